@@ -1,0 +1,95 @@
+"""Readable controllers from a simulator."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    __version__: str
+    from spaql.algorithms import Learner, PartitionLearner, Settings
+    from spaql.errors import (
+        ArchiveError,
+        BadEnvironmentError,
+        SettingError,
+        SpaqlError,
+        UnsupportedSpaceError,
+    )
+    from spaql.partition import Partition
+    from spaql.policy import PartitionPolicy, Policy, RandomPolicy
+    from spaql.problems import Problem, make_problem
+    from spaql.training import (
+        AQL,
+        SPAQL,
+        SPAQLTS,
+        Agent,
+        Evaluation,
+        History,
+        evaluate,
+        load,
+    )
+
+__all__ = [
+    "AQL",
+    "SPAQL",
+    "SPAQLTS",
+    "Agent",
+    "ArchiveError",
+    "BadEnvironmentError",
+    "Evaluation",
+    "History",
+    "Learner",
+    "Partition",
+    "PartitionLearner",
+    "PartitionPolicy",
+    "Policy",
+    "Problem",
+    "RandomPolicy",
+    "SettingError",
+    "Settings",
+    "SpaqlError",
+    "UnsupportedSpaceError",
+    "__version__",
+    "evaluate",
+    "load",
+    "make_problem",
+]
+
+_HOMES = {
+    "spaql.algorithms": ("Learner", "PartitionLearner", "Settings"),
+    "spaql.errors": (
+        "ArchiveError",
+        "BadEnvironmentError",
+        "SettingError",
+        "SpaqlError",
+        "UnsupportedSpaceError",
+    ),
+    "spaql.partition": ("Partition",),
+    "spaql.policy": ("PartitionPolicy", "Policy", "RandomPolicy"),
+    "spaql.problems": ("Problem", "make_problem"),
+    "spaql.training": (
+        "AQL",
+        "SPAQL",
+        "SPAQLTS",
+        "Agent",
+        "Evaluation",
+        "History",
+        "evaluate",
+        "load",
+    ),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name on first use, so that importing the package, and the command line's help, are quick."""
+    if name == "__version__":
+        value: Any = import_module("importlib.metadata").version("spaql")
+    elif name in _HOME_OF:
+        value = getattr(import_module(_HOME_OF[name]), name)
+    else:
+        raise AttributeError(f"module 'spaql' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

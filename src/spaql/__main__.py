@@ -1,0 +1,5 @@
+"""`python -m spaql` is `spaql`."""
+
+from spaql.cli import main
+
+main()

@@ -1,0 +1,51 @@
+"""Adaptive Q-learning (algorithm 1 of the paper)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from spaql.algorithms.learner import Settings, setting
+from spaql.algorithms.partition_learner import PartitionLearner
+from spaql.kernels.steps import Rules
+from spaql.policy import PartitionPolicy
+from spaql.problems import Problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class AQLSettings(Settings):
+    """Settings of AQL."""
+
+    scaling: float = setting(20.0, "weight xi of the exploration bonus xi / sqrt(v)", least=0)
+
+
+class AQLLearner(PartitionLearner):
+    """A partition for every time step, greedy choice, and an upper confidence bound to explore."""
+
+    name = "aql"
+    settings_type = AQLSettings
+    time_variant = True
+
+    def __init__(self, problem: Problem, settings: AQLSettings) -> None:
+        super().__init__(problem, settings)
+        self.rules = Rules(
+            horizon=problem.horizon,
+            scaling=settings.scaling,
+            temperature=0.0,
+            reference=np.zeros(problem.states.dims),
+            reference_std=np.inf,
+            euclidean=False,
+        )
+
+    @property
+    def policy(self) -> PartitionPolicy:
+        """The greedy policy as it is now: AQL keeps no best."""
+        return self.candidate
+
+    def assess(self, mean_return: float) -> None:
+        """Take note of the best evaluation, which changes nothing."""
+        if self.best_return is None or mean_return > self.best_return:
+            self.best_return = mean_return
+
+    def columns(self) -> dict[str, float]:
+        """Record the size of the partitions."""
+        return {"arms": self.trainee.arms, "temperature": 0.0, "splits": self.splits, "resets": 0}

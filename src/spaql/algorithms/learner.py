@@ -1,0 +1,95 @@
+"""What the training loop asks of a learner."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
+
+from numpy.typing import NDArray
+
+from spaql.errors import SettingError
+from spaql.policy import Policy
+from spaql.policy.policy import Rng
+from spaql.problems import Problem
+
+
+def setting(default: Any, help: str, *, least: float | None = None, above: float | None = None) -> Any:
+    """Declare a setting: its default, what it means, and the range it must lie in."""
+    return field(default=default, metadata={"help": help, "least": least, "above": above})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The settings of a learner; the command line and the model file are derived from them."""
+
+    rollouts: int = setting(20, "episodes of the evaluation after every iteration (N)", least=1)
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            value, least, above = getattr(self, item.name), *_range(item.metadata)
+            if least is not None and not value >= least:
+                raise SettingError(f"{item.name} is {value}, and must be at least {least:g}.")
+            if above is not None and not value > above:
+                raise SettingError(f"{item.name} is {value}, and must be above {above:g}.")
+
+
+def _range(metadata: Mapping[str, Any]) -> tuple[float | None, float | None]:
+    return metadata.get("least"), metadata.get("above")
+
+
+class Learner(ABC):
+    """One way to learn a policy from episodes.
+
+    The loop calls, once an iteration: `begin`, then `act` and `learn` for every step of a training
+    episode; then it evaluates `candidate` and hands the mean return to `assess`. The first evaluation,
+    of the untrained candidate, comes before the first episode.
+    """
+
+    name: ClassVar[str]
+    """What the command line calls it."""
+    settings_type: ClassVar[type[Settings]]
+    best_return: float | None = None
+    """The best mean return of an evaluation so far."""
+
+    def __init__(self, problem: Problem, settings: Settings) -> None:
+        self.problem = problem
+
+    @property
+    @abstractmethod
+    def policy(self) -> Policy:
+        """The policy that training would return now."""
+
+    @property
+    @abstractmethod
+    def candidate(self) -> Policy:
+        """The policy to be evaluated after this iteration."""
+
+    @abstractmethod
+    def begin(self, observation: Any) -> None:
+        """Begin a training episode."""
+
+    @abstractmethod
+    def act(self, rng: Rng) -> Any:
+        """Give the raw action to play."""
+
+    @abstractmethod
+    def learn(self, reward: float, observation: Any, terminated: bool) -> None:
+        """Learn from what the action brought."""
+
+    @abstractmethod
+    def assess(self, mean_return: float) -> None:
+        """Take note of the candidate's evaluation."""
+
+    @abstractmethod
+    def columns(self) -> dict[str, float]:
+        """Give what the history records of this iteration, beside returns and steps."""
+
+    @abstractmethod
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Give all that is needed to go on later: plain data, and arrays."""
+
+    @abstractmethod
+    def restore(self, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take back what `state` gave."""

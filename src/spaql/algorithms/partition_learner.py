@@ -1,0 +1,114 @@
+"""What AQL and the SPAQL family share: a step of Q-learning on a partition."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.algorithms.learner import Learner, Settings
+from spaql.errors import BadEnvironmentError
+from spaql.kernels.standard import standardise
+from spaql.kernels.steps import Rules, choose, learn
+from spaql.partition import Partition
+from spaql.policy import PartitionPolicy
+from spaql.policy.policy import Rng
+from spaql.problems import Problem
+
+
+class PartitionLearner(Learner):
+    """Choose a ball, play an action of it, update it, and split it when it is due.
+
+    A variant gives `rules` (and with them the choice and the update) and says what an evaluation
+    means to it (`assess`).
+    """
+
+    trainee: Partition
+    """The partition that learns."""
+    rules: Rules
+    """Of the current iteration."""
+    time_variant = False
+    """One tree of balls for every time step, or one for all."""
+
+    def __init__(self, problem: Problem, settings: Settings) -> None:
+        super().__init__(problem, settings)
+        self.trainee = Partition(
+            problem.states.dims,
+            problem.actions.sizes,
+            q=float(problem.horizon),
+            trees=problem.horizon if self.time_variant else 1,
+        )
+        self.splits = 0
+        self._room = self.trainee.children_at_most
+        self._action = np.zeros(problem.actions.dims)
+        self._sizes = np.zeros(problem.actions.dims, np.int64)
+
+    @property
+    def candidate(self) -> PartitionPolicy:
+        """The greedy policy of the partition in training."""
+        return PartitionPolicy(self.problem.states, self.problem.actions, self.trainee)
+
+    def begin(self, observation: Any) -> None:
+        """Begin a training episode."""
+        self.splits = 0
+        self._step = 0
+        self._state = self._standard(observation)
+
+    def act(self, rng: Rng) -> Any:
+        """Choose a ball for the state and draw a raw action from it."""
+        tree = self._step if self.time_variant else 0
+        uniforms = rng.random(1 + len(self._action))
+        self._ball, self._depth = choose(
+            self.trainee.balls, tree, self.rules, self._state, uniforms, self._action, self._sizes
+        )
+        return self.problem.actions.restore(self._action[np.newaxis])[0]
+
+    def learn(self, reward: float, observation: Any, terminated: bool) -> None:
+        """Update the ball that was played; the value of a terminal state is not taken as zero."""
+        self._step += 1
+        next_tree = 0
+        if self.time_variant:
+            next_tree = self._step if self._step < self.problem.horizon else -1
+        next_state = self._standard(observation)
+        if not math.isfinite(reward):
+            raise BadEnvironmentError(f"The reward of step {self._step} is {reward}.")
+        self.trainee.reserve(self._room)
+        self.splits += learn(
+            self.trainee.balls,
+            next_tree,
+            self.rules,
+            self._ball,
+            self._depth,
+            self._sizes,
+            self._state,
+            float(reward),
+            next_state,
+        )
+        self._state = next_state
+
+    def _standard(self, observation: Any) -> NDArray[np.float64]:
+        raw = np.array(observation, np.float64).ravel()
+        state = standardise(self.problem.states.state_map, raw)
+        if math.isnan(state.dot(state)):
+            raise BadEnvironmentError(f"The observation of step {self._step} holds NaN: {observation}.")
+        return state
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Give the trainee and the best return."""
+        arrays = {f"trainee.{name}": array for name, array in self.trainee.arrays().items()}
+        return {"best_return": self.best_return}, arrays
+
+    def restore(self, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take back what `state` gave."""
+        self.best_return = data["best_return"]
+        self.trainee = partition_from(arrays, "trainee.")
+
+
+def partition_from(arrays: Mapping[str, NDArray[Any]], prefix: str) -> Partition:
+    """Pick the partition whose arrays have this prefix."""
+    return Partition.from_arrays(
+        {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
+    )

@@ -1,0 +1,113 @@
+"""Single-partition adaptive Q-learning (algorithms 2 and 3 of the paper)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.algorithms.learner import Settings, setting
+from spaql.algorithms.partition_learner import PartitionLearner, partition_from
+from spaql.kernels.steps import Rules
+from spaql.policy import PartitionPolicy
+from spaql.problems import Problem
+
+_HOT = 10.0
+"""From this temperature on the choice is all but uniform, and it rises no further."""
+_CHANGES_BEFORE_RESET = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class SPAQLSettings(Settings):
+    """Settings of SPAQL."""
+
+    scaling: float = setting(20.0, "weight xi of the exploration bonus xi / sqrt(v)", least=0)
+    temperature_min: float = setting(0.01, "temperature of the Boltzmann choice at rest", above=0)
+    temperature_growth: float = setting(
+        2.0, "factor u on the temperature after an iteration without gain", least=1
+    )
+    temperature_damping: float = setting(0.8, "exponent d: the growth u becomes u^d at every gain", above=0)
+
+
+class SPAQLLearner(PartitionLearner):
+    """One partition for all time steps; explore more while nothing is gained, and keep the best."""
+
+    name = "spaql"
+    settings_type: ClassVar[type[SPAQLSettings]] = SPAQLSettings
+
+    def __init__(self, problem: Problem, settings: SPAQLSettings) -> None:
+        super().__init__(problem, settings)
+        self.settings = settings
+        self.best = self.trainee.copy()
+        self.rules = Rules(
+            horizon=problem.horizon,
+            scaling=settings.scaling,
+            temperature=settings.temperature_min,
+            reference=np.zeros(problem.states.dims),
+            reference_std=np.inf,
+            euclidean=False,
+        )
+        self.growth = settings.temperature_growth
+        self.changes = 0
+        """Iterations that split a ball since the last gain or reset."""
+        self.resets = 0
+
+    @property
+    def policy(self) -> PartitionPolicy:
+        """The greedy policy of the best partition so far."""
+        return PartitionPolicy(self.problem.states, self.problem.actions, self.best)
+
+    def assess(self, mean_return: float) -> None:
+        """Keep the trainee if it gained; else heat up, and after two splits go back to the best."""
+        self.resets = 0
+        if self.best_return is None:  # the untrained agent
+            self.best_return = mean_return
+            return
+        if mean_return >= self.best_return:
+            self.best_return = mean_return
+            self.best = self.trainee.copy()
+            self.growth **= self.settings.temperature_damping
+            self._cool()
+            return
+        self.changes += self.splits > 0
+        if self.changes >= _CHANGES_BEFORE_RESET:
+            self.trainee = self.best.copy()
+            self.resets = 1
+            self._cool()
+        elif self.changes and self.rules.temperature < _HOT:
+            self.rules = self.rules._replace(temperature=self.rules.temperature * self.growth)
+
+    def _cool(self) -> None:
+        self.changes = 0
+        self.rules = self.rules._replace(temperature=self.settings.temperature_min)
+
+    def columns(self) -> dict[str, float]:
+        """Record the size of the best partition, and how the trainee fares."""
+        return {
+            "arms": self.best.arms,
+            "temperature": self.rules.temperature,
+            "splits": self.splits,
+            "resets": self.resets,
+        }
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Give both partitions and where the schedule stands."""
+        data, arrays = super().state()
+        arrays |= {f"best.{name}": array for name, array in self.best.arrays().items()}
+        schedule = {
+            "temperature": self.rules.temperature,
+            "growth": self.growth,
+            "changes": self.changes,
+        }
+        return data | schedule, arrays
+
+    def restore(self, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take back what `state` gave."""
+        super().restore(data, arrays)
+        self.best = partition_from(arrays, "best.")
+        self.rules = self.rules._replace(temperature=float(data["temperature"]))
+        self.growth = float(data["growth"])
+        self.changes = int(data["changes"])

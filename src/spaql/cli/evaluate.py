@@ -1,0 +1,71 @@
+"""`spaql evaluate`: fresh episodes of a learned policy."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spaql.cli.report import shown_return
+from spaql.policy import RandomPolicy
+from spaql.training import Evaluation, load
+from spaql.training import evaluate as run_episodes
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--episodes", type=int, default=100, show_default=True, help="how many")
+@click.option("--seed", type=int, default=0, show_default=True, help="of the episodes")
+@click.option("--deterministic", is_flag=True, help="play a ball's centre or first action, draw nothing")
+@click.option("--random", "with_random", is_flag=True, help="run the random policy beside it")
+@click.option("--json", "as_json", is_flag=True, help="print the result as JSON")
+def evaluate(
+    run: Path, episodes: int, seed: int, deterministic: bool, with_random: bool, as_json: bool
+) -> None:
+    """Run fresh episodes of the policy in RUN, a run folder or a model file.
+
+    \b
+    Examples:
+      spaql evaluate runs/cartpole --episodes 500
+      spaql evaluate runs/cartpole/policy.spaql --random --json
+    """
+    agent = load(run)
+    result = run_episodes(agent, episodes=episodes, seed=seed, deterministic=deterministic)
+    random = None
+    if with_random:
+        policy = RandomPolicy(agent.problem.states, agent.problem.actions)
+        random = run_episodes(policy, agent.problem, episodes=episodes, seed=seed)
+    click.echo(json.dumps(_data(result, random)) if as_json else _report(result, random))
+
+
+def _data(result: Evaluation, random: Evaluation | None) -> dict[str, Any]:
+    data = {
+        "episodes": len(result.returns),
+        "mean": result.mean,
+        "ci95": result.ci95,
+        "quantiles": {f"{q:g}": value for q, value in result.quantiles.items()},
+        "worst": [
+            {"start": list(episode.start), "length": episode.length, "return": episode.total}
+            for episode in result.worst
+        ],
+        "interactions": result.steps,
+    }
+    if random is not None:
+        data["random"] = {"mean": random.mean, "ci95": random.ci95}
+    return data
+
+
+def _report(result: Evaluation, random: Evaluation | None) -> str:
+    lines = [f"return        {shown_return(result.mean, result.ci95)}  ({len(result.returns)} episodes)"]
+    if random is not None:
+        lines.append(f"random policy {shown_return(random.mean, random.ci95)}")
+    lines.append(
+        "quantiles     " + "  ".join(f"{q:.0%} {value:.1f}" for q, value in result.quantiles.items())
+    )
+    lines.append("worst starts")
+    for episode in result.worst:
+        start = ", ".join(f"{x:.4g}" for x in episode.start)
+        lines.append(f"  {episode.total:>9.1f} after {episode.length} steps from [{start}]")
+    return "\n".join(lines)

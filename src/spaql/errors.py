@@ -1,0 +1,21 @@
+"""What can go wrong, as a tree; every message is a sentence that says what to do."""
+
+
+class SpaqlError(Exception):
+    """The root of all errors that spaql raises on purpose."""
+
+
+class UnsupportedSpaceError(SpaqlError, TypeError):
+    """An observation or action space that cannot be standardised."""
+
+
+class SettingError(SpaqlError, ValueError):
+    """A setting that is unknown, missing, or out of range."""
+
+
+class BadEnvironmentError(SpaqlError, RuntimeError):
+    """An environment that cannot be made, or returned something that is no observation or reward."""
+
+
+class ArchiveError(SpaqlError, ValueError):
+    """A model file that is damaged, or was not written by spaql."""

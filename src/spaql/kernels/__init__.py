@@ -1,0 +1,1 @@
+"""Compiled functions over arrays and scalars: no classes, no Gymnasium, no hidden random state."""

@@ -1,0 +1,47 @@
+"""Standardise raw observations into the cube [-1, 1]^ds."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.kernels.jit import njit
+from spaql.kernels.tree import coordinate
+
+
+class StateMap(NamedTuple):
+    """How each observation dimension is mapped into [-1, 1].
+
+    An affine dimension becomes (x - center) / scale, cut to [-1, 1]. A squashed one goes through the
+    paper's phi_m(y) = 2 / (1 + exp(-2 m y)) - 1 = tanh(m y), with y = x - center and m = 1 / scale.
+    """
+
+    center: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    squash: NDArray[np.bool_]
+
+
+@njit
+def standardise(state_map: StateMap, raw: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Map one raw observation into the cube; NaN stays NaN."""
+    standard = np.empty(raw.shape[0])
+    for j in range(raw.shape[0]):
+        x = (raw[j] - state_map.center[j]) / state_map.scale[j]
+        if state_map.squash[j]:
+            x = math.tanh(x)
+        elif x < -1.0:
+            x = -1.0
+        elif x > 1.0:
+            x = 1.0
+        standard[j] = x
+    return standard
+
+
+@njit
+def coordinates(standard: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Turn a point of the cube into fixed-point coordinates."""
+    fixed = np.empty(standard.shape[0], np.int64)
+    for j in range(standard.shape[0]):
+        fixed[j] = coordinate(standard[j])
+    return fixed

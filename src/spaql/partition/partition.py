@@ -1,0 +1,296 @@
+"""The partition: a forest of balls over the standard state-action cube."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.errors import ArchiveError, SettingError
+from spaql.kernels.standard import coordinates
+from spaql.kernels.steps import ROOM
+from spaql.kernels.tree import (
+    BITS,
+    INTERVAL,
+    MAX_DEPTH,
+    Balls,
+    action_parts,
+    coordinate,
+    locate,
+    new_found,
+    relevant,
+    split,
+)
+
+MAX_DIMS = 16
+"""A split makes 2^dims balls: past this many dimensions a partition cannot follow its data."""
+
+
+@dataclass(frozen=True)
+class Relevant:
+    """The balls relevant to a state, in the order of their actions: parallel arrays."""
+
+    ball: NDArray[np.int32]
+    depth: NDArray[np.int64]
+    action_low: NDArray[np.int64]
+    action_size: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """All unsplit balls (arms) of one tree: parallel arrays, in the order of their index."""
+
+    ball: NDArray[np.int64]
+    depth: NDArray[np.int64]
+    state_low: NDArray[np.float64]
+    state_high: NDArray[np.float64]
+    action_low: NDArray[np.int64]
+    """First action of the range: an index of a finite list, a fixed-point coordinate of an interval."""
+    action_size: NDArray[np.int64]
+
+
+class Partition:
+    """Balls as parallel arrays, 20 bytes each, that grow by doubling.
+
+    A partition holds one tree of balls, or one for every time step (AQL). It lives in the standard
+    cube: states in [-1, 1]^ds; an action dimension is a finite list, given as its length, or the
+    interval [-1, 1], given as `Partition.INTERVAL`.
+
+    Examples
+    --------
+    >>> partition = Partition(state_dims=2, action_sizes=[Partition.INTERVAL], q=200.0)
+    >>> partition.split([0.3, -0.2], [0.5])
+    >>> partition.arms, partition.n_balls
+    (8, 9)
+    >>> partition.relevant([0.3, -0.2]).ball
+    array([5, 6], dtype=int32)
+    """
+
+    INTERVAL = INTERVAL
+
+    def __init__(
+        self, state_dims: int, action_sizes: Sequence[int], *, q: float = 0.0, trees: int = 1
+    ) -> None:
+        dims = state_dims + len(action_sizes)
+        if dims > MAX_DIMS:
+            raise SettingError(
+                f"{state_dims} state and {len(action_sizes)} action dimensions are too many: each split "
+                f"would make 2^{dims} balls, and {MAX_DIMS} dimensions are the most. Observe fewer "
+                "quantities (gymnasium.wrappers.TransformObservation can select them)."
+            )
+        if state_dims < 1 or not action_sizes or min(action_sizes) < 1 or trees < 1:
+            raise SettingError("A partition needs at least one state dimension, action and tree.")
+        self.state_dims = state_dims
+        self.trees = trees
+        self.balls = Balls(
+            first_child=np.full(trees, -1, np.int32),
+            q=np.full(trees, q, np.float64),
+            visits=np.zeros(trees, np.int64),
+            counts=np.array([trees, trees], np.int64),
+            action_sizes=np.array(action_sizes, np.int64),
+        )
+
+    @property
+    def n_balls(self) -> int:
+        """How many balls there are, split ones included."""
+        return int(self.balls.counts[0])
+
+    @property
+    def arms(self) -> int:
+        """How many balls were never split, over all trees."""
+        return int(self.balls.counts[1])
+
+    @property
+    def nbytes(self) -> int:
+        """Memory taken by the arrays, room for growth included."""
+        return sum(array.nbytes for array in self.balls)
+
+    @property
+    def children_at_most(self) -> int:
+        """The most balls that one split can add."""
+        return int(action_parts(self.balls.action_sizes)) << self.state_dims
+
+    def reserve(self, balls: int) -> None:
+        """Make room for this many more balls; the arrays double when they are full."""
+        needed = self.n_balls + balls
+        capacity = self.balls.q.shape[0]
+        if needed <= capacity:
+            return
+        capacity = max(needed, 2 * capacity)
+        used = self.n_balls
+        grown = {}
+        for name in ("first_child", "q", "visits"):
+            old = getattr(self.balls, name)
+            grown[name] = np.empty(capacity, old.dtype)
+            grown[name][:used] = old[:used]
+        self.balls = self.balls._replace(**grown)
+
+    def relevant(self, state: Sequence[float], tree: int = 0) -> Relevant:
+        """RELEVANT(x): the balls that hold a standard state together with some action."""
+        point = self._state(state)
+        found, count = relevant(self.balls, tree, point, new_found(ROOM, len(self.balls.action_sizes)))
+        return Relevant(found.ball[:count], found.depth[:count], found.low[:count], found.size[:count])
+
+    def locate(self, state: Sequence[float], action: Sequence[float], tree: int = 0) -> int:
+        """Give the ball whose domain holds a standard pair (x, a)."""
+        return self._locate(state, action, tree)[0]
+
+    def split(self, state: Sequence[float], action: Sequence[float], tree: int = 0) -> None:
+        """Split the ball whose domain holds a standard pair (x, a)."""
+        ball, depth, sizes = self._locate(state, action, tree)
+        if depth >= MAX_DEPTH:
+            raise SettingError(f"A ball of depth {depth} is too small to be split.")
+        self.reserve(self.children_at_most)
+        split(self.balls, ball, sizes, self.state_dims)
+
+    def copy(self) -> Partition:
+        """Give an independent copy that takes no more room than it needs."""
+        twin = object.__new__(Partition)
+        twin.state_dims, twin.trees = self.state_dims, self.trees
+        used = self.n_balls
+        twin.balls = Balls(
+            self.balls.first_child[:used].copy(),
+            self.balls.q[:used].copy(),
+            self.balls.visits[:used].copy(),
+            self.balls.counts.copy(),
+            self.balls.action_sizes.copy(),
+        )
+        return twin
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Give the whole content as named arrays (see `from_arrays`)."""
+        arrays = self.copy().balls._asdict()
+        arrays["dims"] = np.array([self.state_dims, self.trees], np.int64)
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Partition:
+        """Build the partition that `arrays` came from; raises `ArchiveError` if there can be none."""
+        try:
+            state_dims, trees = (int(n) for n in arrays["dims"])
+            partition = cls(state_dims, [int(n) for n in arrays["action_sizes"]], trees=trees)
+            fields = {
+                name: np.ascontiguousarray(arrays[name], getattr(partition.balls, name).dtype)
+                for name in Balls._fields
+            }
+        except (KeyError, TypeError, ValueError, SettingError, OverflowError) as error:
+            raise ArchiveError(f"These arrays are no partition: {error}.") from error
+        partition.balls = Balls(**fields)
+        partition._check_sound()
+        return partition
+
+    def digest(self) -> str:
+        """SHA-256 of the content: equal for equal partitions, whatever room they have reserved."""
+        sha = hashlib.sha256()
+        for name, array in sorted(self.arrays().items()):
+            sha.update(name.encode() + str(array.shape).encode() + array.tobytes())
+        return sha.hexdigest()
+
+    def leaves(self, tree: int = 0) -> Leaves:
+        """List all unsplit balls of a tree with their bounds."""
+        levels = []
+        for depth, level in enumerate(self._levels(np.array([tree]))):
+            arms = self.balls.first_child[level[0]] < 0
+            levels.append((np.full(int(arms.sum()), depth), *(array[arms] for array in level)))
+        depth_, ball, corner, low, size = (np.concatenate(parts) for parts in zip(*levels, strict=True))
+        order = np.argsort(ball)
+        state_low = corner[order] / 2.0 ** (BITS - 1) - 1.0
+        return Leaves(
+            ball=ball[order],
+            depth=depth_[order],
+            state_low=state_low,
+            state_high=state_low + 2.0 ** (1.0 - depth_[order])[:, np.newaxis],
+            action_low=low[order],
+            action_size=size[order],
+        )
+
+    def _levels(self, roots: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], ...]]:
+        """Walk down from the roots: for each depth, the balls, state corners and action ranges."""
+        n = len(roots)
+        corner = np.zeros((n, self.state_dims), np.int64)
+        low = np.zeros((n, len(self.balls.action_sizes)), np.int64)
+        size = np.repeat(self.balls.action_sizes[np.newaxis], n, axis=0)
+        level: tuple[NDArray[np.int64], ...] = (roots, corner, low, size)
+        depth = 0
+        while True:
+            yield level
+            inner = self.balls.first_child[level[0]] >= 0
+            if not inner.any():
+                return
+            level = self._children(depth, *(array[inner] for array in level))
+            depth += 1
+
+    def _children(
+        self,
+        depth: int,
+        ball: NDArray[np.int64],
+        corner: NDArray[np.int64],
+        low: NDArray[np.int64],
+        size: NDArray[np.int64],
+    ) -> tuple[NDArray[np.int64], ...]:
+        """Give all children of split balls of one depth."""
+        parts = np.prod(np.where(size > 1, 2, 1), axis=1)
+        children = parts << self.state_dims
+        if depth > MAX_DEPTH or children.sum() > self.n_balls:
+            raise ArchiveError("These arrays are no partition: balls have more children than there are.")
+        parent = np.repeat(np.arange(len(ball)), children)
+        child = np.arange(len(parent)) - np.repeat(np.cumsum(children) - children, children)
+        orthant, part = child // parts[parent], child % parts[parent]
+        corner, low, size = corner[parent], low[parent], size[parent]
+        for j in range(self.state_dims):
+            upper = (orthant >> (self.state_dims - 1 - j)) & 1
+            corner[:, j] += upper << (BITS - 1 - depth)
+        for j in range(size.shape[1]):
+            divides = size[:, j] > 1
+            half = size[:, j] // 2
+            upper = divides & (part & 1 == 1)
+            low[:, j] += upper * half
+            size[:, j] = np.where(upper, size[:, j] - half, np.where(divides, half, size[:, j]))
+            part = np.where(divides, part >> 1, part)
+        return self.balls.first_child[ball].astype(np.int64)[parent] + child, corner, low, size
+
+    def _state(self, state: Sequence[float]) -> NDArray[np.int64]:
+        point = np.asarray(state, np.float64)
+        if point.shape != (self.state_dims,):
+            raise SettingError(
+                f"A state has {self.state_dims} numbers; this one has the shape {point.shape}."
+            )
+        return coordinates(point)
+
+    def _locate(
+        self, state: Sequence[float], action: Sequence[float], tree: int
+    ) -> tuple[int, int, NDArray[np.int64]]:
+        fixed = np.array(
+            [
+                coordinate(float(a)) if size == INTERVAL else int(a)
+                for a, size in zip(action, self.balls.action_sizes, strict=True)
+            ],
+            np.int64,
+        )
+        low, size = np.empty_like(fixed), np.empty_like(fixed)
+        ball, depth = locate(self.balls, tree, self._state(state), fixed, low, size)
+        return int(ball), int(depth), size
+
+    def _check_sound(self) -> None:
+        """Refuse arrays that a search could leave, or not return from: each ball has one place."""
+        balls, used = self.balls, len(self.balls.q)
+        sound = (
+            balls.first_child.shape == balls.q.shape == balls.visits.shape == (used,)
+            and balls.counts.tolist() == [used, np.count_nonzero(balls.first_child < 0)]
+            and bool(np.all(balls.action_sizes <= INTERVAL))
+            and bool(np.all(balls.visits >= 0))
+            and not np.isnan(balls.q).any()
+        )
+        if sound:
+            places = np.zeros(used + 1, np.int64)
+            for level in self._levels(np.arange(self.trees)):
+                np.add.at(places, np.clip(level[0], 0, used), 1)
+                if places[used] or np.any(places[level[0]] > 1):
+                    break
+            sound = bool(np.all(places[:used] == 1)) and places[used] == 0
+        if not sound:
+            raise ArchiveError("These arrays are no partition: they do not fit together.")

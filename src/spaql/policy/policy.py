@@ -1,0 +1,62 @@
+"""The waist of the house: what evaluation, interpretation, export and baselines know."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from gymnasium import Space
+from numpy.typing import NDArray
+
+Rng = np.random.Generator
+
+
+class Policy(ABC):
+    """A map from raw observations to raw actions."""
+
+    observation_space: Space[Any]
+    action_space: Space[Any]
+    time_variant: bool = False
+    """Whether the action depends on the time step."""
+
+    @abstractmethod
+    def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
+        """Give a batch of raw actions.
+
+        Parameters
+        ----------
+        observations
+            Raw observations, one a row.
+        steps
+            The time step of each, counted from 0.
+        rng
+            Draws where a policy leaves a choice; with None, the same action is given every time.
+        """
+
+    def predict(
+        self,
+        observation: Any,
+        state: tuple[NDArray[np.int64], ...] | None = None,
+        episode_start: NDArray[np.bool_] | None = None,
+        deterministic: bool = False,
+        *,
+        rng: Rng | None = None,
+    ) -> tuple[Any, tuple[NDArray[np.int64], ...] | None]:
+        """Give the action for one observation or a batch of them, and the state to pass on.
+
+        The signature is Stable-Baselines3's. The state is the time step of a time-variant policy and
+        None for every other; an `episode_start` sets it back.
+        """
+        shape = self.observation_space.shape or ()
+        single = np.shape(observation) == shape
+        batch = np.asarray(observation).reshape(-1, *shape)
+        steps = np.zeros(len(batch), np.int64) if state is None else state[0]
+        if episode_start is not None:
+            steps = np.where(episode_start, 0, steps)
+        if deterministic:
+            rng = None
+        elif rng is None:
+            rng = np.random.default_rng()
+        actions = self.act(batch, steps, rng)
+        return (actions[0] if single else actions), ((steps + 1,) if self.time_variant else None)

@@ -1,0 +1,83 @@
+"""Actions in raw units, and the ranges of integers that a partition knows them by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium import Space
+from gymnasium.spaces import Box, Discrete
+from numpy.typing import NDArray
+
+from spaql.errors import SettingError, UnsupportedSpaceError
+from spaql.kernels.tree import INTERVAL
+
+
+@dataclass(frozen=True)
+class StandardActions:
+    """The map between raw actions and standard ones.
+
+    A standard action has one number for each dimension: the index of a finite action, or a point of
+    [-1, 1] for an interval. A Box may be cut into `levels` even levels, both ends included, which
+    makes every one of its dimensions finite.
+
+    Examples
+    --------
+    >>> torques = StandardActions.of(Box(-2.0, 2.0, (1,)), levels=5)
+    >>> torques.sizes
+    (5,)
+    >>> torques.restore(np.array([[0.0], [3.0]]))
+    array([[-2.],
+           [ 1.]], dtype=float32)
+    """
+
+    space: Box | Discrete
+    levels: int | None = None
+
+    @classmethod
+    def of(cls, space: Space[Any], levels: int | None = None) -> StandardActions:
+        """Standardise a Box (of any number of dimensions) or Discrete action space."""
+        if isinstance(space, Discrete):
+            if levels is not None:
+                raise SettingError("Levels cut a Box of actions, and these are already finite.")
+            return cls(space)
+        if not isinstance(space, Box):
+            raise UnsupportedSpaceError(
+                f"Actions must be a Box or Discrete space, and this is a {type(space).__name__}: wrap the "
+                "environment so that its actions are a vector of numbers or one number of a list."
+            )
+        if len(space.shape) != 1 or not np.issubdtype(space.dtype, np.floating):
+            raise UnsupportedSpaceError(
+                f"A Box of actions must be a vector of real numbers, and this one is {space}."
+            )
+        if not np.all(np.isfinite(space.low) & np.isfinite(space.high)):
+            raise UnsupportedSpaceError(
+                "A Box of actions needs bounds on every side: gymnasium.wrappers.RescaleAction gives them."
+            )
+        if levels is not None and levels < 2:
+            raise SettingError("A Box is cut into two levels or more.")
+        return cls(space, levels)
+
+    @property
+    def dims(self) -> int:
+        """The number of action dimensions."""
+        return len(self.sizes)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The size of each dimension for a partition: its number of actions, or `INTERVAL`."""
+        if isinstance(self.space, Discrete):
+            return (int(self.space.n),)
+        return (self.levels or INTERVAL,) * self.space.shape[0]
+
+    def restore(self, standard: NDArray[np.float64]) -> NDArray[Any]:
+        """Turn standard actions, one a row, into a batch of raw ones."""
+        if isinstance(self.space, Discrete):
+            return standard[:, 0].astype(np.int64) + int(self.space.start)
+        low, high = self.space.low.astype(np.float64), self.space.high.astype(np.float64)
+        if self.levels is None:
+            raw = (low + high) / 2 + standard * ((high - low) / 2)
+        else:
+            raw = low + standard * ((high - low) / (self.levels - 1))
+        return np.clip(raw, low, high).astype(self.space.dtype)

@@ -1,0 +1,52 @@
+"""Gymnasium spaces as plain data, for the model file."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium import Space
+from gymnasium.spaces import Box, Discrete
+
+from spaql.errors import ArchiveError
+
+
+def describe_space(space: Space[Any]) -> dict[str, Any]:
+    """Describe a Box or Discrete space as JSON-ready data.
+
+    Examples
+    --------
+    >>> describe_space(Discrete(3))
+    {'kind': 'discrete', 'n': 3, 'start': 0}
+    """
+    if isinstance(space, Discrete):
+        return {"kind": "discrete", "n": int(space.n), "start": int(space.start)}
+    assert isinstance(space, Box)
+    return {
+        "kind": "box",
+        "low": [repr(float(x)) for x in space.low.ravel()],
+        "high": [repr(float(x)) for x in space.high.ravel()],
+        "shape": list(space.shape),
+        "dtype": str(space.dtype),
+    }
+
+
+def space_from(description: Mapping[str, Any]) -> Box | Discrete:
+    """Build the space that was described; raises `ArchiveError` if there can be none.
+
+    Examples
+    --------
+    >>> space_from({"kind": "discrete", "n": 3, "start": 0})
+    Discrete(3)
+    """
+    try:
+        if description["kind"] == "discrete":
+            return Discrete(int(description["n"]), start=int(description["start"]))
+        dtype = np.dtype(str(description["dtype"]))
+        shape = tuple(int(n) for n in description["shape"])
+        low, high = (
+            np.array([float(x) for x in description[name]]).astype(dtype).reshape(shape)
+            for name in ("low", "high")
+        )
+        return Box(low, high, shape, dtype.type)
+    except (KeyError, TypeError, ValueError, AssertionError, OverflowError) as error:
+        raise ArchiveError(f"The file describes no space that spaql knows ({error}).") from error

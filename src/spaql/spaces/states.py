@@ -1,0 +1,141 @@
+"""Observations in raw units, and the cube in which partitions live."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium import Space
+from gymnasium.spaces import Box, Discrete
+from numpy.typing import ArrayLike, NDArray
+
+from spaql.errors import SettingError, UnsupportedSpaceError
+from spaql.kernels.standard import StateMap, standardise
+
+_ENDLESS = 1e30
+"""Bounds beyond this (environments write the largest float32 for want of a better one) are none."""
+_SPREAD = 2.0
+"""Standard deviations at which a measured dimension is squashed to tanh(1) = 0.76."""
+
+
+def _refuse_unless_supported(space: Space[Any]) -> None:
+    if isinstance(space, Discrete):
+        return
+    if not isinstance(space, Box):
+        raise UnsupportedSpaceError(
+            f"Observations must be a Box or Discrete space, and this is a {type(space).__name__}: wrap the "
+            "environment with gymnasium.wrappers.FlattenObservation, or one of its relatives, first."
+        )
+    if len(space.shape) > 1 or space.shape == ():
+        raise UnsupportedSpaceError(
+            f"Observations must be a vector, and these have the shape {space.shape}: spaql partitions "
+            "the state space, so images and the like need features extracted first."
+        )
+
+
+def _bounds(space: Box | Discrete) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    if isinstance(space, Discrete):  # every state is the centre of a cell of width 1
+        first = float(space.start)
+        return np.array([first - 0.5]), np.array([first + float(space.n) - 0.5])
+    return space.low.astype(np.float64), space.high.astype(np.float64)
+
+
+def unbounded(space: Space[Any]) -> NDArray[np.bool_]:
+    """Tell which dimensions of an observation space have no usable bounds.
+
+    Examples
+    --------
+    >>> unbounded(Box(np.array([-1.0, -np.inf]), np.array([1.0, np.inf])))
+    array([False,  True])
+    """
+    _refuse_unless_supported(space)
+    assert isinstance(space, Box | Discrete)
+    low, high = _bounds(space)
+    return (np.abs(low) > _ENDLESS) | (np.abs(high) > _ENDLESS)
+
+
+@dataclass(frozen=True)
+class StandardStates:
+    """The map between raw observations and the standard cube [-1, 1]^ds.
+
+    Bounded dimensions are mapped affinely. Unbounded ones are squashed by tanh((x - center) / scale),
+    with the centre and scale given or measured.
+    """
+
+    space: Box | Discrete
+    state_map: StateMap
+
+    @classmethod
+    def of(
+        cls,
+        space: Space[Any],
+        squash: Mapping[int, float] | None = None,
+        samples: NDArray[np.float64] | None = None,
+    ) -> StandardStates:
+        """Standardise a space.
+
+        Parameters
+        ----------
+        space
+            A Box of one axis, or a Discrete space.
+        squash
+            Dimensions to squash around 0, each with its scale (1 / m in the paper's phi_m).
+        samples
+            Observations, one a row, to measure the other unbounded dimensions by.
+
+        Examples
+        --------
+        >>> states = StandardStates.of(Box(-8.0, 8.0, (1,)))
+        >>> states.standardise([4.0])
+        array([0.5])
+        >>> states.restore([0.5])
+        array([4.])
+        """
+        endless = unbounded(space)
+        assert isinstance(space, Box | Discrete)
+        low, high = _bounds(space)
+        dims = len(low)
+        squash = dict(squash or {})
+        if any(j not in range(dims) or not s > 0 for j, s in squash.items()):
+            raise SettingError(f"Squash names dimensions 0 to {dims - 1}, each with a scale above 0.")
+        squashed = endless.copy()
+        squashed[list(squash)] = True
+        center, scale = np.zeros(dims), np.ones(dims)
+        affine = ~squashed
+        center[affine] = (low[affine] + high[affine]) / 2
+        scale[affine] = np.where(high > low, (high - low) / 2, 1.0)[affine]
+        measured = endless & ~np.isin(np.arange(dims), list(squash))
+        if measured.any():
+            if samples is None:
+                raise SettingError(
+                    f"Observation dimensions {np.flatnonzero(measured).tolist()} are unbounded: give "
+                    "`squash` for them, or samples to measure them by."
+                )
+            center[measured] = samples.mean(axis=0)[measured]
+            spread = _SPREAD * samples.std(axis=0)[measured]
+            scale[measured] = np.where(spread > 0, spread, 1.0)
+        for j, s in squash.items():
+            scale[j] = s
+        return cls(space, StateMap(center, scale, squashed))
+
+    @property
+    def dims(self) -> int:
+        """The number of dimensions of the cube."""
+        return len(self.state_map.center)
+
+    def batch(self, observations: Any) -> NDArray[np.float64]:
+        """Bring raw observations, one or many, into rows of float64."""
+        return np.ascontiguousarray(observations, np.float64).reshape(-1, self.dims)
+
+    def standardise(self, observation: ArrayLike) -> NDArray[np.float64]:
+        """Map one raw observation into the cube."""
+        return standardise(self.state_map, self.batch(observation)[0])
+
+    def restore(self, standard: ArrayLike) -> NDArray[np.float64]:
+        """Map a point of the cube back to raw units; the ends of a squashed dimension are infinite."""
+        point = np.asarray(standard, np.float64)
+        with np.errstate(divide="ignore"):
+            stretched = np.where(self.state_map.squash, np.arctanh(point), point)
+        return np.asarray(self.state_map.center + stretched * self.state_map.scale)

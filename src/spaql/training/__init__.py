@@ -1,0 +1,18 @@
+"""Training: the loop, evaluation, history, agents and run folders."""
+
+from spaql.training.agent import AQL, SPAQL, SPAQLTS, Agent, agent_types, load
+from spaql.training.evaluation import Episode, Evaluation, evaluate
+from spaql.training.history import History
+
+__all__ = [
+    "AQL",
+    "SPAQL",
+    "SPAQLTS",
+    "Agent",
+    "Episode",
+    "Evaluation",
+    "History",
+    "agent_types",
+    "evaluate",
+    "load",
+]

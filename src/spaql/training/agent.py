@@ -1,0 +1,265 @@
+"""Agents: a learner with a problem, a seed and a history, behind Stable-Baselines3's verbs."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import inspect
+import os
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql import archive
+from spaql.algorithms import AQLLearner, Learner, Settings, SPAQLLearner, SPAQLTSLearner
+from spaql.errors import ArchiveError, SettingError
+from spaql.policy import Policy
+from spaql.problems import EnvironmentLike, Problem, make_problem
+from spaql.training.history import History
+from spaql.training.loop import train
+from spaql.training.problem_file import problem_from, problem_to
+from spaql.training.progress import Progress
+
+Callback = Callable[["Agent", dict[str, float]], bool | None]
+MODEL_FILE = "policy.spaql"
+"""The model file of a run folder."""
+
+
+class Agent:
+    """A learner in an environment.
+
+    Parameters
+    ----------
+    env
+        An environment's id, a preset (`pendulum`, `pendulum5`, `cartpole200`), a Gymnasium environment,
+        or a `Problem`.
+    seed
+        Of all randomness; the same seed gives the same bytes. Drawn, and kept, if not given.
+    horizon, levels, squash, reference, reward_range
+        See `spaql.make_problem`.
+    **settings
+        Of the algorithm: the fields of `Agent.settings_type`.
+
+    Examples
+    --------
+    >>> agent = SPAQL("cartpole200", scaling=20, rollouts=5, seed=0)
+    >>> agent.learn(iterations=3, progress_bar=False).history["training_steps"].shape
+    (4,)
+    """
+
+    learner_type: ClassVar[type[Learner]]
+
+    def __init__(
+        self,
+        env: EnvironmentLike,
+        *,
+        seed: int | None = None,
+        horizon: int | None = None,
+        levels: int | None = None,
+        squash: Mapping[int, float] | None = None,
+        reference: Sequence[float] | None = None,
+        reward_range: tuple[float, float] | None = None,
+        **settings: Any,
+    ) -> None:
+        self.seed = secrets.randbits(32) if seed is None else seed
+        if self.seed < 0:
+            raise SettingError("A seed is a whole number, 0 or more.")
+        self.settings = make_settings(self.learner_type, settings)
+        self.problem = make_problem(
+            env,
+            horizon=horizon,
+            levels=levels,
+            squash=squash,
+            reference=reference,
+            reward_range=reward_range,
+        )
+        self.history = History()
+        self._learner = self.learner_type(self.problem, self.settings)
+        self._rng = np.random.default_rng(self.seed)
+
+    def __init_subclass__(cls) -> None:
+        """Show the settings of the algorithm as parameters, to people and their editors."""
+        own = inspect.signature(Agent.__init__).parameters
+        shown = [p for name, p in own.items() if name not in ("self", "settings")]
+        shown += [
+            inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=f.type)
+            for f in dataclasses.fields(cls.learner_type.settings_type)
+        ]
+        cls.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+
+    @property
+    def policy(self) -> Policy:
+        """The policy learned so far; it needs nothing else to be used."""
+        return self._learner.policy
+
+    def learn(
+        self,
+        iterations: int | None = None,
+        *,
+        total_timesteps: int | None = None,
+        callback: Callback | None = None,
+        progress_bar: bool = True,
+    ) -> Self:
+        """Train for more iterations.
+
+        Parameters
+        ----------
+        iterations
+            How many training episodes, each followed by an evaluation.
+        total_timesteps
+            Instead: stop after the iteration in which this many more training steps are reached.
+            Evaluation steps do not count here; `history` counts both.
+        callback
+            Called after every iteration with the agent and the new row of its history; training
+            stops if it returns False.
+        progress_bar
+            Show how it goes: a live bar on a terminal, a line now and then elsewhere.
+        """
+        if (iterations is None) == (total_timesteps is None):
+            raise SettingError("Give either iterations or total_timesteps.")
+        if (iterations or total_timesteps or 0) < 1:
+            raise SettingError("Training takes one iteration or time step at least.")
+        done, steps = self._so_far()
+        last_iteration = None if iterations is None else done + iterations
+        last_step = None if total_timesteps is None else steps + total_timesteps
+
+        with Progress(done, last_iteration, steps, last_step, show=progress_bar) as progress:
+
+            def proceed(row: dict[str, float]) -> bool:
+                progress.update(row)
+                if callback is not None and callback(self, row) is False:
+                    return False
+                if last_iteration is not None:
+                    return row["iteration"] < last_iteration
+                return last_step is None or row["training_steps"] < last_step
+
+            train(self._learner, self.problem, self.settings, self.history, self.seed, proceed)
+        return self
+
+    def _so_far(self) -> tuple[int, int]:
+        if not len(self.history):
+            return 0, 0
+        last = self.history.last()
+        return int(last["iteration"]), int(last["training_steps"])
+
+    def predict(
+        self,
+        observation: Any,
+        state: tuple[NDArray[np.int64], ...] | None = None,
+        episode_start: NDArray[np.bool_] | None = None,
+        deterministic: bool = False,
+    ) -> tuple[Any, tuple[NDArray[np.int64], ...] | None]:
+        """Give the action for one observation or a batch of them (see `Policy.predict`)."""
+        return self.policy.predict(observation, state, episode_start, deterministic, rng=self._rng)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a model file: the policy, and all that is needed to go on training."""
+        data, arrays = self._learner.state()
+        problem, problem_arrays = problem_to(self.problem)
+        content = {
+            "kind": "agent",
+            "algorithm": self.learner_type.name,
+            "settings": dataclasses.asdict(self.settings),
+            "seed": self.seed,
+            "problem": problem,
+            "learner": data,
+            "history": list(self.history.columns),
+        }
+        parts = {"learner": arrays, "problem": problem_arrays, "history": self.history.arrays()}
+        named = {f"{part}.{key}": a for part, group in parts.items() for key, a in group.items()}
+        archive.save(path, content, named)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], env: EnvironmentLike | None = None) -> Self:
+        """Read a model file, or a run folder, of this algorithm."""
+        agent = load(path, env)
+        if not isinstance(agent, cls):
+            raise SettingError(f"The file holds a {type(agent).__name__} agent: use spaql.load.")
+        return agent
+
+
+def make_settings(learner: type[Learner], given: Mapping[str, Any]) -> Settings:
+    """Make the settings of a learner; unknown names are refused with the nearest valid one."""
+    known = [f.name for f in dataclasses.fields(learner.settings_type)]
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(known)}."
+            raise SettingError(f"{learner.name} has no setting {name!r}: {hint}")
+    return learner.settings_type(**given)
+
+
+class AQL(Agent):
+    """Adaptive Q-learning: a policy for every time step."""
+
+    learner_type = AQLLearner
+
+
+class SPAQL(Agent):
+    """Single-partition adaptive Q-learning: one policy for all time steps."""
+
+    learner_type = SPAQLLearner
+
+
+class SPAQLTS(Agent):
+    """SPAQL with terminal state, for regulators: values fall with the distance to a reference."""
+
+    learner_type = SPAQLTSLearner
+
+
+def agent_types() -> dict[str, type[Agent]]:
+    """Give every agent by the name of its algorithm, those defined elsewhere included."""
+    found = {}
+    waiting: list[type[Agent]] = [Agent]
+    while waiting:
+        subclasses = waiting.pop().__subclasses__()
+        waiting += subclasses
+        found.update({agent.learner_type.name: agent for agent in subclasses})
+    return found
+
+
+def load(path: str | os.PathLike[str], env: EnvironmentLike | None = None) -> Agent:
+    """Read an agent from a model file or a run folder; no code in it is ever run.
+
+    Parameters
+    ----------
+    path
+        A file written by `Agent.save`, or the folder of a run.
+    env
+        The environment to go on in, where the file could not name it.
+    """
+    target = Path(path)
+    document = archive.load(target / MODEL_FILE if target.is_dir() else target)
+    data, arrays = document.data, document.arrays
+
+    def part(prefix: str) -> dict[str, NDArray[Any]]:
+        return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
+
+    try:
+        if data["kind"] != "agent":
+            raise ArchiveError(f"The file holds a {data['kind']}, not an agent.")
+        algorithm = data["algorithm"]
+        agent_type = agent_types().get(algorithm)
+        if agent_type is None:
+            raise ArchiveError(
+                f"The file holds a {algorithm!r} agent: import the module that defines it first."
+            )
+        problem = problem_from(data["problem"], part("problem."))
+        if env is not None:
+            given = make_problem(env, horizon=None if isinstance(env, Problem) else problem.horizon)
+            problem = dataclasses.replace(
+                problem, env=given.env, options=given.options, factory=given.factory
+            )
+        agent = agent_type(problem, seed=int(data["seed"]), **data["settings"])
+        agent._learner.restore(data["learner"], part("learner."))
+        columns = part("history.")
+        agent.history = History.from_arrays({name: columns[name] for name in data["history"]})
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        if isinstance(error, ArchiveError):
+            raise
+        raise ArchiveError(f"The file lacks something that an agent needs ({error!r}).") from error
+    return agent

@@ -1,0 +1,68 @@
+"""What happened in every iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class History:
+    """A table with a row for every iteration; row 0 is the evaluation of the untrained agent.
+
+    Columns of every learner: `iteration`; `mean_return` of this iteration's evaluation; `best_return`,
+    the best of those means so far (biased upwards: the best of many noisy means); `training_steps`, the
+    steps that were learned from; `interactions`, all steps taken, those of evaluations included. A
+    learner adds its own: for the partition learners `arms`, `temperature`, `splits` and `resets`.
+
+    Examples
+    --------
+    >>> history = History()
+    >>> history.append({"iteration": 0, "mean_return": 21.5})
+    >>> history["mean_return"]
+    array([21.5])
+    """
+
+    def __init__(self) -> None:
+        self._columns: dict[str, list[float]] = {}
+
+    def append(self, row: Mapping[str, float]) -> None:
+        """Add a row; all rows have the same columns."""
+        if not self._columns:
+            self._columns = {name: [] for name in row}
+        for name, column in self._columns.items():
+            column.append(row[name])
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values()), ()))
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return np.array(self._columns[name])
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(self._columns)
+
+    def last(self) -> dict[str, float]:
+        """Give the last row."""
+        return {name: column[-1] for name, column in self._columns.items()}
+
+    def to_csv(self) -> str:
+        """Write the table as CSV, every number in full precision."""
+        lines = [",".join(self._columns)]
+        lines += [",".join(map(repr, row)) for row in zip(*self._columns.values(), strict=True)]
+        return "\n".join(lines) + "\n"
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Give the columns as arrays (see `from_arrays`)."""
+        return {name: np.array(column) for name, column in self._columns.items()}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> History:
+        """Build the history that `arrays` came from."""
+        history = cls()
+        history._columns = {name: array.tolist() for name, array in arrays.items()}
+        return history

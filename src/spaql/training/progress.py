@@ -1,0 +1,89 @@
+"""How training goes, for a person: a live bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Any, Self
+
+_LINES_AT_MOST = 10
+"""Lines that a whole training prints where there is no terminal."""
+
+
+class Progress:
+    """Follow iterations, or training steps, up to the last one."""
+
+    def __init__(
+        self,
+        iteration: int,
+        last_iteration: int | None,
+        step: int,
+        last_step: int | None,
+        *,
+        show: bool,
+    ) -> None:
+        self._by_steps = last_iteration is None
+        self._first = step if self._by_steps else iteration
+        self._last = (last_step if self._by_steps else last_iteration) or 0
+        self._show = show
+        self._bar: Any = None
+        self._lines = 0
+        self._interactions: float | None = None
+
+    def __enter__(self) -> Self:
+        self._began = time.perf_counter()
+        if self._show and sys.stderr.isatty():
+            self._open_bar()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def _open_bar(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as RichProgress
+
+        self._bar = RichProgress(
+            MofNCompleteColumn(),
+            TextColumn("steps" if self._by_steps else "iterations"),
+            BarColumn(bar_width=None),
+            TextColumn("{task.fields[status]}"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+        )
+        self._task = self._bar.add_task("", total=self._last, completed=self._first, status="")
+        self._bar.start()
+
+    def update(self, row: dict[str, float]) -> None:
+        """Show the newest row of the history."""
+        if not self._show:
+            return
+        if self._interactions is None:  # what came before this training is not its speed
+            self._interactions = row["interactions"]
+            self._began = time.perf_counter()
+        at = row["training_steps" if self._by_steps else "iteration"]
+        if self._bar is not None:
+            self._bar.update(self._task, completed=min(at, self._last), status=self._status(row))
+            return
+        share = (at - self._first) / max(self._last - self._first, 1)
+        if share * _LINES_AT_MOST >= self._lines:
+            self._lines = int(share * _LINES_AT_MOST) + 1
+            print(f"iteration {row['iteration']:g}: {self._status(row)}", file=sys.stderr, flush=True)
+
+    def _status(self, row: dict[str, float]) -> str:
+        seconds = max(time.perf_counter() - self._began, 1e-9)
+        speed = (row["interactions"] - (self._interactions or 0)) / seconds
+        shown = [f"return {row['mean_return']:.1f}", f"best {row['best_return']:.1f}"]
+        if "arms" in row:
+            shown += [f"arms {row['arms']:,.0f}", f"temperature {row['temperature']:.2g}"]
+        if speed > 0:
+            shown.append(f"{speed:,.0f} steps/s")
+        return "  ".join(shown)
