@@ -27,7 +27,7 @@ class Progress:
         self._first = step if self._by_steps else iteration
         self._last = (last_step if self._by_steps else last_iteration) or 0
         self._show = show
-        self._bar: Any = None
+        self._live: Any = None
         self._lines = 0
         self._interactions: float | None = None
 
@@ -43,24 +43,27 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        if self._live is not None:
+            self._live.stop()
 
     def _open_bar(self) -> None:
-        from rich.console import Console
+        from rich.console import Console, Group
+        from rich.live import Live
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as RichProgress
+        from rich.text import Text
 
         self._bar = RichProgress(
+            TextColumn("training steps" if self._by_steps else "iteration"),
             MofNCompleteColumn(),
-            TextColumn("steps" if self._by_steps else "iterations"),
-            BarColumn(bar_width=None),
-            TextColumn("{task.fields[status]}"),
+            BarColumn(),
             TimeRemainingColumn(),
-            console=Console(stderr=True),
+            TextColumn("left"),
         )
-        self._task = self._bar.add_task("", total=self._last, completed=self._first, status="")
-        self._bar.start()
+        self._task = self._bar.add_task("", total=self._last, completed=self._first)
+        self._status_line = Text(overflow="ellipsis", no_wrap=True)
+        self._live = Live(Group(self._bar, self._status_line), console=Console(stderr=True))
+        self._live.start()
 
     def update(self, row: dict[str, float]) -> None:
         """Show the newest row of the history."""
@@ -70,8 +73,9 @@ class Progress:
             self._interactions = row["interactions"]
             self._began = time.perf_counter()
         at = row["training_steps" if self._by_steps else "iteration"]
-        if self._bar is not None:
-            self._bar.update(self._task, completed=min(at, self._last), status=self._status(row))
+        if self._live is not None:
+            self._bar.update(self._task, completed=min(at, self._last))
+            self._status_line.plain = self._status(row)
             return
         share = (at - self._first) / max(self._last - self._first, 1)
         if share * _LINES_AT_MOST >= self._lines:

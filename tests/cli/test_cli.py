@@ -1,0 +1,90 @@
+"""The command line, run in process; `test_installed.py` runs it as a user does."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import spaql
+from spaql.cli import main
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def spaql_command(*words: str, code: int = 0) -> Result:
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == code, result.output
+    return result
+
+
+QUICK = ("--iterations", "3", "--rollouts", "2", "--seed", "0")
+
+
+def test_train_leaves_a_run_folder() -> None:
+    out = spaql_command("train", "cartpole200", *QUICK, "--algo", "spaql-ts", "--out", "run").stdout
+    assert "fresh return" in out
+    assert "spaql evaluate run" in out
+    assert sorted(p.name for p in Path("run").iterdir()) == ["history.csv", "policy.spaql", "settings.json"]
+    settings = json.loads(Path("run/settings.json").read_text())
+    assert settings["settings"]["metric"] == "euclidean"
+    assert settings["iterations"] == 3
+    assert len(Path("run/history.csv").read_text().splitlines()) == 5
+    assert isinstance(spaql.load("run"), spaql.SPAQLTS)
+
+
+def test_train_as_json_and_the_default_folder() -> None:
+    data = json.loads(spaql_command("train", "Pendulum-v1", *QUICK, "--levels", "5", "--json").stdout)
+    assert data["run"] == "runs/Pendulum-v1/spaql/seed=0"
+    assert data["training_steps"] == 600
+    assert data["interactions"] == 600 + 4 * 2 * 200
+    assert data["fresh_return"] < 0
+
+
+def test_progress_is_lines_where_there_is_no_terminal() -> None:
+    words = ("train", "cartpole200", "--total-timesteps", "100", "--rollouts", "2")
+    assert "iteration 0: return" in spaql_command(*words, "--out", "a").stderr
+    assert spaql_command(*words, "--out", "b", "--quiet").stderr == ""
+
+
+def test_evaluate() -> None:
+    spaql_command("train", "cartpole200", *QUICK, "--quiet", "--out", "run")
+    text = spaql_command("evaluate", "run", "--episodes", "30", "--random").stdout
+    assert "random policy" in text
+    assert text.count(" steps from [") == 5
+    data = json.loads(spaql_command("evaluate", "run/policy.spaql", "--episodes", "120", "--json").stdout)
+    assert data["episodes"] == 120
+    assert data["worst"][0]["return"] <= data["quantiles"]["0.05"] <= data["mean"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("train", "CartPol-v1"), 1, "CartPole"),
+        (("train", "MountainCar-v0", "--algo", "spaql-ts"), 1, "regulates to a reference"),
+        (("train", "cartpole200", "--algo", "aql", "--metric", "infinity"), 1, "aql has no setting 'metric'"),
+        (("train", "cartpole200", "--rollouts", "0"), 1, "at least 1"),
+        (("train", "cartpole200", "--reference", "a,b"), 2, "commas"),
+        (("evaluate", "nowhere"), 1, "Cannot read"),
+        (("evaluat", "nowhere"), 2, "No such command"),
+    ],
+)
+def test_errors_are_sentences(words: tuple[str, ...], code: int, message: str) -> None:
+    result = spaql_command(*words, code=code)
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_run_is_never_overwritten() -> None:
+    spaql_command("train", "cartpole200", *QUICK, "--quiet", "--out", "run")
+    assert "--out" in spaql_command("train", "cartpole200", *QUICK, "--out", "run", code=1).stderr
+
+
+def test_help_of_every_command() -> None:
+    assert "A first minute" in spaql_command("--help").stdout
+    for command in ("train", "evaluate"):
+        assert command in spaql_command("--help").stdout
+        assert "Examples:" in spaql_command(command, "--help").stdout

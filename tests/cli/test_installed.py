@@ -1,0 +1,85 @@
+"""The installed command, as a user runs it: a process of its own."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import sysconfig
+import termios
+import time
+from pathlib import Path
+
+import spaql
+
+SPAQL = Path(sysconfig.get_path("scripts")) / "spaql"
+
+
+def run(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([SPAQL, *words], cwd=cwd, capture_output=True, text=True, check=True)
+
+
+def test_help_is_quick(tmp_path: Path) -> None:
+    times = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        assert "Readable controllers" in run("--help", cwd=tmp_path).stdout
+        times.append(time.perf_counter() - begin)
+    assert min(times) < 0.5
+
+
+def test_version_and_module(tmp_path: Path) -> None:
+    assert spaql.__version__ in run("--version", cwd=tmp_path).stdout
+    out = subprocess.run(
+        [sys.executable, "-m", "spaql", "--version"], capture_output=True, text=True, check=True, cwd=tmp_path
+    ).stdout
+    assert spaql.__version__ in out
+
+
+def test_three_fresh_processes_give_the_same_bytes(tmp_path: Path) -> None:
+    """For each algorithm on CartPole and Pendulum: all files of the run folder are equal."""
+    for algorithm in ("aql", "spaql", "spaql-ts"):
+        for env in ("cartpole200", "pendulum"):
+            contents = set()
+            for i in range(3):
+                out = f"{algorithm}-{env}-{i}"
+                words = ("train", env, "--algo", algorithm, "--iterations", "3", "--rollouts", "3")
+                run(*words, "--seed", "7", "--out", out, "--quiet", cwd=tmp_path)
+                contents.add(tuple(p.read_bytes() for p in sorted((tmp_path / out).iterdir())))
+            assert len(contents) == 1, (algorithm, env)
+
+
+def test_a_live_bar_on_a_terminal(tmp_path: Path) -> None:
+    parent, child = pty.openpty()
+    termios.tcsetwinsize(parent, (24, 80))
+    words = [SPAQL, "train", "cartpole200", "--iterations", "30", "--rollouts", "3", "--out", "run"]
+    process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=child)
+    os.close(child)
+    shown = b""
+    while True:
+        try:
+            part = os.read(parent, 4096)
+        except OSError:
+            break
+        if not part:
+            break
+        shown += part
+    os.close(parent)
+    assert process.wait() == 0
+    for word in (b"iteration ", b"30/30", b"left", b"return", b"best", b"arms", b"temperature", b"steps/s"):
+        assert word in shown
+
+
+def test_an_interrupted_training_is_saved_and_can_go_on(tmp_path: Path) -> None:
+    words = [SPAQL, "train", "cartpole200", "--iterations", "100000", "--seed", "3", "--out", "run", "--json"]
+    process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    assert "iteration 0" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    done = json.loads(out)["iteration"]
+    resumed = spaql.load(tmp_path / "run").learn(5, progress_bar=False)
+    whole = spaql.SPAQL("cartpole200", seed=3).learn(done + 5, progress_bar=False)
+    assert resumed.history.to_csv() == whole.history.to_csv()

@@ -1,0 +1,49 @@
+"""Numba's cache must see an edit in a kernel that another file's kernel calls."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import spaql.kernels
+
+PACKAGE = Path(spaql.kernels.__file__).parent.parent
+
+
+def bonus_in_a_fresh_process(root: Path) -> float:
+    code = (
+        "import numpy as np\n"
+        "from spaql.partition import Partition\n"
+        "from spaql.kernels.rules import update\n"
+        "p = Partition(1, [2], q=0.0)\n"
+        "update(p.balls, 0, 0.0, 0.0, 1, 4.0)\n"  # `update` calls `bonus`
+        "print(p.balls.q[0])\n"
+    )
+    env = dict(os.environ, PYTHONPATH=str(root), PYTHONDONTWRITEBYTECODE="")
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=True)
+    return float(result.stdout)
+
+
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
+def test_an_edit_in_a_callee_of_another_module_is_seen(tmp_path: Path) -> None:
+    shutil.copytree(PACKAGE, tmp_path / "spaql", ignore=shutil.ignore_patterns("__pycache__"))
+    rules = tmp_path / "spaql" / "kernels" / "rules.py"
+    source = rules.read_text()
+    moved = tmp_path / "spaql" / "kernels" / "moved.py"
+    moved.write_text(
+        "import math\nfrom spaql.kernels.jit import njit\n\n"
+        "@njit\ndef bonus(visits, scaling):\n    return scaling / math.sqrt(visits)\n"
+    )
+    rules.write_text(
+        source.replace("def bonus(", "def _unused(").replace(
+            "from spaql.kernels.jit import njit",
+            "from spaql.kernels.jit import njit\nfrom spaql.kernels.moved import bonus",
+        )
+    )
+    assert bonus_in_a_fresh_process(tmp_path) == 4.0
+    assert bonus_in_a_fresh_process(tmp_path) == 4.0  # from the cache
+    moved.write_text(moved.read_text().replace("scaling /", "10 * scaling /"))
+    assert bonus_in_a_fresh_process(tmp_path) == 40.0

@@ -1,0 +1,401 @@
+"""AQL, SPAQL and SPAQL-TS a second time: slow, obvious, and straight from the paper's definitions.
+
+Nothing here knows the package. Balls are objects with bounds, a partition is a list of them, and every
+search looks at every ball. What the paper leaves open is settled as the package documents it: the
+balls that are relevant to a state are listed by action, the lowest first, and a step spends one uniform
+number on the choice of a ball and one on each dimension of the action.
+
+Sums are written as loops: from Python 3.12 on, `sum` corrects rounding errors, which the formulas of the
+paper do not ask for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, product
+
+import numpy as np
+
+HOT = 10.0
+"""The temperature rises no further from here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """One dimension of a ball: [centre - radius, centre + radius), closed at the cube's upper face."""
+
+    centre: float
+    radius: float
+    low: float = field(init=False)
+    end: float = field(init=False)
+    """The first point past the interval; that of an interval up to the cube's face holds all there is."""
+
+    def __post_init__(self) -> None:
+        high = self.centre + self.radius
+        object.__setattr__(self, "low", self.centre - self.radius)
+        object.__setattr__(self, "end", high if high < 1.0 else math.inf)
+
+    def holds(self, x: float) -> bool:
+        return self.low <= x < self.end
+
+    def parts(self) -> tuple[Interval, ...]:
+        half = self.radius / 2
+        return Interval(self.centre - half, half), Interval(self.centre + half, half)
+
+    def draw(self, uniform: float) -> float:
+        return self.low + uniform * (2 * self.radius)
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """One dimension of the action of a ball: what remains of a finite list."""
+
+    actions: tuple[int, ...]
+
+    def holds(self, action: float) -> bool:
+        return action in self.actions
+
+    def parts(self) -> tuple[Choices, ...]:
+        """Cut the list into floor(m / 2) and the rest; one action alone is not cut any more."""
+        half = len(self.actions) // 2
+        if half == 0:
+            return (self,)
+        return Choices(self.actions[:half]), Choices(self.actions[half:])
+
+    def draw(self, uniform: float) -> int:
+        return self.actions[math.floor(uniform * len(self.actions))]
+
+
+ActionSide = Interval | Choices
+State = tuple[float, ...]
+Action = tuple[float, ...]
+
+
+@dataclass(eq=False, slots=True)
+class Ball:
+    """A ball of the infinity metric, which is a cube, with its estimate of Q and its visits."""
+
+    states: tuple[Interval, ...]
+    actions: tuple[ActionSide, ...]
+    q: float
+    visits: int = 0
+
+    @property
+    def radius(self) -> float:
+        return self.states[0].radius
+
+    def holds_state(self, state: State) -> bool:
+        for side, x in zip(self.states, state, strict=True):  # noqa: SIM110 (all is far slower)
+            if not side.low <= x < side.end:
+                return False
+        return True
+
+    def holds_action(self, action: Action) -> bool:
+        return all(side.holds(a) for side, a in zip(self.actions, action, strict=True))
+
+    def holds(self, state: State, action: Action) -> bool:
+        return self.holds_state(state) and self.holds_action(action)
+
+    def cover(self) -> list[Ball]:
+        """Give balls of half the radius that tile this one and inherit its Q and visits.
+
+        Of the parts of the action, those low in the last dimension come first, and among them those low
+        in the dimension before it.
+        """
+        orthants = product(*(side.parts() for side in self.states))
+        action_parts = list(product(*(side.parts() for side in reversed(self.actions))))
+        return [
+            Ball(states, actions[::-1], self.q, self.visits)
+            for states in orthants
+            for actions in action_parts
+        ]
+
+
+class Partition:
+    """The balls in a plain list, where children follow their parent: so they stay ordered by action."""
+
+    def __init__(self, state_dims: int, actions: Sequence[ActionSide], q: float) -> None:
+        root = Ball((Interval(0.0, 1.0),) * state_dims, tuple(actions), q)
+        self.balls = [root]
+        self.arms = [root]
+        """The balls that were never split. All others are covered by smaller ones: dom(B) is empty."""
+
+    def relevant(self, state: State) -> list[Ball]:
+        """RELEVANT(x), without the balls whose domain is known to be empty."""
+        return [ball for ball in self.arms if ball.holds_state(state)]
+
+    def relevant_by_definition(self, state: State) -> list[Ball]:
+        """RELEVANT(x): the balls whose domain holds (x, a) for some a, with no ball left out.
+
+        A set of actions that meets every cell between the bounds of all balls stands for all actions.
+        """
+        found: list[Ball] = []
+        for action in product(*(self._witnesses(j) for j in range(len(self.balls[0].actions)))):
+            found += self.domain_holders(state, action)
+        return [ball for ball in self.balls if ball in found]
+
+    def _witnesses(self, j: int) -> list[float]:
+        """All actions of a list; of an interval, the lower ends of all balls."""
+        sides = [ball.actions[j] for ball in self.balls]
+        if isinstance(sides[0], Choices):
+            return list(sides[0].actions)
+        return sorted({side.low for side in sides if isinstance(side, Interval)})
+
+    def domain_holders(self, state: State, action: Action) -> list[Ball]:
+        """Give the balls with (x, a) in their domain (5): it is in no ball of strictly smaller radius."""
+        holders = [ball for ball in self.balls if ball.holds(state, action)]
+        return [ball for ball in holders if not any(other.radius < ball.radius for other in holders)]
+
+    def split(self, ball: Ball) -> list[Ball]:
+        """SPLIT BALL; gives the children."""
+        children = ball.cover()
+        place = self.balls.index(ball) + 1
+        self.balls[place:place] = children
+        place = self.arms.index(ball)
+        self.arms[place : place + 1] = children
+        return children
+
+    def copy(self) -> Partition:
+        twin = object.__new__(Partition)
+        twins = {id(ball): replace(ball) for ball in self.balls}
+        twin.balls = [twins[id(ball)] for ball in self.balls]
+        twin.arms = [twins[id(ball)] for ball in self.arms]
+        return twin
+
+
+def greedy(balls: list[Ball]) -> Ball:
+    """Choose the ball with the highest Q, and of equals the first, which has the lowest action."""
+    return max(balls, key=lambda ball: ball.q)
+
+
+def boltzmann(balls: list[Ball], temperature: float, uniform: float) -> Ball:
+    """BOLTZMANN SAMPLE: P(B) ~ exp(Q(B) / tau), each Q divided by max |Q|, by inverse distribution.
+
+    The exponents are shifted so that the highest is 0: it changes no probability, and none overflows.
+    """
+    largest = max(abs(ball.q) for ball in balls) or 1.0
+    normal = [ball.q / largest for ball in balls]
+    weights = [math.exp((q - max(normal)) / temperature) for q in normal]
+    below = list(accumulate(weights))
+    for ball, bound in zip(balls, below, strict=True):
+        if uniform * below[-1] < bound:
+            return ball
+    return balls[-1]
+
+
+def draw(ball: Ball, uniforms: Sequence[float]) -> Action:
+    """Draw an action uniformly from those of a ball."""
+    return tuple(side.draw(u) for side, u in zip(ball.actions, uniforms, strict=True))
+
+
+def rollout_action(partition: Partition, state: State, rng: np.random.Generator) -> Action:
+    """Draw an action of the greedy ball; where one action remains, no random number is spent."""
+    ball = greedy(partition.relevant(state))
+    return tuple(
+        side.actions[0] if isinstance(side, Choices) and len(side.actions) == 1 else side.draw(rng.random())
+        for side in ball.actions
+    )
+
+
+class Agent:
+    """What the algorithms share: the update of a ball, and its split."""
+
+    partitions: list[Partition]
+    relevant: list[Ball]
+    """The balls that were relevant to the last state acted on."""
+    played: Ball
+    """The ball that was, or will be, updated for the last action."""
+
+    def __init__(self, horizon: int, scaling: float) -> None:
+        self.horizon = horizon
+        self.scaling = scaling
+
+    def begin(self, state: State) -> None:
+        self.step = 0
+        self.state = state
+
+    def partition(self) -> Partition:
+        """Give the partition of the current time step."""
+        raise NotImplementedError
+
+    def select(self, relevant: list[Ball], uniform: float) -> Ball:
+        """Choose a relevant ball to draw the action from."""
+        raise NotImplementedError
+
+    def value(self, next_state: State) -> float:
+        """V(x'), with the current time step already the next one."""
+        raise NotImplementedError
+
+    def act(self, rng: np.random.Generator) -> Action:
+        dims = len(self.partition().balls[0].actions)
+        choice, *uniforms = rng.random(1 + dims).tolist()
+        self.relevant = self.partition().relevant(self.state)
+        selected = self.select(self.relevant, choice)
+        action = draw(selected, uniforms)
+        self.played = self.updated_ball(selected, action)
+        return action
+
+    def updated_ball(self, selected: Ball, action: Action) -> Ball:
+        return selected
+
+    def learn(self, reward: float, next_state: State) -> list[Ball]:
+        """Update the ball; gives its children if it was split."""
+        partition, ball = self.partition(), self.played
+        self.step += 1
+        value = self.value(next_state)
+        ball.visits += 1
+        v = ball.visits
+        alpha = (self.horizon + 1) / (self.horizon + v)
+        bonus = self.scaling / math.sqrt(v)
+        ball.q = (1 - alpha) * ball.q + alpha * (reward + value + bonus)
+        self.state = next_state
+        d_max = partition.balls[0].radius
+        return partition.split(ball) if v >= (d_max / ball.radius) ** 2 else []
+
+    def clipped(self, partition: Partition, state: State) -> float:
+        return min(self.horizon, max(ball.q for ball in partition.relevant(state)))
+
+
+class AQL(Agent):
+    """Algorithm 1: a partition for every time step, and greedy choice."""
+
+    def __init__(
+        self, state_dims: int, actions: Sequence[ActionSide], *, horizon: int, scaling: float
+    ) -> None:
+        super().__init__(horizon, scaling)
+        self.partitions = [Partition(state_dims, actions, float(horizon)) for _ in range(horizon)]
+
+    def partition(self) -> Partition:
+        return self.partitions[self.step]
+
+    def select(self, relevant: list[Ball], uniform: float) -> Ball:
+        return greedy(relevant)
+
+    def value(self, next_state: State) -> float:
+        """The value past the horizon is 0."""
+        return self.clipped(self.partition(), next_state) if self.step < self.horizon else 0.0
+
+
+class SPAQL(Agent):
+    """Algorithm 3: one partition, Boltzmann choice, and the best agent kept."""
+
+    def __init__(
+        self,
+        state_dims: int,
+        actions: Sequence[ActionSide],
+        *,
+        horizon: int,
+        scaling: float,
+        temperature_min: float,
+        growth: float,
+        damping: float,
+    ) -> None:
+        super().__init__(horizon, scaling)
+        self.trainee = Partition(state_dims, actions, float(horizon))
+        self.best = self.trainee.copy()
+        self.temperature_min = self.temperature = temperature_min
+        self.growth = growth
+        self.damping = damping
+        self.best_return: float | None = None
+        self.changes = 0
+        """Iterations that changed the number of arms since the trainee was last equal to the best."""
+        self.resets = 0
+        """Whether the last evaluation led to a reset."""
+
+    @property
+    def partitions(self) -> list[Partition]:
+        return [self.trainee]
+
+    def partition(self) -> Partition:
+        return self.trainee
+
+    def begin(self, state: State) -> None:
+        super().begin(state)
+        self.arms_before = len(self.trainee.arms)
+
+    def select(self, relevant: list[Ball], uniform: float) -> Ball:
+        return boltzmann(relevant, self.temperature, uniform)
+
+    def updated_ball(self, selected: Ball, action: Action) -> Ball:
+        """Give the ball that holds the played pair; that there is one and no more is part of the test."""
+        (holder,) = [ball for ball in self.relevant if ball.holds_action(action)]
+        return holder
+
+    def value(self, next_state: State) -> float:
+        """The same at every step: the value past the horizon is not 0."""
+        return self.clipped(self.trainee, next_state)
+
+    def assess(self, mean_return: float) -> None:
+        """Follow an evaluation; the first is that of the untrained agent, before iteration 1."""
+        self.resets = 0
+        if self.best_return is None:
+            self.best_return = mean_return
+        elif mean_return >= self.best_return:
+            self.best_return = mean_return
+            self.best = self.trainee.copy()
+            self.growth = self.growth**self.damping
+            self._back_to_best()
+        else:
+            self._without_improvement()
+
+    def _without_improvement(self) -> None:
+        if len(self.trainee.arms) != self.arms_before:
+            self.changes += 1
+        if self.changes == 2:
+            self.trainee = self.best.copy()
+            self.resets = 1
+            self._back_to_best()
+        elif self.changes == 1 and self.temperature < HOT:
+            self.temperature = self.temperature * self.growth
+
+    def _back_to_best(self) -> None:
+        self.temperature = self.temperature_min
+        self.changes = 0
+
+
+class SPAQLTS(SPAQL):
+    """SPAQL with terminal state: V(x_{h+1}) is weighted by the distance of x_h to the reference."""
+
+    def __init__(
+        self,
+        state_dims: int,
+        actions: Sequence[ActionSide],
+        *,
+        reference: State,
+        reference_std: float,
+        metric: str,
+        horizon: int,
+        scaling: float,
+        temperature_min: float,
+        growth: float,
+        damping: float,
+    ) -> None:
+        super().__init__(
+            state_dims,
+            actions,
+            horizon=horizon,
+            scaling=scaling,
+            temperature_min=temperature_min,
+            growth=growth,
+            damping=damping,
+        )
+        self.reference = reference
+        self.reference_std = reference_std
+        self.distance = {"euclidean": euclidean, "infinity": infinity}[metric]
+
+    def value(self, next_state: State) -> float:
+        ratio = self.distance(self.state, self.reference) / self.reference_std
+        return math.exp(-(ratio * ratio)) * super().value(next_state)
+
+
+def euclidean(x: State, y: State) -> float:
+    total = 0.0
+    for a, b in zip(x, y, strict=True):
+        total += (a - b) * (a - b)
+    return math.sqrt(total)
+
+
+def infinity(x: State, y: State) -> float:
+    return max(abs(a - b) for a, b in zip(x, y, strict=True))

@@ -1,0 +1,91 @@
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from spaql import BadEnvironmentError, SettingError, make_problem
+from spaql.problems import PRESETS
+
+
+class Corridor(gymnasium.Env):
+    """A user's own environment: no id, Discrete observations, ends at the right."""
+
+    observation_space = spaces.Discrete(8)
+    action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.at = int(self.np_random.integers(3))
+        return self.at, {}
+
+    def step(self, action):
+        self.at = min(max(self.at + (1 if action else -1), 0), 7)
+        return self.at, float(self.at == 7), self.at == 7, False, {}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_are_the_papers_setups(name: str) -> None:
+    problem = make_problem(name)
+    assert problem.horizon == 200
+    assert problem.reference is not None
+    assert problem.interactions == 0
+    assert np.abs(problem.states.standardise(problem.reference)).max() <= 1
+    assert problem.actions.sizes == {"pendulum5": (5,), "cartpole200": (2,)}.get(name, (2**32,))
+
+
+def test_an_id_takes_the_environments_own_limit() -> None:
+    assert make_problem("CartPole-v1").horizon == 500
+    assert make_problem("CartPole-v1", horizon=50).horizon == 50
+
+
+def test_measuring_unbounded_dimensions_is_counted_and_repeatable() -> None:
+    a, b = (make_problem("CartPole-v1") for _ in range(2))
+    assert a.interactions == 1000
+    assert a.states.state_map.scale.tolist() == b.states.state_map.scale.tolist()
+    assert a.states.state_map.squash.tolist() == [False, True, False, True]
+
+
+def test_an_environment_without_an_id_is_copied() -> None:
+    env = Corridor()
+    problem = make_problem(env, horizon=30)
+    assert problem.env is None
+    assert problem.name == "Corridor"
+    first, second = problem.make(), problem.make()
+    assert first.reset(seed=1)[0] == second.reset(seed=1)[0]
+    assert first.unwrapped is not second.unwrapped
+    with pytest.raises(SettingError, match="no limit"):
+        make_problem(env)
+
+
+def test_a_gymnasium_environment_is_made_again_by_its_id() -> None:
+    with gymnasium.make("CartPole-v1", sutton_barto_reward=True) as env:
+        problem = make_problem(env)
+    assert (problem.env, problem.options) == ("CartPole-v1", {"sutton_barto_reward": True})
+    made = problem.make()
+    made.reset(seed=0)
+    assert made.step(0)[1] == 0.0
+
+
+def test_a_wrapped_environment_keeps_its_wrapper() -> None:
+    env = gymnasium.wrappers.TransformReward(gymnasium.make("CartPole-v1"), lambda r: 7 * r)
+    made = make_problem(env, horizon=20).make()
+    made.reset(seed=0)
+    assert made.step(0)[1] == 7.0
+
+
+def test_rewards_to_learn_from_can_be_scaled() -> None:
+    problem = make_problem("pendulum", reward_range=(-16.0, 0.0))
+    assert problem.learning_reward(-4.0) == 0.75
+    with pytest.raises(SettingError, match="lower one first"):
+        make_problem("pendulum", reward_range=(0.0, 0.0))
+
+
+def test_refusals_are_sentences() -> None:
+    with pytest.raises(BadEnvironmentError, match="cartpole200"):
+        make_problem("CartPol-v1")
+    with pytest.raises(SettingError, match="4 numbers, and 2 were given"):
+        make_problem("CartPole-v1", reference=[0, 0])
+    with pytest.raises(SettingError, match="horizon"):
+        make_problem("CartPole-v1", horizon=0)
+    with pytest.raises(SettingError, match="already made"):
+        make_problem(make_problem("pendulum"), horizon=3)

@@ -1,0 +1,24 @@
+"""Stable-Baselines3's tools take an agent as it is."""
+
+import gymnasium
+import pytest
+
+import spaql
+
+pytest.importorskip("stable_baselines3")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("agent_type", [spaql.AQL, spaql.SPAQL, spaql.SPAQLTS])
+@pytest.mark.parametrize("env", ["CartPole-v1", "Pendulum-v1"])
+def test_evaluate_policy_accepts_an_agent(agent_type: type[spaql.Agent], env: str) -> None:
+    from stable_baselines3.common.env_util import make_vec_env
+    from stable_baselines3.common.evaluation import evaluate_policy
+
+    agent = agent_type(env, horizon=200, rollouts=3, seed=0).learn(10, progress_bar=False)
+    single = gymnasium.make(env, max_episode_steps=200)
+    mean, _ = evaluate_policy(agent, single, n_eval_episodes=5, warn=False)
+    assert mean == pytest.approx(spaql.evaluate(agent, episodes=100).mean, rel=0.9)
+    vector = make_vec_env(env, n_envs=3)
+    returns, lengths = evaluate_policy(agent, vector, n_eval_episodes=6, return_episode_rewards=True)
+    assert len(returns) == len(lengths) == 6

@@ -1,0 +1,106 @@
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import spaql
+from spaql.stats import mean_ci95
+from spaql.training.loop import train_episode
+
+
+class Faulty(gymnasium.Env):
+    """An environment that gives one bad number at its third step."""
+
+    observation_space = spaces.Box(-1.0, 1.0, (2,))
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, observation: float = 0.0, reward: float = 0.0) -> None:
+        self.bad = observation, reward
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        self.steps += 1
+        observation, reward = self.bad if self.steps == 3 else (0.0, 0.0)
+        return np.array([0.0, observation], np.float32), reward, False, False, {}
+
+
+@pytest.mark.parametrize(
+    ("env", "message"),
+    [(Faulty(observation=np.nan), "NaN"), (Faulty(reward=np.nan), "nan"), (Faulty(reward=np.inf), "inf")],
+)
+def test_bad_numbers_are_named(env: gymnasium.Env, message: str) -> None:
+    agent = spaql.SPAQL(env, horizon=5, rollouts=1, seed=0)
+    with pytest.raises(spaql.BadEnvironmentError, match=message):
+        agent.learn(1, progress_bar=False)
+    made = agent.problem.make()
+    with pytest.raises(spaql.BadEnvironmentError, match="step 3"):
+        train_episode(agent._learner, agent.problem, made, np.random.default_rng(0))
+
+
+def test_an_evaluation_is_repeatable_and_complete() -> None:
+    agent = spaql.SPAQL("cartpole200", seed=0, rollouts=5).learn(5, progress_bar=False)
+    a, b = (spaql.evaluate(agent, episodes=130, seed=3) for _ in range(2))
+    assert a.returns.tolist() == b.returns.tolist()
+    assert a.returns.tolist() == a.lengths.tolist()  # CartPole pays 1 a step
+    assert len(a.returns) == len(a.starts) == 130
+    assert len(np.unique(a.starts[:, 0])) == 130
+    assert a.worst[0].total == a.returns.min()
+    assert a.steps == a.lengths.sum()
+    assert spaql.evaluate(agent, episodes=130, seed=4).returns.tolist() != a.returns.tolist()
+
+
+def test_vector_episodes_equal_single_ones() -> None:
+    """Stepped together or one by one: the same starts and actions give the same returns."""
+    problem = spaql.make_problem("pendulum5")
+    agent = spaql.SPAQL(problem, seed=0, rollouts=2).learn(6, progress_bar=False)
+    together = spaql.evaluate(agent, episodes=5, deterministic=True)
+    env = problem.make()
+    for start, total in zip(together.starts, together.returns, strict=True):
+        observation, _ = env.reset(seed=0)
+        env.unwrapped.state = np.array([np.arctan2(start[1], start[0]), start[2]])
+        observation, alone = np.float32(start), 0.0
+        for _ in range(200):
+            action, _ = agent.predict(observation, deterministic=True)
+            observation, reward, *_ = env.step(action)
+            alone += reward
+        assert alone == pytest.approx(total, rel=1e-3)
+
+
+def test_evaluate_refusals() -> None:
+    problem = spaql.make_problem("cartpole200")
+    policy = spaql.RandomPolicy(problem.states, problem.actions)
+    with pytest.raises(spaql.SettingError, match="give env"):
+        spaql.evaluate(policy)
+    with pytest.raises(spaql.SettingError, match="at least one episode"):
+        spaql.evaluate(policy, problem, episodes=0)
+
+
+def test_intervals() -> None:
+    mean, half = mean_ci95([1.0, 2.0, 3.0, 4.0])
+    assert (mean, half) == (2.5, pytest.approx(1.96 * 1.2909944487 / 2))
+    assert mean_ci95([3.0]) == (3.0, 0.0)
+
+
+def test_a_drawn_seed_is_kept() -> None:
+    first = spaql.SPAQL("cartpole200", rollouts=2).learn(2, progress_bar=False)
+    again = spaql.SPAQL("cartpole200", rollouts=2, seed=first.seed).learn(2, progress_bar=False)
+    assert first.history.to_csv() == again.history.to_csv()
+    with pytest.raises(spaql.SettingError, match="0 or more"):
+        spaql.SPAQL("cartpole200", seed=-1)
+
+
+def test_scaled_rewards_leave_returns_raw() -> None:
+    scaled = spaql.SPAQL("pendulum", reward_range=(-16.3, 0.0), rollouts=2, seed=0)
+    assert scaled.learn(2, progress_bar=False).history["mean_return"].max() < -100
+
+
+def test_loading_checks_the_algorithm(tmp_path) -> None:
+    agent = spaql.AQL("cartpole200", rollouts=1, seed=0).learn(1, progress_bar=False)
+    agent.save(tmp_path / "a.spaql")
+    assert isinstance(spaql.AQL.load(tmp_path / "a.spaql"), spaql.AQL)
+    with pytest.raises(spaql.SettingError, match="AQL agent"):
+        spaql.SPAQL.load(tmp_path / "a.spaql")
