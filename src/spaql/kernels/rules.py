@@ -73,7 +73,8 @@ def reference_weight(
             distance = max(distance, difference)
     if euclidean:
         distance = math.sqrt(distance)
-    return math.exp(-((distance / std) ** 2))
+    ratio = distance / std
+    return math.exp(-(ratio * ratio))
 
 
 @njit

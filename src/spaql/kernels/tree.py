@@ -166,7 +166,8 @@ def _grow(found: Found, count: int, top: int) -> Found:
 def relevant(balls: Balls, root: int, state: NDArray[np.int64], found: Found) -> tuple[Found, int]:
     """Collect RELEVANT(x): the balls whose domain holds the state with some action.
 
-    They come in the order of their actions, lowest first. They fill `found` from its front while
+    They come in the order of their actions, lowest first; of several action dimensions the last weighs
+    most in each split. They fill `found` from its front while
     the stack of the depth-first search grows down from its end; where the two would meet, the
     search continues in a larger `found`, which is the one returned.
     """
