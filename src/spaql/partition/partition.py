@@ -172,6 +172,8 @@ class Partition:
         """Build the partition that `arrays` came from; raises `ArchiveError` if there can be none."""
         try:
             state_dims, trees = (int(n) for n in arrays["dims"])
+            if trees > len(arrays["q"]):  # before anything of that size is allocated
+                raise ValueError(f"{trees} trees of {len(arrays['q'])} balls")
             partition = cls(state_dims, [int(n) for n in arrays["action_sizes"]], trees=trees)
             fields = {
                 name: np.ascontiguousarray(arrays[name], getattr(partition.balls, name).dtype)
