@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from spaql.kernels.jit import njit
 from spaql.kernels.rules import greedy
-from spaql.kernels.tree import Balls, coordinate, locate, new_found, relevant, split
+from spaql.kernels.tree import Balls, coordinate, locate, new_found, room_for, search, split
 from spaql.partition import Partition
 
 DIMS = 4
@@ -34,10 +34,10 @@ def grow(balls: Balls, target: int, rng: np.random.Generator) -> None:
 
 @njit
 def look_up(balls: Balls, states: NDArray[np.int64]) -> int:
-    found = new_found(64, 1)
+    found = new_found(room_for(balls, 0), 1)
     total = 0
     for i in range(states.shape[0]):
-        found, count = relevant(balls, 0, states[i], found)
+        count = search(balls, 0, states[i], found)
         total += found.ball[greedy(balls, found, count)]
     return total
 

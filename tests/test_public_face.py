@@ -9,10 +9,10 @@ import pytest
 import spaql
 
 NAMES = [
-    "AQL", "SPAQL", "SPAQLTS", "Agent", "ArchiveError", "BadEnvironmentError", "Evaluation", "History",
-    "Learner", "Partition", "PartitionLearner", "PartitionPolicy", "Policy", "Problem", "RandomPolicy",
-    "SettingError", "Settings", "SpaqlError", "UnsupportedSpaceError", "__version__", "evaluate", "load",
-    "make_problem",
+    "AQL", "SPAQL", "SPAQLTS", "Agent", "ArchiveError", "BadEnvironmentError", "Dynamics", "Evaluation",
+    "History", "Learner", "Partition", "PartitionLearner", "PartitionPolicy", "Policy", "Problem",
+    "RandomPolicy", "SettingError", "Settings", "SpaqlError", "UnsupportedSpaceError", "__version__",
+    "evaluate", "load", "make_problem",
 ]  # fmt: skip
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     )
     from spaql.partition import Partition
     from spaql.policy import PartitionPolicy, Policy, RandomPolicy
-    from spaql.problems import Problem, make_problem
+    from spaql.problems import Dynamics, Problem, make_problem
     from spaql.training import (
         AQL,
         SPAQL,
@@ -34,6 +34,7 @@ __all__ = [
     "Agent",
     "ArchiveError",
     "BadEnvironmentError",
+    "Dynamics",
     "Evaluation",
     "History",
     "Learner",
@@ -64,7 +65,7 @@ _HOMES = {
     ),
     "spaql.partition": ("Partition",),
     "spaql.policy": ("PartitionPolicy", "Policy", "RandomPolicy"),
-    "spaql.problems": ("Problem", "make_problem"),
+    "spaql.problems": ("Dynamics", "Problem", "make_problem"),
     "spaql.training": (
         "AQL",
         "SPAQL",

@@ -53,7 +53,7 @@ def dumps(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
 
 def loads(content: bytes) -> Document:
     """Read a document; anything but a whole and unchanged one raises `ArchiveError`."""
-    if content[: len(_MAGIC) - 1] != _MAGIC[:-1]:
+    if len(content) < _HEAD or content[: len(_MAGIC) - 1] != _MAGIC[:-1]:
         raise ArchiveError("This is not a spaql model file.")
     if content[len(_MAGIC) - 1] != FORMAT:
         raise ArchiveError(

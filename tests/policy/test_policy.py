@@ -8,30 +8,39 @@ from spaql.spaces import StandardActions, StandardStates
 STATES = StandardStates.of(Box(-2.0, 2.0, (1,)))
 
 
-def policy(actions: StandardActions, trees: int = 1) -> PartitionPolicy:
-    return PartitionPolicy(STATES, actions, Partition(1, actions.sizes, trees=trees))
+def partition(actions: StandardActions, trees: int = 1) -> Partition:
+    return Partition(1, actions.sizes, trees=trees)
+
+
+def policy(actions: StandardActions) -> PartitionPolicy:
+    return PartitionPolicy(STATES, actions, partition(actions))
 
 
 def test_the_relevant_ball_with_the_highest_q_is_played() -> None:
-    greedy = policy(StandardActions.of(Discrete(2)))
-    greedy.partition.split([0.0], [0])
-    balls = greedy.partition.balls
-    balls.q[greedy.partition.locate([-0.5], [1])] = 3.0
-    balls.q[greedy.partition.locate([0.5], [0])] = 2.0
+    actions = StandardActions.of(Discrete(2))
+    grown = partition(actions)
+    grown.split([0.0], [0])
+    grown.balls.q[grown.locate([-0.5], [1])] = 3.0
+    grown.balls.q[grown.locate([0.5], [0])] = 2.0
+    greedy = PartitionPolicy(STATES, actions, grown)
     assert greedy.predict(np.array([[-1.0], [1.0]]))[0].tolist() == [1, 0]
 
 
 def test_of_equals_the_lowest_action_is_played() -> None:
-    greedy = policy(StandardActions.of(Discrete(3)))
+    actions = StandardActions.of(Discrete(3))
+    grown = partition(actions)
     for _ in range(3):
-        greedy.partition.split([0.1], [2])
+        grown.split([0.1], [2])
+    greedy = PartitionPolicy(STATES, actions, grown)
     assert greedy.predict(np.array([0.1]), deterministic=True)[0] == 0
 
 
 def test_a_ball_gives_its_centre_or_a_uniform_draw() -> None:
-    torques = policy(StandardActions.of(Box(-2.0, 2.0, (1,))))
-    torques.partition.split([0.5], [0.5])
-    torques.partition.balls.q[torques.partition.locate([0.5], [0.5])] = 1.0
+    actions = StandardActions.of(Box(-2.0, 2.0, (1,)))
+    grown = partition(actions)
+    grown.split([0.5], [0.5])
+    grown.balls.q[grown.locate([0.5], [0.5])] = 1.0
+    torques = PartitionPolicy(STATES, actions, grown)
     observations = np.full((4000, 1), 1.0)
     assert (torques.predict(observations, deterministic=True)[0] == 1.0).all()
     drawn = torques.predict(observations, rng=np.random.default_rng(0))[0]
@@ -48,19 +57,19 @@ def test_the_first_remaining_action_or_a_uniform_draw_of_a_list() -> None:
 
 
 def test_a_time_variant_policy_keeps_count_in_its_state() -> None:
-    steps = policy(StandardActions.of(Discrete(2)), trees=3)
+    actions = StandardActions.of(Discrete(2))
+    grown = partition(actions, trees=3)
     for tree, best in enumerate([0, 1, 0]):
-        steps.partition.split([0.5], [0], tree=tree)
-        steps.partition.balls.q[steps.partition.locate([0.5], [best], tree=tree)] = 1.0
+        grown.split([0.5], [0], tree=tree)
+        grown.balls.q[grown.locate([0.5], [best], tree=tree)] = 1.0
+    steps = PartitionPolicy(STATES, actions, grown)
     played, state = [], None
     for _ in range(4):  # past the last time step its policy goes on
         action, state = steps.predict(np.array([1.0]), state)
         played.append(int(action))
     assert played == [0, 1, 0, 0]
-    actions, state = steps.predict(
-        np.ones((2, 1)), (np.array([1, 1]),), episode_start=np.array([True, False])
-    )
-    assert actions.tolist() == [0, 1]
+    both, state = steps.predict(np.ones((2, 1)), (np.array([1, 1]),), episode_start=np.array([True, False]))
+    assert both.tolist() == [0, 1]
     assert state is not None
     assert state[0].tolist() == [1, 2]
 

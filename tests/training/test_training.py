@@ -5,7 +5,7 @@ from gymnasium import spaces
 
 import spaql
 from spaql.stats import mean_ci95
-from spaql.training.loop import train_episode
+from spaql.training.arena import Arena
 
 
 class Faulty(gymnasium.Env):
@@ -36,9 +36,8 @@ def test_bad_numbers_are_named(env: gymnasium.Env, message: str) -> None:
     agent = spaql.SPAQL(env, horizon=5, rollouts=1, seed=0)
     with pytest.raises(spaql.BadEnvironmentError, match=message):
         agent.learn(1, progress_bar=False)
-    made = agent.problem.make()
-    with pytest.raises(spaql.BadEnvironmentError, match="step 3"):
-        train_episode(agent._learner, agent.problem, made, np.random.default_rng(0))
+    with Arena(agent.problem, 1) as arena, pytest.raises(spaql.BadEnvironmentError, match="step 3"):
+        arena._train_episode(agent._learner, np.random.default_rng(0))
 
 
 def test_an_evaluation_is_repeatable_and_complete() -> None:

@@ -89,6 +89,12 @@ class PartitionLearner(Learner):
         )
         self._state = next_state
 
+    @property
+    def follows_the_kernels(self) -> bool:
+        """Whether compiled episodes do what `act` and `learn` would: unless a variant has its own."""
+        methods = ("begin", "act", "learn")
+        return all(getattr(type(self), name) is getattr(PartitionLearner, name) for name in methods)
+
     def _standard(self, observation: Any) -> NDArray[np.float64]:
         raw = np.array(observation, np.float64).ravel()
         state = standardise(self.problem.states.state_map, raw)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from spaql.algorithms.learner import Settings, setting
 from spaql.algorithms.partition_learner import PartitionLearner, partition_from
 from spaql.kernels.steps import Rules
+from spaql.partition import Partition
 from spaql.policy import PartitionPolicy
 from spaql.problems import Problem
 
@@ -37,11 +38,12 @@ class SPAQLLearner(PartitionLearner):
 
     name = "spaql"
     settings_type: ClassVar[type[SPAQLSettings]] = SPAQLSettings
+    _policy: PartitionPolicy | None
 
     def __init__(self, problem: Problem, settings: SPAQLSettings) -> None:
         super().__init__(problem, settings)
         self.settings = settings
-        self.best = self.trainee.copy()
+        self._keep(self.trainee.copy())
         self.rules = Rules(
             horizon=problem.horizon,
             scaling=settings.scaling,
@@ -58,7 +60,9 @@ class SPAQLLearner(PartitionLearner):
     @property
     def policy(self) -> PartitionPolicy:
         """The greedy policy of the best partition so far."""
-        return PartitionPolicy(self.problem.states, self.problem.actions, self.best)
+        if self._policy is None:
+            self._policy = PartitionPolicy(self.problem.states, self.problem.actions, self.best)
+        return self._policy
 
     def assess(self, mean_return: float) -> None:
         """Keep the trainee if it gained; else heat up, and after two splits go back to the best."""
@@ -68,7 +72,7 @@ class SPAQLLearner(PartitionLearner):
             return
         if mean_return >= self.best_return:
             self.best_return = mean_return
-            self.best = self.trainee.copy()
+            self._keep(self.trainee.copy())
             self.growth **= self.settings.temperature_damping
             self._cool()
             return
@@ -79,6 +83,10 @@ class SPAQLLearner(PartitionLearner):
             self._cool()
         elif self.changes and self.rules.temperature < _HOT:
             self.rules = self.rules._replace(temperature=self.rules.temperature * self.growth)
+
+    def _keep(self, partition: Partition) -> None:
+        self.best = partition
+        self._policy = None
 
     def _cool(self) -> None:
         self.changes = 0
@@ -107,7 +115,7 @@ class SPAQLLearner(PartitionLearner):
     def restore(self, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take back what `state` gave."""
         super().restore(data, arrays)
-        self.best = partition_from(arrays, "best.")
+        self._keep(partition_from(arrays, "best."))
         self.rules = self.rules._replace(temperature=float(data["temperature"]))
         self.growth = float(data["growth"])
         self.changes = int(data["changes"])

@@ -89,6 +89,7 @@ def _stop_on_interrupt() -> Iterator[Callable[[Agent, dict[str, float]], bool]]:
     help="observation to regulate to (spaql-ts), in raw units, such as 0,0,0,0  [default: known for "
     "CartPole and Pendulum]",
 )
+@click.option("--gymnasium", is_flag=True, help="step the Gymnasium environment, not its compiled twin")
 @_setting_options
 @click.option("--json", "as_json", is_flag=True, help="print the result as JSON")
 @click.option("--quiet", is_flag=True, help="show no progress")
@@ -102,6 +103,7 @@ def train(
     horizon: int | None,
     levels: int | None,
     reference: list[float] | None,
+    gymnasium: bool,
     as_json: bool,
     quiet: bool,
     **settings: Any,
@@ -120,7 +122,15 @@ def train(
     if iterations is None and total_timesteps is None:
         iterations = 100
     given = {name: value for name, value in settings.items() if value is not None}
-    agent = agent_types()[algo](env, seed=seed, horizon=horizon, levels=levels, reference=reference, **given)
+    agent = agent_types()[algo](
+        env,
+        seed=seed,
+        horizon=horizon,
+        levels=levels,
+        reference=reference,
+        compiled=not gymnasium,
+        **given,
+    )
     folder = out or Path("runs") / env.replace("/", "-") / algo / f"seed={agent.seed}"
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise SettingError(f"{folder} is there already: name another folder with --out, or remove it.")

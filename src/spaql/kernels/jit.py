@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
-from numba.core.caching import IndexDataCacheFile
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+ENABLED: bool = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
 
 
 def sources_stamp(folder: Path) -> str:
@@ -29,22 +30,47 @@ def sources_stamp(folder: Path) -> str:
 _STAMP = sources_stamp(Path(__file__).parent)
 
 
-def njit(function: Function) -> Function:
+class _StampedCache(FunctionCache):
+    """A cache on disk that is valid for a stamp, whatever Numba would look at.
+
+    Numba notices an edit in a kernel's own file only, so a kernel inlined from another module would go on as
+    it was yesterday; and it never finds a function again that was compiled for other functions.
+    """
+
+    def __init__(self, function: Callable[..., Any], stamp: str) -> None:
+        super().__init__(function)  # type: ignore[no-untyped-call]
+        self._cache_file = IndexDataCacheFile(  # type: ignore[no-untyped-call]
+            cache_path=self.cache_path,
+            filename_base=f"{self._impl.filename_base}-{stamp[:16]}",
+            source_stamp=stamp,
+        )
+
+    def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
+        return (sig, codegen.magic_tuple())
+
+
+def njit(function: Function, *, depends_on: str = "", inline: bool = True) -> Function:
     """Compile a kernel: cached on disk, with the GIL released.
 
-    Numba's cache notices an edit in a kernel's own file only, so a kernel inlined from
-    another module would go on as it was yesterday. Here the cache is valid for the sources of
-    all kernels together.
+    Parameters
+    ----------
+    function
+        The kernel.
+    depends_on
+        A hash of what is compiled into it beside the kernels of this package, such as a user's dynamics.
+    inline
+        Make it part of the kernels that call it. A call costs two atomic operations for every array that is
+        passed, more than most kernels do; a large one is better called.
     """
-    compiled: Any = numba.njit(nogil=True, error_model="numpy")(function)
-    if compiled is function:  # NUMBA_DISABLE_JIT is set
+    compiled: Any = numba.njit(nogil=True, error_model="numpy", forceinline=inline)(function)
+    if not ENABLED:
         return function
+    stamp = hashlib.sha256((_STAMP + depends_on).encode()).hexdigest()
     with suppress(RuntimeError):  # no folder to cache in is writable: compile anew in every process
-        compiled.enable_caching()
-        cache = compiled._cache
-        cache._cache_file = IndexDataCacheFile(  # type: ignore[no-untyped-call]
-            cache_path=cache.cache_path,
-            filename_base=cache._impl.filename_base,
-            source_stamp=_STAMP,
-        )
+        compiled._cache = _StampedCache(function, stamp)
     return cast(Function, compiled)
+
+
+def njit_apart(function: Function) -> Function:
+    """Compile a kernel that is too large to be made part of others."""
+    return njit(function, inline=False)

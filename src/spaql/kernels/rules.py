@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.kernels.jit import njit
-from spaql.kernels.tree import INTERVAL, Balls, Found, lower_bound, relevant, split, width
+from spaql.kernels.tree import INTERVAL, Balls, Found, lower_bound, split, width
 
 
 @njit
@@ -34,29 +34,27 @@ def greedy(balls: Balls, found: Found, count: int) -> int:
 @njit
 def boltzmann(balls: Balls, found: Found, count: int, temperature: float, uniform: float) -> int:
     """Sample a relevant ball with P(B) ~ exp(Q(B) / tau), Q divided by max |Q| (BOLTZMANN SAMPLE)."""
-    largest = 0.0
+    largest, highest = 0.0, -math.inf
     for i in range(count):
-        largest = max(largest, abs(balls.q[found.ball[i]]))
+        q = balls.q[found.ball[i]]
+        largest = max(largest, abs(q))
+        highest = max(highest, q)
     if largest == 0.0:
         largest = 1.0
-    # A common factor of all weights cancels: the highest weight is made 1, so none overflows.
-    highest = balls.q[found.ball[greedy(balls, found, count)]] / largest
+    highest /= largest
     total = 0.0
     for i in range(count):
-        total += math.exp((balls.q[found.ball[i]] / largest - highest) / temperature)
+        # A common factor of all weights cancels: the highest is made 1, so none overflows.
+        exponent = (balls.q[found.ball[i]] / largest - highest) / temperature
+        # What is less than e^-40 of the highest would change nothing in a sum of floats.
+        found.weight[i] = math.exp(exponent) if exponent > -40.0 else 0.0
+        total += found.weight[i]
     remaining = uniform * total
     for i in range(count):
-        remaining -= math.exp((balls.q[found.ball[i]] / largest - highest) / temperature)
+        remaining -= found.weight[i]
         if remaining < 0.0:
             return i
-    return count - 1
-
-
-@njit
-def highest_q(balls: Balls, root: int, state: NDArray[np.int64], found: Found) -> tuple[Found, float]:
-    """Highest Q among the balls relevant to a state."""
-    found, count = relevant(balls, root, state, found)
-    return found, balls.q[found.ball[greedy(balls, found, count)]]
+    return greedy(balls, found, count)
 
 
 @njit
@@ -97,16 +95,14 @@ def split_when_due(balls: Balls, ball: int, depth: int, sizes: NDArray[np.int64]
 
 
 @njit
-def draw_action(
-    action_sizes: NDArray[np.int64],
-    low: NDArray[np.int64],
-    size: NDArray[np.int64],
-    uniforms: NDArray[np.float64],
-    action: NDArray[np.float64],
-) -> None:
-    """Draw an action uniformly from a ball: a point of an interval, an index of a finite list."""
-    for j in range(low.shape[0]):
-        if action_sizes[j] == INTERVAL:
-            action[j] = lower_bound(low[j]) + uniforms[j] * width(size[j])
-        else:
-            action[j] = low[j] + math.floor(uniforms[j] * size[j])
+def draw(action_size: int, low: int, size: int, uniform: float) -> float:
+    """Draw from a range of one action dimension: a point of an interval, an index of a finite list."""
+    if action_size == INTERVAL:
+        return lower_bound(low) + uniform * width(size)
+    return float(low + math.floor(uniform * size))
+
+
+@njit
+def middle(action_size: int) -> float:
+    """The number at which `draw` gives what stands for a range: an interval's centre, a list's first."""
+    return 0.5 if action_size == INTERVAL else 0.0

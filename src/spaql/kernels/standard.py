@@ -23,25 +23,43 @@ class StateMap(NamedTuple):
 
 
 @njit
+def standardise_one(state_map: StateMap, j: int, raw: float) -> float:
+    """Map dimension j of a raw observation into [-1, 1]; NaN stays NaN."""
+    x = float((raw - state_map.center[j]) / state_map.scale[j])
+    if state_map.squash[j]:
+        return math.tanh(x)
+    if x < -1.0:
+        return -1.0
+    if x > 1.0:
+        return 1.0
+    return x
+
+
+@njit
+def standardise_to(state_map: StateMap, raw: NDArray[np.float64], standard: NDArray[np.float64]) -> None:
+    """Map one raw observation into the cube; NaN stays NaN."""
+    for j in range(raw.shape[0]):
+        standard[j] = standardise_one(state_map, j, raw[j])
+
+
+@njit
 def standardise(state_map: StateMap, raw: NDArray[np.float64]) -> NDArray[np.float64]:
     """Map one raw observation into the cube; NaN stays NaN."""
     standard = np.empty(raw.shape[0])
-    for j in range(raw.shape[0]):
-        x = (raw[j] - state_map.center[j]) / state_map.scale[j]
-        if state_map.squash[j]:
-            x = math.tanh(x)
-        elif x < -1.0:
-            x = -1.0
-        elif x > 1.0:
-            x = 1.0
-        standard[j] = x
+    standardise_to(state_map, raw, standard)
     return standard
+
+
+@njit
+def coordinates_to(standard: NDArray[np.float64], fixed: NDArray[np.int64]) -> None:
+    """Turn a point of the cube into fixed-point coordinates."""
+    for j in range(standard.shape[0]):
+        fixed[j] = coordinate(standard[j])
 
 
 @njit
 def coordinates(standard: NDArray[np.float64]) -> NDArray[np.int64]:
     """Turn a point of the cube into fixed-point coordinates."""
     fixed = np.empty(standard.shape[0], np.int64)
-    for j in range(standard.shape[0]):
-        fixed[j] = coordinate(standard[j])
+    coordinates_to(standard, fixed)
     return fixed

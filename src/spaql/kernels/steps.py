@@ -1,4 +1,4 @@
-"""One step of training, and the greedy choice for a batch of observations."""
+"""One step of training."""
 
 import math
 from typing import NamedTuple
@@ -9,18 +9,14 @@ from numpy.typing import NDArray
 from spaql.kernels.jit import njit
 from spaql.kernels.rules import (
     boltzmann,
-    draw_action,
+    draw,
     greedy,
-    highest_q,
     reference_weight,
     split_when_due,
     update,
 )
-from spaql.kernels.standard import StateMap, coordinates, standardise
-from spaql.kernels.tree import Balls, new_found, relevant
-
-ROOM = 64
-"""Relevant balls that a search has room for before it must grow."""
+from spaql.kernels.standard import coordinates
+from spaql.kernels.tree import Balls, Found, relevant
 
 
 class Rules(NamedTuple):
@@ -39,6 +35,54 @@ class Rules(NamedTuple):
 
 
 @njit
+def choose_from(
+    balls: Balls,
+    found: Found,
+    count: int,
+    rules: Rules,
+    uniforms: NDArray[np.float64],
+    action: NDArray[np.float64],
+    sizes: NDArray[np.int64],
+) -> tuple[int, int]:
+    """Choose one of the relevant balls and draw a standard action from it; gives the ball and its depth.
+
+    The first of `uniforms` chooses the ball, the others the action. The sizes of the ball's action
+    ranges go to `sizes`: a split will need them.
+    """
+    if rules.temperature > 0.0:
+        chosen = boltzmann(balls, found, count, rules.temperature, uniforms[0])
+    else:
+        chosen = greedy(balls, found, count)
+    for j in range(sizes.shape[0]):
+        sizes[j] = found.size[chosen, j]
+        action[j] = draw(balls.action_sizes[j], found.low[chosen, j], sizes[j], uniforms[1 + j])
+    return found.ball[chosen], found.depth[chosen]
+
+
+@njit
+def learn_from(
+    balls: Balls,
+    rules: Rules,
+    ball: int,
+    depth: int,
+    sizes: NDArray[np.int64],
+    state: NDArray[np.float64],
+    reward: float,
+    highest: float,
+) -> bool:
+    """Update the ball that was played and split it when due; tells whether it was split.
+
+    V(x') = weight(x) min(H, highest), where `highest` is the highest Q of RELEVANT(x'), or 0 past the
+    horizon.
+    """
+    value = min(float(rules.horizon), highest)
+    if not math.isinf(rules.reference_std):
+        value *= reference_weight(state, rules.reference, rules.reference_std, rules.euclidean)
+    update(balls, ball, reward, value, rules.horizon, rules.scaling)
+    return split_when_due(balls, ball, depth, sizes, state.shape[0])
+
+
+@njit
 def choose(
     balls: Balls,
     root: int,
@@ -48,19 +92,9 @@ def choose(
     action: NDArray[np.float64],
     sizes: NDArray[np.int64],
 ) -> tuple[int, int]:
-    """Choose a ball for a state and draw a standard action from it; gives the ball and its depth.
-
-    The first of `uniforms` chooses the ball, the others the action. The sizes of the ball's action
-    ranges go to `sizes`: a split will need them.
-    """
-    found, count = relevant(balls, root, coordinates(state), new_found(ROOM, balls.action_sizes.shape[0]))
-    if rules.temperature > 0.0:
-        chosen = boltzmann(balls, found, count, rules.temperature, uniforms[0])
-    else:
-        chosen = greedy(balls, found, count)
-    draw_action(balls.action_sizes, found.low[chosen], found.size[chosen], uniforms[1:], action)
-    sizes[:] = found.size[chosen]
-    return found.ball[chosen], found.depth[chosen]
+    """Search the balls relevant to a state, and `choose_from` them."""
+    found, count = relevant(balls, root, coordinates(state))
+    return choose_from(balls, found, count, rules, uniforms, action, sizes)
 
 
 @njit
@@ -75,52 +109,9 @@ def learn(
     reward: float,
     next_state: NDArray[np.float64],
 ) -> bool:
-    """Update the ball that was played and split it when due; tells whether it was split.
-
-    V(x') = weight(x) min(H, max Q over RELEVANT(x')), and 0 where `next_root` is -1 (past the horizon).
-    """
-    value = 0.0
+    """Search the balls relevant to the next state, and `learn_from` them; past the horizon the root is -1."""
+    highest = 0.0
     if next_root >= 0:
-        _, highest = highest_q(balls, next_root, coordinates(next_state), new_found(ROOM, sizes.shape[0]))
-        value = min(float(rules.horizon), highest)
-        if not math.isinf(rules.reference_std):
-            value *= reference_weight(state, rules.reference, rules.reference_std, rules.euclidean)
-    update(balls, ball, reward, value, rules.horizon, rules.scaling)
-    return split_when_due(balls, ball, depth, sizes, state.shape[0])
-
-
-@njit
-def greedy_ranges(
-    balls: Balls,
-    roots: NDArray[np.int64],
-    state_map: StateMap,
-    observations: NDArray[np.float64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Find the greedy ball of each raw observation: its index, and its action ranges (low, size)."""
-    n, dims = observations.shape[0], balls.action_sizes.shape[0]
-    chosen = np.empty(n, np.int64)
-    low = np.empty((n, dims), np.int64)
-    size = np.empty((n, dims), np.int64)
-    found = new_found(ROOM, dims)
-    for i in range(n):
-        state = coordinates(standardise(state_map, observations[i]))
-        found, count = relevant(balls, roots[i], state, found)
-        best = greedy(balls, found, count)
-        chosen[i] = found.ball[best]
-        low[i] = found.low[best]
-        size[i] = found.size[best]
-    return chosen, low, size
-
-
-@njit
-def standard_actions(
-    action_sizes: NDArray[np.int64],
-    low: NDArray[np.int64],
-    size: NDArray[np.int64],
-    uniforms: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Draw a standard action from the ranges of each ball, one a row."""
-    actions = np.empty(low.shape)
-    for i in range(low.shape[0]):
-        draw_action(action_sizes, low[i], size[i], uniforms[i], actions[i])
-    return actions
+        found, count = relevant(balls, next_root, coordinates(next_state))
+        highest = balls.q[found.ball[greedy(balls, found, count)]]
+    return learn_from(balls, rules, ball, depth, sizes, state, reward, highest)

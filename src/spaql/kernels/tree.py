@@ -23,6 +23,8 @@ INTERVAL = 1 << BITS
 MAX_DEPTH = BITS - 1
 _HALF = float(1 << (BITS - 1))
 _LAST = INTERVAL - 1
+_ROOM = 64
+"""Balls that a search first has room for."""
 
 
 class Balls(NamedTuple):
@@ -45,6 +47,10 @@ class Found(NamedTuple):
     depth: NDArray[np.int64]
     low: NDArray[np.int64]
     size: NDArray[np.int64]
+    weight: NDArray[np.float64]
+    """Room for a number for each ball."""
+    orthant: NDArray[np.int64]
+    """Room for the orthant of the state at each depth."""
 
 
 @njit
@@ -55,7 +61,20 @@ def new_found(capacity: int, action_dims: int) -> Found:
         np.empty(capacity, np.int64),
         np.empty((capacity, action_dims), np.int64),
         np.empty((capacity, action_dims), np.int64),
+        np.empty(capacity),
+        np.empty(BITS, np.int64),
     )
+
+
+@njit
+def cut(low: int, size: int, part: int) -> tuple[int, int, int]:
+    """Cut an action range as a split does: the range of a part, and the part in further dimensions."""
+    if size == 1:
+        return low, size, part
+    half = size // 2
+    if part & 1:
+        return low + half, size - half, part >> 1
+    return low, half, part >> 1
 
 
 @njit
@@ -104,9 +123,10 @@ def split(balls: Balls, ball: int, sizes: NDArray[np.int64], state_dims: int) ->
     first = balls.counts[0]
     children = action_parts(sizes) << state_dims
     balls.first_child[ball] = first
-    balls.first_child[first : first + children] = -1
-    balls.q[first : first + children] = balls.q[ball]
-    balls.visits[first : first + children] = balls.visits[ball]
+    for child in range(first, first + children):
+        balls.first_child[child] = -1
+        balls.q[child] = balls.q[ball]
+        balls.visits[child] = balls.visits[ball]
     balls.counts[0] += children
     balls.counts[1] += children - 1
 
@@ -121,8 +141,8 @@ def locate(
     size: NDArray[np.int64],
 ) -> tuple[int, int]:
     """Find the ball whose domain holds a pair; its action ranges go to `low` and `size`."""
-    low[:] = 0
-    size[:] = balls.action_sizes
+    for j in range(size.shape[0]):
+        low[j], size[j] = 0, balls.action_sizes[j]
     ball, depth = root, 0
     while balls.first_child[ball] >= 0:
         child = balls.first_child[ball] + orthant(state, depth) * action_parts(size)
@@ -142,71 +162,65 @@ def locate(
 
 
 @njit
-def _move(found: Found, source: int, target: int) -> None:
-    found.ball[target] = found.ball[source]
-    found.depth[target] = found.depth[source]
-    for j in range(found.low.shape[1]):
-        found.low[target, j] = found.low[source, j]
-        found.size[target, j] = found.size[source, j]
-
-
-@njit
-def _grow(found: Found, count: int, top: int) -> Found:
-    capacity = found.ball.shape[0]
-    larger = new_found(2 * capacity, found.low.shape[1])
-    for source, target, length in ((0, 0, count), (top, top + capacity, capacity - top)):
-        larger.ball[target : target + length] = found.ball[source : source + length]
-        larger.depth[target : target + length] = found.depth[source : source + length]
-        larger.low[target : target + length] = found.low[source : source + length]
-        larger.size[target : target + length] = found.size[source : source + length]
-    return larger
-
-
-@njit
-def relevant(balls: Balls, root: int, state: NDArray[np.int64], found: Found) -> tuple[Found, int]:
-    """Collect RELEVANT(x): the balls whose domain holds the state with some action.
+def search(balls: Balls, root: int, state: NDArray[np.int64], found: Found) -> int:
+    """Collect RELEVANT(x): the balls whose domain holds the state with some action; gives their number.
 
     They come in the order of their actions, lowest first; of several action dimensions the last weighs
-    most in each split. They fill `found` from its front while
-    the stack of the depth-first search grows down from its end; where the two would meet, the
-    search continues in a larger `found`, which is the one returned.
+    most in each split. They fill `found` from its front while the stack of the depth-first search grows
+    down from its end; where the two would meet, the search is given up with -1.
     """
-    capacity = found.ball.shape[0]
-    count, top = 0, capacity - 1
+    capacity, dims = found.ball.shape[0], found.low.shape[1]
+    count, top, deepest = 0, capacity - 1, -1
     found.ball[top] = root
     found.depth[top] = 0
-    found.low[top] = 0
-    found.size[top] = balls.action_sizes
+    for j in range(dims):
+        found.low[top, j], found.size[top, j] = 0, balls.action_sizes[j]
     while top < capacity:
         first = balls.first_child[found.ball[top]]
         if first < 0:
-            _move(found, top, count)
+            found.ball[count] = found.ball[top]
+            found.depth[count] = found.depth[top]
+            for j in range(dims):
+                found.low[count, j], found.size[count, j] = found.low[top, j], found.size[top, j]
             count += 1
             top += 1
             continue
-        parts = action_parts(found.size[top])
+        parts = 1
+        for j in range(dims):
+            if found.size[top, j] > 1:
+                parts *= 2
         if count + parts > top + 1:
-            found = _grow(found, count, top)
-            top += found.ball.shape[0] - capacity
-            capacity = found.ball.shape[0]
+            return -1
         depth = found.depth[top]
-        first += orthant(state, depth) * parts
+        if depth > deepest:
+            deepest = depth
+            found.orthant[depth] = orthant(state, depth)
+        first += found.orthant[depth] * parts
         for part in range(parts):
             entry = top + 1 - parts + part  # the last one takes the place of the ball itself
             found.ball[entry] = first + part
             found.depth[entry] = depth + 1
-            bit = 0
-            for j in range(found.low.shape[1]):
-                low, size = found.low[top, j], found.size[top, j]
-                if size > 1:
-                    half = size // 2
-                    if (part >> bit) & 1:
-                        low += half
-                        size -= half
-                    else:
-                        size = half
-                    bit += 1
-                found.low[entry, j] = low
-                found.size[entry, j] = size
+            left = part
+            for j in range(dims):
+                low, size, left = cut(found.low[top, j], found.size[top, j], left)
+                found.low[entry, j], found.size[entry, j] = low, size
         top += 1 - parts
+    return count
+
+
+@njit
+def room_for(balls: Balls, splits: int) -> int:
+    """How many balls a search can meet at most, after so many more splits."""
+    split_balls = balls.counts[0] - balls.counts[1] + splits
+    return int(2 + split_balls * (action_parts(balls.action_sizes) - 1))
+
+
+@njit
+def relevant(balls: Balls, root: int, state: NDArray[np.int64]) -> tuple[Found, int]:
+    """Collect RELEVANT(x) with as much room as it takes."""
+    found = new_found(_ROOM, balls.action_sizes.shape[0])
+    count = search(balls, root, state, found)
+    while count < 0:
+        found = new_found(2 * found.ball.shape[0], found.low.shape[1])
+        count = search(balls, root, state, found)
     return found, count

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from spaql.errors import ArchiveError, SettingError
 from spaql.kernels.standard import coordinates
-from spaql.kernels.steps import ROOM
 from spaql.kernels.tree import (
     BITS,
     INTERVAL,
@@ -21,7 +20,6 @@ from spaql.kernels.tree import (
     action_parts,
     coordinate,
     locate,
-    new_found,
     relevant,
     split,
 )
@@ -132,7 +130,7 @@ class Partition:
     def relevant(self, state: Sequence[float], tree: int = 0) -> Relevant:
         """RELEVANT(x): the balls that hold a standard state together with some action."""
         point = self._state(state)
-        found, count = relevant(self.balls, tree, point, new_found(ROOM, len(self.balls.action_sizes)))
+        found, count = relevant(self.balls, tree, point)
         return Relevant(found.ball[:count], found.depth[:count], found.low[:count], found.size[:count])
 
     def locate(self, state: Sequence[float], action: Sequence[float], tree: int = 0) -> int:

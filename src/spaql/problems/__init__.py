@@ -1,6 +1,16 @@
 """Problems: an environment with a horizon and a standard space."""
 
+from spaql.problems.classic import find_dynamics
+from spaql.problems.dynamics import Dynamics
 from spaql.problems.presets import PRESETS, Preset
 from spaql.problems.problem import EnvironmentLike, Problem, make_problem
 
-__all__ = ["PRESETS", "EnvironmentLike", "Preset", "Problem", "make_problem"]
+__all__ = [
+    "PRESETS",
+    "Dynamics",
+    "EnvironmentLike",
+    "Preset",
+    "Problem",
+    "find_dynamics",
+    "make_problem",
+]

@@ -36,8 +36,3 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
         ),
     }
 )
-
-REFERENCES: Mapping[str, tuple[float, ...]] = MappingProxyType(
-    {"CartPole": (0.0, 0.0, 0.0, 0.0), "Pendulum": (1.0, 0.0, 0.0)}
-)
-"""Where a well-known environment is to be brought, by its name without the version."""

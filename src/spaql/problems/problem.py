@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,10 @@ from gymnasium.wrappers import TimeLimit
 from numpy.typing import NDArray
 
 from spaql.errors import BadEnvironmentError, SettingError
-from spaql.problems.presets import PRESETS, REFERENCES
+from spaql.problems.classic import find_dynamics
+from spaql.problems.dynamics import Dynamics
+from spaql.problems.environment import DynamicsEnv, DynamicsVectorEnv
+from spaql.problems.presets import PRESETS, Preset
 from spaql.spaces import StandardActions, StandardStates, unbounded
 
 Environment = gymnasium.Env[Any, Any]
@@ -40,16 +43,19 @@ class Problem:
     actions: StandardActions
     reference: tuple[float, ...] | None = None
     """The observation that a regulator is to reach, in raw units."""
-    reward_range: tuple[float, float] | None = None
+    reward_range: tuple[float, float] = (0.0, 1.0)
     """Rewards to learn from are mapped from this range to [0, 1]; returns stay raw."""
+    dynamics: Dynamics | None = None
+    """What is trained and evaluated on in compiled code, instead of the environment."""
     interactions: int = 0
     """Environment steps spent on measuring unbounded dimensions."""
-    factory: Callable[[], Environment] | None = field(default=None, repr=False, compare=False)
+    template: Environment | None = field(default=None, repr=False, compare=False)
+    """The environment that was given as an object."""
 
     def make(self) -> Environment:
         """Make a fresh environment that truncates episodes at the horizon."""
-        if self.factory is not None:
-            return self.factory()
+        if self.template is not None:
+            return _replica(self.template, self.horizon)
         if self.env is None:
             raise BadEnvironmentError(
                 "This policy was trained on an environment given as an object, which a model file cannot "
@@ -59,21 +65,21 @@ class Problem:
 
     def make_vector(self, n: int) -> VectorEnv[Any, Any, Any]:
         """Make n environments that are stepped together, Gymnasium's own where it has one."""
-        if self.factory is None and self.env is not None:
+        if self.dynamics is not None:
+            return DynamicsVectorEnv(self.dynamics.id, n, self.horizon)
+        if self.template is None and self.env is not None and not self.options:
             spec = gymnasium.spec(self.env)
-            if spec.vector_entry_point is not None and not self.options:
+            if spec.vector_entry_point is not None:
                 return gymnasium.make_vec(self.env, n, max_episode_steps=self.horizon)
         return SyncVectorEnv([self.make] * n, autoreset_mode=AutoresetMode.NEXT_STEP)
 
     def learning_reward(self, reward: float) -> float:
         """Give the reward that the algorithm learns from."""
-        if self.reward_range is None:
-            return reward
         low, high = self.reward_range
         return (reward - low) / (high - low)
 
 
-EnvironmentLike = str | Environment | Problem
+EnvironmentLike = str | Environment | Dynamics | Problem
 
 
 def make_problem(
@@ -83,8 +89,9 @@ def make_problem(
     levels: int | None = None,
     squash: Mapping[int, float] | None = None,
     reference: Sequence[float] | None = None,
-    reward_range: tuple[float, float] | None = None,
+    reward_range: tuple[float, float] = (0.0, 1.0),
     options: Mapping[str, Any] | None = None,
+    compiled: bool = True,
     seed: int = 0,
 ) -> Problem:
     """Make a problem from an environment.
@@ -93,7 +100,7 @@ def make_problem(
     ----------
     env
         An environment's id, a preset (`pendulum`, `pendulum5`, `cartpole200`), a Gymnasium environment,
-        or a problem, which is returned as it is.
+        `Dynamics`, or a problem, which is returned as it is.
     horizon
         Steps after which an episode ends; the environment's own limit by default.
     levels
@@ -107,6 +114,9 @@ def make_problem(
         Learn from rewards mapped from this range to [0, 1].
     options
         Keyword arguments for the environment.
+    compiled
+        Use compiled dynamics where there are: `Dynamics`, and Gymnasium's CartPole, Pendulum, MountainCar,
+        MountainCarContinuous and Acrobot, whose compiled twins agree with them step by step.
     seed
         Of the random steps.
 
@@ -116,72 +126,93 @@ def make_problem(
     >>> problem.horizon, problem.actions.sizes, problem.reference
     (200, (5,), (1.0, 0.0, 0.0))
     """
-    given = {
-        "horizon": horizon,
-        "levels": levels,
-        "squash": squash,
-        "reference": reference,
-        "reward_range": reward_range,
-        "options": options,
-    }
     if isinstance(env, Problem):
-        extra = [name for name, value in given.items() if value is not None]
-        if extra:
-            raise SettingError(f"The problem is already made: give {', '.join(extra)} to make_problem.")
+        if any(value is not None for value in (horizon, levels, squash, reference, options)):
+            raise SettingError("The problem is already made: give what is to change to make_problem.")
         return env
-    name = env if isinstance(env, str) else None
-    if isinstance(env, str) and env in PRESETS:
-        preset = PRESETS[env]
-        env = preset.env
-        horizon = horizon or preset.horizon
-        levels = levels or preset.levels
-        squash = squash or preset.squash
     if horizon is not None and horizon < 1:
         raise SettingError("The horizon is a number of steps, 1 or more.")
-    options = dict(options or {})
-    if isinstance(env, str):
-        env_id: str | None = env
-        probe = _make(env, horizon, options)
-        factory = None
-    else:
-        spec = env.spec
-        env_id = spec.id if spec is not None and not spec.additional_wrappers else None
-        options = dict(spec.kwargs) if spec is not None and env_id else {}
-        options.pop("render_mode", None)
-        probe = env
-        factory = None
-    limit = horizon or _time_limit(probe)
-    if limit is None:
-        raise SettingError(
-            f"{name or probe} sets no limit to an episode: give a horizon, the number of steps of one."
-        )
-    if env_id is None:
-        factory = _replicator(probe, limit)
+    source, preset = _source(env, options)
+    horizon = horizon or (preset.horizon if preset else None)
+    levels = levels or (preset.levels if preset else None)
+    squash = squash or (preset.squash if preset else {})
+    if not reward_range[0] < reward_range[1]:
+        raise SettingError("The reward range is two numbers, the lower one first.")
+    probe = source.probe(horizon)
     try:
-        samples = None
-        spent = 0
+        limit = horizon or (probe.spec.max_episode_steps if probe.spec is not None else None)
+        if limit is None:
+            raise SettingError(
+                f"{source.name} sets no limit to an episode: give a horizon, the number of steps of one."
+            )
         endless = unbounded(probe.observation_space)
-        endless[list(squash or {})] = False
-        if endless.any():
-            samples = _random_observations(factory() if factory else probe, limit, seed)
-            spent = SCALE_STEPS
+        endless[[j for j in squash if j in range(len(endless))]] = False
+        samples = _random_observations(source.probe(limit), seed) if endless.any() else None
         states = StandardStates.of(probe.observation_space, squash, samples)
         actions = StandardActions.of(probe.action_space, levels)
     finally:
         if probe is not env:
             probe.close()
+    if reference is None:
+        reference = source.dynamics.reference if source.dynamics else None
+    elif len(reference) != states.dims:
+        raise SettingError(
+            f"The reference is an observation of {states.dims} numbers, and {len(reference)} were given."
+        )
     return Problem(
-        name=name or env_id or type(probe.unwrapped).__name__,
-        env=env_id,
-        options=options,
+        name=source.name,
+        env=source.env,
+        options=source.options,
         horizon=limit,
         states=states,
         actions=actions,
-        reference=_reference(reference, env_id, states.dims),
-        reward_range=_checked_range(reward_range),
-        interactions=spent,
-        factory=factory,
+        reference=None if reference is None else tuple(float(x) for x in reference),
+        reward_range=reward_range,
+        dynamics=source.dynamics if compiled else None,
+        interactions=0 if samples is None else len(samples),
+        template=source.template,
     )
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Where environments come from: an id with options, or an object to copy."""
+
+    name: str
+    env: str | None
+    options: Mapping[str, Any]
+    template: Environment | None
+    dynamics: Dynamics | None
+
+    def probe(self, horizon: int | None) -> Environment:
+        """Give an environment to look at."""
+        if self.template is not None:
+            return self.template if horizon is None else _replica(self.template, horizon)
+        assert self.env is not None
+        return _make(self.env, horizon, self.options)
+
+
+def _source(
+    env: str | Environment | Dynamics, options: Mapping[str, Any] | None
+) -> tuple[_Source, Preset | None]:
+    if isinstance(env, Dynamics):
+        return _Source(env.id, env.id, {}, None, env), None
+    if isinstance(env, str):
+        preset = PRESETS.get(env)
+        env_id = preset.env if preset else env
+        dynamics = None if options else find_dynamics(env_id)
+        return _Source(env, env_id, dict(options or {}), None, dynamics), preset
+    spec = env.spec
+    name = type(env.unwrapped).__name__
+    if spec is None or spec.additional_wrappers:
+        return _Source(name, None, {}, env, None), None
+    plain = {key: value for key, value in spec.kwargs.items() if key != "render_mode"}
+    dynamics = find_dynamics(spec.id)
+    if isinstance(env.unwrapped, DynamicsEnv):
+        plain.pop("dynamics")
+    elif plain:
+        dynamics = None
+    return _Source(spec.id, spec.id, plain, None, dynamics), None
 
 
 def _make(env: str, horizon: int | None, options: Mapping[str, Any]) -> Environment:
@@ -195,20 +226,12 @@ def _make(env: str, horizon: int | None, options: Mapping[str, Any]) -> Environm
         ) from error
 
 
-def _time_limit(env: Environment) -> int | None:
-    return env.spec.max_episode_steps if env.spec is not None else None
+def _replica(env: Environment, horizon: int) -> Environment:
+    """Copy an environment that has no id."""
+    return TimeLimit(copy.deepcopy(env), horizon)
 
 
-def _replicator(env: Environment, horizon: int) -> Callable[[], Environment]:
-    """Give a function that makes copies of an environment which has no id."""
-
-    def replica() -> Environment:
-        return TimeLimit(copy.deepcopy(env), horizon)
-
-    return replica
-
-
-def _random_observations(env: Environment, horizon: int, seed: int) -> NDArray[np.float64]:
+def _random_observations(env: Environment, seed: int) -> NDArray[np.float64]:
     """Observe `SCALE_STEPS` steps of random episodes."""
     env.action_space.seed(seed)
     rows, ended = [], True
@@ -218,21 +241,8 @@ def _random_observations(env: Environment, horizon: int, seed: int) -> NDArray[n
         observation, _, terminated, truncated, _ = env.step(env.action_space.sample())
         ended = terminated or truncated
         rows.append(np.asarray(observation, np.float64).ravel())
+    env.close()
     samples = np.array(rows)
     if not np.isfinite(samples).all():
         raise BadEnvironmentError("The environment gave an observation that is infinite or NaN.")
     return samples
-
-
-def _reference(given: Sequence[float] | None, env_id: str | None, dims: int) -> tuple[float, ...] | None:
-    if given is None:
-        return REFERENCES.get(env_id.split("-v")[0]) if env_id else None
-    if len(given) != dims:
-        raise SettingError(f"The reference is an observation of {dims} numbers, and {len(given)} were given.")
-    return tuple(float(x) for x in given)
-
-
-def _checked_range(given: tuple[float, float] | None) -> tuple[float, float] | None:
-    if given is not None and not given[0] < given[1]:
-        raise SettingError("The reward range is two numbers, the lower one first.")
-    return given

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError, UnsupportedSpaceError
+from spaql.kernels.actions import ActionMap, raw_actions
 from spaql.kernels.tree import INTERVAL
 
 
@@ -73,11 +75,19 @@ class StandardActions:
 
     def restore(self, standard: NDArray[np.float64]) -> NDArray[Any]:
         """Turn standard actions, one a row, into a batch of raw ones."""
+        return self.shaped(raw_actions(self.action_map, standard))
+
+    def shaped(self, raw: NDArray[np.float64]) -> NDArray[Any]:
+        """Bring rows of raw actions into the form of the action space."""
         if isinstance(self.space, Discrete):
-            return standard[:, 0].astype(np.int64) + int(self.space.start)
+            return raw[:, 0].astype(np.int64)
+        return raw.astype(self.space.dtype)
+
+    @cached_property
+    def action_map(self) -> ActionMap:
+        """The map from standard to raw actions, for the kernels."""
+        if isinstance(self.space, Discrete):
+            first = float(self.space.start)
+            return ActionMap(np.array([first]), np.array([first + float(self.space.n) - 1.0]), 1)
         low, high = self.space.low.astype(np.float64), self.space.high.astype(np.float64)
-        if self.levels is None:
-            raw = (low + high) / 2 + standard * ((high - low) / 2)
-        else:
-            raw = low + standard * ((high - low) / (self.levels - 1))
-        return np.clip(raw, low, high).astype(self.space.dtype)
+        return ActionMap(low, high, self.levels or 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,12 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import ArrayLike, NDArray
 
 from spaql.errors import SettingError, UnsupportedSpaceError
+from spaql.kernels.flat import thresholds
 from spaql.kernels.standard import StateMap, standardise
 
 _ENDLESS = 1e30
 """Bounds beyond this (environments write the largest float32 for want of a better one) are none."""
+_KNOWN_LEVELS = 8
 _SPREAD = 2.0
 """Standard deviations at which a measured dimension is squashed to tanh(1) = 0.76."""
 
@@ -124,6 +127,11 @@ class StandardStates:
     def dims(self) -> int:
         """The number of dimensions of the cube."""
         return len(self.state_map.center)
+
+    @cached_property
+    def thresholds(self) -> NDArray[np.float64]:
+        """Where the coarser cells of a partition are cut, in raw units (see `kernels.flat.thresholds`)."""
+        return thresholds(self.state_map, _KNOWN_LEVELS)
 
     def batch(self, observations: Any) -> NDArray[np.float64]:
         """Bring raw observations, one or many, into rows of float64."""

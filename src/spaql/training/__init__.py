@@ -1,8 +1,9 @@
 """Training: the loop, evaluation, history, agents and run folders."""
 
 from spaql.training.agent import AQL, SPAQL, SPAQLTS, Agent, agent_types, load
-from spaql.training.evaluation import Episode, Evaluation, evaluate
+from spaql.training.evaluation import evaluate
 from spaql.training.history import History
+from spaql.training.results import Episode, Evaluation
 
 __all__ = [
     "AQL",

@@ -39,7 +39,7 @@ class Agent:
         or a `Problem`.
     seed
         Of all randomness; the same seed gives the same bytes. Drawn, and kept, if not given.
-    horizon, levels, squash, reference, reward_range
+    horizon, levels, squash, reference, reward_range, compiled
         See `spaql.make_problem`.
     **settings
         Of the algorithm: the fields of `Agent.settings_type`.
@@ -62,7 +62,8 @@ class Agent:
         levels: int | None = None,
         squash: Mapping[int, float] | None = None,
         reference: Sequence[float] | None = None,
-        reward_range: tuple[float, float] | None = None,
+        reward_range: tuple[float, float] = (0.0, 1.0),
+        compiled: bool = True,
         **settings: Any,
     ) -> None:
         self.seed = secrets.randbits(32) if seed is None else seed
@@ -76,6 +77,7 @@ class Agent:
             squash=squash,
             reference=reference,
             reward_range=reward_range,
+            compiled=compiled,
         )
         self.history = History()
         self._learner = self.learner_type(self.problem, self.settings)
@@ -252,7 +254,11 @@ def load(path: str | os.PathLike[str], env: EnvironmentLike | None = None) -> Ag
         if env is not None:
             given = make_problem(env, horizon=None if isinstance(env, Problem) else problem.horizon)
             problem = dataclasses.replace(
-                problem, env=given.env, options=given.options, factory=given.factory
+                problem,
+                env=given.env,
+                options=given.options,
+                dynamics=given.dynamics,
+                template=given.template,
             )
         agent = agent_type(problem, seed=int(data["seed"]), **data["settings"])
         agent._learner.restore(data["learner"], part("learner."))

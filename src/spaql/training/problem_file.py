@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from spaql.errors import ArchiveError
 from spaql.kernels.standard import StateMap
-from spaql.problems import Problem
+from spaql.problems import Problem, find_dynamics
 from spaql.spaces import StandardActions, StandardStates, describe_space, space_from
 
 
@@ -25,6 +25,7 @@ def problem_to(problem: Problem) -> tuple[dict[str, Any], dict[str, NDArray[Any]
         "reference": problem.reference,
         "reward_range": problem.reward_range,
         "interactions": problem.interactions,
+        "compiled": problem.dynamics is not None,
     }
     return data, dict(problem.states.state_map._asdict())
 
@@ -48,6 +49,7 @@ def problem_from(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) ->
         states=StandardStates(states, state_map),
         actions=StandardActions.of(space_from(data["action_space"]), data["levels"]),
         reference=None if data["reference"] is None else tuple(data["reference"]),
-        reward_range=None if data["reward_range"] is None else tuple(data["reward_range"]),
+        reward_range=(float(data["reward_range"][0]), float(data["reward_range"][1])),
+        dynamics=find_dynamics(data["env"]) if data["compiled"] else None,
         interactions=int(data["interactions"]),
     )

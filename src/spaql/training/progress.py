@@ -10,6 +10,8 @@ from typing import Any, Self
 _LINES_AT_MOST = 10
 """Lines that a whole training prints where there is no terminal."""
 
+_SECONDS_A_FRAME = 0.05
+
 
 class Progress:
     """Follow iterations, or training steps, up to the last one."""
@@ -29,6 +31,7 @@ class Progress:
         self._show = show
         self._live: Any = None
         self._lines = 0
+        self._drawn = 0.0
         self._interactions: float | None = None
 
     def __enter__(self) -> Self:
@@ -74,6 +77,10 @@ class Progress:
             self._began = time.perf_counter()
         at = row["training_steps" if self._by_steps else "iteration"]
         if self._live is not None:
+            now = time.perf_counter()
+            if at < self._last and now - self._drawn < _SECONDS_A_FRAME:
+                return
+            self._drawn = now
             self._bar.update(self._task, completed=min(at, self._last))
             self._status_line.plain = self._status(row)
             return

@@ -1,0 +1,40 @@
+"""From standard actions to raw ones."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.kernels.jit import njit
+
+
+class ActionMap(NamedTuple):
+    """How standard actions become raw ones; a Discrete action is its own index."""
+
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    levels: int
+    """Even levels from low to high in each dimension; 0 for an interval, 1 for Discrete actions."""
+
+
+@njit
+def raw_action(action_map: ActionMap, j: int, standard: float) -> float:
+    """Turn dimension j of a standard action into a raw one, which is cut to its bounds."""
+    low, high = action_map.low[j], action_map.high[j]
+    if action_map.levels == 0:
+        raw = (low + high) / 2 + standard * ((high - low) / 2)
+    elif action_map.levels == 1:
+        raw = low + standard
+    else:
+        raw = low + standard * ((high - low) / (action_map.levels - 1))
+    return float(min(max(raw, low), high))
+
+
+@njit
+def raw_actions(action_map: ActionMap, standard: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Turn standard actions, one a row, into raw ones."""
+    raw = np.empty(standard.shape)
+    for i in range(standard.shape[0]):
+        for j in range(standard.shape[1]):
+            raw[i, j] = raw_action(action_map, j, standard[i, j])
+    return raw

@@ -1,0 +1,248 @@
+"""Whole episodes in compiled code, for dynamics that are compiled too."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.np.unsafe.ndarray import to_fixed_tuple
+from numpy.typing import NDArray
+
+from spaql.kernels.actions import ActionMap, raw_action
+from spaql.kernels.flat import Flat, find_leaf, flatten
+from spaql.kernels.jit import ENABLED, njit
+from spaql.kernels.rules import draw, greedy, middle
+from spaql.kernels.standard import StateMap, coordinates_to, standardise_to
+from spaql.kernels.steps import Rules, choose_from, learn_from
+from spaql.kernels.tree import Balls, new_found, room_for, search
+
+if ENABLED:
+    as_tuple: Any = to_fixed_tuple
+else:
+
+    def as_tuple(row: NDArray[np.float64], length: int) -> tuple[float, ...]:
+        """Read a tuple from an array."""
+        return tuple(row)
+
+
+class Loops(NamedTuple):
+    """What is compiled for one set of dynamics."""
+
+    iterate: Callable[..., tuple[int, int, bool]]
+    reset: Callable[..., None]
+    step: Callable[..., None]
+
+
+def compile_loops(
+    start: Callable[..., Any],
+    step: Callable[..., Any],
+    observe: Callable[..., Any],
+    *,
+    n_state: int,
+    n_seen: int,
+    discrete: bool,
+    depends_on: str,
+) -> Loops:
+    """Compile the loops for dynamics: `start(rng)`, `step(state, action)` and `observe(state)`.
+
+    All else that they call are the kernels that every other path uses. `depends_on` must change when the
+    dynamics do. The numbers of a state and of an observation are constants to the compiler.
+    """
+
+    def compiled(function: Callable[..., Any]) -> Any:
+        return njit(function, depends_on=depends_on)
+
+    def compiled_apart(function: Callable[..., Any]) -> Any:
+        return njit(function, depends_on=depends_on, inline=False)
+
+    # Observations and actions are rounded to single precision, as Gymnasium's spaces have them.
+    @compiled
+    def look(state: Any, observation: NDArray[np.float64]) -> None:
+        for j, x in enumerate(observe(state)):
+            observation[j] = np.float64(np.float32(x))
+
+    if discrete:
+
+        @compiled
+        def play(state: Any, raw: NDArray[np.float64]) -> Any:
+            return step(state, int(raw[0]))
+
+    else:
+
+        @compiled
+        def play(state: Any, raw: NDArray[np.float64]) -> Any:
+            for j in range(raw.shape[0]):
+                raw[j] = np.float64(np.float32(raw[j]))
+            return step(state, raw)
+
+    @compiled_apart
+    def train(
+        balls: Balls,
+        time_variant: bool,
+        rules: Rules,
+        state_map: StateMap,
+        action_map: ActionMap,
+        reward_low: float,
+        reward_high: float,
+        rng: np.random.Generator,
+    ) -> tuple[int, int, bool]:
+        """Play and learn from an episode; gives its steps, its splits, and whether all numbers were sound."""
+        dims = balls.action_sizes.shape[0]
+        observation, here, there = np.empty(n_seen), np.empty(n_seen), np.empty(n_seen)
+        fixed, sizes = np.empty(n_seen, np.int64), np.empty(dims, np.int64)
+        uniforms, action = np.empty(1 + dims), np.empty(dims)
+        state = start(rng)
+        look(state, observation)
+        standardise_to(state_map, observation, here)
+        coordinates_to(here, fixed)
+        found = new_found(room_for(balls, rules.horizon), dims)
+        count = search(balls, 0, fixed, found)
+        splits = 0
+        for taken in range(1, rules.horizon + 1):
+            for j in range(1 + dims):
+                uniforms[j] = rng.random()
+            ball, depth = choose_from(balls, found, count, rules, uniforms, action, sizes)
+            for j in range(dims):
+                action[j] = raw_action(action_map, j, action[j])
+            state, reward, terminated = play(state, action)
+            look(state, observation)
+            standardise_to(state_map, observation, there)
+            sound = math.isfinite(reward)
+            for j in range(n_seen):
+                sound = sound and not math.isnan(there[j])
+            if not sound:
+                return taken, splits, False
+            coordinates_to(there, fixed)
+            root = taken if time_variant else 0
+            highest = 0.0
+            if root < rules.horizon:
+                count = search(balls, root, fixed, found)
+                highest = balls.q[found.ball[greedy(balls, found, count)]]
+            learned = (reward - reward_low) / (reward_high - reward_low)
+            if learn_from(balls, rules, ball, depth, sizes, here, learned, highest):
+                splits += 1
+                if root < rules.horizon:  # the ball that was split may be one of those found
+                    count = search(balls, root, fixed, found)
+            if terminated:
+                return taken, splits, True
+            here, there = there, here
+        return rules.horizon, splits, True
+
+    @compiled_apart
+    def rollouts(
+        flat: Flat,
+        time_variant: bool,
+        action_sizes: NDArray[np.int64],
+        action_map: ActionMap,
+        horizon: int,
+        drawn: bool,
+        rng: np.random.Generator,
+        returns: NDArray[np.float64],
+        lengths: NDArray[np.int64],
+        starts: NDArray[np.float64],
+    ) -> None:
+        """Run episodes of a flattened policy side by side, so that the processor can overlap their steps."""
+        n, dims = returns.shape[0], action_sizes.shape[0]
+        observation, raw = np.empty(n_seen), np.empty(dims)
+        middles = np.empty((flat.low.shape[0], dims))
+        for node in range(middles.shape[0]):
+            for j in range(dims):
+                low, size = flat.low[node, j], flat.size[node, j]
+                standard = draw(action_sizes[j], low, size, middle(action_sizes[j]))
+                middles[node, j] = raw_action(action_map, j, standard)
+        states = [start(rng) for _ in range(n)]
+        running = np.empty(n, np.int64)
+        for k in range(n):
+            look(states[k], observation)
+            for j in range(n_seen):
+                starts[k, j] = observation[j]
+            running[k] = k
+            returns[k] = 0.0
+            lengths[k] = horizon
+        for taken in range(horizon):
+            still = 0
+            for k in range(n):
+                i = running[k]
+                state = states[i]
+                look(state, observation)
+                leaf = find_leaf(flat, taken if time_variant else 0, observation, n_seen)
+                for j in range(dims):
+                    raw[j] = middles[leaf, j]
+                    if drawn and flat.size[leaf, j] > 1:
+                        low, size = flat.low[leaf, j], flat.size[leaf, j]
+                        raw[j] = raw_action(action_map, j, draw(action_sizes[j], low, size, rng.random()))
+                states[i], reward, terminated = play(state, raw)
+                returns[i] += reward
+                if terminated:
+                    lengths[i] = taken + 1
+                else:
+                    running[still] = i
+                    still += 1
+            n = still
+            if n == 0:
+                break
+
+    @compiled_apart
+    def iterate(
+        balls: Balls,
+        trees: int,
+        rules: Rules,
+        state_map: StateMap,
+        known_thresholds: NDArray[np.float64],
+        action_map: ActionMap,
+        reward_low: float,
+        reward_high: float,
+        trained: bool,
+        drawn: bool,
+        rng: np.random.Generator,
+        returns: NDArray[np.float64],
+        lengths: NDArray[np.int64],
+        starts: NDArray[np.float64],
+    ) -> tuple[int, int, bool]:
+        """Train for an episode, if wanted, and evaluate; gives steps, splits, and whether all was sound."""
+        steps, splits, sound = 0, 0, True
+        if trained:
+            steps, splits, sound = train(
+                balls, trees > 1, rules, state_map, action_map, reward_low, reward_high, rng
+            )
+        if sound:
+            flat = flatten(balls, trees, state_map, known_thresholds)
+            sizes, horizon = balls.action_sizes, rules.horizon
+            rollouts(flat, trees > 1, sizes, action_map, horizon, drawn, rng, returns, lengths, starts)
+        return steps, splits, sound
+
+    @compiled_apart
+    def reset(
+        which: NDArray[np.bool_],
+        rng: np.random.Generator,
+        states: NDArray[np.float64],
+        observations: NDArray[np.float64],
+    ) -> None:
+        """Begin an episode in some rows."""
+        for i in range(which.shape[0]):
+            if which[i]:
+                state = start(rng)
+                look(state, observations[i])
+                for j, x in enumerate(state):
+                    states[i, j] = x
+
+    @compiled_apart
+    def step_rows(
+        which: NDArray[np.bool_],
+        actions: NDArray[np.float64],
+        states: NDArray[np.float64],
+        observations: NDArray[np.float64],
+        rewards: NDArray[np.float64],
+        terminated: NDArray[np.bool_],
+    ) -> None:
+        """Make a step in some rows."""
+        for i in range(which.shape[0]):
+            if which[i]:
+                state, rewards[i], terminated[i] = play(as_tuple(states[i], n_state), actions[i])
+                look(state, observations[i])
+                for j, x in enumerate(state):
+                    states[i, j] = x
+
+    return Loops(iterate, reset, step_rows)

@@ -1,0 +1,194 @@
+"""Dynamics: a plant as three small functions, compiled, and a Gymnasium environment as well."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+
+from spaql.errors import SettingError
+from spaql.kernels.jit import ENABLED, njit
+from spaql.kernels.loops import Loops, compile_loops
+
+State = tuple[float, ...]
+
+
+def the_state(state: State) -> State:
+    """Observe the state as it is."""
+    return state
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dynamics:
+    """A plant as three small functions.
+
+    States are tuples of floats. The functions are compiled by Numba, so they are written in the plain Python
+    and `math` that it understands; functions that they call in turn are decorated with `numba.njit`.
+
+    Parameters
+    ----------
+    id
+        What Gymnasium and the model file call it, such as `DCMotor-v0`; it is registered under this name.
+    start
+        `start(rng)` gives the first state of an episode, drawn by a `numpy.random.Generator`.
+    step
+        `step(state, action)` gives the next state, the reward, and whether the episode has terminated. The
+        action is an index for a list of actions, and an array of numbers for ranges.
+    observe
+        `observe(state)` gives what is seen of a state, a tuple of floats; the state itself by default.
+    observations
+        The name of each number that is seen, with its range; infinite where there is none.
+    actions
+        The names of the actions; or the name of each number that can be set, with its range.
+    horizon
+        Steps of an episode.
+    reference
+        The observation to regulate to, if there is one.
+    renderer
+        Id of an environment that can draw a state given as its `state`.
+
+    Examples
+    --------
+    >>> import math
+    >>> def start(rng):
+    ...     return (rng.uniform(-1.0, 1.0), 0.0)
+    >>> def step(state, action):
+    ...     x, v = state
+    ...     v += 0.1 * action[0]
+    ...     return (x + 0.1 * v, v), -x * x, abs(x) > 5.0
+    >>> cart = Dynamics(
+    ...     id="example/Cart-v0",
+    ...     start=start,
+    ...     step=step,
+    ...     observations={"position [m]": (-5, 5), "speed [m/s]": (-math.inf, math.inf)},
+    ...     actions={"force [N]": (-1, 1)},
+    ...     horizon=100,
+    ... )
+    >>> gymnasium.make("example/Cart-v0").action_space
+    Box(-1.0, 1.0, (1,), float32)
+    """
+
+    id: str
+    start: Callable[[np.random.Generator], State]
+    step: Callable[[Any, Any], tuple[State, float, bool]]
+    observe: Callable[[Any], tuple[float, ...]] = the_state
+    observations: Mapping[str, tuple[float, float]]
+    actions: Sequence[str] | Mapping[str, tuple[float, float]]
+    horizon: int
+    reference: tuple[float, ...] | None = None
+    renderer: str | None = None
+    _state_dims: int = field(init=False, repr=False, default=0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_state_dims", self._tried())
+        DYNAMICS[self.id] = self
+        if self.id in gymnasium.registry:
+            del gymnasium.registry[self.id]
+        gymnasium.register(
+            self.id,
+            entry_point="spaql.problems.environment:DynamicsEnv",
+            vector_entry_point="spaql.problems.environment:DynamicsVectorEnv",
+            max_episode_steps=self.horizon,
+            kwargs={"dynamics": self.id},
+        )
+
+    @property
+    def observation_space(self) -> Box:
+        """What is seen, as Gymnasium has it: in single precision."""
+        bounds = np.array(list(self.observations.values()), np.float32)
+        return Box(bounds[:, 0], bounds[:, 1], dtype=np.float32)
+
+    @property
+    def action_space(self) -> Box | Discrete:
+        """What can be done, as Gymnasium has it."""
+        if isinstance(self.actions, Mapping):
+            bounds = np.array(list(self.actions.values()), np.float32)
+            return Box(bounds[:, 0], bounds[:, 1], dtype=np.float32)
+        return Discrete(len(self.actions))
+
+    @cached_property
+    def loops(self) -> Loops:
+        """The loops over these dynamics; each is compiled, or taken from the cache, when first called."""
+        functions = (self.start, self.step, self.observe)
+        depends_on = hashlib.sha256("".join(_sources(functions)).encode()).hexdigest()
+        return compile_loops(
+            *(_compiled(function) for function in functions),
+            n_state=self._state_dims,
+            n_seen=len(self.observations),
+            discrete=not isinstance(self.actions, Mapping),
+            depends_on=depends_on,
+        )
+
+    def _tried(self) -> int:
+        """Try the functions once, uncompiled, and say what is wrong with what they give."""
+        state = _plain(self.start)(np.random.default_rng(0))
+        _check_floats(state, "start", "a state")
+        space = self.action_space
+        action = 0 if isinstance(space, Discrete) else ((space.low + space.high) / 2).astype(np.float64)
+        result = _plain(self.step)(state, action)
+        if not isinstance(result, tuple) or len(result) != 3:
+            raise SettingError(f"step must return (next state, reward, terminated), and returned {result!r}.")
+        _check_floats(result[0], "step", "a state")
+        if len(result[0]) != len(state):
+            raise SettingError(f"step turned a state of {len(state)} numbers into one of {len(result[0])}.")
+        seen = _plain(self.observe)(state)
+        _check_floats(seen, "observe", "an observation")
+        if len(seen) != len(self.observations):
+            raise SettingError(f"observe gives {len(seen)} numbers, and {len(self.observations)} are named.")
+        if self.reference is not None and len(self.reference) != len(seen):
+            raise SettingError(f"The reference must have {len(seen)} numbers, as an observation has.")
+        return len(state)
+
+
+DYNAMICS: dict[str, Dynamics] = {}
+"""All dynamics that there are, by their id."""
+
+
+def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give the Python function behind a compiled one."""
+    plain: Callable[..., Any] = getattr(function, "py_func", function)
+    return plain
+
+
+def _check_floats(value: Any, function: str, what: str) -> None:
+    if not isinstance(value, tuple) or not value or not all(isinstance(x, float) for x in value):
+        raise SettingError(f"{function} must give {what} as a tuple of floats, and gave {value!r}.")
+
+
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function, unless it is compiled already."""
+    if not ENABLED or hasattr(function, "py_func"):
+        return function
+    return njit(function, depends_on="".join(_sources((function,))))
+
+
+def _sources(functions: Sequence[Callable[..., Any]]) -> Iterator[str]:
+    """Give all that compiled code of these functions is made from: their code, and what it refers to."""
+    waiting, seen = [_plain(f) for f in functions], set()
+    while waiting:
+        function = waiting.pop()
+        if function in seen:
+            continue
+        seen.add(function)
+        code = function.__code__
+        yield f"{function.__qualname__}{code.co_code!r}{_constants(code)}{function.__defaults__}"
+        referred = dict(inspect.getclosurevars(function).nonlocals)
+        referred.update(inspect.getclosurevars(function).globals)
+        for name, value in sorted(referred.items()):
+            value = _plain(value) if callable(value) else value
+            if isinstance(value, types.FunctionType):
+                waiting.append(value)
+            elif not isinstance(value, types.ModuleType):
+                yield f"{name}={value!r}"
+
+
+def _constants(code: types.CodeType) -> list[str]:
+    return [c.co_code.hex() + str(_constants(c)) if inspect.iscode(c) else repr(c) for c in code.co_consts]

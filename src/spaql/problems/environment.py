@@ -1,0 +1,126 @@
+"""Dynamics as Gymnasium environments, one and many."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Discrete
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from spaql.problems.dynamics import DYNAMICS
+
+Observation = NDArray[np.float32]
+
+
+class DynamicsVectorEnv(VectorEnv[Observation, Any, Any]):
+    """Many episodes of compiled dynamics, stepped by one call; an ended one is reset on the next step."""
+
+    metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012 (Gymnasium's own form)
+
+    def __init__(self, dynamics: str, num_envs: int = 1, max_episode_steps: int | None = None) -> None:
+        self.dynamics = DYNAMICS[dynamics]
+        self.num_envs = num_envs
+        self.max_episode_steps = max_episode_steps or self.dynamics.horizon
+        self.single_observation_space = self.dynamics.observation_space
+        self.single_action_space = self.dynamics.action_space
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._states = np.zeros((num_envs, self.dynamics._state_dims))
+        self._observations = np.zeros((num_envs, len(self.dynamics.observations)))
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin an episode in each."""
+        super().reset(seed=seed)
+        self._steps = np.zeros(self.num_envs, np.int64)
+        self._ended = np.zeros(self.num_envs, np.bool_)
+        self.dynamics.loops.reset(~self._ended, self.np_random, self._states, self._observations)
+        return self._observations.astype(np.float32), {}
+
+    def step(
+        self, actions: Any
+    ) -> tuple[Observation, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+        """Make a step in each, or a reset where the episode has ended."""
+        loops, fresh = self.dynamics.loops, self._ended
+        rewards = np.zeros(self.num_envs)
+        terminated = np.zeros(self.num_envs, np.bool_)
+        raw = np.array(actions, np.float64).reshape(self.num_envs, -1)
+        loops.step(~fresh, raw, self._states, self._observations, rewards, terminated)
+        self._steps += 1
+        if fresh.any():
+            loops.reset(fresh, self.np_random, self._states, self._observations)
+            self._steps[fresh] = 0
+        truncated = ~terminated & (self._steps >= self.max_episode_steps)
+        self._ended = terminated | truncated
+        return self._observations.astype(np.float32), rewards, terminated, truncated, {}
+
+
+class DynamicsEnv(gymnasium.Env[Any, Any]):
+    """One episode of compiled dynamics."""
+
+    metadata = {"render_modes": ["human", "rgb_array"], "render_fps": 30}  # noqa: RUF012
+
+    def __init__(self, dynamics: str, render_mode: str | None = None) -> None:
+        self.dynamics = DYNAMICS[dynamics]
+        self.observation_space = self.dynamics.observation_space
+        self.action_space = self.dynamics.action_space
+        self.render_mode = render_mode
+        self._state = np.zeros((1, self.dynamics._state_dims))
+        self._observation = np.zeros((1, len(self.dynamics.observations)))
+        self._artist: Any = None
+        self._last_action: Any = None
+
+    @property
+    def state(self) -> tuple[float, ...]:
+        """The state of the plant; it may be set."""
+        return tuple(self._state[0].tolist())
+
+    @state.setter
+    def state(self, state: tuple[float, ...]) -> None:
+        self._state[0] = state
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin an episode."""
+        super().reset(seed=seed)
+        self.dynamics.loops.reset(_ONE, self.np_random, self._state, self._observation)
+        self._last_action = None
+        if self.render_mode == "human":
+            self.render()
+        return self._observation[0].astype(np.float32), {}
+
+    def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Make a step."""
+        reward, terminated = np.zeros(1), np.zeros(1, np.bool_)
+        raw = np.array(action, np.float64).reshape(1, -1)
+        self.dynamics.loops.step(_ONE, raw, self._state, self._observation, reward, terminated)
+        self._last_action = action
+        if self.render_mode == "human":
+            self.render()
+        return self._observation[0].astype(np.float32), float(reward[0]), bool(terminated[0]), False, {}
+
+    def render(self) -> Any:
+        """Draw the state with the environment that knows how."""
+        if self.dynamics.renderer is None or self.render_mode is None:
+            return None
+        if self._artist is None:
+            self._artist = gymnasium.make(self.dynamics.renderer, render_mode=self.render_mode).unwrapped
+            self._artist.reset()
+        self._artist.state = self._state[0].copy()
+        if not isinstance(self.action_space, Discrete):
+            self._artist.last_u = None if self._last_action is None else float(self._last_action[0])
+        return self._artist.render()
+
+    def close(self) -> None:
+        """Close the window, if there is one."""
+        if self._artist is not None:
+            self._artist.close()
+
+
+_ONE = np.ones(1, np.bool_)

@@ -1,0 +1,60 @@
+"""What episodes say of a policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.stats import mean_ci95
+
+_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One episode: where it began, how long it was, what it returned."""
+
+    start: tuple[float, ...]
+    length: int
+    total: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Returns of fresh episodes, in the order they were run."""
+
+    returns: NDArray[np.float64]
+    lengths: NDArray[np.int64]
+    starts: NDArray[np.float64]
+    """First observation of each episode, in raw units."""
+
+    @property
+    def mean(self) -> float:
+        """Mean return."""
+        return float(self.returns.mean())
+
+    @property
+    def ci95(self) -> float:
+        """Half-width of the 95 % interval of the mean: it is `mean` ± `ci95`."""
+        return mean_ci95(self.returns)[1]
+
+    @property
+    def quantiles(self) -> dict[float, float]:
+        """Quantiles of the returns: 5, 25, 50, 75 and 95 %."""
+        return {q: float(np.quantile(self.returns, q)) for q in _QUANTILES}
+
+    @property
+    def worst(self) -> list[Episode]:
+        """The five worst episodes, the worst first."""
+        order = np.argsort(self.returns, kind="stable")[:5]
+        return [
+            Episode(tuple(float(x) for x in self.starts[i]), int(self.lengths[i]), float(self.returns[i]))
+            for i in order
+        ]
+
+    @property
+    def steps(self) -> int:
+        """Environment steps taken."""
+        return int(self.lengths.sum())
