@@ -11,6 +11,7 @@ _LINES_AT_MOST = 10
 """Lines that a whole training prints where there is no terminal."""
 
 _SECONDS_A_FRAME = 0.05
+_PREPARING = "preparing (the first training of a problem compiles for some seconds)"
 
 
 class Progress:
@@ -64,7 +65,7 @@ class Progress:
             TextColumn("left"),
         )
         self._task = self._bar.add_task("", total=self._last, completed=self._first)
-        self._status_line = Text(overflow="ellipsis", no_wrap=True)
+        self._status_line = Text(_PREPARING, overflow="ellipsis", no_wrap=True)
         self._live = Live(Group(self._bar, self._status_line), console=Console(stderr=True))
         self._live.start()
 
