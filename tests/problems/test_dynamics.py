@@ -4,6 +4,7 @@ import math
 import os
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import gymnasium
@@ -225,7 +226,10 @@ def test_numbers_that_are_not_finite_are_refused() -> None:
         step=lambda state, action: ((state[0], state[1] + 1.0), math.log(5.5 - state[1]), False),
     )
     agent = spaql.SPAQL(late, rollouts=1, seed=0, squash={1: 1.0})
-    with Arena(agent.problem, 1) as arena, pytest.raises(spaql.BadEnvironmentError, match="Step 7 of a"):
+    with (
+        closing(Arena(agent.problem, 1)) as arena,
+        pytest.raises(spaql.BadEnvironmentError, match="Step 7 of a"),
+    ):
         arena.iterate(agent._learner, np.random.default_rng(0), trained=True)
 
 

@@ -1,3 +1,5 @@
+from contextlib import closing
+
 import gymnasium
 import numpy as np
 import pytest
@@ -36,7 +38,7 @@ def test_bad_numbers_are_named(env: gymnasium.Env, message: str) -> None:
     agent = spaql.SPAQL(env, horizon=5, rollouts=1, seed=0)
     with pytest.raises(spaql.BadEnvironmentError, match=message):
         agent.learn(1, progress_bar=False)
-    with Arena(agent.problem, 1) as arena, pytest.raises(spaql.BadEnvironmentError, match="step 3"):
+    with closing(Arena(agent.problem, 1)) as arena, pytest.raises(spaql.BadEnvironmentError, match="step 3"):
         arena._train_episode(agent._learner, np.random.default_rng(0))
 
 

@@ -60,7 +60,6 @@ def _stop_on_interrupt() -> Iterator[Callable[[Agent, dict[str, float]], bool]]:
     def on_interrupt(number: int, frame: Any) -> None:
         nonlocal pressed
         pressed = True
-        click.echo("Stopping after this iteration; the run will be saved.", err=True)
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
     before = signal.signal(signal.SIGINT, on_interrupt)
@@ -68,6 +67,8 @@ def _stop_on_interrupt() -> Iterator[Callable[[Agent, dict[str, float]], bool]]:
         yield lambda agent, row: not pressed
     finally:
         signal.signal(signal.SIGINT, before)
+    if pressed:
+        click.echo("Interrupted: what was learned so far is saved.", err=True)
 
 
 @click.command()

@@ -50,7 +50,7 @@ def unbounded(space: Space[Any]) -> NDArray[np.bool_]:
 
     Examples
     --------
-    >>> unbounded(Box(np.array([-1.0, -np.inf]), np.array([1.0, np.inf])))
+    >>> unbounded(Box(np.float32([-1.0, -np.inf]), np.float32([1.0, np.inf])))
     array([False,  True])
     """
     _refuse_unless_supported(space)

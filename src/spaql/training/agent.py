@@ -8,6 +8,7 @@ import inspect
 import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -129,7 +130,7 @@ class Agent:
         last_iteration = None if iterations is None else done + iterations
         last_step = None if total_timesteps is None else steps + total_timesteps
 
-        with Progress(done, last_iteration, steps, last_step, show=progress_bar) as progress:
+        with closing(Progress(done, last_iteration, steps, last_step, show=progress_bar)) as progress:
 
             def proceed(row: dict[str, float]) -> bool:
                 progress.update(row)

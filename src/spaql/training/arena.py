@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -31,15 +30,8 @@ class Arena:
         self._single: Any = None
         self._vector: Any = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Close the environments."""
         for env in (self._single, self._vector):
             if env is not None:
                 env.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Protocol
 
 import numpy as np
@@ -70,7 +71,7 @@ def evaluate(
         policy, problem = agent.policy, agent.problem if env is None else make_problem(env)
     parts = []
     for index, first in enumerate(range(0, episodes, _TOGETHER)):
-        with Arena(problem, min(_TOGETHER, episodes - first)) as arena:
+        with closing(Arena(problem, min(_TOGETHER, episodes - first))) as arena:
             rng = generator(seed, Purpose.EVALUATION, index)
             parts.append(arena.evaluate(policy, rng, deterministic=deterministic))
     return Evaluation(

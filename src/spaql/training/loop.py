@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 
 from spaql.algorithms import Learner, Settings
 from spaql.problems import Problem
@@ -23,7 +24,7 @@ def train(
     proceed: AfterIteration,
 ) -> None:
     """Train until `proceed` says no; the history, and with it the training, may have begun before."""
-    with Arena(problem, settings.rollouts) as arena:
+    with closing(Arena(problem, settings.rollouts)) as arena:
         go_on = True
         while go_on:
             row = _iterate(learner, problem, arena, history, seed)

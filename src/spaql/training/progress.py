@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 _LINES_AT_MOST = 10
 """Lines that a whole training prints where there is no terminal."""
@@ -34,19 +33,12 @@ class Progress:
         self._lines = 0
         self._drawn = 0.0
         self._interactions: float | None = None
-
-    def __enter__(self) -> Self:
         self._began = time.perf_counter()
-        if self._show and sys.stderr.isatty():
+        if show and sys.stderr.isatty():
             self._open_bar()
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Leave the bar as it is."""
         if self._live is not None:
             self._live.stop()
 
