@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numba.np.unsafe.ndarray import to_fixed_tuple
@@ -27,6 +28,9 @@ else:
         return tuple(row)
 
 
+Kernel = Callable[..., Any]
+
+
 class Loops(NamedTuple):
     """What is compiled for one set of dynamics."""
 
@@ -35,10 +39,24 @@ class Loops(NamedTuple):
     step: Callable[..., None]
 
 
+@dataclass(frozen=True)
+class _Plant:
+    """Compiled dynamics, and how to compile for them; the sizes are constants to the compiler."""
+
+    start: Kernel
+    look: Kernel
+    """Observe a state into an array."""
+    play: Kernel
+    """Make a step with a raw action."""
+    n_state: int
+    n_seen: int
+    compiled: Callable[[Kernel], Any]
+
+
 def compile_loops(
-    start: Callable[..., Any],
-    step: Callable[..., Any],
-    observe: Callable[..., Any],
+    start: Kernel,
+    step: Kernel,
+    observe: Kernel,
     *,
     n_state: int,
     n_seen: int,
@@ -48,36 +66,49 @@ def compile_loops(
     """Compile the loops for dynamics: `start(rng)`, `step(state, action)` and `observe(state)`.
 
     All else that they call are the kernels that every other path uses. `depends_on` must change when the
-    dynamics do. The numbers of a state and of an observation are constants to the compiler.
+    dynamics do.
     """
 
-    def compiled(function: Callable[..., Any]) -> Any:
-        return njit(function, depends_on=depends_on)
-
-    def compiled_apart(function: Callable[..., Any]) -> Any:
+    def compiled(function: Kernel) -> Any:
         return njit(function, depends_on=depends_on, inline=False)
 
-    # Observations and actions are rounded to single precision, as Gymnasium's spaces have them.
-    @compiled
+    def inlined(function: Kernel) -> Any:
+        return njit(function, depends_on=depends_on)
+
+    look, play = _look(observe, inlined), _play(step, discrete, inlined)
+    plant = _Plant(start, look, play, n_state, n_seen, compiled)
+    iterate = _iterate(_train(plant), _rollouts(plant), compiled)
+    return Loops(iterate, _reset(plant), _step(plant))
+
+
+# Observations and actions are rounded to single precision, as Gymnasium's spaces have them.
+
+
+def _look(observe: Kernel, inlined: Callable[[Kernel], Any]) -> Kernel:
+    @inlined
     def look(state: Any, observation: NDArray[np.float64]) -> None:
         for j, x in enumerate(observe(state)):
             observation[j] = np.float64(np.float32(x))
 
-    if discrete:
+    return cast(Kernel, look)
 
-        @compiled
-        def play(state: Any, raw: NDArray[np.float64]) -> Any:
-            return step(state, int(raw[0]))
 
-    else:
+def _play(step: Kernel, discrete: bool, inlined: Callable[[Kernel], Any]) -> Kernel:
+    def play_index(state: Any, raw: NDArray[np.float64]) -> Any:
+        return step(state, int(raw[0]))
 
-        @compiled
-        def play(state: Any, raw: NDArray[np.float64]) -> Any:
-            for j in range(raw.shape[0]):
-                raw[j] = np.float64(np.float32(raw[j]))
-            return step(state, raw)
+    def play_numbers(state: Any, raw: NDArray[np.float64]) -> Any:
+        for j in range(raw.shape[0]):
+            raw[j] = np.float64(np.float32(raw[j]))
+        return step(state, raw)
 
-    @compiled_apart
+    return cast(Kernel, inlined(play_index if discrete else play_numbers))
+
+
+def _train(plant: _Plant) -> Kernel:
+    start, look, play, n_seen = plant.start, plant.look, plant.play, plant.n_seen
+
+    @plant.compiled
     def train(
         balls: Balls,
         time_variant: bool,
@@ -130,7 +161,13 @@ def compile_loops(
             here, there = there, here
         return rules.horizon, splits, True
 
-    @compiled_apart
+    return cast(Kernel, train)
+
+
+def _rollouts(plant: _Plant) -> Kernel:
+    start, look, play, n_seen = plant.start, plant.look, plant.play, plant.n_seen
+
+    @plant.compiled
     def rollouts(
         flat: Flat,
         time_variant: bool,
@@ -184,7 +221,11 @@ def compile_loops(
             if n == 0:
                 break
 
-    @compiled_apart
+    return cast(Kernel, rollouts)
+
+
+def _iterate(train: Kernel, rollouts: Kernel, compiled: Callable[[Kernel], Any]) -> Kernel:
+    @compiled
     def iterate(
         balls: Balls,
         trees: int,
@@ -213,7 +254,13 @@ def compile_loops(
             rollouts(flat, trees > 1, sizes, action_map, horizon, drawn, rng, returns, lengths, starts)
         return steps, splits, sound
 
-    @compiled_apart
+    return cast(Kernel, iterate)
+
+
+def _reset(plant: _Plant) -> Kernel:
+    start, look = plant.start, plant.look
+
+    @plant.compiled
     def reset(
         which: NDArray[np.bool_],
         rng: np.random.Generator,
@@ -228,7 +275,13 @@ def compile_loops(
                 for j, x in enumerate(state):
                     states[i, j] = x
 
-    @compiled_apart
+    return cast(Kernel, reset)
+
+
+def _step(plant: _Plant) -> Kernel:
+    look, play, n_state = plant.look, plant.play, plant.n_state
+
+    @plant.compiled
     def step_rows(
         which: NDArray[np.bool_],
         actions: NDArray[np.float64],
@@ -245,4 +298,4 @@ def compile_loops(
                 for j, x in enumerate(state):
                     states[i, j] = x
 
-    return Loops(iterate, reset, step_rows)
+    return cast(Kernel, step_rows)
