@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from spaql.algorithms.learner import Learner, Settings
 from spaql.errors import BadEnvironmentError
-from spaql.kernels.standard import standardise
 from spaql.kernels.steps import Rules, choose, learn
 from spaql.partition import Partition
 from spaql.policy import PartitionPolicy
@@ -43,7 +42,9 @@ class PartitionLearner(Learner):
         )
         self.splits = 0
         self._room = self.trainee.children_at_most
-        self._action = np.zeros(problem.actions.dims)
+        self._states = np.zeros((2, problem.states.dims))
+        """The standard state, and room for the next."""
+        self._raw = np.zeros((1, problem.actions.dims))
         self._sizes = np.zeros(problem.actions.dims, np.int64)
 
     @property
@@ -55,39 +56,47 @@ class PartitionLearner(Learner):
         """Begin a training episode."""
         self.splits = 0
         self._step = 0
-        self._state = self._standard(observation)
+        self._states[0] = self.problem.states.standardise(observation)
+        self._check(observation, self._states[0])
 
     def act(self, rng: Rng) -> Any:
         """Choose a ball for the state and draw a raw action from it."""
-        tree = self._step if self.time_variant else 0
-        uniforms = rng.random(1 + len(self._action))
         self._ball, self._depth = choose(
-            self.trainee.balls, tree, self.rules, self._state, uniforms, self._action, self._sizes
+            self.trainee.balls,
+            self._step if self.time_variant else 0,
+            self.rules,
+            self.problem.actions.action_map,
+            self._states[0],
+            rng.random(1 + self.problem.actions.dims),
+            self._raw[0],
+            self._sizes,
         )
-        return self.problem.actions.restore(self._action[np.newaxis])[0]
+        return self.problem.actions.shaped(self._raw)[0]
 
     def learn(self, reward: float, observation: Any, terminated: bool) -> None:
         """Update the ball that was played; the value of a terminal state is not taken as zero."""
         self._step += 1
+        if not math.isfinite(reward):
+            raise BadEnvironmentError(f"The reward of step {self._step} is {reward}.")
         next_tree = 0
         if self.time_variant:
             next_tree = self._step if self._step < self.problem.horizon else -1
-        next_state = self._standard(observation)
-        if not math.isfinite(reward):
-            raise BadEnvironmentError(f"The reward of step {self._step} is {reward}.")
         self.trainee.reserve(self._room)
         self.splits += learn(
             self.trainee.balls,
             next_tree,
             self.rules,
+            self.problem.states.state_map,
             self._ball,
             self._depth,
             self._sizes,
-            self._state,
-            float(reward),
-            next_state,
+            self._states[0],
+            reward,
+            np.array(observation, np.float64).ravel(),
+            self._states[1],
         )
-        self._state = next_state
+        self._check(observation, self._states[1])
+        self._states = self._states[::-1]
 
     @property
     def follows_the_kernels(self) -> bool:
@@ -95,12 +104,9 @@ class PartitionLearner(Learner):
         methods = ("begin", "act", "learn")
         return all(getattr(type(self), name) is getattr(PartitionLearner, name) for name in methods)
 
-    def _standard(self, observation: Any) -> NDArray[np.float64]:
-        raw = np.array(observation, np.float64).ravel()
-        state = standardise(self.problem.states.state_map, raw)
+    def _check(self, observation: Any, state: NDArray[np.float64]) -> None:
         if math.isnan(state.dot(state)):
             raise BadEnvironmentError(f"The observation of step {self._step} holds NaN: {observation}.")
-        return state
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Give the trainee and the best return."""

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from spaql.kernels.actions import ActionMap, raw_action
 from spaql.kernels.jit import njit
 from spaql.kernels.rules import (
     boltzmann,
@@ -15,7 +16,7 @@ from spaql.kernels.rules import (
     split_when_due,
     update,
 )
-from spaql.kernels.standard import coordinates
+from spaql.kernels.standard import StateMap, coordinates, standardise_to
 from spaql.kernels.tree import Balls, Found, relevant
 
 
@@ -87,14 +88,18 @@ def choose(
     balls: Balls,
     root: int,
     rules: Rules,
+    action_map: ActionMap,
     state: NDArray[np.float64],
     uniforms: NDArray[np.float64],
-    action: NDArray[np.float64],
+    raw: NDArray[np.float64],
     sizes: NDArray[np.int64],
 ) -> tuple[int, int]:
-    """Search the balls relevant to a state, and `choose_from` them."""
+    """Search the balls relevant to a state, and `choose_from` them; the raw action goes to `raw`."""
     found, count = relevant(balls, root, coordinates(state))
-    return choose_from(balls, found, count, rules, uniforms, action, sizes)
+    ball, depth = choose_from(balls, found, count, rules, uniforms, raw, sizes)
+    for j in range(raw.shape[0]):
+        raw[j] = raw_action(action_map, j, raw[j])
+    return ball, depth
 
 
 @njit
@@ -102,14 +107,24 @@ def learn(
     balls: Balls,
     next_root: int,
     rules: Rules,
+    state_map: StateMap,
     ball: int,
     depth: int,
     sizes: NDArray[np.int64],
     state: NDArray[np.float64],
     reward: float,
+    observation: NDArray[np.float64],
     next_state: NDArray[np.float64],
 ) -> bool:
-    """Search the balls relevant to the next state, and `learn_from` them; past the horizon the root is -1."""
+    """Search the balls relevant to the next observation, and `learn_from` them; tells of a split.
+
+    The observation in standard coordinates goes to `next_state`; if it holds NaN, nothing is learned. Past
+    the horizon the root is -1.
+    """
+    standardise_to(state_map, observation, next_state)
+    for j in range(next_state.shape[0]):
+        if math.isnan(next_state[j]):
+            return False
     highest = 0.0
     if next_root >= 0:
         found, count = relevant(balls, next_root, coordinates(next_state))
