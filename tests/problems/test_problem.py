@@ -87,5 +87,6 @@ def test_refusals_are_sentences() -> None:
         make_problem("CartPole-v1", reference=[0, 0])
     with pytest.raises(SettingError, match="horizon"):
         make_problem("CartPole-v1", horizon=0)
-    with pytest.raises(SettingError, match="already made"):
-        make_problem(make_problem("pendulum"), horizon=3)
+    for change in ({"horizon": 3}, {"reward_range": (-16.0, 0.0)}, {"compiled": False}):
+        with pytest.raises(SettingError, match="already made"):
+            make_problem(make_problem("pendulum"), **change)

@@ -42,6 +42,11 @@ def test_bad_numbers_are_named(env: gymnasium.Env, message: str) -> None:
         arena._train_episode(agent._learner, np.random.default_rng(0))
 
 
+def test_large_returns_are_no_fault_while_each_is_finite() -> None:
+    agent = spaql.SPAQL(Faulty(reward=1e308), horizon=5, rollouts=3, seed=0)
+    assert spaql.evaluate(agent, episodes=3).returns.tolist() == [1e308] * 3
+
+
 def test_an_evaluation_is_repeatable_and_complete() -> None:
     agent = spaql.SPAQL("cartpole200", seed=0, rollouts=5).learn(5, progress_bar=False)
     a, b = (spaql.evaluate(agent, episodes=130, seed=3) for _ in range(2))

@@ -85,10 +85,11 @@ class Dynamics:
     horizon: int
     reference: tuple[float, ...] | None = None
     renderer: str | None = None
-    _state_dims: int = field(init=False, repr=False, default=0)
+    state_dims: int = field(init=False, repr=False, default=0)
+    """How many numbers a state has."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_state_dims", self._tried())
+        object.__setattr__(self, "state_dims", self._tried())
         DYNAMICS[self.id] = self
         if self.id in gymnasium.registry:
             del gymnasium.registry[self.id]
@@ -121,7 +122,7 @@ class Dynamics:
         depends_on = hashlib.sha256("".join(_sources(functions)).encode()).hexdigest()
         return compile_loops(
             *(_compiled(function) for function in functions),
-            n_state=self._state_dims,
+            n_state=self.state_dims,
             n_seen=len(self.observations),
             discrete=not isinstance(self.actions, Mapping),
             depends_on=depends_on,

@@ -29,7 +29,7 @@ class DynamicsVectorEnv(VectorEnv[Observation, Any, Any]):
         self.single_action_space = self.dynamics.action_space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._states = np.zeros((num_envs, self.dynamics._state_dims))
+        self._states = np.zeros((num_envs, self.dynamics.state_dims))
         self._observations = np.zeros((num_envs, len(self.dynamics.observations)))
 
     def reset(
@@ -70,7 +70,7 @@ class DynamicsEnv(gymnasium.Env[Any, Any]):
         self.observation_space = self.dynamics.observation_space
         self.action_space = self.dynamics.action_space
         self.render_mode = render_mode
-        self._state = np.zeros((1, self.dynamics._state_dims))
+        self._state = np.zeros((1, self.dynamics.state_dims))
         self._observation = np.zeros((1, len(self.dynamics.observations)))
         self._artist: Any = None
         self._last_action: Any = None

@@ -127,7 +127,8 @@ def make_problem(
     (200, (5,), (1.0, 0.0, 0.0))
     """
     if isinstance(env, Problem):
-        if any(value is not None for value in (horizon, levels, squash, reference, options)):
+        given = any(value is not None for value in (horizon, levels, squash, reference, options))
+        if given or reward_range != (0.0, 1.0) or not compiled:
             raise SettingError("The problem is already made: give what is to change to make_problem.")
         return env
     if horizon is not None and horizon < 1:

@@ -19,6 +19,7 @@ from spaql.kernels.standard import StateMap, standardise
 _ENDLESS = 1e30
 """Bounds beyond this (environments write the largest float32 for want of a better one) are none."""
 _KNOWN_LEVELS = 8
+"""Depth to which the cuts of a partition are found beforehand; deeper ones are rare."""
 _SPREAD = 6.0
 """Standard deviations of random steps at which a measured dimension is squashed to tanh(1) = 0.76: a
 policy that has learned may go far beyond what a random one has seen."""

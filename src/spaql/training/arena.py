@@ -38,9 +38,8 @@ class Arena:
 
     def iterate(self, learner: Learner, rng: Rng, *, trained: bool) -> tuple[int, Evaluation]:
         """Train for an episode, if wanted, and evaluate; gives the training steps and the evaluation."""
-        follows = isinstance(learner, PartitionLearner) and learner.follows_the_kernels
-        if follows and self._problem.dynamics is not None:
-            assert isinstance(learner, PartitionLearner)
+        compiled = self._problem.dynamics is not None
+        if compiled and isinstance(learner, PartitionLearner) and learner.follows_the_kernels:
             steps, learner.splits, evaluation = self._iterate_compiled(
                 learner.trainee, learner.rules, rng, trained=trained, drawn=True
             )
@@ -127,7 +126,8 @@ class Arena:
 
 
 def _checked(evaluation: Evaluation) -> Evaluation:
-    if not math.isfinite(evaluation.returns.sum()):
-        bad = int(np.flatnonzero(~np.isfinite(evaluation.returns))[0])
+    sound = np.isfinite(evaluation.returns)
+    if not sound.all():
+        bad = int(np.flatnonzero(~sound)[0])
         raise BadEnvironmentError(f"The rewards of episode {bad} add up to {evaluation.returns[bad]}.")
     return evaluation
