@@ -47,6 +47,14 @@ def test_large_returns_are_no_fault_while_each_is_finite() -> None:
     assert spaql.evaluate(agent, episodes=3).returns.tolist() == [1e308] * 3
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+def test_past_the_horizon_aql_expects_nothing(compiled: bool) -> None:
+    """With a horizon of one step, Q of the only visit is r + 0 + xi: the learning rate is 1."""
+    agent = spaql.AQL("CartPole-v1", horizon=1, scaling=20, rollouts=1, seed=0, compiled=compiled)
+    agent.learn(1, progress_bar=False)
+    assert agent.policy.partition.balls.q[0] == 1.0 + 0.0 + 20.0
+
+
 def test_an_evaluation_is_repeatable_and_complete() -> None:
     agent = spaql.SPAQL("cartpole200", seed=0, rollouts=5).learn(5, progress_bar=False)
     a, b = (spaql.evaluate(agent, episodes=130, seed=3) for _ in range(2))

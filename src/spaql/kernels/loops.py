@@ -229,6 +229,7 @@ def _iterate(train: Kernel, rollouts: Kernel, compiled: Callable[[Kernel], Any])
     def iterate(
         balls: Balls,
         trees: int,
+        time_variant: bool,
         rules: Rules,
         state_map: StateMap,
         known_thresholds: NDArray[np.float64],
@@ -246,12 +247,12 @@ def _iterate(train: Kernel, rollouts: Kernel, compiled: Callable[[Kernel], Any])
         steps, splits, sound = 0, 0, True
         if trained:
             steps, splits, sound = train(
-                balls, trees > 1, rules, state_map, action_map, reward_low, reward_high, rng
+                balls, time_variant, rules, state_map, action_map, reward_low, reward_high, rng
             )
         if sound:
             flat = flatten(balls, trees, state_map, known_thresholds)
             sizes, horizon = balls.action_sizes, rules.horizon
-            rollouts(flat, trees > 1, sizes, action_map, horizon, drawn, rng, returns, lengths, starts)
+            rollouts(flat, time_variant, sizes, action_map, horizon, drawn, rng, returns, lengths, starts)
         return steps, splits, sound
 
     return cast(Kernel, iterate)

@@ -41,7 +41,7 @@ class Arena:
         compiled = self._problem.dynamics is not None
         if compiled and isinstance(learner, PartitionLearner) and learner.follows_the_kernels:
             steps, learner.splits, evaluation = self._iterate_compiled(
-                learner.trainee, learner.rules, rng, trained=trained, drawn=True
+                learner.trainee, learner.time_variant, learner.rules, rng, trained=trained, drawn=True
             )
             return steps, evaluation
         steps = self._train_episode(learner, rng) if trained else 0
@@ -52,12 +52,12 @@ class Arena:
         if self._problem.dynamics is not None and isinstance(policy, PartitionPolicy):
             rules = Rules(self._problem.horizon, 0.0, 0.0, np.zeros(policy.states.dims), math.inf, False)
             return self._iterate_compiled(
-                policy.partition, rules, rng, trained=False, drawn=not deterministic
+                policy.partition, policy.time_variant, rules, rng, trained=False, drawn=not deterministic
             )[2]
         return _checked(self._run_together(policy, rng, None if deterministic else rng))
 
     def _iterate_compiled(
-        self, partition: Partition, rules: Rules, rng: Rng, *, trained: bool, drawn: bool
+        self, partition: Partition, time_variant: bool, rules: Rules, rng: Rng, *, trained: bool, drawn: bool
     ) -> tuple[int, int, Evaluation]:
         """Train, if wanted, and evaluate in one call; gives the steps and splits of the training."""
         problem, n = self._problem, self._rollouts
@@ -68,6 +68,7 @@ class Arena:
         steps, splits, sound = problem.dynamics.loops.iterate(
             partition.balls,
             partition.trees,
+            time_variant,
             rules,
             problem.states.state_map,
             problem.states.thresholds,
