@@ -19,3 +19,7 @@ class BadEnvironmentError(SpaqlError, RuntimeError):
 
 class ArchiveError(SpaqlError, ValueError):
     """A model file that is damaged, or was not written by spaql."""
+
+
+class MissingExtraError(SpaqlError, ImportError):
+    """A package that only an extra of spaql installs, and that is not there."""

@@ -1,9 +1,19 @@
-"""Statistics of returns: arrays in, numbers out."""
+"""Statistics of returns: arrays in, numbers out.
+
+A run is one number, say the mean return of one trained agent; a task is the array of its runs.
+"""
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+
+from spaql.errors import MissingExtraError, SettingError
+
+Floats = NDArray[np.float64]
 
 
 def mean_ci95(values: ArrayLike) -> tuple[float, float]:
@@ -21,3 +31,236 @@ def mean_ci95(values: ArrayLike) -> tuple[float, float]:
     if len(array) < 2:
         return float(array.mean()), 0.0
     return float(array.mean()), float(1.96 * array.std(ddof=1) / math.sqrt(len(array)))
+
+
+@overload
+def iqm(*tasks: ArrayLike, axis: None = None) -> float: ...
+@overload
+def iqm(*tasks: ArrayLike, axis: int) -> Floats: ...
+def iqm(*tasks: ArrayLike, axis: int | None = None) -> float | Floats:
+    """Give the interquartile mean: that of all runs of all tasks but the lowest and the highest quarter.
+
+    A quarter that is no whole number of runs is rounded down, as Agarwal et al. (2021) do. Scores of
+    several tasks should be normalised first, since they are pooled.
+
+    Parameters
+    ----------
+    tasks
+        Runs, in arrays of any shape; they are pooled.
+    axis
+        Pool along this axis, and give a mean for each place on the others.
+
+    Examples
+    --------
+    >>> iqm([1.0, 2.0, 3.0, 100.0])
+    2.5
+    >>> iqm([1.0, 2.0], [3.0, 100.0])
+    2.5
+    """
+    along = 0 if axis is None else axis
+    runs = np.sort(np.concatenate([_finite(task) for task in tasks], axis), along)
+    n = runs.shape[along]
+    middle = np.take(runs, np.arange(n // 4, n - n // 4), along).mean(along)
+    return float(middle) if axis is None else middle
+
+
+@overload
+def probability_of_improvement(x: ArrayLike, y: ArrayLike, axis: None = None) -> float: ...
+@overload
+def probability_of_improvement(x: ArrayLike, y: ArrayLike, axis: int) -> Floats: ...
+def probability_of_improvement(x: ArrayLike, y: ArrayLike, axis: int | None = None) -> float | Floats:
+    """Estimate how often a run of x beats a run of y, P(X > Y), where a tie is half a win.
+
+    It is Mann and Whitney's U over the number of pairs, and says nothing of how large the improvement is.
+    `bootstrap_ci95(probability_of_improvement, x, y, seed=...)` is its interval; where x wins all pairs, or
+    none, a bootstrap cannot see how sure that is and gives an interval without width.
+
+    Parameters
+    ----------
+    x, y
+        Runs of one task; their numbers may differ.
+    axis
+        The axis of the runs where there are others, such as tasks; without it x and y are flat.
+
+    Examples
+    --------
+    >>> probability_of_improvement([3.0, 4.0], [1.0, 3.0])
+    0.875
+
+    Of two tasks, where each row is a run:
+
+    >>> probability_of_improvement([[3.0, 1.0], [4.0, 2.0]], [[1.0, 5.0], [3.0, 0.0]], axis=0).tolist()
+    [0.875, 0.5]
+    """
+    x, y = _finite(x), _finite(y)
+    if axis is None and not x.ndim == y.ndim == 1:
+        raise SettingError("Runs of different tasks do not compete: say with axis where the runs are.")
+    along = 0 if axis is None else axis
+    pairs = x.shape[along] * y.shape[along]
+    # A tie is in neither count.
+    share = (1 + (_wins(x, y, along) - _wins(y, x, along)) / pairs) / 2
+    return float(share) if axis is None else share
+
+
+def bootstrap_ci95(
+    statistic: Callable[..., ArrayLike],
+    *strata: ArrayLike,
+    seed: int | np.random.Generator,
+    resamples: int = 10_000,
+) -> tuple[float, float]:
+    """Give the ends of the 95 % percentile bootstrap interval of any statistic.
+
+    Runs are drawn with replacement within each stratum, never across, so that tasks and algorithms keep
+    their numbers of runs. With few runs the interval is too narrow: that of the mean of 5, 10 and 20 normal
+    runs holds the truth in about 84, 90 and 93 % of studies.
+
+    Parameters
+    ----------
+    statistic
+        Called once, as `statistic(*samples, axis=-1)`, with an array of shape (resamples, runs) for each
+        stratum; gives `resamples` numbers. NumPy's reductions do, as do `iqm` and
+        `probability_of_improvement`.
+    strata
+        The runs of each task or algorithm, two at least.
+    seed
+        Of the draws, or the generator that makes them.
+    resamples
+        How many times the runs are drawn.
+
+    Examples
+    --------
+    >>> bootstrap_ci95(np.median, [1.0, 2.0, 3.0, 4.0, 5.0], seed=0)
+    (1.0, 5.0)
+
+    Two tasks that differ much, with runs that do not:
+
+    >>> bootstrap_ci95(iqm, [1.0, 1.0, 1.0, 1.0], [9.0, 9.0, 9.0, 9.0], seed=0)
+    (5.0, 5.0)
+
+    Two algorithms:
+
+    >>> def gain(a, b, axis):
+    ...     return a.mean(axis) - b.mean(axis)
+    >>> low, high = bootstrap_ci95(gain, [6.0, 7.0, 9.0], [1.0, 2.0, 2.0], seed=0)
+    >>> low > 0
+    True
+    """
+    if resamples < 1:
+        raise SettingError("A bootstrap takes one resample at least, and better thousands.")
+    rng = np.random.default_rng(seed)
+    runs = [_runs(stratum) for stratum in strata]
+    samples = [stratum[rng.integers(len(stratum), size=(resamples, len(stratum)))] for stratum in runs]
+    values = np.asarray(statistic(*samples, axis=-1), np.float64)
+    if values.shape != (resamples,):
+        raise SettingError(
+            f"A statistic must reduce the axis it is given, here to shape {(resamples,)}, not {values.shape}."
+        )
+    low, high = np.quantile(values, (0.025, 0.975))
+    return float(low), float(high)
+
+
+@dataclass(frozen=True)
+class WelchTest:
+    """What Welch's t-test says of the means of two samples, a and b.
+
+    Where neither sample spreads, there is no test: all but the difference and the runs is NaN.
+    """
+
+    difference: float
+    """Mean of a less mean of b."""
+    low: float
+    """Lower end of the 95 % interval of the difference."""
+    high: float
+    """Upper end of it."""
+    t: float
+    df: float
+    """Degrees of freedom, after Welch and Satterthwaite."""
+    p: float
+    """Two-sided."""
+    runs: tuple[int, int]
+    """Of a and of b."""
+
+    @property
+    def sentence(self) -> str:
+        """What may be claimed, and no more."""
+        runs = f"{self.runs[0]} and {self.runs[1]} runs"
+        if math.isnan(self.p):
+            return (
+                f"All runs of a are equal, and all of b, with a difference of {self.difference:g}: "
+                f"without spread, Welch's test can claim nothing ({runs})."
+            )
+        sign = -1 if self.p < 0.05 and self.difference < 0 else 1
+        low, high = sorted((sign * self.low, sign * self.high))
+        # Two digits of the half-width are what the data can bear.
+        half = max((high - low) / 2, math.ulp(self.difference))
+        digits = max(0, 1 - math.floor(math.log10(half)))
+        p = "p < 0.001" if self.p < 0.001 else f"p = {self.p:.3f}"
+        evidence = (
+            f"{sign * self.difference:z.{digits}f} "
+            f"(95 % interval {low:z.{digits}f} to {high:z.{digits}f}; {p}, Welch, {runs})"
+        )
+        if self.p < 0.05:
+            return f"a is {'lower' if sign < 0 else 'higher'} than b by {evidence}."
+        return f"The data do not tell a and b apart, nor show them equal: a less b is {evidence}."
+
+
+def welch(a: ArrayLike, b: ArrayLike) -> WelchTest:
+    """Compare the means of two independent samples, whose variances may differ, by Welch's t-test.
+
+    Needs SciPy: `pip install spaql[stats]`.
+
+    Examples
+    --------
+    >>> welch([20.1, 22.4, 19.8, 23.5, 21.0], [15.2, 17.9, 16.1, 14.8, 18.3]).sentence
+    'a is higher than b by 4.9 (95 % interval 2.6 to 7.2; p = 0.001, Welch, 5 and 5 runs).'
+    >>> print(welch([1.0, 2.0, 4.0], [1.0, 3.0, 5.0]).sentence)  # doctest: +NORMALIZE_WHITESPACE
+    The data do not tell a and b apart, nor show them equal: a less b is -0.7
+    (95 % interval -4.8 to 3.5; p = 0.672, Welch, 3 and 3 runs).
+    """
+    a, b = _runs(a), _runs(b)
+    try:
+        from scipy.special import stdtr, stdtrit
+    except ImportError as error:
+        raise MissingExtraError("Welch's test needs SciPy: pip install spaql[stats]") from error
+    difference = float(a.mean() - b.mean())
+    runs = len(a), len(b)
+    squares = _squared_error(a), _squared_error(b)
+    spread = math.sqrt(sum(squares))
+    if spread == 0:
+        return WelchTest(difference, math.nan, math.nan, math.nan, math.nan, math.nan, runs)
+    share = squares[0] / sum(squares)
+    df = 1 / (share**2 / (runs[0] - 1) + (1 - share) ** 2 / (runs[1] - 1))
+    t = difference / spread
+    half = float(stdtrit(df, 0.975)) * spread
+    p = 2 * float(stdtr(df, -abs(t)))
+    return WelchTest(difference, difference - half, difference + half, t, df, p, runs)
+
+
+def _finite(values: ArrayLike) -> Floats:
+    array = np.asarray(values, np.float64)
+    if not array.size or not np.isfinite(array).all():
+        raise SettingError("Statistics take one run at least, and no NaN or infinity.")
+    return array
+
+
+def _runs(values: ArrayLike) -> Floats:
+    array = np.asarray(values, np.float64)
+    if array.ndim != 1 or len(array) < 2:
+        raise SettingError(
+            f"An interval or a test takes a flat array of 2 runs at least, not one of shape {array.shape}."
+        )
+    return _finite(array)
+
+
+def _wins(x: Floats, y: Floats, axis: int) -> NDArray[np.int64]:
+    """Count the pairs in which the run of x is higher than that of y."""
+    # The sort is stable and x comes first, so no run of y stands before its equal of x.
+    order = np.argsort(np.concatenate([x, y], axis), axis, kind="stable")
+    of_y = order >= x.shape[axis]
+    wins: NDArray[np.int64] = np.sum(np.cumsum(of_y, axis) * ~of_y, axis)
+    return wins
+
+
+def _squared_error(runs: Floats) -> float:
+    """Give the squared standard error of the mean; exactly 0 for equal runs, whatever is rounded."""
+    return 0.0 if np.ptp(runs) == 0 else float(runs.var(ddof=1)) / len(runs)

@@ -1,0 +1,335 @@
+"""Each statistic against SciPy, published values, and the laws that it obeys."""
+
+import math
+import sys
+from collections.abc import Callable
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spaql.errors import MissingExtraError, SettingError, SpaqlError
+from spaql.stats import WelchTest, bootstrap_ci95, iqm, mean_ci95, probability_of_improvement, welch
+
+Statistic = Callable[..., np.ndarray]
+
+# Whole numbers tie often, and add without rounding.
+RUNS = st.lists(st.integers(-50, 50).map(float), min_size=2, max_size=30)
+SCALES = st.sampled_from([0.25, 0.5, 2.0, 8.0])
+SHIFTS = st.integers(-100, 100).map(float)
+
+
+def gain(a: np.ndarray, b: np.ndarray, axis: int) -> np.ndarray:
+    return np.mean(a, axis) - np.mean(b, axis)
+
+
+def samples(seed: int, *sizes: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return [rng.exponential(3.0, size) for size in sizes]
+
+
+# Mean
+
+
+def test_the_mean_is_the_papers() -> None:
+    (x,) = samples(0, 25)
+    mean, half = mean_ci95(x)
+    assert mean == pytest.approx(x.mean())
+    assert half == pytest.approx(1.96 * scipy.stats.sem(x))
+
+
+# Interquartile mean
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 7, 8, 11, 40])
+def test_iqm_is_scipys_trimmed_mean(n: int) -> None:
+    (x,) = samples(n, n)
+    assert iqm(x) == pytest.approx(scipy.stats.trim_mean(x, 0.25), rel=1e-12)
+
+
+def test_iqm_pools_runs_and_tasks() -> None:
+    scores = np.random.default_rng(0).normal([0.0, 2.0, 5.0], 1.0, (7, 3))
+    pooled = scipy.stats.trim_mean(scores, 0.25, axis=None)
+    assert iqm(scores) == iqm(*scores.T) == pytest.approx(pooled, rel=1e-12)
+    assert isinstance(iqm(scores), float)
+    assert iqm(scores[:5, 0], scores[:, 1]) == iqm(np.r_[scores[:5, 0], scores[:, 1]])
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_iqm_along_an_axis(axis: int) -> None:
+    scores = np.random.default_rng(1).normal(size=(9, 6))
+    assert iqm(scores, axis=axis) == pytest.approx(scipy.stats.trim_mean(scores, 0.25, axis=axis))
+
+
+@given(RUNS, SHIFTS, SCALES)
+def test_iqm_moves_with_its_runs(runs: list[float], shift: float, scale: float) -> None:
+    x = np.array(runs)
+    assert iqm(scale * x + shift) == pytest.approx(scale * iqm(x) + shift, abs=1e-9)
+    assert iqm(-x) == pytest.approx(-iqm(x), abs=1e-9)
+    assert x.min() <= iqm(x) <= x.max()
+
+
+@given(RUNS, SHIFTS)
+def test_iqm_of_symmetric_runs_is_their_centre(runs: list[float], centre: float) -> None:
+    x = np.array(runs)
+    assert iqm(centre + x, centre - x) == pytest.approx(centre, abs=1e-9)
+
+
+# Probability of improvement
+
+
+@given(RUNS, RUNS)
+def test_improvement_is_mann_whitney(x: list[float], y: list[float]) -> None:
+    u = scipy.stats.mannwhitneyu(x, y, method="asymptotic").statistic if len({*x, *y}) > 1 else None
+    expected = 0.5 if u is None else u / (len(x) * len(y))
+    assert probability_of_improvement(x, y) == pytest.approx(expected, rel=1e-12)
+
+
+@given(RUNS, RUNS, SHIFTS, SCALES)
+def test_improvement_is_of_order_alone(x: list[float], y: list[float], shift: float, scale: float) -> None:
+    p = probability_of_improvement(x, y)
+    assert p + probability_of_improvement(y, x) == pytest.approx(1.0, abs=1e-12)
+    assert probability_of_improvement(x, x) == 0.5
+    a, b = scale * np.array(x) + shift, scale * np.array(y) + shift
+    assert probability_of_improvement(a, b) == p
+    assert probability_of_improvement(np.cbrt(x), np.cbrt(y)) == p
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_improvement_along_an_axis_is_that_of_each_task(axis: int) -> None:
+    rng = np.random.default_rng(2)
+    x, y = rng.integers(0, 9, (6, 4)), rng.integers(0, 9, (5, 4))  # a task in each column
+    tasks = [probability_of_improvement(a, b) for a, b in zip(x.T, y.T, strict=True)]
+    turned = (x, y) if axis == 0 else (x.T, y.T)
+    assert probability_of_improvement(*turned, axis=axis).tolist() == tasks
+
+
+def test_improvement_does_not_mix_tasks() -> None:
+    with pytest.raises(SettingError, match="say with axis"):
+        probability_of_improvement(np.ones((3, 2)), np.ones((3, 2)))
+
+
+# Bootstrap
+
+
+@pytest.mark.parametrize(
+    ("statistic", "sizes"),
+    [(np.mean, (12,)), (iqm, (15,)), (np.std, (25,)), (gain, (8, 20)), (probability_of_improvement, (9, 14))],
+)
+def test_bootstrap_is_scipys(statistic: Statistic, sizes: tuple[int, ...]) -> None:
+    """SciPy draws each sample by itself too; of a mean, its other methods differ by twice what is allowed."""
+    data = samples(3, *sizes)
+    ours = bootstrap_ci95(statistic, *data, seed=4, resamples=40_000)
+    theirs = scipy.stats.bootstrap(
+        data,
+        statistic,
+        method="percentile",
+        n_resamples=40_000,
+        vectorized=True,
+        rng=np.random.default_rng(5),
+    ).confidence_interval
+    assert ours == pytest.approx(tuple(theirs), abs=0.02 * (theirs.high - theirs.low))
+
+
+def test_bootstrap_of_two_runs_is_known() -> None:
+    """The mean of a resample of {0, 1} is 0, 1/2 or 1 with probability 1/4, 1/2 and 1/4."""
+    assert bootstrap_ci95(np.mean, [0.0, 1.0], seed=0) == (0.0, 1.0)
+
+
+def test_bootstrap_stays_within_the_strata() -> None:
+    assert bootstrap_ci95(gain, [7.0] * 3, [2.0] * 9, seed=0) == (5.0, 5.0)
+    assert bootstrap_ci95(iqm, [0.0] * 4, [100.0] * 4, seed=0) == (50.0, 50.0)
+
+
+def test_bootstrap_repeats_with_its_seed() -> None:
+    (x,) = samples(6, 10)
+    first = bootstrap_ci95(np.mean, x, seed=1)
+    assert first == bootstrap_ci95(np.mean, x, seed=1)
+    assert first == bootstrap_ci95(np.mean, x, seed=np.random.default_rng(1))
+    assert first != bootstrap_ci95(np.mean, x, seed=2)
+
+
+@given(RUNS, SHIFTS, SCALES)
+def test_bootstrap_moves_with_its_runs(runs: list[float], shift: float, scale: float) -> None:
+    x = np.array(runs)
+    low, high = bootstrap_ci95(iqm, x, seed=0, resamples=50)
+    moved = bootstrap_ci95(iqm, scale * x + shift, seed=0, resamples=50)
+    assert x.min() <= low <= high <= x.max()
+    assert moved == pytest.approx((scale * low + shift, scale * high + shift), abs=1e-9)
+
+
+def coverage(statistic: Statistic, truth: float, locs: tuple[float, ...], n: int) -> float:
+    """How often the interval of normal runs holds the truth, in 1000 studies."""
+    rng = np.random.default_rng(7)
+    hits = 0
+    for _ in range(1000):
+        strata = [rng.normal(loc, 1.0, n) for loc in locs]
+        low, high = bootstrap_ci95(statistic, *strata, seed=rng, resamples=500)
+        hits += low <= truth <= high
+    return hits / 1000
+
+
+@pytest.mark.parametrize(("n", "said"), [(5, 0.84), (10, 0.90), (20, 0.93)])
+def test_the_coverage_of_few_runs_is_as_documented(n: int, said: float) -> None:
+    assert coverage(np.mean, 0.0, (0.0,), n) == pytest.approx(said, abs=0.025)
+
+
+@pytest.mark.parametrize(
+    ("statistic", "truth", "locs"),
+    [
+        (iqm, 0.0, (-1.0, 1.0)),
+        (gain, 2.0, (5.0, 3.0)),
+        (probability_of_improvement, NormalDist().cdf(math.sqrt(0.5)), (1.0, 0.0)),
+    ],
+)
+def test_bootstrap_covers(statistic: Statistic, truth: float, locs: tuple[float, ...]) -> None:
+    """8000 studies say 0.941 to 0.943; of 1000, the standard deviation is 0.0075."""
+    assert coverage(statistic, truth, locs, 30) == pytest.approx(0.94, abs=0.025)
+
+
+def test_bootstrap_refuses_what_it_cannot_do() -> None:
+    with pytest.raises(SettingError, match="reduce the axis"):
+        bootstrap_ci95(lambda x, axis: x.mean(), [1.0, 2.0], seed=0)
+    with pytest.raises(SettingError, match="one resample"):
+        bootstrap_ci95(np.mean, [1.0, 2.0], seed=0, resamples=0)
+    with pytest.raises(SettingError, match="2 runs at least"):
+        bootstrap_ci95(iqm, [1.0, 2.0], [3.0], seed=0)
+
+
+# Welch's test
+
+# Student's sleep data, in R: t.test(extra ~ group, data = sleep)
+SLEEP = (
+    [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0],
+    [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4],
+)
+# The first example of Wikipedia's page on Welch's t-test: t = -2.46, 25.0 degrees of freedom, p = 0.021
+WIKIPEDIA = (
+    [27.5, 21.0, 19.0, 23.6, 17.0, 17.9, 16.9, 20.1, 21.9, 22.6, 23.1, 19.6, 19.0, 21.7, 21.4],
+    [27.1, 22.0, 20.8, 23.4, 23.4, 23.5, 25.8, 22.0, 24.8, 20.2, 21.9, 22.1, 22.9, 20.5, 24.4],
+)
+
+
+def test_welch_on_students_sleep_data() -> None:
+    test = welch(*SLEEP)
+    assert test.t == pytest.approx(-1.8608, abs=5e-5)
+    assert test.df == pytest.approx(17.776, abs=5e-4)
+    assert test.p == pytest.approx(0.07939, abs=5e-6)
+    assert (test.low, test.high) == pytest.approx((-3.3654832, 0.2054832), abs=5e-8)
+    assert test.difference == pytest.approx(0.75 - 2.33)
+    assert test.runs == (10, 10)
+
+
+def test_welch_on_wikipedias_example() -> None:
+    test = welch(*WIKIPEDIA)
+    assert (round(test.t, 2), round(test.df, 1), round(test.p, 3)) == (-2.46, 25.0, 0.021)
+
+
+@pytest.mark.parametrize("sizes", [(2, 2), (2, 9), (20, 20), (5, 300)])
+@pytest.mark.parametrize("factor", [0.1, 1.0, 10.0])
+def test_welch_is_scipys(sizes: tuple[int, int], factor: float) -> None:
+    a, b = samples(8, *sizes)
+    b = factor * b
+    test, theirs = welch(a, b), scipy.stats.ttest_ind(a, b, equal_var=False)
+    assert (test.t, test.df, test.p) == pytest.approx((theirs.statistic, theirs.df, theirs.pvalue), rel=1e-9)
+    assert (test.low, test.high) == pytest.approx(tuple(theirs.confidence_interval(0.95)), rel=1e-8)
+
+
+def test_welch_with_one_sample_that_does_not_spread() -> None:
+    """It is the test of the other sample against a number."""
+    (a,) = samples(9, 12)
+    test, theirs = welch(a, [0.1] * 3), scipy.stats.ttest_1samp(a, 0.1)
+    assert test.df == 11
+    assert (test.t, test.p) == pytest.approx((theirs.statistic, theirs.pvalue), rel=1e-9)
+
+
+@pytest.mark.parametrize(("a", "difference"), [(0.1, 0.0), (2.1, 2.0), (-1.9, -2.0)])
+def test_welch_without_spread_claims_nothing(a: float, difference: float) -> None:
+    test = welch([a] * 3, [0.1] * 7)
+    assert test.difference == pytest.approx(difference, abs=1e-12)
+    assert all(math.isnan(x) for x in (test.t, test.df, test.p, test.low, test.high))
+    assert "can claim nothing (3 and 7 runs)" in test.sentence
+
+
+@given(RUNS, RUNS, SHIFTS, SCALES)
+def test_welch_obeys_its_symmetries(a: list[float], b: list[float], shift: float, scale: float) -> None:
+    test, turned = welch(a, b), welch(b, a)
+    moved = welch(scale * np.array(a) + shift, scale * np.array(b) + shift)
+    same = {"rel": 1e-6, "abs": 1e-9, "nan_ok": True}
+    assert (-turned.t, turned.df, turned.p) == pytest.approx((test.t, test.df, test.p), **same)
+    assert (-turned.high, -turned.low) == pytest.approx((test.low, test.high), **same)
+    assert (moved.t, moved.df, moved.p) == pytest.approx((test.t, test.df, test.p), **same)
+    ends = (test.difference, test.low, test.high)
+    assert (moved.difference, moved.low, moved.high) == pytest.approx([scale * x for x in ends], **same)
+
+
+@given(RUNS, RUNS)
+def test_the_sentence_claims_what_the_interval_does(a: list[float], b: list[float]) -> None:
+    test = welch(a, b)
+    claims = {
+        "a is higher than b by": test.low > 0,
+        "a is lower than b by": test.high < 0,
+        "The data do not tell a and b apart, nor show them equal": test.low <= 0 <= test.high,
+        "All runs of a are equal, and all of b": math.isnan(test.low),
+    }
+    assert [test.sentence.startswith(words) for words in claims] == list(claims.values())
+
+
+@pytest.mark.parametrize(
+    ("test", "sentence"),
+    [
+        (
+            WelchTest(5.2, 1.1, 9.3, 2.6, 38.0, 0.0131, (20, 20)),
+            "a is higher than b by 5.2 (95 % interval 1.1 to 9.3; p = 0.013, Welch, 20 and 20 runs).",
+        ),
+        (
+            WelchTest(-520.04, -930.0, -110.0, -2.6, 38.0, 0.0004, (20, 5)),
+            "a is lower than b by 520 (95 % interval 110 to 930; p < 0.001, Welch, 20 and 5 runs).",
+        ),
+        (
+            WelchTest(-0.0001, -0.0123, 0.0121, -0.1, 9.0, 0.92, (6, 6)),
+            "The data do not tell a and b apart, nor show them equal: a less b is 0.000 "
+            "(95 % interval -0.012 to 0.012; p = 0.920, Welch, 6 and 6 runs).",
+        ),
+        (
+            welch(*SLEEP),
+            "The data do not tell a and b apart, nor show them equal: a less b is -1.6 "
+            "(95 % interval -3.4 to 0.2; p = 0.079, Welch, 10 and 10 runs).",
+        ),
+        (
+            WelchTest(1e9, 1e9, 1e9, 1e20, 9.0, 0.0, (6, 6)),
+            "a is higher than b by 1000000000.00000000 (95 % interval 1000000000.00000000 to "
+            "1000000000.00000000; p < 0.001, Welch, 6 and 6 runs).",
+        ),
+    ],
+)
+def test_sentences(test: WelchTest, sentence: str) -> None:
+    assert test.sentence == sentence
+
+
+@pytest.mark.parametrize("few", [[], [1.0], [[1.0, 2.0]]])
+def test_welch_needs_two_runs(few: list[float]) -> None:
+    for pair in ((few, [1.0, 2.0]), ([1.0, 2.0], few)):
+        with pytest.raises(SettingError, match="2 runs at least"):
+            welch(*pair)
+
+
+def test_welch_says_how_to_get_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy.special", None)
+    with pytest.raises(MissingExtraError, match=r"pip install spaql\[stats\]") as caught:
+        welch(*SLEEP)
+    assert isinstance(caught.value, ImportError)
+    assert isinstance(caught.value, SpaqlError)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_failed_run_is_not_trimmed_away(bad: float) -> None:
+    runs = [1.0, 2.0, 3.0, bad]
+    for call in (iqm, lambda x: probability_of_improvement(x, x), lambda x: welch(x, x)):
+        with pytest.raises(SettingError, match="no NaN or infinity"):
+            call(runs)
+    with pytest.raises(SettingError, match="one run at least"):
+        iqm([])
