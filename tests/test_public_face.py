@@ -10,9 +10,10 @@ import spaql
 
 NAMES = [
     "AQL", "SPAQL", "SPAQLTS", "Agent", "ArchiveError", "BadEnvironmentError", "Dynamics", "Evaluation",
-    "History", "Learner", "Partition", "PartitionLearner", "PartitionPolicy", "Policy", "Problem",
-    "RandomPolicy", "SettingError", "Settings", "SpaqlError", "UnsupportedSpaceError", "__version__",
-    "evaluate", "load", "make_problem",
+    "History", "Learner", "MissingExtraError", "Partition", "PartitionLearner", "PartitionPolicy", "Policy",
+    "Problem", "RandomPolicy", "Results", "Run", "SettingError", "Settings", "SpaqlError", "Summary",
+    "UnsupportedSpaceError", "__version__", "evaluate", "grid", "load", "make_problem", "read_study",
+    "results", "sweep",
 ]  # fmt: skip
 
 

@@ -9,10 +9,12 @@ if TYPE_CHECKING:
     from spaql.errors import (
         ArchiveError,
         BadEnvironmentError,
+        MissingExtraError,
         SettingError,
         SpaqlError,
         UnsupportedSpaceError,
     )
+    from spaql.experiments import Results, Run, Summary, grid, read_study, results, sweep
     from spaql.partition import Partition
     from spaql.policy import PartitionPolicy, Policy, RandomPolicy
     from spaql.problems import Dynamics, Problem, make_problem
@@ -38,20 +40,28 @@ __all__ = [
     "Evaluation",
     "History",
     "Learner",
+    "MissingExtraError",
     "Partition",
     "PartitionLearner",
     "PartitionPolicy",
     "Policy",
     "Problem",
     "RandomPolicy",
+    "Results",
+    "Run",
     "SettingError",
     "Settings",
     "SpaqlError",
+    "Summary",
     "UnsupportedSpaceError",
     "__version__",
     "evaluate",
+    "grid",
     "load",
     "make_problem",
+    "read_study",
+    "results",
+    "sweep",
 ]
 
 _HOMES = {
@@ -59,10 +69,12 @@ _HOMES = {
     "spaql.errors": (
         "ArchiveError",
         "BadEnvironmentError",
+        "MissingExtraError",
         "SettingError",
         "SpaqlError",
         "UnsupportedSpaceError",
     ),
+    "spaql.experiments": ("Results", "Run", "Summary", "grid", "read_study", "results", "sweep"),
     "spaql.partition": ("Partition",),
     "spaql.policy": ("PartitionPolicy", "Policy", "RandomPolicy"),
     "spaql.problems": ("Dynamics", "Problem", "make_problem"),

@@ -102,8 +102,13 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    if os.name == "posix":  # the rename itself is safe only once the folder is on the disk
-        folder = os.open(target.parent, os.O_RDONLY)
+    sync_folder(target.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Flush a folder to the disk: a rename in it is safe only then."""
+    if os.name == "posix":
+        folder = os.open(path, os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:

@@ -10,6 +10,8 @@ import click
 _COMMANDS = {
     "train": "Learn a policy for an environment.",
     "evaluate": "Run fresh episodes of a learned policy.",
+    "sweep": "Execute the runs of a study, here or on a Ray cluster.",
+    "results": "Summarise the runs of a study, and export them as a table.",
 }
 
 

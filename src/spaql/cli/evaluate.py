@@ -19,10 +19,17 @@ from spaql.training import evaluate as run_episodes
 @click.option("--episodes", type=int, default=100, show_default=True, help="how many")
 @click.option("--seed", type=int, default=0, show_default=True, help="of the episodes")
 @click.option("--deterministic", is_flag=True, help="play a ball's centre or first action, draw nothing")
+@click.option("--parallel", is_flag=True, help="a process for every environment: for slow simulators")
 @click.option("--random", "with_random", is_flag=True, help="run the random policy beside it")
 @click.option("--json", "as_json", is_flag=True, help="print the result as JSON")
 def evaluate(
-    run: Path, episodes: int, seed: int, deterministic: bool, with_random: bool, as_json: bool
+    run: Path,
+    episodes: int,
+    seed: int,
+    deterministic: bool,
+    parallel: bool,
+    with_random: bool,
+    as_json: bool,
 ) -> None:
     """Run fresh episodes of the policy in RUN, a run folder or a model file.
 
@@ -32,11 +39,11 @@ def evaluate(
       spaql evaluate runs/cartpole/policy.spaql --random --json
     """
     agent = load(run)
-    result = run_episodes(agent, episodes=episodes, seed=seed, deterministic=deterministic)
+    result = run_episodes(agent, episodes=episodes, seed=seed, deterministic=deterministic, parallel=parallel)
     random = None
     if with_random:
         policy = RandomPolicy(agent.problem.states, agent.problem.actions)
-        random = run_episodes(policy, agent.problem, episodes=episodes, seed=seed)
+        random = run_episodes(policy, agent.problem, episodes=episodes, seed=seed, parallel=parallel)
     click.echo(json.dumps(_data(result, random)) if as_json else _report(result, random))
 
 

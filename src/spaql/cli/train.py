@@ -15,7 +15,7 @@ import click
 from spaql.cli.report import plain, shown_return
 from spaql.errors import SettingError
 from spaql.training import Agent, agent_types, evaluate
-from spaql.training.run_folder import save_run
+from spaql.training.run_folder import CHECKPOINT_FILE, resumed, save_run
 
 _FRESH = 100
 """New episodes by which the result is judged."""
@@ -91,6 +91,19 @@ def _stop_on_interrupt() -> Iterator[Callable[[Agent, dict[str, float]], bool]]:
     "CartPole and Pendulum]",
 )
 @click.option("--gymnasium", is_flag=True, help="step the Gymnasium environment, not its compiled twin")
+@click.option(
+    "--parallel", is_flag=True, help="a process for every environment of an evaluation: for slow simulators"
+)
+@click.option(
+    "--checkpoint-every",
+    type=int,
+    default=100,
+    show_default=True,
+    help="iterations after which --resume can go on",
+)
+@click.option(
+    "--resume", is_flag=True, help="go on with the run in the run folder, up to --iterations in all"
+)
 @_setting_options
 @click.option("--json", "as_json", is_flag=True, help="print the result as JSON")
 @click.option("--quiet", is_flag=True, help="show no progress")
@@ -105,6 +118,9 @@ def train(
     levels: int | None,
     reference: list[float] | None,
     gymnasium: bool,
+    parallel: bool,
+    checkpoint_every: int,
+    resume: bool,
     as_json: bool,
     quiet: bool,
     **settings: Any,
@@ -130,14 +146,30 @@ def train(
         levels=levels,
         reference=reference,
         compiled=not gymnasium,
+        parallel=parallel,
         **given,
     )
     folder = out or Path("runs") / env.replace("/", "-") / algo / f"seed={agent.seed}"
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise SettingError(f"{folder} is there already: name another folder with --out, or remove it.")
-    with _stop_on_interrupt() as go_on:
-        agent.learn(iterations, total_timesteps=total_timesteps, callback=go_on, progress_bar=not quiet)
-    save_run(agent, folder)
+    if resume:
+        agent = resumed(agent, folder, same_seed=seed is not None)
+        iterations = iterations and iterations - agent.iterations
+        total_timesteps = total_timesteps and total_timesteps - agent.training_steps
+    elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise SettingError(
+            f"{folder} is there already: go on with it by --resume, name another folder with --out, or "
+            "remove it."
+        )
+    if (iterations or total_timesteps or 0) > 0:
+        with _stop_on_interrupt() as go_on:
+            agent.learn(
+                iterations,
+                total_timesteps=total_timesteps,
+                callback=go_on,
+                checkpoint=folder / CHECKPOINT_FILE,
+                checkpoint_every=checkpoint_every,
+                progress_bar=not quiet,
+            )
+        save_run(agent, folder)
     fresh = evaluate(agent, episodes=_FRESH, seed=agent.seed + 1)
     result = {
         "run": str(folder),

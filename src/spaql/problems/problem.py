@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.wrappers import TimeLimit
 from numpy.typing import NDArray
 
@@ -49,6 +50,8 @@ class Problem:
     """What is trained and evaluated on in compiled code, instead of the environment."""
     interactions: int = 0
     """Environment steps spent on measuring unbounded dimensions."""
+    parallel: bool = False
+    """Step the environments of an evaluation in processes of their own: for slow simulators."""
     template: Environment | None = field(default=None, repr=False, compare=False)
     """The environment that was given as an object."""
 
@@ -67,8 +70,13 @@ class Problem:
         """Make n environments that are stepped together, Gymnasium's own where it has one."""
         if self.dynamics is not None:
             return DynamicsVectorEnv(self.dynamics.id, n, self.horizon)
+        if self.parallel:
+            return AsyncVectorEnv([self.make] * n, autoreset_mode=AutoresetMode.NEXT_STEP)
         if self.template is None and self.env is not None and not self.options:
-            spec = gymnasium.spec(self.env)
+            module, _, name = self.env.rpartition(":")  # make imports a module named so, spec does not
+            if module:
+                import_module(module)
+            spec = gymnasium.spec(name)
             if spec.vector_entry_point is not None:
                 return gymnasium.make_vec(self.env, n, max_episode_steps=self.horizon)
         return SyncVectorEnv([self.make] * n, autoreset_mode=AutoresetMode.NEXT_STEP)
@@ -92,6 +100,7 @@ def make_problem(
     reward_range: tuple[float, float] = (0.0, 1.0),
     options: Mapping[str, Any] | None = None,
     compiled: bool = True,
+    parallel: bool = False,
     seed: int = 0,
 ) -> Problem:
     """Make a problem from an environment.
@@ -117,6 +126,10 @@ def make_problem(
     compiled
         Use compiled dynamics where there are: `Dynamics`, and Gymnasium's CartPole, Pendulum, MountainCar,
         MountainCarContinuous and Acrobot, whose compiled twins agree with them step by step.
+    parallel
+        Step the environments of an evaluation in processes of their own, one for each of its episodes:
+        for simulators that take a millisecond or more a step. The results are the same; compiled dynamics
+        need no such help and ignore it.
     seed
         Of the random steps.
 
@@ -128,7 +141,7 @@ def make_problem(
     """
     if isinstance(env, Problem):
         given = any(value is not None for value in (horizon, levels, squash, reference, options))
-        if given or reward_range != (0.0, 1.0) or not compiled:
+        if given or reward_range != (0.0, 1.0) or not compiled or parallel:
             raise SettingError("The problem is already made: give what is to change to make_problem.")
         return env
     if horizon is not None and horizon < 1:
@@ -171,6 +184,7 @@ def make_problem(
         reward_range=reward_range,
         dynamics=source.dynamics if compiled else None,
         interactions=0 if samples is None else len(samples),
+        parallel=parallel,
         template=source.template,
     )
 

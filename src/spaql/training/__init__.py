@@ -1,6 +1,15 @@
 """Training: the loop, evaluation, history, agents and run folders."""
 
-from spaql.training.agent import AQL, SPAQL, SPAQLTS, Agent, agent_types, load
+from spaql.training.agent import (
+    AQL,
+    SPAQL,
+    SPAQLTS,
+    Agent,
+    agent_type,
+    agent_types,
+    check_settings,
+    load,
+)
 from spaql.training.evaluation import evaluate
 from spaql.training.history import History
 from spaql.training.results import Episode, Evaluation
@@ -13,7 +22,9 @@ __all__ = [
     "Episode",
     "Evaluation",
     "History",
+    "agent_type",
     "agent_types",
+    "check_settings",
     "evaluate",
     "load",
 ]

@@ -7,8 +7,9 @@ import difflib
 import inspect
 import os
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -40,7 +41,7 @@ class Agent:
         or a `Problem`.
     seed
         Of all randomness; the same seed gives the same bytes. Drawn, and kept, if not given.
-    horizon, levels, squash, reference, reward_range, compiled
+    horizon, levels, squash, reference, reward_range, compiled, parallel
         See `spaql.make_problem`.
     **settings
         Of the algorithm: the fields of `Agent.settings_type`.
@@ -65,6 +66,7 @@ class Agent:
         reference: Sequence[float] | None = None,
         reward_range: tuple[float, float] = (0.0, 1.0),
         compiled: bool = True,
+        parallel: bool = False,
         **settings: Any,
     ) -> None:
         self.seed = secrets.randbits(32) if seed is None else seed
@@ -79,6 +81,7 @@ class Agent:
             reference=reference,
             reward_range=reward_range,
             compiled=compiled,
+            parallel=parallel,
         )
         self.history = History()
         self._learner = self.learner_type(self.problem, self.settings)
@@ -99,12 +102,24 @@ class Agent:
         """The policy learned so far; it needs nothing else to be used."""
         return self._learner.policy
 
+    @property
+    def iterations(self) -> int:
+        """The training episodes so far."""
+        return int(self.history.last()["iteration"]) if len(self.history) else 0
+
+    @property
+    def training_steps(self) -> int:
+        """The steps that were learned from so far."""
+        return int(self.history.last()["training_steps"]) if len(self.history) else 0
+
     def learn(
         self,
         iterations: int | None = None,
         *,
         total_timesteps: int | None = None,
         callback: Callback | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: int = 100,
         progress_bar: bool = True,
     ) -> Self:
         """Train for more iterations.
@@ -119,6 +134,10 @@ class Agent:
         callback
             Called after every iteration with the agent and the new row of its history; training
             stops if it returns False.
+        checkpoint
+            A model file to save to now and then; an agent loaded from it goes on to the same bytes.
+        checkpoint_every
+            Iterations between two checkpoints.
         progress_bar
             Show how it goes: a live bar on a terminal, a line now and then elsewhere.
         """
@@ -126,7 +145,9 @@ class Agent:
             raise SettingError("Give either iterations or total_timesteps.")
         if (iterations or total_timesteps or 0) < 1:
             raise SettingError("Training takes one iteration or time step at least.")
-        done, steps = self._so_far()
+        if checkpoint_every < 1:
+            raise SettingError("A checkpoint is saved every iteration at most.")
+        done, steps = self.iterations, self.training_steps
         last_iteration = None if iterations is None else done + iterations
         last_step = None if total_timesteps is None else steps + total_timesteps
 
@@ -134,6 +155,8 @@ class Agent:
 
             def proceed(row: dict[str, float]) -> bool:
                 progress.update(row)
+                if checkpoint is not None and row["iteration"] % checkpoint_every == 0:
+                    self.save(checkpoint)
                 if callback is not None and callback(self, row) is False:
                     return False
                 if last_iteration is not None:
@@ -142,12 +165,6 @@ class Agent:
 
             train(self._learner, self.problem, self.settings, self.history, self.seed, proceed)
         return self
-
-    def _so_far(self) -> tuple[int, int]:
-        if not len(self.history):
-            return 0, 0
-        last = self.history.last()
-        return int(last["iteration"]), int(last["training_steps"])
 
     def predict(
         self,
@@ -190,10 +207,14 @@ def make_settings(learner: type[Learner], given: Mapping[str, Any]) -> Settings:
     known = [f.name for f in dataclasses.fields(learner.settings_type)]
     for name in given:
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(known)}."
-            raise SettingError(f"{learner.name} has no setting {name!r}: {hint}")
+            raise SettingError(f"{learner.name} has no setting {name!r}: {nearest(name, known)}")
     return learner.settings_type(**given)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Say what was probably meant."""
+    near = difflib.get_close_matches(name, known, 1)
+    return f"did you mean {near[0]}?" if near else f"there is {', '.join(known)}."
 
 
 class AQL(Agent):
@@ -223,6 +244,27 @@ def agent_types() -> dict[str, type[Agent]]:
         waiting += subclasses
         found.update({agent.learner_type.name: agent for agent in subclasses})
     return found
+
+
+def agent_type(name: str) -> type[Agent]:
+    """Give the agent of an algorithm; `module:name` imports the module first."""
+    module, _, algorithm = name.rpartition(":")
+    if module:
+        try:
+            import_module(module)
+        except ImportError as error:
+            raise SettingError(f"Cannot import {module}, which is to define {algorithm}: {error}.") from error
+    known = agent_types()
+    if algorithm not in known:
+        raise SettingError(f"There is no algorithm {algorithm!r}: {nearest(algorithm, known)}")
+    return known[algorithm]
+
+
+def check_settings(algorithm: str, given: Mapping[str, Any]) -> None:
+    """Refuse keyword arguments that the agent of an algorithm does not take."""
+    agent = agent_type(algorithm)
+    own = inspect.signature(Agent.__init__).parameters
+    make_settings(agent.learner_type, {name: value for name, value in given.items() if name not in own})
 
 
 def load(path: str | os.PathLike[str], env: EnvironmentLike | None = None) -> Agent:

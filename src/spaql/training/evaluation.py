@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from contextlib import closing
 from typing import Protocol
 
@@ -37,6 +38,7 @@ def evaluate(
     episodes: int = 100,
     seed: int = 0,
     deterministic: bool = False,
+    parallel: bool = False,
 ) -> Evaluation:
     """Run fresh episodes of an agent or policy.
 
@@ -52,6 +54,8 @@ def evaluate(
         Of the episodes; the same seed gives the same episodes.
     deterministic
         Play a ball's centre or first action instead of drawing from it.
+    parallel
+        Step the environments in processes of their own (see `spaql.make_problem`).
 
     Examples
     --------
@@ -69,6 +73,8 @@ def evaluate(
         policy, problem = agent, make_problem(env)
     else:
         policy, problem = agent.policy, agent.problem if env is None else make_problem(env)
+    if parallel:
+        problem = dataclasses.replace(problem, parallel=True)
     parts = []
     for index, first in enumerate(range(0, episodes, _TOGETHER)):
         with closing(Arena(problem, min(_TOGETHER, episodes - first))) as arena:

@@ -9,9 +9,12 @@ from importlib.metadata import version
 from pathlib import Path
 
 from spaql.archive import write_atomically
-from spaql.training.agent import MODEL_FILE, Agent
+from spaql.errors import SettingError
+from spaql.training.agent import MODEL_FILE, Agent, load
 from spaql.training.problem_file import problem_to
 
+CHECKPOINT_FILE = "checkpoint.spaql"
+"""What a run that is under way, or was killed, goes on from."""
 _PACKAGES = ("spaql", "gymnasium", "numba", "numpy")
 
 
@@ -29,3 +32,21 @@ def save_run(agent: Agent, folder: Path) -> None:
     write_atomically(folder / "settings.json", (json.dumps(settings, indent=2) + "\n").encode())
     write_atomically(folder / "history.csv", agent.history.to_csv().encode())
     agent.save(folder / MODEL_FILE)
+    (folder / CHECKPOINT_FILE).unlink(missing_ok=True)
+
+
+def resumed(agent: Agent, folder: Path, *, same_seed: bool) -> Agent:
+    """Load the agent of a run folder to go on with, if it was made as `agent` is."""
+    files = [folder / name for name in (CHECKPOINT_FILE, MODEL_FILE) if (folder / name).exists()]
+    if not files:
+        raise SettingError(f"There is no run in {folder} to go on with: leave out --resume.")
+    found = load(files[0])
+    for what, there, asked in (
+        ("algorithm", found.learner_type.name, agent.learner_type.name),
+        ("problem", problem_to(found.problem)[0], problem_to(agent.problem)[0]),
+        ("settings", found.settings, agent.settings),
+        ("seed", found.seed, agent.seed if same_seed else found.seed),
+    ):
+        if there != asked:
+            raise SettingError(f"The run in {folder} has {what} {there}, not {asked}.")
+    return found

@@ -1,0 +1,117 @@
+"""`spaql results`: what the finished runs of a folder say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from spaql.experiments import Results, RunStore
+from spaql.experiments import results as read_results
+from spaql.stats import mean_ci95
+
+_MEASURED = {
+    "fresh_return": "fresh return",
+    "best_return": "best seen",
+    "arms": "arms",
+    "interactions": "interactions",
+}
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="write a row for every run")
+@click.option("--parquet", "parquet_file", type=click.Path(path_type=Path), help="the same as Parquet")
+@click.option("--digest", is_flag=True, help="hash all finished runs: equal studies have equal digests")
+@click.option("--json", "as_json", is_flag=True, help="print the summary as JSON")
+def results(
+    folder: Path, csv_file: Path | None, parquet_file: Path | None, digest: bool, as_json: bool
+) -> None:
+    """Summarise the finished runs in FOLDER, while a sweep goes on or after it.
+
+    Runs that differ in their seed alone are one line: mean ± 95 % interval over the seeds.
+
+    \b
+    Examples:
+      spaql results studies/first
+      spaql results studies/first --csv runs.csv
+    """
+    table = read_results(folder)
+    store = RunStore(folder)
+    if csv_file is not None:
+        table.to_csv(csv_file)
+    if parquet_file is not None:
+        table.to_parquet(parquet_file)
+    groups = summarise(table)
+    data: dict[str, Any] = {"finished": table.runs, "running": len(store.running()), "groups": groups}
+    if digest:
+        data["digest"] = store.digest()
+    if as_json:
+        click.echo(json.dumps(data))
+        return
+    if groups:
+        click.echo(_table(groups))
+    click.echo(f"{data['finished']:,} runs finished, {data['running']:,} under way")
+    if digest:
+        click.echo(f"digest {data['digest']}")
+
+
+def summarise(table: Results) -> list[dict[str, Any]]:
+    """Count the runs that differ in their seed alone, with the means of their results."""
+    names = list(table)
+    keys = [name for name in names[: names.index("iterations") + 1] if name != "seed"] if table.runs else []
+    rows: dict[tuple[Any, ...], list[int]] = {}
+    columns = [["" if value != value else value for value in table[key].tolist()] for key in keys]
+    for index, values in enumerate(zip(*columns, strict=True)):
+        rows.setdefault(values, []).append(index)
+    return [
+        {
+            **dict(zip(keys, values, strict=True)),
+            "runs": len(members),
+            **{
+                name: dict(zip(("mean", "ci95"), mean_ci95(table[name][members]), strict=True))
+                for name in _MEASURED
+                if name in table and np.isfinite(table[name][members]).all()
+            },
+        }
+        for values, members in rows.items()
+    ]
+
+
+def _table(groups: list[dict[str, Any]]) -> str:
+    """Write what all groups have in common, then a line for each with what differs and what came out."""
+    keys = [key for key in groups[0] if key not in _MEASURED and key != "runs"]
+    different = [key for key in keys if len({str(group[key]) for group in groups}) > 1]
+    common = ", ".join(f"{key} {_shown(groups[0][key])}" for key in keys if key not in different)
+    rows = [[*different, "runs", *_MEASURED.values()]]
+    for group in groups:
+        measured = [_interval(group[name]) if name in group else "" for name in _MEASURED]
+        rows.append([*(_shown(group[key]) for key in different), f"{group['runs']:,}", *measured])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    texts = [isinstance(groups[0][key], str) for key in different]
+    left = [*texts, *([False] * (len(widths) - len(texts)))]
+
+    def line(cells: list[str]) -> str:
+        padded = [
+            cell.ljust(width) if is_left else cell.rjust(width)
+            for cell, width, is_left in zip(cells, widths, left, strict=True)
+        ]
+        return "  ".join(padded).rstrip()
+
+    return "\n".join([f"{common}\n" if common else "", *map(line, rows), ""])
+
+
+def _shown(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _interval(value: dict[str, float]) -> str:
+    """Write a mean with its interval; large numbers, which are counts, without digits after the point."""
+    mean, half = value["mean"], value["ci95"]
+    if abs(mean) >= 100_000:
+        return f"{mean:,.0f}"
+    digits = 1 if abs(mean) < 1_000 else 0
+    return f"{mean:,.{digits}f} ± {half:,.{digits}f}"

@@ -1,0 +1,88 @@
+"""`spaql sweep`: execute the runs of a study that are missing."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import click
+
+from spaql.experiments import Summary, read_study
+from spaql.experiments import sweep as execute_missing
+
+
+@click.command()
+@click.argument("study", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), help="folder of the runs  [default: studies/STUDY]")
+@click.option("--workers", type=int, help="processes on this machine  [default: one for every core]")
+@click.option("--ray", metavar="ADDRESS", help="a Ray cluster instead: HOST:PORT, auto, or local")
+@click.option(
+    "--checkpoint-every",
+    type=int,
+    default=500,
+    show_default=True,
+    help="iterations after which a killed run can go on",
+)
+@click.option("--json", "as_json", is_flag=True, help="print the summary as JSON")
+@click.option("--quiet", is_flag=True, help="show no progress")
+def sweep(
+    study: Path,
+    out: Path | None,
+    workers: int | None,
+    ray: str | None,
+    checkpoint_every: int,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Execute the runs of STUDY, a TOML file, that are missing in a folder.
+
+    It may be stopped, or killed, at any time: the same command goes on with what is missing, and ends in
+    the same bytes. Several may work on one folder at once.
+
+    \b
+    A study:
+      problems = ["cartpole200"]
+      algorithms = ["spaql", "spaql-ts"]
+      seeds = 4
+      iterations = 150
+      rollouts = 20
+      [grid]
+      scaling = [0.4, 20]
+
+    \b
+    Examples:
+      spaql sweep study.toml --workers 8 --out studies/first
+      spaql sweep study.toml --ray auto --out /shared/studies/first
+    """
+    folder = out or Path("studies") / study.stem
+    runs = read_study(study)
+    try:
+        summary = execute_missing(
+            runs, folder, workers=workers, ray=ray, checkpoint_every=checkpoint_every, progress_bar=not quiet
+        )
+    except KeyboardInterrupt:
+        click.echo(f"Interrupted: the same command goes on with what is missing in {folder}.", err=True)
+        raise click.exceptions.Exit(130) from None
+    click.echo(json.dumps(dataclasses.asdict(summary)) if as_json else _report(summary, folder))
+    if summary.failed:
+        raise click.exceptions.Exit(1)
+
+
+def _report(summary: Summary, folder: Path) -> str:
+    done = summary.finished_before + summary.finished + summary.finished_elsewhere
+    parts = [f"{summary.finished:,} now"]
+    if summary.finished_before:
+        parts.append(f"{summary.finished_before:,} before")
+    if summary.finished_elsewhere:
+        parts.append(f"{summary.finished_elsewhere:,} by another driver")
+    lines = [
+        f"{done:,} of {summary.runs:,} runs finished ({', '.join(parts)}) in {summary.seconds:.1f} s, "
+        f"{summary.interactions:,} interactions"
+    ]
+    for run_id, error in summary.failed.items():
+        lines.append(f"failed: {run_id}: {error.strip().splitlines()[-1]}")
+    if summary.failed:
+        lines.append(f"The same command tries them again; {folder / 'summary.json'} has the full errors.")
+    lines += ["", f"Next: spaql results {folder}"]
+    return "\n".join(lines)

@@ -1,0 +1,103 @@
+"""A run as data: what is trained, how, for how long, and from which seed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+
+from spaql.errors import SettingError
+
+_NAME_AT_MOST = 200
+"""Bytes of one part of an id: file systems take 255, and temporary names need some."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One training run, as data: the same run gives the same bytes wherever it is executed.
+
+    Parameters
+    ----------
+    problem
+        An environment's id (`module:id` imports the module first) or a preset.
+    algorithm
+        Its name (`module:name` imports the module first).
+    iterations
+        Training episodes.
+    seed
+        Which of the seeds spawned from `root_seed`; runs that differ in settings alone share them.
+    root_seed
+        The seed of the whole study.
+    settings
+        Keyword arguments of the agent: settings of the algorithm, and `horizon`, `levels` and the like.
+    named
+        The settings that the id spells out; all by default.
+    fresh_episodes
+        New episodes by which the result is judged.
+
+    Examples
+    --------
+    >>> run = Run(problem="cartpole200", algorithm="spaql-ts", settings={"scaling": 20}, seed=3)
+    >>> run.id
+    'cartpole200/spaql-ts/scaling=20/seed=3'
+    """
+
+    problem: str
+    algorithm: str
+    iterations: int = 100
+    seed: int = 0
+    root_seed: int = 0
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    named: tuple[str, ...] | None = None
+    fresh_episodes: int = 100
+
+    def __post_init__(self) -> None:
+        if self.named is None:
+            object.__setattr__(self, "named", tuple(self.settings))
+        if unknown := set(self.named or ()) - set(self.settings):
+            raise SettingError(f"The id of a run spells its settings, and {', '.join(unknown)} is not one.")
+        for name, least in (("iterations", 1), ("fresh_episodes", 1), ("seed", 0), ("root_seed", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < least:
+                raise SettingError(f"{name} is {value!r}, and must be a whole number, at least {least}.")
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    @property
+    def group(self) -> str:
+        """The id without the seed: runs of one group are repetitions of each other."""
+        parts = [_shown(self.problem), _shown(self.algorithm)]
+        parts += [f"{name}={_shown(self.settings[name])}" for name in self.named or ()]
+        return "/".join(_checked(part) for part in parts)
+
+    @property
+    def id(self) -> str:
+        """A readable name, which is also the path of the run's folder in a store."""
+        return f"{self.group}/seed={self.seed}"
+
+    @property
+    def agent_seed(self) -> int:
+        """The seed that the agent is made with, spawned from the root seed."""
+        spawned = np.random.SeedSequence(self.root_seed, spawn_key=(self.seed,))
+        return int(spawned.generate_state(1, np.uint64)[0] >> 1)
+
+
+def _shown(value: Any) -> str:
+    """Write a value as a part of a path; different values are written differently."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return str(int(value)) if float(value).is_integer() else repr(value)
+    if isinstance(value, list | tuple):
+        return ",".join(map(_shown, value))
+    return quote(str(value).replace("/", "-"), safe=",+@")
+
+
+def _checked(part: str) -> str:
+    if not part or part.startswith(".") or len(part) > _NAME_AT_MOST:
+        raise SettingError(f"{part!r} cannot name a folder: it is empty, too long, or begins with a dot.")
+    return part

@@ -1,0 +1,198 @@
+"""The run store: a folder for every finished run, and a workshop beside them.
+
+A run is prepared in `.work/<id>` and moved to `<id>` in one rename, so a reader sees finished runs only.
+The workshop also holds the lease and the checkpoint of a run that is under way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from spaql.archive import sync_folder, write_atomically
+from spaql.errors import SettingError
+from spaql.experiments.leases import Driver, is_held
+from spaql.experiments.run import Run
+from spaql.training import Agent
+from spaql.training.run_folder import save_run
+
+_WORK = ".work"
+_RESULT = "result.json"
+TIMING = "timing.json"
+"""The one file of a run folder that differs between equal runs."""
+
+
+class RunStore:
+    """The runs under a folder."""
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self.root = Path(root).absolute()
+
+    def folder(self, run: Run) -> Path:
+        """Give the folder of a run; it is there when the run is finished."""
+        return self.root / run.id
+
+    def is_finished(self, run: Run) -> bool:
+        """Say whether a run is finished."""
+        return os.path.isdir(self.folder(run))
+
+    def missing(self, runs: Iterable[Run]) -> list[Run]:
+        """Give the runs that are not finished; refuse if what is finished is not what was asked for.
+
+        Of every group one finished run is compared, since the runs of a group differ in their seed alone.
+        """
+        missing, compared = [], set()
+        for run in runs:
+            if not self.is_finished(run):
+                missing.append(run)
+            elif run.group not in compared:
+                compared.add(run.group)
+                self._compare(run)
+        return missing
+
+    def _compare(self, run: Run) -> None:
+        there, asked = self.result(run.id)["run"], json.loads(json.dumps(dataclasses.asdict(run)))
+        for key, value in asked.items():
+            if there.get(key) != value:
+                raise SettingError(
+                    f"{self.folder(run)} holds a run with {key} = {there.get(key)}, not {value}: name "
+                    "another folder, or remove that one."
+                )
+
+    def result(self, run_id: str) -> dict[str, Any]:
+        """Read the result of a finished run."""
+        try:
+            result: dict[str, Any] = json.loads((self.root / run_id / _RESULT).read_bytes())
+        except (OSError, ValueError) as error:
+            raise SettingError(
+                f"{self.root / run_id} is not the folder of a finished run ({error})."
+            ) from error
+        return result
+
+    def workshop(self, run: Run) -> Path:
+        """Give the folder in which a run is prepared."""
+        return self.root / _WORK / "runs" / run.id
+
+    def checkpoint(self, run: Run) -> Path:
+        """Give the file from which an interrupted run goes on."""
+        return self.workshop(run) / "checkpoint.spaql"
+
+    def finish(self, run: Run, agent: Agent, result: Mapping[str, float], seconds: float) -> None:
+        """Write the folder of a run, whole or not at all.
+
+        Of two workers that finish the same run, which takes a stalled machine or network, the first wins:
+        their bytes are equal.
+        """
+        ready = self.workshop(run) / f"ready-{secrets.token_hex(4)}"
+        save_run(agent, ready)
+        content = {"run": dataclasses.asdict(run), "agent_seed": run.agent_seed, "result": dict(result)}
+        write_atomically(ready / _RESULT, (json.dumps(content, indent=2) + "\n").encode())
+        write_atomically(ready / TIMING, (json.dumps({"seconds": seconds}) + "\n").encode())
+        final = self.folder(run)
+        final.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.rename(ready, final)
+        except OSError:
+            if not self.is_finished(run):
+                raise
+        sync_folder(final.parent)
+
+    @contextlib.contextmanager
+    def driver(self) -> Iterator[Driver]:
+        """Work on the store as one of its drivers, after tidying up behind those that died."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        with contextlib.closing(Driver(self.root / _WORK / "drivers")) as driver:
+            for run_id in list(self._under_way()):
+                if (self.root / run_id).is_dir():
+                    self._tidy(self.root / _WORK / "runs" / run_id)
+            yield driver
+
+    def claim(self, driver: Driver, run: Run) -> bool:
+        """Let a driver have a run, unless it is finished or another driver is at it."""
+        if self.is_finished(run) or not driver.take(self.workshop(run)):
+            return False
+        if self.is_finished(run):  # by the one who held it until just now
+            self._tidy(self.workshop(run))
+            return False
+        return True
+
+    def release(self, driver: Driver, run: Run) -> None:
+        """Give a run back; its checkpoint stays until it is finished."""
+        if self.is_finished(run):
+            self._tidy(self.workshop(run))
+        else:
+            driver.give_back(self.workshop(run))
+
+    def _tidy(self, workshop: Path) -> None:
+        """Remove a workshop, and the folders that it leaves empty."""
+        shutil.rmtree(workshop, ignore_errors=True)
+        with contextlib.suppress(OSError):  # not empty: others are at work
+            for folder in workshop.parents:
+                if folder.parent.name == _WORK:
+                    break
+                folder.rmdir()
+
+    def running(self) -> list[str]:
+        """Give the ids of the runs that some driver is at."""
+        return [
+            run_id
+            for run_id in self._under_way()
+            if is_held(self.root / _WORK / "runs" / run_id) and not (self.root / run_id).is_dir()
+        ]
+
+    def _under_way(self) -> Iterator[str]:
+        top = self.root / _WORK / "runs"
+        for folder, names, _ in os.walk(top):
+            if os.path.basename(folder).startswith("seed="):
+                names.clear()
+                yield os.path.relpath(folder, top)
+
+    def finished(self) -> list[str]:
+        """Give the ids of all finished runs, in a fixed order."""
+        return sorted(_finished_under(str(self.root), ""), key=_natural)
+
+    def digest(self) -> str:
+        """Hash the content of all finished runs; equal studies have equal digests.
+
+        Times are left out: everything else is the same on every machine of a kind.
+        """
+        total = hashlib.sha256()
+        for run_id in self.finished():
+            folder = self.root / run_id
+            for path in sorted(folder.iterdir()):
+                if path.name != TIMING:
+                    name = f"{run_id}/{path.name}".encode()
+                    total.update(hashlib.sha256(name).digest())
+                    total.update(hashlib.sha256(path.read_bytes()).digest())
+        return total.hexdigest()
+
+
+def _finished_under(folder: str, prefix: str) -> Iterator[str]:
+    with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(".") or not entry.is_dir():
+                continue
+            if entry.name.startswith("seed="):
+                yield prefix + entry.name
+            else:
+                yield from _finished_under(entry.path, f"{prefix}{entry.name}/")
+
+
+def _natural(run_id: str) -> list[tuple[float, str]]:
+    """Order ids so that numbers are in their order: scaling=4 before scaling=20."""
+    parts = []
+    for part in run_id.split("/"):
+        _, _, value = part.partition("=")
+        try:
+            parts.append((float(value), part))
+        except ValueError:
+            parts.append((0.0, part))
+    return parts

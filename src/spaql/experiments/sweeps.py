@@ -1,0 +1,153 @@
+"""Sweeps: execute the runs of a study that are missing in a store."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Protocol
+
+from spaql.archive import write_atomically
+from spaql.errors import SettingError
+from spaql.experiments.execute import Outcome, execute
+from spaql.experiments.leases import Driver
+from spaql.experiments.local import LocalExecutor
+from spaql.experiments.on_ray import RayExecutor
+from spaql.experiments.progress import SweepProgress
+from spaql.experiments.run import Run
+from spaql.experiments.store import RunStore
+from spaql.experiments.study import check
+
+_POLLS_EVERY = 0.5
+"""Seconds between two looks at runs that other drivers are at."""
+
+
+class Executor(Protocol):
+    """What maps a task over runs: here, or on many machines."""
+
+    def map(self, task: Callable[[Run], Outcome], runs: Iterator[Run]) -> Iterator[Outcome]:
+        """Apply a task to runs."""
+
+    def close(self) -> None:
+        """Let go of processes and connections."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a sweep did."""
+
+    runs: int
+    """All runs of the study."""
+    finished_before: int
+    finished: int
+    """Finished now, by this sweep."""
+    finished_elsewhere: int
+    """Finished in the meantime by another driver on the same store."""
+    failed: dict[str, str] = field(default_factory=dict)
+    """Why runs failed, by id."""
+    interactions: int = 0
+    seconds: float = 0.0
+
+
+def sweep(
+    runs: Sequence[Run],
+    out: str | os.PathLike[str],
+    *,
+    workers: int | None = None,
+    ray: str | None = None,
+    checkpoint_every: int = 500,
+    progress_bar: bool = True,
+) -> Summary:
+    """Execute the runs that are missing in a store, and nothing else.
+
+    A sweep may be interrupted in any way and started again; several may work on one store.
+
+    Parameters
+    ----------
+    runs
+        Made by `spaql.grid`, `spaql.read_study`, or by hand.
+    out
+        The folder of the store.
+    workers
+        Processes on this machine; as many as there are cores by default.
+    ray
+        Instead: the address of a Ray cluster (`HOST:PORT`, `auto` or `local`); `out` is then a folder that
+        all its nodes share.
+    checkpoint_every
+        Iterations after which an interrupted run can go on.
+    progress_bar
+        Show how it goes: a live bar on a terminal, a line now and then elsewhere.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from spaql.experiments.study import grid
+    >>> runs = grid(["cartpole200"], ["spaql"], iterations=2)
+    >>> with tempfile.TemporaryDirectory() as folder:  # doctest: +SKIP
+    ...     sweep(runs, folder, workers=1, progress_bar=False).finished
+    1
+    """
+    if ray is not None and workers is not None:
+        raise SettingError("Give workers on this machine, or a Ray cluster.")
+    if workers is not None and workers < 1:
+        raise SettingError("A sweep needs one worker at least.")
+    check(runs)
+    store = RunStore(out)
+    task = functools.partial(execute, root=str(store.root), checkpoint_every=checkpoint_every)
+    began = time.perf_counter()
+    with contextlib.ExitStack() as stack:
+        driver = stack.enter_context(store.driver())
+        missing = store.missing(runs)
+        progress = stack.enter_context(
+            contextlib.closing(SweepProgress(len(runs), len(runs) - len(missing), show=progress_bar))
+        )
+        done: list[Outcome] = []
+        if missing:
+            executor = RayExecutor(ray) if ray is not None else LocalExecutor(workers or os.cpu_count() or 1)
+            stack.enter_context(contextlib.closing(executor))
+            for outcome in _outcomes(executor, task, store, driver, missing):
+                progress.update(outcome)
+                done.append(outcome)
+    failed = {outcome.run.id: outcome.error for outcome in done if outcome.error is not None}
+    finished = len(done) - len(failed)
+    summary = Summary(
+        runs=len(runs),
+        finished_before=len(runs) - len(missing),
+        finished=finished,
+        finished_elsewhere=len(missing) - len(done),
+        failed=failed,
+        interactions=sum(outcome.interactions for outcome in done),
+        seconds=time.perf_counter() - began,
+    )
+    write_atomically(store.root / "summary.json", (json.dumps(asdict(summary), indent=2) + "\n").encode())
+    return summary
+
+
+def _outcomes(
+    executor: Executor,
+    task: Callable[[Run], Outcome],
+    store: RunStore,
+    driver: Driver,
+    runs: Sequence[Run],
+) -> Iterator[Outcome]:
+    """Execute runs that no other driver is at, then those that others gave up."""
+    while runs:
+        elsewhere: list[Run] = []
+        for outcome in executor.map(task, _claimed(store, driver, runs, elsewhere)):
+            store.release(driver, outcome.run)
+            yield outcome
+        runs = [run for run in elsewhere if not store.is_finished(run)]
+        if runs:
+            time.sleep(_POLLS_EVERY)
+
+
+def _claimed(store: RunStore, driver: Driver, runs: Iterable[Run], elsewhere: list[Run]) -> Iterator[Run]:
+    for run in runs:
+        if store.claim(driver, run):
+            yield run
+        else:
+            elsewhere.append(run)

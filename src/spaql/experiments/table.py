@@ -1,0 +1,111 @@
+"""Finished runs as a tidy table: a row for each run, in a fixed order."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.errors import MissingExtraError, SettingError
+from spaql.experiments.store import RunStore
+
+
+class Results(Mapping[str, NDArray[Any]]):
+    """Columns of all finished runs of a store: what was run, then what came out.
+
+    Examples
+    --------
+    >>> table = Results({"seed": np.array([0, 1]), "fresh_return": np.array([199.0, 200.0])})
+    >>> table["fresh_return"].mean()
+    np.float64(199.5)
+    """
+
+    def __init__(self, columns: Mapping[str, NDArray[Any]]) -> None:
+        self._columns = dict(columns)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self._columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    @property
+    def runs(self) -> int:
+        """The number of runs, which is the length of every column."""
+        return len(next(iter(self._columns.values()), ()))
+
+    def pandas(self) -> Any:
+        """Give a pandas data frame."""
+        import pandas
+
+        return pandas.DataFrame(self._columns)
+
+    def polars(self) -> Any:
+        """Give a polars data frame."""
+        import polars
+
+        return polars.DataFrame({name: column.tolist() for name, column in self._columns.items()})
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write a CSV file, every number in full precision; equal studies give equal files."""
+        text = io.StringIO(newline="")
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self._columns)
+        writer.writerows(zip(*(column.tolist() for column in self._columns.values()), strict=True))
+        Path(path).write_text(text.getvalue(), newline="")
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write a Parquet file; equal studies give equal files."""
+        try:
+            import pyarrow
+            from pyarrow import parquet
+        except ImportError as error:
+            raise MissingExtraError("Parquet files need pyarrow: pip install 'spaql[parquet]'.") from error
+        parquet.write_table(pyarrow.table({name: c.tolist() for name, c in self._columns.items()}), path)
+
+
+def results(store: str | os.PathLike[str]) -> Results:
+    """Read the finished runs under a folder as a table.
+
+    The columns are `problem`, `algorithm`, the settings that were given, `seed`, `iterations`, then the
+    return of fresh episodes with its interval and the last row of the run's history.
+    """
+    folder = RunStore(store)
+    if not folder.root.is_dir():
+        raise SettingError(f"There is no folder {folder.root}.")
+    rows = [folder.result(run_id) for run_id in folder.finished()]
+    settings = sorted({name for row in rows for name in row["run"]["settings"]})
+    measured = list(dict.fromkeys(name for row in rows for name in row["result"]))
+
+    def run(name: str) -> NDArray[Any]:
+        return _column([row["run"][name] for row in rows])
+
+    return Results(
+        {
+            "problem": run("problem"),
+            "algorithm": run("algorithm"),
+            **{name: _column([row["run"]["settings"].get(name) for row in rows]) for name in settings},
+            "seed": run("seed"),
+            "iterations": run("iterations"),
+            **{name: _column([row["result"].get(name) for row in rows]) for name in measured},
+        }
+    )
+
+
+def _column(values: list[Any]) -> NDArray[Any]:
+    """Make a column of numbers, NaN where there is none, or of texts."""
+    present = [value for value in values if value is not None]
+    if all(isinstance(value, int | float) for value in present):
+        if len(present) == len(values):
+            return np.array(values)
+        return np.array([np.nan if value is None else value for value in values])
+    return np.array(["" if value is None else str(value) for value in values])

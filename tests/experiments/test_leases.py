@@ -1,0 +1,95 @@
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+from spaql.experiments.leases import Driver, is_held
+
+
+def dead_driver(folder: Path, place: Path) -> None:
+    """Let a process take a lease and die with it."""
+    code = (
+        "import os, sys; from pathlib import Path; from spaql.experiments.leases import Driver;"
+        "assert Driver(Path(sys.argv[1])).take(Path(sys.argv[2])); os._exit(1)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(folder), str(place)], check=False)
+
+
+def test_one_of_two_drivers_gets_a_lease(tmp_path: Path) -> None:
+    place = tmp_path / "run"
+    with closing(Driver(tmp_path / "drivers")) as first, closing(Driver(tmp_path / "drivers")) as second:
+        assert first.take(place)
+        assert not second.take(place)
+        assert is_held(place)
+        second.give_back(place)  # which it does not have
+        assert not second.take(place)
+        first.give_back(place)
+        assert not is_held(place)
+        assert second.take(place)
+
+
+def test_the_lease_of_a_dead_process_is_taken_over_at_once(tmp_path: Path) -> None:
+    place = tmp_path / "run"
+    dead_driver(tmp_path / "drivers", place)
+    assert not is_held(place)
+    with closing(Driver(tmp_path / "drivers")) as first, closing(Driver(tmp_path / "drivers")) as second:
+        assert first.take(place)
+        assert not second.take(place)
+        assert [path.name for path in sorted(place.iterdir())] == ["lease.0", "lease.1"]
+
+
+def test_a_driver_on_another_machine_lives_while_it_is_heard_of(tmp_path: Path) -> None:
+    place = tmp_path / "run"
+    with closing(Driver(tmp_path / "drivers")) as far, closing(Driver(tmp_path / "drivers")) as near:
+        identity = json.loads(far._file.read_text())
+        far._file.write_text(json.dumps(identity | {"machine": "elsewhere"}))
+        assert far.take(place)
+        assert not near.take(place)
+        long_ago = time.time() - 100
+        os.utime(far._file, (long_ago, long_ago))
+        assert near.take(place)
+
+
+def test_one_touch_renews_all_leases(tmp_path: Path) -> None:
+    places = [tmp_path / str(i) for i in range(3)]
+    with closing(Driver(tmp_path / "drivers")) as driver:
+        assert all(driver.take(place) for place in places)
+        os.utime(driver._file, (12345, 12345))
+        assert {(place / "lease.0").stat().st_mtime for place in places} == {12345}
+
+
+def test_files_of_dead_drivers_are_cleared_away(tmp_path: Path) -> None:
+    dead_driver(tmp_path / "drivers", tmp_path / "run")
+    with closing(Driver(tmp_path / "drivers")):
+        assert len(list((tmp_path / "drivers").iterdir())) == 1
+    assert not list((tmp_path / "drivers").iterdir())
+
+
+def take_all(root: str, start: float, results: "multiprocessing.Queue[list[int]]") -> None:
+    driver = Driver(Path(root) / "drivers")
+    while time.time() < start:
+        pass
+    results.put([i for i in range(200) if driver.take(Path(root) / str(i))])
+    time.sleep(30)  # alive until it is killed, or its leases would expire
+
+
+def test_many_drivers_at_once_share_the_leases_of_the_dead(tmp_path: Path) -> None:
+    for i in range(0, 200, 4):
+        (tmp_path / str(i)).mkdir()
+        (tmp_path / str(i) / "lease.0").write_text('{"machine": "gone", "pid": 1, "started": "0"}')
+        os.utime(tmp_path / str(i) / "lease.0", (0, 0))
+    context = multiprocessing.get_context("spawn")
+    results = context.Queue()
+    start = time.time() + 3
+    drivers = [context.Process(target=take_all, args=(str(tmp_path), start, results)) for _ in range(4)]
+    for process in drivers:
+        process.start()
+    taken = [results.get(timeout=60) for _ in drivers]
+    for process in drivers:
+        process.kill()
+        process.join()
+    assert sorted(i for share in taken for i in share) == list(range(200))
