@@ -35,6 +35,7 @@ rollouts = 10
 scaling = [0.4, 20]
 """
 HANGS_AFTER = 120.0
+STARTS_WITHIN = 3.0
 
 
 def start(study: Path, out: Path) -> subprocess.Popen[bytes]:
@@ -82,9 +83,16 @@ def command_line(pid: int) -> bytes:
         return b""
 
 
-def kill_driver(study: Path, out: Path, moment: float) -> dict[str, int]:
+def await_moment(sweep: subprocess.Popen[bytes], out: Path, finished: int, rng: np.random.Generator) -> None:
+    """Wait until so many runs are finished, and a little more: the load of the machine does not matter."""
+    while len(RunStore(out).finished()) < finished and sweep.poll() is None:
+        time.sleep(0.005)
+    time.sleep(rng.uniform(0, 0.2 if finished else STARTS_WITHIN))
+
+
+def kill_driver(study: Path, out: Path, finished: int, rng: np.random.Generator) -> dict[str, int]:
     sweep = start(study, out)
-    time.sleep(moment)
+    await_moment(sweep, out, finished, rng)
     sweep.kill()
     sweep.wait()
     deadline = time.monotonic() + 10
@@ -101,11 +109,9 @@ def kill_driver(study: Path, out: Path, moment: float) -> dict[str, int]:
     return {"orphans": orphans, "hangs": hung, "repeated": repeated, "in_vain": before == summary["runs"]}
 
 
-def kill_worker(study: Path, out: Path, moment: float, rng: np.random.Generator) -> dict[str, int]:
+def kill_worker(study: Path, out: Path, finished: int, rng: np.random.Generator) -> dict[str, int]:
     sweep = start(study, out)
-    while not workers_of(sweep.pid) and sweep.poll() is None:
-        time.sleep(0.01)
-    time.sleep(moment)
+    await_moment(sweep, out, finished, rng)
     victims = workers_of(sweep.pid)
     if victims:
         os.kill(int(rng.choice(victims)), signal.SIGKILL)
@@ -148,11 +154,8 @@ def main(drivers: int, workers: int, runs: int, seed: int) -> None:
             total: dict[str, float] = {"kills": 0}
             while total["kills"] < trials:
                 out = Path(tempfile.mkdtemp(dir=folder))
-                moment = rng.uniform(0, seconds)
-                if kind == "driver":
-                    found = kill_driver(study, out, moment)
-                else:
-                    found = kill_worker(study, out, moment, rng)
+                kill = kill_driver if kind == "driver" else kill_worker
+                found = kill(study, out, int(rng.integers(runs)), rng)
                 for name, count in (found | examine(out, digest, runs)).items():
                     total[name] = total.get(name, 0) + int(count)
                 total["kills"] += not found["in_vain"]  # else all was done before
