@@ -71,6 +71,8 @@ def compile_loops(
     """
 
     def compiled(function: Kernel) -> Any:
+        # Code from the cache is linked by name: the loops of other dynamics must not have the same one.
+        function.__qualname__ += f"_{depends_on[:16]}"
         return njit(function, depends_on=depends_on, inline=False)
 
     def inlined(function: Kernel) -> Any:
