@@ -50,7 +50,6 @@ def bare_loop(problem: spaql.Problem) -> Callable[[np.random.Generator, int], in
     n = actions.sizes[0]
     low, high = float(actions.action_map.low[0]), float(actions.action_map.high[0])
 
-    @njit
     def bare(rng: np.random.Generator, episodes: int) -> int:
         observation, action = np.empty(seen), np.empty(1)
         steps, total = 0, 0.0
@@ -71,7 +70,7 @@ def bare_loop(problem: spaql.Problem) -> Callable[[np.random.Generator, int], in
                     break
         return steps if total < np.inf else 0
 
-    return bare
+    return njit(bare, depends_on=problem.name)  # or the cache would give one problem's loop for another's
 
 
 @njit

@@ -42,7 +42,7 @@ class PartitionLearner(Learner):
         )
         self.splits = 0
         self._room = self.trainee.children_at_most
-        self._states = np.zeros((2, problem.states.dims))
+        self._state, self._next = np.zeros((2, problem.states.dims))
         """The standard state, and room for the next."""
         self._raw = np.zeros((1, problem.actions.dims))
         self._sizes = np.zeros(problem.actions.dims, np.int64)
@@ -56,18 +56,19 @@ class PartitionLearner(Learner):
         """Begin a training episode."""
         self.splits = 0
         self._step = 0
-        self._states[0] = self.problem.states.standardise(observation)
-        self._check(observation, self._states[0])
+        self._state[:] = self.problem.states.standardise(observation)
+        if np.isnan(self._state).any():
+            raise self._holds_nan(observation)
 
     def act(self, rng: Rng) -> Any:
         """Choose a ball for the state and draw a raw action from it."""
         self._ball, self._depth = choose(
-            self.trainee.balls,
+            tuple(self.trainee.balls),
             self._step if self.time_variant else 0,
-            self.rules,
-            self.problem.actions.action_map,
-            self._states[0],
-            rng.random(1 + self.problem.actions.dims),
+            tuple(self.rules),
+            tuple(self.problem.actions.action_map),
+            self._state,
+            rng.random(1 + len(self._sizes)),
             self._raw[0],
             self._sizes,
         )
@@ -82,21 +83,23 @@ class PartitionLearner(Learner):
         if self.time_variant:
             next_tree = self._step if self._step < self.problem.horizon else -1
         self.trainee.reserve(self._room)
-        self.splits += learn(
-            self.trainee.balls,
+        splits = learn(
+            tuple(self.trainee.balls),
             next_tree,
-            self.rules,
-            self.problem.states.state_map,
+            tuple(self.rules),
+            tuple(self.problem.states.state_map),
             self._ball,
             self._depth,
             self._sizes,
-            self._states[0],
+            self._state,
             reward,
             np.array(observation, np.float64).ravel(),
-            self._states[1],
+            self._next,
         )
-        self._check(observation, self._states[1])
-        self._states = self._states[::-1]
+        if splits < 0:
+            raise self._holds_nan(observation)
+        self.splits += splits
+        self._state, self._next = self._next, self._state
 
     @property
     def follows_the_kernels(self) -> bool:
@@ -104,9 +107,8 @@ class PartitionLearner(Learner):
         methods = ("begin", "act", "learn")
         return all(getattr(type(self), name) is getattr(PartitionLearner, name) for name in methods)
 
-    def _check(self, observation: Any, state: NDArray[np.float64]) -> None:
-        if math.isnan(state.dot(state)):
-            raise BadEnvironmentError(f"The observation of step {self._step} holds NaN: {observation}.")
+    def _holds_nan(self, observation: Any) -> BadEnvironmentError:
+        return BadEnvironmentError(f"The observation of step {self._step} holds NaN: {observation}.")
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Give the trainee and the best return."""

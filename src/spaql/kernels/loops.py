@@ -12,9 +12,10 @@ from numba.np.unsafe.ndarray import to_fixed_tuple
 from numpy.typing import NDArray
 
 from spaql.kernels.actions import ActionMap, raw_action
+from spaql.kernels.batch import standing
 from spaql.kernels.flat import Flat, find_leaf, flatten
 from spaql.kernels.jit import ENABLED, njit
-from spaql.kernels.rules import draw, greedy, middle
+from spaql.kernels.rules import draw, greedy
 from spaql.kernels.standard import StateMap, coordinates_to, standardise_to
 from spaql.kernels.steps import Rules, choose_from, learn_from
 from spaql.kernels.tree import Balls, new_found, room_for, search
@@ -70,6 +71,8 @@ def compile_loops(
     """
 
     def compiled(function: Kernel) -> Any:
+        # Code from the cache is linked by name: the loops of other dynamics must not have the same one.
+        function.__qualname__ += f"_{depends_on[:16]}"
         return njit(function, depends_on=depends_on, inline=False)
 
     def inlined(function: Kernel) -> Any:
@@ -183,12 +186,7 @@ def _rollouts(plant: _Plant) -> Kernel:
         """Run episodes of a flattened policy side by side, so that the processor can overlap their steps."""
         n, dims = returns.shape[0], action_sizes.shape[0]
         observation, raw = np.empty(n_seen), np.empty(dims)
-        middles = np.empty((flat.low.shape[0], dims))
-        for node in range(middles.shape[0]):
-            for j in range(dims):
-                low, size = flat.low[node, j], flat.size[node, j]
-                standard = draw(action_sizes[j], low, size, middle(action_sizes[j]))
-                middles[node, j] = raw_action(action_map, j, standard)
+        middles = standing(flat, action_sizes, action_map)
         states = [start(rng) for _ in range(n)]
         running = np.empty(n, np.int64)
         for k in range(n):

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.kernels.actions import ActionMap, raw_action
-from spaql.kernels.jit import njit
+from spaql.kernels.jit import Fields, njit
 from spaql.kernels.rules import (
     boltzmann,
     draw,
@@ -85,16 +85,17 @@ def learn_from(
 
 @njit
 def choose(
-    balls: Balls,
+    balls_fields: Fields,
     root: int,
-    rules: Rules,
-    action_map: ActionMap,
+    rules_fields: Fields,
+    action_fields: Fields,
     state: NDArray[np.float64],
     uniforms: NDArray[np.float64],
     raw: NDArray[np.float64],
     sizes: NDArray[np.int64],
 ) -> tuple[int, int]:
     """Search the balls relevant to a state, and `choose_from` them; the raw action goes to `raw`."""
+    balls, rules, action_map = Balls(*balls_fields), Rules(*rules_fields), ActionMap(*action_fields)
     found, count = relevant(balls, root, coordinates(state))
     ball, depth = choose_from(balls, found, count, rules, uniforms, raw, sizes)
     for j in range(raw.shape[0]):
@@ -104,10 +105,10 @@ def choose(
 
 @njit
 def learn(
-    balls: Balls,
+    balls_fields: Fields,
     next_root: int,
-    rules: Rules,
-    state_map: StateMap,
+    rules_fields: Fields,
+    state_fields: Fields,
     ball: int,
     depth: int,
     sizes: NDArray[np.int64],
@@ -115,18 +116,19 @@ def learn(
     reward: float,
     observation: NDArray[np.float64],
     next_state: NDArray[np.float64],
-) -> bool:
-    """Search the balls relevant to the next observation, and `learn_from` them; tells of a split.
+) -> int:
+    """Search the balls relevant to the next observation, and `learn_from` them; gives the splits, 0 or 1.
 
-    The observation in standard coordinates goes to `next_state`; if it holds NaN, nothing is learned. Past
-    the horizon the root is -1.
+    The observation in standard coordinates goes to `next_state`; if it holds NaN, nothing is learned, and -1
+    is given. Past the horizon the root is -1.
     """
+    balls, rules, state_map = Balls(*balls_fields), Rules(*rules_fields), StateMap(*state_fields)
     standardise_to(state_map, observation, next_state)
     for j in range(next_state.shape[0]):
         if math.isnan(next_state[j]):
-            return False
+            return -1
     highest = 0.0
     if next_root >= 0:
         found, count = relevant(balls, next_root, coordinates(next_state))
         highest = balls.q[found.ball[greedy(balls, found, count)]]
-    return learn_from(balls, rules, ball, depth, sizes, state, reward, highest)
+    return 1 if learn_from(balls, rules, ball, depth, sizes, state, reward, highest) else 0

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.errors import BadEnvironmentError
-from spaql.kernels.batch import act, draw_again
+from spaql.kernels.batch import draw_again, look_up, standing
 from spaql.kernels.flat import flatten
 from spaql.partition import Partition
 from spaql.policy.policy import Policy, Rng
@@ -30,20 +30,20 @@ class PartitionPolicy(Policy):
         self.action_space = actions.space
         self.time_variant = partition.trees > 1
         self.flat = flatten(partition.balls, partition.trees, states.state_map, states.thresholds)
+        self._standing = standing(self.flat, partition.balls.action_sizes, actions.action_map)
+        self._shaped = actions.shaped(self._standing)
+        """Of each leaf, the action without a draw: in numbers, and in the form of the action space."""
 
     def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
         """Give a batch of raw actions."""
         batch = self.states.batch(observations)
-        if self.time_variant:
-            steps = np.minimum(steps, self.partition.trees - 1)  # past its last time step a policy goes on
-        else:
-            steps = np.zeros(len(batch), np.int64)
-        sizes, to_raw = self.partition.balls.action_sizes, self.actions.action_map
-        leaves, raw = np.empty(len(batch), np.int64), np.empty((len(batch), len(sizes)))
-        choices = act(self.flat, steps, batch, sizes, to_raw, leaves, raw)
+        leaves = np.empty(len(batch), np.int64)
+        choices = look_up(tuple(self.flat), steps, batch, leaves)
         if choices < 0:
             row = -1 - choices
             raise BadEnvironmentError(f"Observation {row} of the batch holds NaN: {batch[row]}.")
-        if choices and rng is not None:  # where one action remains, no random number is spent
-            draw_again(self.flat, sizes, to_raw, leaves, rng.random(choices), raw)
+        if rng is None or not choices:  # where one action remains, no random number is spent
+            return self._shaped[leaves]
+        raw, sizes = self._standing[leaves], self.partition.balls.action_sizes
+        draw_again(self.flat, sizes, self.actions.action_map, leaves, rng.random(choices), raw)
         return self.actions.shaped(raw)

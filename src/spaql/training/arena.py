@@ -9,6 +9,7 @@ import numpy as np
 
 from spaql.algorithms import Learner, PartitionLearner
 from spaql.errors import BadEnvironmentError
+from spaql.kernels.batch import tally
 from spaql.kernels.steps import Rules
 from spaql.partition import Partition
 from spaql.policy import PartitionPolicy, Policy
@@ -117,12 +118,10 @@ class Arena:
         for _ in range(self._problem.horizon):
             actions = policy.act(observations, steps, draws)
             observations, rewards, terminated, truncated, _ = self._vector.step(actions)
-            returns += rewards * running
-            lengths += running
-            steps += 1
-            running &= ~(terminated | truncated)
-            if not running.any():
+            rewards, terminated = np.asarray(rewards), np.asarray(terminated)  # some give JAX's arrays
+            if not tally(rewards, terminated, np.asarray(truncated), running, returns, lengths):
                 break
+            steps += 1
         return Evaluation(returns, lengths, starts)
 
 
