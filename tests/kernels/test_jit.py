@@ -47,3 +47,31 @@ def test_an_edit_in_a_callee_of_another_module_is_seen(tmp_path: Path) -> None:
     assert bonus_in_a_fresh_process(tmp_path) == 4.0  # from the cache
     moved.write_text(moved.read_text().replace("scaling /", "10 * scaling /"))
     assert bonus_in_a_fresh_process(tmp_path) == 40.0
+
+
+TRAIN = """
+import sys
+import spaql
+for env in sys.argv[1:]:
+    agent = spaql.SPAQL(env, seed=0, rollouts=2)
+    agent.learn(4, progress_bar=False)
+    print(env, agent.history["mean_return"].tolist())
+"""
+
+
+@pytest.mark.slow
+def test_loops_compiled_in_different_processes_do_not_mix(tmp_path: Path) -> None:
+    def start(cache: str, *envs: str) -> "subprocess.Popen[str]":
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / cache)}
+        command = [sys.executable, "-c", TRAIN, *envs]
+        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+
+    # Each process counts its functions from zero, and the linker knows cached code by name alone.
+    envs = ["CartPole-v1", "Pendulum-v1"]
+    apart = [start(env, env) for env in envs]
+    expected = "".join(process.communicate()[0] for process in apart)
+    for env in envs:
+        shutil.copytree(tmp_path / env, tmp_path / "merged", dirs_exist_ok=True)
+    together = start("merged", *envs).communicate()[0]
+    assert together == expected
+    assert len(together.splitlines()) == 2
