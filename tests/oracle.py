@@ -170,8 +170,8 @@ class Partition:
 
 
 def greedy(balls: list[Ball]) -> Ball:
-    """Choose the ball with the highest Q, and of equals the first, which has the lowest action."""
-    return max(balls, key=lambda ball: ball.q)
+    """Choose the ball with the highest Q, and of equals the last, which has the highest action."""
+    return max(reversed(balls), key=lambda ball: ball.q)
 
 
 def boltzmann(balls: list[Ball], temperature: float, uniform: float) -> Ball:

@@ -7,6 +7,10 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
+from spaql import SpaqlError, grid
+from spaql.experiments import RunStore
 from spaql.experiments.leases import Driver, is_held
 
 
@@ -67,6 +71,49 @@ def test_files_of_dead_drivers_are_cleared_away(tmp_path: Path) -> None:
     with closing(Driver(tmp_path / "drivers")):
         assert len(list((tmp_path / "drivers").iterdir())) == 1
     assert not list((tmp_path / "drivers").iterdir())
+
+
+def test_a_closed_driver_holds_nothing(tmp_path: Path) -> None:
+    with closing(Driver(tmp_path / "drivers")) as first:
+        assert first.take(tmp_path / "run")
+    assert not is_held(tmp_path / "run")
+    with closing(Driver(tmp_path / "drivers")) as second:
+        assert second.take(tmp_path / "run")
+
+
+def test_a_lease_below_one_that_is_held_is_not_taken(tmp_path: Path) -> None:
+    place = tmp_path / "run"
+    dead_driver(tmp_path / "drivers", place)
+    with closing(Driver(tmp_path / "drivers")) as first, closing(Driver(tmp_path / "drivers")) as second:
+        assert first.take(place)
+        (place / "lease.0").unlink()  # its holder, taken for dead, came back and was done with it
+        assert not second.take(place)
+
+
+def test_a_driver_whose_file_was_removed_says_so(tmp_path: Path) -> None:
+    with closing(Driver(tmp_path / "drivers")) as driver:
+        driver._file.unlink()
+        with pytest.raises(SpaqlError, match="was removed"):
+            driver.take(tmp_path / "run")
+
+
+def take_and_tidy(root: str, rounds: int) -> None:
+    store = RunStore(root)
+    runs = grid(["cartpole200"], ["spaql"], scaling=list(range(1, 4)))
+    with store.driver() as driver:
+        for i in range(rounds):
+            if store.claim(driver, runs[i % 3]):
+                store._tidy(store.workshop(runs[i % 3]))
+
+
+def test_folders_that_others_remove_are_made_again(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    drivers = [context.Process(target=take_and_tidy, args=(str(tmp_path), 2000)) for _ in range(3)]
+    for process in drivers:
+        process.start()
+    for process in drivers:
+        process.join(60)
+    assert [process.exitcode for process in drivers] == [0, 0, 0]
 
 
 def take_all(root: str, start: float, results: "multiprocessing.Queue[list[int]]") -> None:

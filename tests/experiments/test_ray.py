@@ -46,10 +46,10 @@ def test_sixty_runs_have_the_bytes_that_local_workers_give(cluster, tmp_path: Pa
 
 
 def test_a_failing_run_is_reported_after_some_attempts(cluster, tmp_path: Path) -> None:
-    bad = Run(problem="no_such_module:Plant-v0", algorithm="spaql", iterations=2)
+    bad = Run(problem="cartpole200", algorithm="spaql", iterations=2, settings={"horizon": -1})
     summary = spaql.sweep([bad, *SIXTY[:2]], tmp_path, ray=cluster.address, progress_bar=False)
     assert summary.finished == 2
-    assert "no_such_module" in summary.failed[bad.id]
+    assert "The horizon is a number of steps" in summary.failed[bad.id]
 
 
 def test_no_run_is_lost_with_a_node(cluster, tmp_path: Path) -> None:

@@ -1,10 +1,11 @@
 import pickle
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spaql import Run, SettingError, grid, read_study
+from spaql import Run, SettingError, SpaqlError, grid, read_study
 from spaql.experiments.study import study_from
 
 values = st.one_of(
@@ -72,10 +73,26 @@ def test_a_run_is_a_value() -> None:
     assert len({one, run(settings={"scaling": 4}), run(settings={"scaling": 5})}) == 2
 
 
+def test_numbers_of_numpy_are_plain_numbers() -> None:
+    plain, numpy = run(settings={"scaling": 0.4}), run(settings={"scaling": np.float64(0.4)})
+    assert numpy == plain
+    assert (numpy.id, numpy.digest) == (plain.id, plain.digest)
+    with pytest.raises(SettingError, match="plain data only"):
+        run(settings={"scaling": object()})
+
+
+def test_the_digest_sees_what_the_id_does_not() -> None:
+    some, other = run(settings={"rollouts": 5}, named=()), run(settings={"rollouts": 6}, named=())
+    assert some.id == other.id
+    assert some.digest != other.digest
+
+
 def test_a_grid_has_every_combination_once() -> None:
     runs = grid(["cartpole200", "pendulum"], ["spaql", "spaql-ts"], seeds=3, scaling=[1, 4], rollouts=[5, 10])
     assert len(runs) == len({run.id for run in runs}) == 2 * 2 * 3 * 2 * 2
     assert {run.seed for run in grid(["pendulum"], ["aql"], seeds=[4, 9])} == {4, 9}
+    with pytest.raises(SettingError, match="lists of names"):
+        grid("pendulum", ["aql"])
 
 
 def test_a_study_joins_a_grid_and_a_list(tmp_path) -> None:
@@ -125,10 +142,13 @@ BASE = {"problems": ["cartpole200"], "algorithms": ["spaql"]}
         ({"runs": [{"problem": "cartpole200", "algorithm": "spaql", "iterations": 7}]}, "Two different runs"),
         ({"problems": []}, "has no run"),
         ({"algorithms": ["no_such_module:mine"]}, "Cannot import no_such_module"),
+        ({"grid": {"seed": [1, 2]}}, "no setting 'seed'"),
+        ({"problems": ["CartPol-v1"]}, "cannot make 'CartPol-v1'"),
+        ({"problems": ["no_such_module:Plant-v0"]}, "No module named"),
     ],
 )
 def test_a_wrong_study_is_refused_with_advice(change: dict[str, object], message: str) -> None:
-    with pytest.raises(SettingError, match=message):
+    with pytest.raises(SpaqlError, match=message):
         study_from(BASE | change)
 
 

@@ -1,5 +1,6 @@
 """Sweeps as they are: real processes, real files."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -15,6 +16,7 @@ import spaql
 from spaql import Run, SettingError, grid, sweep
 from spaql.experiments import RunStore
 from spaql.experiments.execute import execute
+from spaql.training import agent_type
 
 SMALL = {"rollouts": 5}
 
@@ -51,7 +53,7 @@ class Plant(gymnasium.Env):
         MISHAP
         return np.zeros(1), 1.0, False, False, {}
 
-gymnasium.register("Plant-v0", Plant, max_episode_steps=5)
+gymnasium.register("NAME-v0", Plant, max_episode_steps=5)
 """
 
 
@@ -61,8 +63,8 @@ def plant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
     monkeypatch.syspath_prepend(tmp_path)
 
     def write(name: str, mishap: str) -> str:
-        (tmp_path / f"{name}.py").write_text(PLANT.replace("MISHAP", mishap))
-        return f"{name}:Plant-v0"
+        (tmp_path / f"{name}.py").write_text(PLANT.replace("MISHAP", mishap).replace("NAME", name))
+        return f"{name}:{name}-v0"
 
     return write
 
@@ -109,6 +111,45 @@ def test_a_damaged_checkpoint_is_as_good_as_none(tmp_path: Path) -> None:
     assert execute(run, root=str(tmp_path), checkpoint_every=100).interactions > 0
 
 
+def test_a_checkpoint_of_another_run_is_not_gone_on_with(tmp_path: Path) -> None:
+    run = small_grid()[0]
+    other = dataclasses.replace(run, settings={**run.settings, "rollouts": 8})
+    assert other.id == run.id
+    store = RunStore(tmp_path / "after")
+    agent = spaql.SPAQL(run.problem, seed=run.agent_seed, **run.settings)
+    agent.learn(8, checkpoint=store.checkpoint(run), checkpoint_every=8, progress_bar=False)
+    for root in ("after", "plain"):
+        execute(other, root=str(tmp_path / root), checkpoint_every=100)
+    assert store.digest() == RunStore(tmp_path / "plain").digest()
+
+
+VARIANT = """
+from spaql.algorithms import SPAQLLearner
+from spaql.training import SPAQL
+
+class VariantLearner(SPAQLLearner):
+    name = "variant"
+
+class Variant(SPAQL):
+    learner_type = VariantLearner
+"""
+
+
+def test_a_variant_of_ones_own_goes_on_from_its_checkpoint_in_a_fresh_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "own_variant.py").write_text(VARIANT)
+    run = Run(problem="cartpole200", algorithm="own_variant:variant", iterations=12, settings=SMALL)
+    sweep([run], tmp_path / "plain", workers=1, progress_bar=False)
+    store = RunStore(tmp_path / "broken")
+    # A checkpoint of other experience, so that the result tells whether it was gone on with.
+    agent = agent_type(run.algorithm)(run.problem, seed=0, **run.settings)
+    agent.learn(12, checkpoint=store.checkpoint(run), checkpoint_every=8, progress_bar=False)
+    sweep([run], store.root, workers=1, progress_bar=False)
+    assert store.digest() != RunStore(tmp_path / "plain").digest()
+
+
 def test_a_run_that_fails_is_reported_and_the_rest_goes_on(tmp_path: Path, plant) -> None:
     bad = Run(problem=plant("raising", 'raise OSError("no power")'), algorithm="spaql", iterations=2)
     good = small_grid(seeds=1)
@@ -138,6 +179,49 @@ def test_a_run_that_dies_once_is_tried_again(tmp_path: Path, plant) -> None:
     assert (summary.finished, summary.failed) == (1, {})
 
 
+@pytest.mark.parametrize("how", ["script", "stdin"])
+def test_a_script_that_workers_cannot_import_is_explained(tmp_path: Path, how: str) -> None:
+    code = f"""
+import spaql
+runs = spaql.grid(["cartpole200"], ["spaql"], seeds=9, iterations=1)
+spaql.sweep(runs, {str(tmp_path / "store")!r}, workers=1)
+"""
+    (tmp_path / "script.py").write_text(code)
+    command, given = ([str(tmp_path / "script.py")], "") if how == "script" else (["-"], code)
+    done = subprocess.run(
+        [sys.executable, *command], input=given, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 1
+    assert "Every worker process dies" in done.stderr
+    if how == "script":
+        assert "if __name__ ==" in done.stderr
+
+
+def test_an_interrupted_sweep_can_be_begun_again_in_the_same_process(tmp_path: Path) -> None:
+    runs = small_grid()
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("spaql.experiments.sweeps.SweepProgress.update", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            sweep(runs, tmp_path, workers=2, progress_bar=False)
+    summary = sweep(runs, tmp_path, workers=2, progress_bar=False)
+    assert summary.finished_before + summary.finished == len(runs)
+
+
+def test_an_error_that_cannot_be_sent_to_another_process_is_told(tmp_path: Path, plant) -> None:
+    mishap = """
+        class Odd(Exception):
+            def __init__(self, a, b):
+                super().__init__("the real reason")
+        raise Odd(1, 2)"""
+    run = Run(problem=plant("odd", mishap), algorithm="spaql", iterations=2)
+    summary = sweep([run], tmp_path / "store", workers=1, progress_bar=False)
+    assert "the real reason" in summary.failed[run.id]
+
+
 STUDY = """
 problems = ["cartpole200"]
 algorithms = ["spaql", "spaql-ts"]
@@ -165,7 +249,7 @@ def test_two_drivers_share_the_work(tmp_path: Path) -> None:
 
 def test_workers_die_with_their_driver(tmp_path: Path, plant) -> None:
     plant("slow", "time.sleep(0.2)")
-    (tmp_path / "study.toml").write_text('problems = ["slow:Plant-v0"]\nalgorithms = ["spaql"]\nseeds = 2\n')
+    (tmp_path / "study.toml").write_text('problems = ["slow:slow-v0"]\nalgorithms = ["spaql"]\nseeds = 2\n')
     command = [
         sys.executable,
         "-m",

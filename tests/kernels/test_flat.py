@@ -96,6 +96,6 @@ def test_cells_with_the_same_action_are_merged() -> None:
     for _ in range(5):
         partition.split([0.1, 0.1], [0])
         partition.split([0.1, 0.1], [1])
-    partition.balls.q[:] = 0.0  # the lowest action everywhere
+    partition.balls.q[:] = 0.0  # the highest action everywhere
     states = StandardStates.of(Box(-1, 1, (2,)))
     assert len(flatten(partition.balls, 1, states.state_map, states.thresholds).first_child) == 1

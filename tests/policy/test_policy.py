@@ -26,13 +26,13 @@ def test_the_relevant_ball_with_the_highest_q_is_played() -> None:
     assert greedy.predict(np.array([[-1.0], [1.0]]))[0].tolist() == [1, 0]
 
 
-def test_of_equals_the_lowest_action_is_played() -> None:
+def test_of_equals_the_highest_action_is_played() -> None:
     actions = StandardActions.of(Discrete(3))
     grown = partition(actions)
     for _ in range(3):
         grown.split([0.1], [2])
     greedy = PartitionPolicy(STATES, actions, grown)
-    assert greedy.predict(np.array([0.1]), deterministic=True)[0] == 0
+    assert greedy.predict(np.array([0.1]), deterministic=True)[0] == 2
 
 
 def test_a_ball_gives_its_centre_or_a_uniform_draw() -> None:

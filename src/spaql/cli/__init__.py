@@ -50,6 +50,6 @@ def main() -> None:
 
     \b
     A first minute:
-      spaql train cartpole200 --algo spaql-ts --iterations 100 --seed 0 --out runs/cartpole
+      spaql train cartpole200 --algo spaql-ts --iterations 500 --seed 1 --out runs/cartpole
       spaql evaluate runs/cartpole --episodes 500
     """

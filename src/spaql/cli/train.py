@@ -159,7 +159,7 @@ def train(
             f"{folder} is there already: go on with it by --resume, name another folder with --out, or "
             "remove it."
         )
-    if (iterations or total_timesteps or 0) > 0:
+    if not resume or (iterations or total_timesteps or 0) > 0:
         with _stop_on_interrupt() as go_on:
             agent.learn(
                 iterations,
@@ -169,7 +169,7 @@ def train(
                 checkpoint_every=checkpoint_every,
                 progress_bar=not quiet,
             )
-        save_run(agent, folder)
+    save_run(agent, folder)
     fresh = evaluate(agent, episodes=_FRESH, seed=agent.seed + 1)
     result = {
         "run": str(folder),

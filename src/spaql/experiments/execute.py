@@ -32,9 +32,8 @@ def execute(run: Run, *, root: str, checkpoint_every: int) -> Outcome:
     store = RunStore(root)
     if not store.is_finished(run):
         began = time.perf_counter()
-        agent = _resumed(run, store) or agent_type(run.algorithm)(
-            run.problem, seed=run.agent_seed, **run.settings
-        )
+        make = agent_type(run.algorithm)
+        agent = _resumed(run, store) or make(run.problem, seed=run.agent_seed, **run.settings)
         if (missing := run.iterations - agent.iterations) > 0:
             agent.learn(
                 missing,
@@ -55,5 +54,5 @@ def execute(run: Run, *, root: str, checkpoint_every: int) -> Outcome:
 def _resumed(run: Run, store: RunStore) -> Agent | None:
     """Load the checkpoint of a run; one that is damaged is as good as none."""
     with contextlib.suppress(ArchiveError):
-        return load(store.checkpoint(run))
+        return load(store.checkpoint(run), parallel=bool(run.settings.get("parallel")))
     return None

@@ -18,6 +18,10 @@ import socket
 import threading
 import time
 from pathlib import Path
+from typing import Any
+
+from spaql.archive import write_atomically
+from spaql.errors import SpaqlError
 
 _TOUCHES_EVERY = 5.0
 _EXPIRES_AFTER = 60.0
@@ -33,21 +37,24 @@ class Driver:
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        for file in folder.iterdir():
-            if not _alive(file, time.time()):
+        for file in folder.glob("[!.]*"):
+            if _died_here(file):
                 file.unlink(missing_ok=True)
-        self._file = folder / f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         pid = os.getpid()
-        self._file.write_text(json.dumps({"machine": _machine(), "pid": pid, "started": _started(pid)}))
+        identity = {"machine": _machine(), "pid": pid, "started": _started(pid)}
+        self._file = folder / f"{socket.gethostname()}-{pid}-{secrets.token_hex(4)}"
+        write_atomically(self._file, json.dumps(identity).encode())
         self._closed = threading.Event()
         self._heart = threading.Thread(target=self._beat, daemon=True)
         self._heart.start()
 
     def close(self) -> None:
-        """Stop renewing."""
+        """Give back all leases: they are this file, and an empty one holds nothing."""
         self._closed.set()
         self._heart.join()
-        self._file.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.truncate(self._file, 0)
+            self._file.unlink()
 
     def _beat(self) -> None:
         while not self._closed.wait(_TOUCHES_EVERY):
@@ -61,15 +68,23 @@ class Driver:
             lease = place / f"lease.{number}"
             try:
                 os.link(self._file, lease)
-                return True
             except FileNotFoundError:
-                with contextlib.suppress(FileNotFoundError):  # others remove folders that they leave empty
-                    place.mkdir(parents=True, exist_ok=True)
+                if not self._file.exists():
+                    raise SpaqlError(f"{self._file}, the file of this process, was removed.") from None
+                with contextlib.suppress(FileNotFoundError, FileExistsError):
+                    place.mkdir(parents=True, exist_ok=True)  # others remove folders that they leave empty
             except FileExistsError:
                 os.utime(self._file)  # so that times are compared by the file system's clock alone
-                if _alive(lease, self._file.stat().st_mtime):
+                with contextlib.suppress(FileNotFoundError):  # it was given back just now: try again
+                    if _alive(lease, self._file.stat().st_mtime):
+                        return False
+                    number += 1
+            else:
+                # Should a driver that was taken for dead have given back a lease below one that is held:
+                if is_held(place, but=lease):
+                    lease.unlink()
                     return False
-                number += 1
+                return True
 
     def give_back(self, place: Path) -> None:
         """Give back the lease of a folder; what expired before it stays, and stays expired."""
@@ -79,21 +94,39 @@ class Driver:
                     lease.unlink()
 
 
-def is_held(place: Path) -> bool:
+def is_held(place: Path, but: Path | None = None) -> bool:
     """Say whether a driver that lives holds the lease of a folder."""
-    return any(_alive(lease, time.time()) for lease in place.glob("lease.*"))
+    for lease in place.glob("lease.*"):
+        with contextlib.suppress(FileNotFoundError):
+            if lease != but and _alive(lease, time.time()):
+                return True
+    return False
 
 
 def _alive(lease: Path, now: float) -> bool:
     """Say whether the driver that made a lease lives."""
-    try:
-        holder = json.loads(lease.read_bytes())
-        touched = lease.stat().st_mtime
-    except (FileNotFoundError, ValueError):
-        return False
-    if holder["machine"] == _machine() and holder["started"] is not None:
+    holder = _holder(lease)
+    if _is_here(holder):
         return bool(holder["started"] == _started(holder["pid"]))
-    return now - touched < _EXPIRES_AFTER
+    return bool(holder) and now - lease.stat().st_mtime < _EXPIRES_AFTER
+
+
+def _died_here(file: Path) -> bool:
+    with contextlib.suppress(FileNotFoundError):
+        holder = _holder(file)
+        return _is_here(holder) and holder["started"] != _started(holder["pid"])
+    return False
+
+
+def _holder(lease: Path) -> dict[str, Any]:
+    """Read who made a lease; one that was given back is empty."""
+    content = lease.read_bytes()
+    return dict(json.loads(content)) if content else {}
+
+
+def _is_here(holder: dict[str, Any]) -> bool:
+    """Say whether a driver runs, or ran, where its process number can be looked up."""
+    return holder.get("machine") == _machine() and holder["started"] is not None
 
 
 def _machine() -> str:

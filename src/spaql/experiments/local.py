@@ -12,13 +12,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import Connection
-from typing import NamedTuple
 
+from spaql.errors import SpaqlError
 from spaql.experiments.execute import ATTEMPTS, Outcome
 from spaql.experiments.run import Run
 
-_QUEUED = 2
-"""Runs that a worker has: the one it is at, and the next, so that it never waits for the driver."""
+_DIED = "The process that was at it died: it was killed, or ran out of memory."
 
 
 class LocalExecutor:
@@ -30,81 +29,79 @@ class LocalExecutor:
     """
 
     def __init__(self, workers: int) -> None:
-        context = multiprocessing.get_context("spawn")
-        lifeline, self._held = context.Pipe(duplex=False)
+        self._context = multiprocessing.get_context("spawn")
+        self._lifeline, self._held = self._context.Pipe(duplex=False)
+        self._idle = [self._new_pool() for _ in range(workers)]
+        self._all = list(self._idle)
+        self._deaths, self._deaths_at_most = 0, ATTEMPTS * (workers + 1)
 
-        def new_pool() -> ProcessPoolExecutor:
-            return ProcessPoolExecutor(1, mp_context=context, initializer=_prepare, initargs=(lifeline,))
-
-        self._workers = [_Worker(new_pool) for _ in range(workers)]
+    def _new_pool(self) -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(
+            1, mp_context=self._context, initializer=_prepare, initargs=(self._lifeline,)
+        )
 
     def close(self) -> None:
         """End all workers, at work or not."""
         self._held.close()
-        for worker in self._workers:
-            worker.pool.shutdown(cancel_futures=True)
+        for pool in self._all:
+            pool.shutdown(cancel_futures=True)
 
     def map(self, task: Callable[[Run], Outcome], runs: Iterator[Run]) -> Iterator[Outcome]:
         """Apply a task to runs, which are taken as workers become free; outcomes come as they are ready."""
         again: deque[tuple[Run, int]] = deque()
+        at_work: dict[Future[Outcome], tuple[ProcessPoolExecutor, Run, int]] = {}
         while True:
-            for _ in range(_QUEUED):  # first one for every worker, then the next
-                for worker in self._workers:
-                    if len(worker.queue) < _QUEUED:
-                        run, attempt = again.popleft() if again else (next(runs, None), 1)
-                        if run is not None:
-                            worker.submit(task, run, attempt)
-            waiting = [tried.future for worker in self._workers for tried in worker.queue]
-            if not waiting:
+            while self._idle:
+                run, attempt = again.popleft() if again else (next(runs, None), 1)
+                if run is None:
+                    break
+                pool = self._idle.pop()
+                at_work[_submit(pool, task, run)] = pool, run, attempt
+            if not at_work:
                 return
-            wait(waiting, return_when=FIRST_COMPLETED)
-            for worker in self._workers:
-                yield from worker.collect(again)
+            for future in wait(at_work, return_when=FIRST_COMPLETED).done:
+                pool, run, attempt = at_work.pop(future)
+                outcome = self._outcome(future, pool, run)
+                if outcome.error is not None and attempt < ATTEMPTS:
+                    again.append((run, attempt + 1))
+                else:
+                    yield outcome
 
-
-class _Try(NamedTuple):
-    run: Run
-    attempt: int
-    future: Future[Outcome]
-
-
-class _Worker:
-    """A process, and the runs it was given, the one it is at first."""
-
-    def __init__(self, new_pool: Callable[[], ProcessPoolExecutor]) -> None:
-        self._new_pool = new_pool
-        self.pool = new_pool()
-        self.queue: deque[_Try] = deque()
-
-    def submit(self, task: Callable[[Run], Outcome], run: Run, attempt: int) -> None:
+    def _outcome(self, future: Future[Outcome], pool: ProcessPoolExecutor, run: Run) -> Outcome:
+        """Take what a worker gave back, or put a new one in its place."""
         try:
-            future = self.pool.submit(task, run)
+            outcome = future.result()
         except BrokenProcessPool:
-            if self.queue:  # they will say so themselves
-                future = Future()
-                future.set_exception(BrokenProcessPool())
-            else:
-                self.pool = self._new_pool()
-                future = self.pool.submit(task, run)
-        self.queue.append(_Try(run, attempt, future))
+            self._deaths += 1
+            if self._deaths == self._deaths_at_most:
+                raise SpaqlError(
+                    "Every worker process dies, and none has finished a run: is there memory enough, and can "
+                    "the script that began the sweep be imported (one from standard input cannot)?"
+                ) from None
+            self._all.remove(pool)
+            self._all.append(self._new_pool())
+            self._idle.append(self._all[-1])
+            return Outcome(run, error=_DIED)
+        self._deaths_at_most = -1  # it can be done
+        self._idle.append(pool)
+        return outcome
 
-    def collect(self, again: deque[tuple[Run, int]]) -> Iterator[Outcome]:
-        """Take what is done off the queue; what has to be tried again goes to `again`."""
-        while self.queue and self.queue[0].future.done():
-            tried = self.queue.popleft()
-            failure = tried.future.exception()
-            if failure is None:
-                yield tried.future.result()
-                continue
-            if isinstance(failure, BrokenProcessPool):
-                again.extend((waited.run, waited.attempt) for waited in self.queue)
-                self.queue.clear()
-                self.pool.shutdown(wait=False)
-                self.pool = self._new_pool()
-            if tried.attempt < ATTEMPTS:
-                again.append((tried.run, tried.attempt + 1))
-            else:
-                yield Outcome(tried.run, error="".join(traceback.format_exception(failure)))
+
+def _submit(pool: ProcessPoolExecutor, task: Callable[[Run], Outcome], run: Run) -> Future[Outcome]:
+    try:
+        return pool.submit(_attempt, task, run)
+    except BrokenProcessPool as error:  # it died while it was idle
+        future: Future[Outcome] = Future()
+        future.set_exception(error)
+        return future
+
+
+def _attempt(task: Callable[[Run], Outcome], run: Run) -> Outcome:
+    """Catch what goes wrong where it goes wrong: not every exception can be sent to another process."""
+    try:
+        return task(run)
+    except Exception:
+        return Outcome(run, error=traceback.format_exc())
 
 
 def _prepare(lifeline: Connection) -> None:
@@ -114,5 +111,7 @@ def _prepare(lifeline: Connection) -> None:
 
 
 def _die_with(lifeline: Connection) -> None:
-    lifeline.poll(None)  # nothing is ever sent: it is ready when the other end is closed
-    os._exit(1)
+    try:
+        lifeline.poll(None)  # nothing is ever sent: it is ready when the other end is closed
+    finally:
+        os._exit(1)

@@ -63,22 +63,30 @@ class RayExecutor:
 
         remote = ray.remote(num_cpus=1, max_retries=ATTEMPTS - 1, retry_exceptions=True)(call)
         at_work: dict[Any, Run] = {}
+        try:
+            yield from self._outcomes(remote, runs, at_work)
+        finally:
+            for reference in at_work:
+                ray.cancel(reference)
+
+    def _outcomes(self, remote: Any, runs: Iterator[Run], at_work: dict[Any, Run]) -> Iterator[Outcome]:
+        ray = self._ray
         counted = -math.inf
         while True:
             if time.monotonic() - counted > _COUNTS_EVERY:
-                counted, cores = time.monotonic(), int(ray.cluster_resources().get("CPU", 1))
+                counted, cores = time.monotonic(), max(1, int(ray.cluster_resources().get("CPU", 1)))
             while len(at_work) < cores * _QUEUED and (run := next(runs, None)) is not None:
                 at_work[remote.remote(run)] = run
             if not at_work:
                 return
-            ray.wait(list(at_work), num_returns=1)
+            ray.wait(list(at_work), num_returns=1, timeout=_COUNTS_EVERY)
             ready, _ = ray.wait(list(at_work), num_returns=len(at_work), timeout=0)
             for reference in ready:
                 run = at_work.pop(reference)
                 try:
                     yield ray.get(reference)
                 except ray.exceptions.RayError as failure:
-                    yield Outcome(run, error=str(failure))
+                    yield Outcome(run, error=str(failure) or repr(failure))
 
 
 def _knock(address: str) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 from urllib.parse import quote
 
@@ -55,6 +57,8 @@ class Run:
     fresh_episodes: int = 100
 
     def __post_init__(self) -> None:
+        plain = {name: _plain(name, value) for name, value in self.settings.items()}
+        object.__setattr__(self, "settings", plain)
         if self.named is None:
             object.__setattr__(self, "named", tuple(self.settings))
         if unknown := set(self.named or ()) - set(self.settings):
@@ -80,10 +84,26 @@ class Run:
         return f"{self.group}/seed={self.seed}"
 
     @property
+    def digest(self) -> str:
+        """A short hash of all that the run is, also of what its id does not spell."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:16]
+
+    @property
     def agent_seed(self) -> int:
         """The seed that the agent is made with, spawned from the root seed."""
         spawned = np.random.SeedSequence(self.root_seed, spawn_key=(self.seed,))
         return int(spawned.generate_state(1, np.uint64)[0] >> 1)
+
+
+def _plain(name: str, value: Any) -> Any:
+    """Give a setting as plain data, of which a run consists: NumPy's numbers as Python's."""
+    value = value.item() if isinstance(value, np.generic) else value
+    value = value.tolist() if isinstance(value, np.ndarray) else value
+    try:
+        json.dumps(value)
+    except TypeError as error:
+        raise SettingError(f"{name} is {value!r}, and a run holds plain data only: {error}.") from error
+    return value
 
 
 def _shown(value: Any) -> str:

@@ -47,23 +47,21 @@ class RunStore:
     def missing(self, runs: Iterable[Run]) -> list[Run]:
         """Give the runs that are not finished; refuse if what is finished is not what was asked for.
 
-        Of every group one finished run is compared, since the runs of a group differ in their seed alone.
+        One finished run of each group is compared, since the runs of a group differ in their seed alone.
         """
-        missing, compared = [], set()
-        for run in runs:
-            if not self.is_finished(run):
-                missing.append(run)
-            elif run.group not in compared:
-                compared.add(run.group)
-                self._compare(run)
-        return missing
+        runs = list(runs)
+        for run in {run.group: run for run in runs}.values():
+            sibling = next(_finished_under(str(self.root / run.group), f"{run.group}/"), None)
+            if sibling is not None:
+                self._compare(run, sibling)
+        return [run for run in runs if not self.is_finished(run)]
 
-    def _compare(self, run: Run) -> None:
-        there, asked = self.result(run.id)["run"], json.loads(json.dumps(dataclasses.asdict(run)))
+    def _compare(self, run: Run, sibling: str) -> None:
+        there, asked = self.result(sibling)["run"], json.loads(json.dumps(dataclasses.asdict(run)))
         for key, value in asked.items():
-            if there.get(key) != value:
+            if key != "seed" and there.get(key) != value:
                 raise SettingError(
-                    f"{self.folder(run)} holds a run with {key} = {there.get(key)}, not {value}: name "
+                    f"{self.root / sibling} holds a run with {key} = {there.get(key)}, not {value}: name "
                     "another folder, or remove that one."
                 )
 
@@ -82,8 +80,8 @@ class RunStore:
         return self.root / _WORK / "runs" / run.id
 
     def checkpoint(self, run: Run) -> Path:
-        """Give the file from which an interrupted run goes on."""
-        return self.workshop(run) / "checkpoint.spaql"
+        """Give the file from which an interrupted run goes on; a run with another setting has another."""
+        return self.workshop(run) / f"checkpoint-{run.digest}.spaql"
 
     def finish(self, run: Run, agent: Agent, result: Mapping[str, float], seconds: float) -> None:
         """Write the folder of a run, whole or not at all.

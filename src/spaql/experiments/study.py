@@ -12,6 +12,7 @@ from typing import Any
 
 from spaql.errors import SettingError
 from spaql.experiments.run import Run
+from spaql.problems import check_environment
 from spaql.training import check_settings
 
 _STUDY = ("problems", "algorithms", "seeds", "root_seed", "iterations", "fresh_episodes", "grid", "runs")
@@ -52,6 +53,8 @@ def grid(
     >>> len(runs), runs[0].id
     (8, 'cartpole200/spaql/scaling=0.4/seed=0')
     """
+    if isinstance(problems, str) or isinstance(algorithms, str):
+        raise SettingError("problems and algorithms are lists of names.")
     return [
         Run(
             problem=problem,
@@ -131,7 +134,7 @@ def study_from(content: Mapping[str, Any]) -> list[Run]:
 
 
 def check(runs: Sequence[Run]) -> None:
-    """Refuse runs that share an id, and settings that an algorithm does not have."""
+    """Refuse runs that share an id, and names that nothing is known by."""
     seen: dict[str, Run] = {}
     for run in runs:
         if seen.setdefault(run.id, run) != run:
@@ -141,6 +144,8 @@ def check(runs: Sequence[Run]) -> None:
             )
     for run in {run.group: run for run in runs}.values():
         check_settings(run.algorithm, run.settings)
+    for problem in {run.problem for run in runs}:
+        check_environment(problem)
 
 
 def _check_shape(content: Mapping[str, Any], varied: Any, entries: Any) -> None:

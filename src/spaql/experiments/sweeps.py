@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import multiprocessing
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -95,6 +96,14 @@ def sweep(
         raise SettingError("Give workers on this machine, or a Ray cluster.")
     if workers is not None and workers < 1:
         raise SettingError("A sweep needs one worker at least.")
+    if checkpoint_every < 1:
+        raise SettingError("A checkpoint is saved every iteration at most.")
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise SettingError(
+            "A worker process began the sweep anew, because it imports the script that started it: put the "
+            'call of sweep under `if __name__ == "__main__":`.'
+        )
+    runs = list(dict.fromkeys(runs))
     check(runs)
     store = RunStore(out)
     task = functools.partial(execute, root=str(store.root), checkpoint_every=checkpoint_every)
@@ -107,7 +116,7 @@ def sweep(
         )
         done: list[Outcome] = []
         if missing:
-            executor = RayExecutor(ray) if ray is not None else LocalExecutor(workers or os.cpu_count() or 1)
+            executor = RayExecutor(ray) if ray is not None else LocalExecutor(workers or _cores())
             stack.enter_context(contextlib.closing(executor))
             for outcome in _outcomes(executor, task, store, driver, missing):
                 progress.update(outcome)
@@ -127,6 +136,11 @@ def sweep(
     return summary
 
 
+def _cores() -> int:
+    """Count the cores that this process may use, which a cluster's scheduler may limit."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _outcomes(
     executor: Executor,
     task: Callable[[Run], Outcome],
@@ -135,14 +149,17 @@ def _outcomes(
     runs: Sequence[Run],
 ) -> Iterator[Outcome]:
     """Execute runs that no other driver is at, then those that others gave up."""
+    pause = _POLLS_EVERY
     while runs:
         elsewhere: list[Run] = []
         for outcome in executor.map(task, _claimed(store, driver, runs, elsewhere)):
             store.release(driver, outcome.run)
             yield outcome
+            pause = _POLLS_EVERY
         runs = [run for run in elsewhere if not store.is_finished(run)]
         if runs:
-            time.sleep(_POLLS_EVERY)
+            time.sleep(pause)
+            pause = min(2 * pause, 10 * _POLLS_EVERY)
 
 
 def _claimed(store: RunStore, driver: Driver, runs: Iterable[Run], elsewhere: list[Run]) -> Iterator[Run]:

@@ -61,7 +61,7 @@ class Results(Mapping[str, NDArray[Any]]):
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self._columns)
         writer.writerows(zip(*(column.tolist() for column in self._columns.values()), strict=True))
-        Path(path).write_text(text.getvalue(), newline="")
+        Path(path).write_bytes(text.getvalue().encode())
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write a Parquet file; equal studies give equal files."""

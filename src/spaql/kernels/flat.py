@@ -52,7 +52,7 @@ def _lay_over(balls: Balls, root: int, cells: _Cells, opened: Found) -> int:
     """Lay the trees of a root's actions over each other, breadth first; gives the number of cells.
 
     The children of a cell's split balls are gone through in the order of their actions, the greedy ball so
-    far at its place among them, and only a higher Q wins: so of equals the lowest action is kept, as in a
+    far at its place among them, and an equal Q wins: so of equals the highest action is kept, as in a
     search. Loops over arrays are written out, because a call that passes arrays costs more than the work
     that is done here.
     """
@@ -76,7 +76,7 @@ def _lay_over(balls: Balls, root: int, cells: _Cells, opened: Found) -> int:
             child, begin = n_cells + orthant, end
             best_q, best_place = -np.inf, 0
             for i in range(cells.n_open[cell] + 1):
-                if i == cells.best_place[cell] and cells.best_q[cell] > best_q:
+                if i == cells.best_place[cell] and cells.best_q[cell] >= best_q:
                     best_q, best_place = cells.best_q[cell], end - begin
                     for j in range(dims):
                         low[child, j], size[child, j] = low[cell, j], size[cell, j]
@@ -97,7 +97,7 @@ def _lay_over(balls: Balls, root: int, cells: _Cells, opened: Found) -> int:
                             lowest, length, left = cut(opened.low[parent, j], opened.size[parent, j], left)
                             opened.low[end, j], opened.size[end, j] = lowest, length
                         end += 1
-                    elif balls.q[ball] > best_q:
+                    elif balls.q[ball] >= best_q:
                         best_q, best_place = balls.q[ball], end - begin
                         left = part
                         for j in range(dims):

@@ -3,7 +3,7 @@
 from spaql.problems.classic import find_dynamics
 from spaql.problems.dynamics import Dynamics
 from spaql.problems.presets import PRESETS, Preset
-from spaql.problems.problem import EnvironmentLike, Problem, make_problem
+from spaql.problems.problem import EnvironmentLike, Problem, check_environment, make_problem
 
 __all__ = [
     "PRESETS",
@@ -11,6 +11,7 @@ __all__ = [
     "EnvironmentLike",
     "Preset",
     "Problem",
+    "check_environment",
     "find_dynamics",
     "make_problem",
 ]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.wrappers import TimeLimit
 from numpy.typing import NDArray
@@ -72,13 +74,9 @@ class Problem:
             return DynamicsVectorEnv(self.dynamics.id, n, self.horizon)
         if self.parallel:
             return AsyncVectorEnv([self.make] * n, autoreset_mode=AutoresetMode.NEXT_STEP)
-        if self.template is None and self.env is not None and not self.options:
-            module, _, name = self.env.rpartition(":")  # make imports a module named so, spec does not
-            if module:
-                import_module(module)
-            spec = gymnasium.spec(name)
-            if spec.vector_entry_point is not None:
-                return gymnasium.make_vec(self.env, n, max_episode_steps=self.horizon)
+        plain = self.template is None and not self.options
+        if plain and self.env is not None and _spec(self.env).vector_entry_point is not None:
+            return gymnasium.make_vec(self.env, n, max_episode_steps=self.horizon)
         return SyncVectorEnv([self.make] * n, autoreset_mode=AutoresetMode.NEXT_STEP)
 
     def learning_reward(self, reward: float) -> float:
@@ -230,10 +228,31 @@ def _source(
     return _Source(spec.id, spec.id, plain, None, dynamics), None
 
 
+def check_environment(env: str) -> None:
+    """Refuse a name that is neither a preset nor the id of an environment."""
+    if env not in PRESETS:
+        _spec(env)
+
+
+def _spec(env: str) -> EnvSpec:
+    """Look an environment up; `module:id` imports the module first, as Gymnasium's `make` does."""
+    module, _, name = env.rpartition(":")
+    with _explained(env):
+        if module:
+            import_module(module)
+        return gymnasium.spec(name)
+
+
 def _make(env: str, horizon: int | None, options: Mapping[str, Any]) -> Environment:
     limit = {} if horizon is None else {"max_episode_steps": horizon}
-    try:
+    with _explained(env):
         return gymnasium.make(env, disable_env_checker=True, **limit, **options)
+
+
+@contextmanager
+def _explained(env: str) -> Iterator[None]:
+    try:
+        yield
     except (gymnasium.error.Error, ImportError) as error:
         presets = ", ".join(PRESETS)
         raise BadEnvironmentError(

@@ -155,7 +155,7 @@ class Agent:
 
             def proceed(row: dict[str, float]) -> bool:
                 progress.update(row)
-                if checkpoint is not None and row["iteration"] % checkpoint_every == 0:
+                if checkpoint is not None and row["iteration"] and row["iteration"] % checkpoint_every == 0:
                     self.save(checkpoint)
                 if callback is not None and callback(self, row) is False:
                     return False
@@ -263,11 +263,13 @@ def agent_type(name: str) -> type[Agent]:
 def check_settings(algorithm: str, given: Mapping[str, Any]) -> None:
     """Refuse keyword arguments that the agent of an algorithm does not take."""
     agent = agent_type(algorithm)
-    own = inspect.signature(Agent.__init__).parameters
+    own = set(inspect.signature(Agent.__init__).parameters) - {"self", "env", "seed", "settings"}
     make_settings(agent.learner_type, {name: value for name, value in given.items() if name not in own})
 
 
-def load(path: str | os.PathLike[str], env: EnvironmentLike | None = None) -> Agent:
+def load(
+    path: str | os.PathLike[str], env: EnvironmentLike | None = None, *, parallel: bool = False
+) -> Agent:
     """Read an agent from a model file or a run folder; no code in it is ever run.
 
     Parameters
@@ -276,6 +278,8 @@ def load(path: str | os.PathLike[str], env: EnvironmentLike | None = None) -> Ag
         A file written by `Agent.save`, or the folder of a run.
     env
         The environment to go on in, where the file could not name it.
+    parallel
+        Evaluate in processes of their own from now on (see `spaql.make_problem`).
     """
     target = Path(path)
     document = archive.load(target / MODEL_FILE if target.is_dir() else target)
@@ -293,7 +297,7 @@ def load(path: str | os.PathLike[str], env: EnvironmentLike | None = None) -> Ag
             raise ArchiveError(
                 f"The file holds a {algorithm!r} agent: import the module that defines it first."
             )
-        problem = problem_from(data["problem"], part("problem."))
+        problem = dataclasses.replace(problem_from(data["problem"], part("problem.")), parallel=parallel)
         if env is not None:
             given = make_problem(env, horizon=None if isinstance(env, Problem) else problem.horizon)
             problem = dataclasses.replace(
