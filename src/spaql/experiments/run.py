@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any
 from urllib.parse import quote
 
@@ -71,14 +72,14 @@ class Run:
     def __hash__(self) -> int:
         return hash(self.id)
 
-    @property
+    @cached_property
     def group(self) -> str:
         """The id without the seed: runs of one group are repetitions of each other."""
         parts = [_shown(self.problem), _shown(self.algorithm)]
         parts += [f"{name}={_shown(self.settings[name])}" for name in self.named or ()]
         return "/".join(_checked(part) for part in parts)
 
-    @property
+    @cached_property
     def id(self) -> str:
         """A readable name, which is also the path of the run's folder in a store."""
         return f"{self.group}/seed={self.seed}"
