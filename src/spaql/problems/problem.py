@@ -95,7 +95,7 @@ def make_problem(
     levels: int | None = None,
     squash: Mapping[int, float] | None = None,
     reference: Sequence[float] | None = None,
-    reward_range: tuple[float, float] = (0.0, 1.0),
+    reward_range: tuple[float, float] | None = None,
     options: Mapping[str, Any] | None = None,
     compiled: bool = True,
     parallel: bool = False,
@@ -118,7 +118,7 @@ def make_problem(
     reference
         The observation to reach, in raw units (for SPAQL-TS).
     reward_range
-        Learn from rewards mapped from this range to [0, 1].
+        Learn from rewards mapped from this range to [0, 1]; as they are by default.
     options
         Keyword arguments for the environment.
     compiled
@@ -138,8 +138,8 @@ def make_problem(
     (200, (5,), (1.0, 0.0, 0.0))
     """
     if isinstance(env, Problem):
-        given = any(value is not None for value in (horizon, levels, squash, reference, options))
-        if given or reward_range != (0.0, 1.0) or not compiled or parallel:
+        asked = (horizon, levels, squash, reference, reward_range, options)
+        if any(value is not None for value in asked) or not compiled or parallel:
             raise SettingError("The problem is already made: give what is to change to make_problem.")
         return env
     if horizon is not None and horizon < 1:
@@ -148,6 +148,7 @@ def make_problem(
     horizon = horizon or (preset.horizon if preset else None)
     levels = levels or (preset.levels if preset else None)
     squash = squash or (preset.squash if preset else {})
+    reward_range = reward_range or (preset.reward_range if preset else (0.0, 1.0))
     if not reward_range[0] < reward_range[1]:
         raise SettingError("The reward range is two numbers, the lower one first.")
     probe = source.probe(horizon)

@@ -64,7 +64,7 @@ class Agent:
         levels: int | None = None,
         squash: Mapping[int, float] | None = None,
         reference: Sequence[float] | None = None,
-        reward_range: tuple[float, float] = (0.0, 1.0),
+        reward_range: tuple[float, float] | None = None,
         compiled: bool = True,
         parallel: bool = False,
         **settings: Any,
