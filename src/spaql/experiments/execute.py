@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
+from spaql.baselines import BASELINES, Baseline, train_baseline
 from spaql.errors import ArchiveError
 from spaql.experiments.run import Run
 from spaql.experiments.store import RunStore
 from spaql.training import Agent, agent_type, evaluate, load
+from spaql.training.run_folder import save_run
 
 ATTEMPTS = 3
 """How often a run is tried before it counts as failed."""
@@ -32,27 +35,30 @@ def execute(run: Run, *, root: str, checkpoint_every: int) -> Outcome:
     store = RunStore(root)
     if not store.is_finished(run):
         began = time.perf_counter()
-        make = agent_type(run.algorithm)
-        agent = _resumed(run, store) or make(run.problem, seed=run.agent_seed, **run.settings)
-        if (missing := run.iterations - agent.iterations) > 0:
-            agent.learn(
-                missing,
-                checkpoint=store.checkpoint(run),
-                checkpoint_every=checkpoint_every,
-                progress_bar=False,
+        if run.algorithm in BASELINES:
+            trained: Agent | Baseline = train_baseline(
+                run.algorithm, run.problem, iterations=run.iterations, seed=run.agent_seed, **run.settings
             )
-        fresh = evaluate(agent, episodes=run.fresh_episodes, seed=run.agent_seed + 1)
+        else:
+            trained = _train_agent(run, store.checkpoint(run), checkpoint_every)
+        fresh = evaluate(trained, episodes=run.fresh_episodes, seed=run.agent_seed + 1)
         result = {
             "fresh_return": fresh.mean,
             "fresh_ci95": fresh.ci95,
-            **{name: value for name, value in agent.history.last().items() if name != "iteration"},
+            **{name: value for name, value in trained.history.last().items() if name != "iteration"},
         }
-        store.finish(run, agent, result, time.perf_counter() - began)
+        save = trained.save_run if isinstance(trained, Baseline) else functools.partial(save_run, trained)
+        store.finish(run, save, result, time.perf_counter() - began)
     return Outcome(run, int(store.result(run.id)["result"]["interactions"]))
 
 
-def _resumed(run: Run, store: RunStore) -> Agent | None:
-    """Load the checkpoint of a run; one that is damaged is as good as none."""
-    with contextlib.suppress(ArchiveError):
-        return load(store.checkpoint(run), parallel=bool(run.settings.get("parallel")))
-    return None
+def _train_agent(run: Run, checkpoint: Path, checkpoint_every: int) -> Agent:
+    """Train an agent, from its checkpoint on if there is one; a damaged one is as good as none."""
+    make = agent_type(run.algorithm)
+    try:
+        agent = load(checkpoint, parallel=bool(run.settings.get("parallel")))
+    except ArchiveError:
+        agent = make(run.problem, seed=run.agent_seed, **run.settings)
+    if (missing := run.iterations - agent.iterations) > 0:
+        agent.learn(missing, checkpoint=checkpoint, checkpoint_every=checkpoint_every, progress_bar=False)
+    return agent

@@ -13,7 +13,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,6 @@ from spaql.archive import sync_folder, write_atomically
 from spaql.errors import SettingError
 from spaql.experiments.leases import Driver, is_held
 from spaql.experiments.run import Run
-from spaql.training import Agent
-from spaql.training.run_folder import save_run
 
 _WORK = ".work"
 _RESULT = "result.json"
@@ -83,14 +81,16 @@ class RunStore:
         """Give the file from which an interrupted run goes on; a run with another setting has another."""
         return self.workshop(run) / f"checkpoint-{run.digest}.spaql"
 
-    def finish(self, run: Run, agent: Agent, result: Mapping[str, float], seconds: float) -> None:
-        """Write the folder of a run, whole or not at all.
+    def finish(
+        self, run: Run, save: Callable[[Path], None], result: Mapping[str, float], seconds: float
+    ) -> None:
+        """Write the folder of a run, whole or not at all; `save` writes what was trained.
 
         Of two workers that finish the same run, which takes a stalled machine or network, the first wins:
         their bytes are equal.
         """
         ready = self.workshop(run) / f"ready-{secrets.token_hex(4)}"
-        save_run(agent, ready)
+        save(ready)
         content = {"run": dataclasses.asdict(run), "agent_seed": run.agent_seed, "result": dict(result)}
         write_atomically(ready / _RESULT, (json.dumps(content, indent=2) + "\n").encode())
         write_atomically(ready / TIMING, (json.dumps({"seconds": seconds}) + "\n").encode())

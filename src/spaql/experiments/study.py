@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from spaql.baselines import BASELINES
 from spaql.errors import SettingError
 from spaql.experiments.run import Run
 from spaql.problems import check_environment
@@ -143,7 +144,8 @@ def check(runs: Sequence[Run]) -> None:
                 "the grid, or go into a study of its own."
             )
     for run in {run.group: run for run in runs}.values():
-        check_settings(run.algorithm, run.settings)
+        if run.algorithm not in BASELINES:
+            check_settings(run.algorithm, run.settings)
     for problem in {run.problem for run in runs}:
         check_environment(problem)
 

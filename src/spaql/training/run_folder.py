@@ -18,6 +18,11 @@ CHECKPOINT_FILE = "checkpoint.spaql"
 _PACKAGES = ("spaql", "gymnasium", "numba", "numpy")
 
 
+def versions(*more: str) -> dict[str, str]:
+    """Give the versions that a result depends on."""
+    return {"python": platform.python_version()} | {name: version(name) for name in (*_PACKAGES, *more)}
+
+
 def save_run(agent: Agent, folder: Path) -> None:
     """Write `settings.json`, `history.csv` and `policy.spaql`; the same run gives the same bytes."""
     problem, _ = problem_to(agent.problem)
@@ -27,7 +32,7 @@ def save_run(agent: Agent, folder: Path) -> None:
         "settings": dataclasses.asdict(agent.settings),
         "seed": agent.seed,
         "iterations": len(agent.history) - 1,
-        "versions": {"python": platform.python_version()} | {name: version(name) for name in _PACKAGES},
+        "versions": versions(),
     }
     write_atomically(folder / "settings.json", (json.dumps(settings, indent=2) + "\n").encode())
     write_atomically(folder / "history.csv", agent.history.to_csv().encode())
