@@ -25,8 +25,7 @@ def bonus(visits: int, scaling: float) -> float:
 def greedy(balls: Balls, found: Found, count: int) -> int:
     """Index of the relevant ball with the highest Q; of equals, the one of the highest action.
 
-    The paper leaves equals open; children inherit Q, so they are common. On Pendulum the lowest action
-    instead gives a fifth more arms than published.
+    The paper leaves equals open. They are common, because children inherit Q.
     """
     best = 0
     for i in range(1, count):

@@ -1,0 +1,70 @@
+"""Checkpoints, and going on from a run folder as a user does."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import spaql
+from spaql.cli import main
+
+TRAIN = ["train", "cartpole200", "--seed", "3", "--rollouts", "4", "--quiet", "--json"]
+
+
+def run(*arguments: str) -> dict[str, object]:
+    done = CliRunner().invoke(main, [*TRAIN, *arguments])
+    assert done.exit_code == 0, done.output
+    return dict(json.loads(done.stdout))
+
+
+def test_training_goes_on_from_a_checkpoint_to_the_same_bytes(tmp_path: Path) -> None:
+    whole = spaql.SPAQLTS("cartpole200", seed=1, rollouts=4)
+    whole.learn(25, checkpoint=tmp_path / "at-20.spaql", checkpoint_every=10, progress_bar=False)
+    whole.save(tmp_path / "whole.spaql")
+    agent = spaql.load(tmp_path / "at-20.spaql")
+    assert agent.iterations == 20
+    agent.learn(5, progress_bar=False)
+    agent.save(tmp_path / "resumed.spaql")
+    assert (tmp_path / "resumed.spaql").read_bytes() == (tmp_path / "whole.spaql").read_bytes()
+
+
+def test_a_run_folder_is_gone_on_with(tmp_path: Path) -> None:
+    run("--iterations", "20", "--out", str(tmp_path / "whole"))
+    run("--iterations", "8", "--out", str(tmp_path / "part"))
+    run("--iterations", "20", "--out", str(tmp_path / "part"), "--resume")
+    for name in ("policy.spaql", "history.csv", "settings.json"):
+        assert (tmp_path / "part" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_a_killed_training_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    run("--iterations", "20", "--out", str(tmp_path / "whole"))
+    agent = spaql.SPAQL("cartpole200", seed=3, rollouts=4)
+    agent.learn(20, checkpoint=tmp_path / "killed/checkpoint.spaql", checkpoint_every=20, progress_bar=False)
+    run("--iterations", "20", "--out", str(tmp_path / "killed"), "--resume")  # there is nothing left to train
+    assert not (tmp_path / "killed" / "checkpoint.spaql").exists()
+    for name in ("policy.spaql", "history.csv", "settings.json"):
+        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--algo", "aql"], "has algorithm spaql, not aql"),
+        (["--scaling", "7"], "has settings"),
+        (["--horizon", "50"], "has problem"),
+        (["--seed", "4"], "has seed 3, not 4"),
+    ],
+)
+def test_another_run_is_not_gone_on_with(tmp_path: Path, options: list[str], message: str) -> None:
+    run("--iterations", "2", "--out", str(tmp_path / "run"))
+    arguments = [*TRAIN, "--iterations", "4", "--out", str(tmp_path / "run"), "--resume", *options]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 1
+    assert message in done.output
+
+
+def test_there_must_be_something_to_go_on_with(tmp_path: Path) -> None:
+    done = CliRunner().invoke(main, [*TRAIN, "--out", str(tmp_path / "none"), "--resume"])
+    assert done.exit_code == 1
+    assert "leave out --resume" in done.output
