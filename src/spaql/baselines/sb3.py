@@ -24,7 +24,8 @@ BASELINES = ("trpo",)
 BATCH = 4_000
 """Samples of an iteration."""
 
-_ENVS = 8
+_ENVS = 20
+"""Environments that are stepped together: an episode of each makes a batch."""
 
 HYPERPARAMETERS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
@@ -127,4 +128,4 @@ def train_baseline(name: str, env: str, *, iterations: int, rollouts: int, seed:
                 "interactions": interactions,
             }
         )
-    return Baseline(name, policy, problem, history, seed, chosen, model)
+    return Baseline(name, policy, problem, history, seed, {**chosen, "n_envs": _ENVS}, model)
