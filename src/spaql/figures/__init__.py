@@ -1,0 +1,27 @@
+"""Figures: compute a small record first, then draw it."""
+
+from spaql.figures.curves import Curve, CurvesRecord
+from spaql.figures.domains import Ball, DomainsPanel, DomainsRecord
+from spaql.figures.drawing import Record, draw, read, redraw
+from spaql.figures.episodes import EpisodesRecord, EpisodeTrace
+from spaql.figures.paper import NAMES, paper_figures
+from spaql.figures.scaling import ScalingPanel, ScalingRecord, ScalingSeries
+
+__all__ = [
+    "NAMES",
+    "Ball",
+    "Curve",
+    "CurvesRecord",
+    "DomainsPanel",
+    "DomainsRecord",
+    "EpisodeTrace",
+    "EpisodesRecord",
+    "Record",
+    "ScalingPanel",
+    "ScalingRecord",
+    "ScalingSeries",
+    "draw",
+    "paper_figures",
+    "read",
+    "redraw",
+]

@@ -1,0 +1,81 @@
+"""Records to files, and files to records and figures."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from spaql.archive import write_atomically
+from spaql.errors import SettingError
+from spaql.figures.curves import CurvesRecord, draw_curves
+from spaql.figures.domains import DomainsRecord, draw_domains
+from spaql.figures.episodes import EpisodesRecord, draw_episodes
+from spaql.figures.record import from_data, to_json
+from spaql.figures.scaling import ScalingRecord, draw_scaling
+from spaql.figures.style import styled
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Record = ScalingRecord | CurvesRecord | EpisodesRecord | DomainsRecord
+
+_KINDS: Mapping[str, tuple[type[Record], Callable[[Any], Figure]]] = MappingProxyType(
+    {
+        "scaling": (ScalingRecord, draw_scaling),
+        "curves": (CurvesRecord, draw_curves),
+        "episodes": (EpisodesRecord, draw_episodes),
+        "domains": (DomainsRecord, draw_domains),
+    }
+)
+_KIND_OF = {record_type: kind for kind, (record_type, _) in _KINDS.items()}
+
+# No dates, so that equal records give equal files.
+_METADATA: Mapping[str, dict[str, Any]] = MappingProxyType(
+    {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
+)
+_PNG_DPI = 200
+
+
+def draw(record: Record) -> Figure:
+    """Draw a record, of whichever kind it is."""
+    with styled():
+        return _KINDS[_KIND_OF[type(record)]][1](record)
+
+
+def write(record: Record, path: Path) -> None:
+    """Write a record as JSON; equal records give equal files."""
+    write_atomically(path, to_json(_KIND_OF[type(record)], record).encode())
+
+
+def read(path: str | os.PathLike[str]) -> Record:
+    """Read a record that was written with a figure."""
+    try:
+        data = json.loads(Path(path).read_bytes())
+        record: Record = from_data(_KINDS[data["kind"]][0], data)
+    except OSError as error:
+        raise SettingError(f"Cannot read {Path(path)}: {error.strerror}.") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise SettingError(f"{Path(path)} is not the record of a figure ({error!r}).") from error
+    return record
+
+
+def save(record: Record, folder: Path, name: str) -> list[Path]:
+    """Draw a record and save it as SVG, PDF and PNG; equal records give equal files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    figure = draw(record)
+    paths = [folder / f"{name}.{suffix}" for suffix in _METADATA]
+    with styled():
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # what was laid out once is the same in all formats
+        for path, metadata in zip(paths, _METADATA.values(), strict=True):
+            figure.savefig(path, dpi=_PNG_DPI, metadata=metadata)
+    return paths
+
+
+def redraw(record: str | os.PathLike[str], out: str | os.PathLike[str]) -> list[Path]:
+    """Draw the record in a file anew, as SVG, PDF and PNG in the folder `out`; no run is needed for it."""
+    return save(read(record), Path(out), Path(record).stem)

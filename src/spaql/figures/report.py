@@ -1,0 +1,118 @@
+"""The report on the paper: its claims, tables and figures beside what was measured, as Markdown and HTML."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from spaql.archive import write_atomically
+from spaql.experiments import RunStore
+from spaql.experiments.paper import FULL, Size
+from spaql.experiments.paper_claims import Claim, judge, short_runs
+from spaql.experiments.paper_tables import Line, comma_separated, latex, markdown, measure, rows
+from spaql.figures.paper import NAMES, paper_figures
+
+_CAPTIONS = {
+    "01-scaling-pendulum": "Pendulum: fresh return after the short runs for each xi, without and with reward "
+    "scaling. Bars are 95 % intervals over the agents, dashed lines the mean over the xi above 0, shaded its "
+    "standard deviation.",
+    "02-curves-pendulum": "Pendulum: return and arms while learning. SPAQL and SPAQL-TS show the best "
+    "evaluation so far, AQL the last one; the marks at the end are fresh episodes.",
+    "03-episode-pendulum": "Pendulum: angle and torque in one episode of each policy, from the same start.",
+    "04-curves-pendulum5": "Pendulum with five torques: return and arms while learning.",
+    "05-episode-pendulum5": "Pendulum with five torques: angle and torque in one episode under each policy.",
+    "06-scaling-cartpole": "CartPole: fresh return after the short runs for each xi.",
+    "07-curves-cartpole": "CartPole: return and arms while learning.",
+    "08-episode-cartpole": "CartPole: pole angle and pushes in one episode under each policy.",
+    "09-trpo-pendulum": "Pendulum: compared with TRPO, against samples and against all interactions.",
+    "10-trpo-cartpole": "CartPole: compared with TRPO, against samples and against all interactions.",
+    "A1-domain-covering": "A ball, and a covering of it by balls of half its radius.",
+    "A2-domain-neighbours": "The domains of balls next to one that was split.",
+    "A3-domain-cubes": "Under the infinity metric balls are cubes, and children tile their parent.",
+}
+
+_TOO_SMALL = (
+    "**This is the quick version**: so few agents and iterations show that every stage works, and cannot "
+    "judge the paper."
+)
+
+_STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem }
+h1, h2 { line-height: 1.2 } h2 { margin-top: 2.5rem }
+table { border-collapse: collapse; font-size: 0.85rem; display: block; overflow-x: auto }
+th, td { border-bottom: 1px solid #ddd; padding: 0.3rem 0.6rem; text-align: left; vertical-align: top }
+th { border-bottom: 2px solid #888 } figure { margin: 2rem 0 } svg { max-width: 100%; height: auto }
+code { background: #f3f3f3; padding: 0 0.2rem }
+"""
+
+
+def write_report(scaling: RunStore, long: RunStore, size: Size, out: Path, command: str) -> list[Claim]:
+    """Write tables, figures and the report of the paper's studies; gives the claims as they were judged.
+
+    Under `out`: `tables/results.md`, `.csv` and `.tex`, the same of `claims`; `figures` and `data` of every
+    figure; `report.md`, and `report.html`, which needs no other file.
+    """
+    lines = measure(long, size)
+    claims = judge(short_runs(scaling), lines)
+    _write_table(rows(lines), out / "tables", "results")
+    _write_table([_cells(claim) for claim in claims], out / "tables", "claims")
+    paper_figures(scaling, long, size, out)
+    text = _text(list(lines.values()), claims, size, command)
+    write_atomically(out / "report.md", text.encode())
+    write_atomically(out / "report.html", _html(text, out).encode())
+    return claims
+
+
+def _cells(claim: Claim) -> dict[str, str]:
+    return {name: value.replace("|", "/") for name, value in dataclasses.asdict(claim).items()}
+
+
+def _write_table(cells: Sequence[dict[str, str]], folder: Path, name: str) -> None:
+    for suffix, form in (("md", markdown), ("csv", comma_separated), ("tex", latex)):
+        write_atomically(folder / f"{name}.{suffix}", form(cells).encode())
+
+
+def _text(lines: Sequence[Line], claims: Sequence[Claim], size: Size, command: str) -> str:
+    agree = sum(claim.verdict == "agrees" for claim in claims)
+    figures = [f"![{_CAPTIONS[name]}](figures/{name}.svg)\n\n*{_CAPTIONS[name]}*" for name in NAMES]
+    return "\n\n".join(
+        [
+            "# Control with adaptive Q-learning, measured again",
+            "Araújo, Figueiredo and Ayala Botto published AQL, SPAQL and SPAQL-TS on Pendulum and CartPole "
+            "in 2020. Here are all their studies, run anew, with today's numbers beside the published ones.",
+            f"Made by `{command}`: {size.seeds} agents each; {size.scaling_iterations} iterations in the "
+            f"study of xi, {size.iterations:,} in the long runs; the same seeds give the same bytes. *Fresh* "
+            f"returns are means over {size.fresh_episodes} new episodes of the agent that training returned. "
+            "*Best or last seen* is what the paper reports: for SPAQL and SPAQL-TS the best of all "
+            "evaluations, which is biased upwards, for AQL and TRPO the last one. ± is the 95 % interval "
+            "over agents.",
+            *([_TOO_SMALL] if size != FULL else []),
+            f"## Claims\n\nOf {len(claims)} claims, {agree} agree with what was measured.",
+            markdown([_cells(claim) for claim in claims]),
+            "## Results",
+            markdown(rows({(line.problem, line.algorithm): line for line in lines})),
+            "## Figures",
+            *figures,
+        ]
+    )
+
+
+def _html(text: str, out: Path) -> str:
+    """Render the report with its figures inside."""
+    from markdown_it import MarkdownIt
+
+    body = MarkdownIt("commonmark").enable("table").render(text)
+
+    def inlined(match: re.Match[str]) -> str:
+        drawing = (out / match[1]).read_text(encoding="utf-8")
+        return "<figure>" + drawing[drawing.index("<svg") :] + "</figure>"
+
+    body = re.sub(r'<img src="([^"]+)"[^>]*>', inlined, body)
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width">'
+        f"<title>Control with adaptive Q-learning, measured again</title><style>{_STYLE}</style></head>"
+        f"<body>{body}</body></html>\n"
+    )

@@ -1,0 +1,45 @@
+"""What figures read from a store of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.errors import SettingError
+from spaql.experiments import Run, RunStore
+from spaql.experiments.paper import Size, random_returns
+from spaql.stats import mean_ci95
+
+Floats = NDArray[np.float64]
+
+
+def check_finished(store: RunStore, runs: Sequence[Run]) -> None:
+    """Refuse to draw what is not there."""
+    if missing := store.missing(runs):
+        raise SettingError(
+            f"{len(missing):,} of {len(runs):,} runs are not finished in {store.root}, {missing[0].id} for "
+            "one: sweep them first."
+        )
+
+
+def fresh_returns(store: RunStore, runs: Sequence[Run]) -> Floats:
+    """Give the mean return of fresh episodes of each run."""
+    return np.array([store.result(run.id)["result"]["fresh_return"] for run in runs])
+
+
+def histories(store: RunStore, runs: Sequence[Run]) -> dict[str, Floats]:
+    """Give the columns of the runs' histories, each with a row for a run and a column for an iteration."""
+    paths = [store.folder(run) / "history.csv" for run in runs]
+    with paths[0].open() as file:
+        names = file.readline().strip().split(",")
+    tables = np.stack([np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2) for path in paths])
+    return {name: tables[:, :, column] for column, name in enumerate(names)}
+
+
+@cache
+def random_baseline(problem: str, size: Size) -> tuple[float, float]:
+    """Give the mean return of random policies, and the half-width of its 95 % interval."""
+    return mean_ci95(random_returns(problem, size))

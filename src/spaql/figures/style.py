@@ -1,0 +1,158 @@
+"""How all figures look: colours, markers, number formats, labels at the end of lines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from spaql.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH = 8.0
+"""Inches: a column of a web page, in which text of 10 points stays readable."""
+GREY = "#666666"
+
+# Okabe and Ito's colours, which people of all kinds of colour vision can tell apart.
+COLOURS = MappingProxyType(
+    {
+        "random": GREY,
+        "aql": "#0072B2",
+        "spaql": "#D55E00",
+        "spaql-ts": "#009E73",
+        "trpo": "#CC79A7",
+    }
+)
+MARKERS = MappingProxyType({"aql": "s", "spaql": "o", "spaql-ts": "^", "trpo": "D"})
+_NAMES = {"random": "Random"}
+
+_STYLE: dict[Any, Any] = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": "#999999",
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.labelsize": 10,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 10,
+    "figure.titlesize": 12,
+    "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial"],  # the first is drawn; a browser takes any
+    "font.size": 10,
+    "grid.color": "#e6e6e6",
+    "legend.frameon": False,
+    "lines.linewidth": 1.5,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "spaql",
+    "xtick.color": "#999999",
+    "xtick.labelcolor": "black",
+    "xtick.labelsize": 9,
+    "ytick.color": "#999999",
+    "ytick.labelcolor": "black",
+    "ytick.labelsize": 9,
+}
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """Draw and save in one style, whatever the user's own settings are."""
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise MissingExtraError("Figures need matplotlib: pip install 'spaql[plot]'.") from error
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_STYLE)
+        yield
+
+
+def new_figure(title: str, note: str, height: float) -> Figure:
+    """Make an empty figure with a title above and a note below."""
+    from matplotlib.figure import Figure
+
+    figure = Figure((WIDTH, height), layout="constrained")
+    figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
+    figure.supxlabel(note, x=0.01, ha="left", fontsize=8.5, color=GREY)
+    return figure
+
+
+def name_of(algorithm: str) -> str:
+    """Write an algorithm's name as the paper does."""
+    return _NAMES.get(algorithm, algorithm.upper())
+
+
+def count(value: float, _: Any = None) -> str:
+    """Write a count short.
+
+    Examples
+    --------
+    >>> [count(value) for value in (0, 850, 1290, 40_000, 195_033, 8_400_000)]
+    ['0', '850', '1.3k', '40k', '195k', '8.4M']
+    """
+    for unit, suffix in ((1e6, "M"), (1e3, "k")):
+        if abs(value) >= unit:
+            short = value / unit
+            return f"{short:.1f}".removesuffix(".0") + suffix if short < 10 else f"{short:.0f}{suffix}"
+    return f"{value:.0f}"
+
+
+def number(value: float, _: Any = None) -> str:
+    """Write a whole number with its thousands apart and a true minus sign.
+
+    Examples
+    --------
+    >>> number(-1225.3)
+    '−1,225'
+    """
+    return f"{value:,.0f}".replace("-", "−")
+
+
+def label_ends(ax: Axes, labels: Sequence[tuple[float, str, str]], inches: float) -> None:
+    """Write labels right of the axes, each at its height, but apart from each other.
+
+    Each label is a height, in the units of the data, a text, and the algorithm whose colour it has. The
+    axes are about so many inches high, and their limits must be final.
+    """
+    gap = 0.18 / inches
+    ordered = sorted(labels)
+    to_axes = ax.transScale + ax.transLimits
+    heights = [float(to_axes.transform((1.0, y))[1]) for y, _, _ in ordered]
+    for (_, text, algorithm), height in zip(ordered, _apart(heights, gap), strict=True):
+        ax.text(
+            1.02,
+            height,
+            f"{name_of(algorithm)}  {text}",
+            color=COLOURS[algorithm],
+            transform=ax.transAxes,
+            va="center",
+            fontsize=9,
+        )
+
+
+def _apart(heights: Sequence[float], gap: float) -> list[float]:
+    """Move sorted heights as little as needed to be a gap apart: neighbours give way in equal parts."""
+    moved = list(heights)
+    for _ in range(200):
+        for low in range(len(moved) - 1):
+            overlap = gap - (moved[low + 1] - moved[low])
+            if overlap > 0:
+                moved[low] -= overlap / 2
+                moved[low + 1] += overlap / 2
+    return moved
+
+
+def multiples_of_pi(value: float, _: Any = None) -> str:
+    """Write an angle in multiples of pi.
+
+    Examples
+    --------
+    >>> [multiples_of_pi(k * math.pi) for k in (-2, -1, 0, 1)]
+    ['−2π', '−π', '0', 'π']
+    """
+    k = round(value / math.pi)
+    return {0: "0", 1: "π", -1: "−π"}.get(k, f"{k}π".replace("-", "−"))
