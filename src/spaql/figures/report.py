@@ -109,7 +109,7 @@ def _html(text: str, out: Path) -> str:
         drawing = (out / match[1]).read_text(encoding="utf-8")
         return "<figure>" + drawing[drawing.index("<svg") :] + "</figure>"
 
-    body = re.sub(r'<img src="([^"]+)"[^>]*>', inlined, body)
+    body = re.sub(r'<img src="([^"]+)"[^>]*>', inlined, body).replace(" ± ", "&nbsp;±&nbsp;")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'
