@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from spaql import SpaqlError, grid
-from spaql.experiments import RunStore
+from lease_drivers import take_all, take_and_tidy
+from spaql import SpaqlError
 from spaql.experiments.leases import Driver, is_held
 
 
@@ -97,15 +97,6 @@ def test_a_driver_whose_file_was_removed_says_so(tmp_path: Path) -> None:
             driver.take(tmp_path / "run")
 
 
-def take_and_tidy(root: str, rounds: int) -> None:
-    store = RunStore(root)
-    runs = grid(["cartpole200"], ["spaql"], scaling=list(range(1, 4)))
-    with store.driver() as driver:
-        for i in range(rounds):
-            if store.claim(driver, runs[i % 3]):
-                store._tidy(store.workshop(runs[i % 3]))
-
-
 def test_folders_that_others_remove_are_made_again(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     drivers = [context.Process(target=take_and_tidy, args=(str(tmp_path), 2000)) for _ in range(3)]
@@ -114,14 +105,6 @@ def test_folders_that_others_remove_are_made_again(tmp_path: Path) -> None:
     for process in drivers:
         process.join(60)
     assert [process.exitcode for process in drivers] == [0, 0, 0]
-
-
-def take_all(root: str, start: float, results: "multiprocessing.Queue[list[int]]") -> None:
-    driver = Driver(Path(root) / "drivers")
-    while time.time() < start:
-        pass
-    results.put([i for i in range(200) if driver.take(Path(root) / str(i))])
-    time.sleep(30)  # alive until it is killed, or its leases would expire
 
 
 def test_many_drivers_at_once_share_the_leases_of_the_dead(tmp_path: Path) -> None:

@@ -1,0 +1,26 @@
+"""What the drivers of the lease tests do, in processes of their own."""
+
+import multiprocessing
+import time
+from pathlib import Path
+
+from spaql import grid
+from spaql.experiments import RunStore
+from spaql.experiments.leases import Driver
+
+
+def take_and_tidy(root: str, rounds: int) -> None:
+    store = RunStore(root)
+    runs = grid(["cartpole200"], ["spaql"], scaling=list(range(1, 4)))
+    with store.driver() as driver:
+        for i in range(rounds):
+            if store.claim(driver, runs[i % 3]):
+                store._tidy(store.workshop(runs[i % 3]))
+
+
+def take_all(root: str, start: float, results: "multiprocessing.Queue[list[int]]") -> None:
+    driver = Driver(Path(root) / "drivers")
+    while time.time() < start:
+        pass
+    results.put([i for i in range(200) if driver.take(Path(root) / str(i))])
+    time.sleep(30)  # alive until it is killed, or its leases would expire
