@@ -58,9 +58,9 @@ class Constants:
 class Laws:
     """Affine laws u = clip(K s + c, low, high) of the raw observation s.
 
-    The order is part of the law, so that other code can give the same bits: begin with c, add K[j] s[j] for one
-    j after the other, leaving out those whose gain is 0, then cut u to low if it is less, and to high if it is
-    more. All of it is done in double precision.
+    The order is part of the law, so that other code can give the same bits: begin with c, add K[j] s[j] for
+    one j after the other, leaving out those whose gain is 0, then cut u to low if it is less, and to high if
+    it is more. All of it is done in double precision.
     """
 
     gain: NDArray[np.float64]
@@ -90,7 +90,7 @@ class Laws:
         shapes = (self.gain.shape, self.offset.shape, self.low.shape, self.high.shape)
         if shapes != ((laws, n, observations), (laws, n), (n,), (n,)):
             raise SettingError(
-                f"Laws have gains of the shape (laws, {n}, {observations}), offsets of the shape (laws, {n}), "
+                f"Laws have gains of the shape (laws, {n}, {observations}), offsets of the shape (laws, {n}) "
                 f"and {n} bounds on either side."
             )
 

@@ -81,10 +81,10 @@ def fewest_leaves(low: Ints, high: Ints, label: Ints, shape: Ints) -> Ints:
             rest = index - (_first_of_length(places, length[j]) + begin[j]) * strides[j]
             one = table[rest + begin[j] * strides[j]]
             others = table[rest + (_first_of_length(places, length[j] - 1) + begin[j] + 1) * strides[j]]
-            if one < 0 and others < 0 and (one == others or one == _ANY or others == _ANY):
+            if one < 0 and others < 0 and (one == others or _ANY in (one, others)):
                 table[index] = min(one, others)
             else:
-                best = np.int64(1 << 62)
+                best = 1 << 62
                 for j in range(dims):
                     places = shape[j]
                     rest = index - (_first_of_length(places, length[j]) + begin[j]) * strides[j]
@@ -200,10 +200,7 @@ def _best_cuts(
 
 @njit
 def _mixed(label: Ints, members: Ints) -> bool:
-    for i in range(1, members.shape[0]):
-        if label[members[i]] != label[members[0]]:
-            return True
-    return False
+    return bool((label[members] != label[members[0]]).any())
 
 
 @njit_apart
@@ -235,8 +232,8 @@ def _greedy_leaves(
 def best_cut(low: Ints, high: Ints, label: Ints, region: Ints, tries: int) -> tuple[int, int]:
     """Choose the cut of a region after which the greedy tree has fewest leaves, among the most promising.
 
-    The boxes are those of the region, with more than one label. Gives the dimension and the first place of the
-    upper half.
+    The boxes are those of the region, with more than one label. Gives the dimension and the first place of
+    the upper half.
     """
     members = np.arange(low.shape[0])
     longest = max(2, (region[1] - region[0]).max() + 1)

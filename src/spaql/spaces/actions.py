@@ -40,9 +40,7 @@ class StandardActions:
     """Of each number of a Box, or of each action of a list, for people; none if they are not known."""
 
     @classmethod
-    def of(
-        cls, space: Space[Any], levels: int | None = None, names: tuple[str, ...] = ()
-    ) -> StandardActions:
+    def of(cls, space: Space[Any], levels: int | None = None, names: tuple[str, ...] = ()) -> StandardActions:
         """Standardise a Box (of any number of dimensions) or Discrete action space."""
         if isinstance(space, Discrete):
             if levels is not None:
