@@ -4,6 +4,7 @@ from spaql.interpret.build import rule_tree
 from spaql.interpret.leaves import Choices, Constants, Laws, Leaves
 from spaql.interpret.minimise import minimised
 from spaql.interpret.policy import RuleTreePolicy
+from spaql.interpret.simplify import shrinking, simplified
 from spaql.interpret.text import text
 from spaql.interpret.tree import RuleTree
 
@@ -16,5 +17,7 @@ __all__ = [
     "RuleTreePolicy",
     "minimised",
     "rule_tree",
+    "shrinking",
+    "simplified",
     "text",
 ]

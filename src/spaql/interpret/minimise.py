@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box
+from numpy.typing import NDArray
 
 from spaql.interpret.cells import Cells, Ints, compressed, merged, tree_cells
 from spaql.interpret.nodes import Nodes
@@ -79,14 +81,22 @@ def _grow(nodes: Nodes, cells: Cells, effort: float) -> tuple[int, bool]:
 def _grow_smallest(nodes: Nodes, cells: Cells) -> int:
     shape = cells.shape
     table = fewest_leaves(cells.low, cells.high, cells.label, shape)
-    feature, cut, left, right = smallest_tree(table, shape)
+    rows = np.arange(cells.label.max() + 1)
+    return add_nodes(nodes, smallest_tree(table, shape), cells.thresholds, rows)
+
+
+def add_nodes(
+    nodes: Nodes, arrays: tuple[Ints, ...], thresholds: Sequence[NDArray[np.float64]], rows: Ints
+) -> int:
+    """Add a tree in the form that the kernels give; `rows` are the leaves that its labels stand for."""
+    feature, cut, left, right = arrays
     made: list[int] = [0] * len(feature)
     for i in range(len(feature) - 1, -1, -1):
         j = int(feature[i])
         if j < 0:
-            made[i] = nodes.leaf(int(cut[i]))
+            made[i] = nodes.leaf(int(rows[cut[i]]))
         else:
-            made[i] = nodes.rule(j, float(cells.thresholds[j][cut[i] - 1]), made[left[i]], made[right[i]])
+            made[i] = nodes.rule(j, float(thresholds[j][cut[i] - 1]), made[left[i]], made[right[i]])
     return made[0]
 
 

@@ -25,17 +25,34 @@ def _cost(entry: int) -> int:
 
 
 @njit
-def _first_of_length(places: int, length: int) -> int:
-    """The number of intervals among so many places that are shorter than this one."""
+def first_of_length(places: int, length: int) -> int:
+    """Number the first interval of a length among so many places; shorter ones come before it."""
     return (length - 1) * places - (length - 1) * (length - 2) // 2
 
 
 @njit
-def _strides(shape: Ints) -> Ints:
+def strides_of(shape: Ints) -> Ints:
+    """Give the strides of a table with an entry for every box of a grid."""
     strides = np.ones(shape.shape[0], np.int64)
     for j in range(shape.shape[0] - 2, -1, -1):
         strides[j] = strides[j + 1] * (shape[j + 1] * (shape[j + 1] + 1) // 2)
     return strides
+
+
+@njit
+def next_box(begin: Ints, length: Ints, shape: Ints) -> None:
+    """Go on to the next box of a grid: dimension by dimension, short intervals before long ones."""
+    j = shape.shape[0] - 1
+    while j >= 0:
+        begin[j] += 1
+        if begin[j] + length[j] <= shape[j]:
+            break
+        begin[j] = 0
+        length[j] += 1
+        if length[j] <= shape[j]:
+            break
+        length[j] = 1
+        j -= 1
 
 
 @njit
@@ -67,7 +84,7 @@ def fewest_leaves(low: Ints, high: Ints, label: Ints, shape: Ints) -> Ints:
     In each dimension, intervals are numbered by length, so that the halves of a box come before it. The table
     has as many entries as the grid has boxes: the product of m (m + 1) / 2 over dimensions of m places.
     """
-    dims, strides = shape.shape[0], _strides(shape)
+    dims, strides = shape.shape[0], strides_of(shape)
     table = np.full(strides[0] * (shape[0] * (shape[0] + 1) // 2), _ANY, np.int64)
     _paint(table, low, high, label, strides)
     begin, length = np.zeros(dims, np.int64), np.ones(dims, np.int64)
@@ -78,36 +95,26 @@ def fewest_leaves(low: Ints, high: Ints, label: Ints, shape: Ints) -> Ints:
                 longer = j
         if longer >= 0:
             j, places = longer, shape[longer]
-            rest = index - (_first_of_length(places, length[j]) + begin[j]) * strides[j]
+            rest = index - (first_of_length(places, length[j]) + begin[j]) * strides[j]
             one = table[rest + begin[j] * strides[j]]
-            others = table[rest + (_first_of_length(places, length[j] - 1) + begin[j] + 1) * strides[j]]
+            others = table[rest + (first_of_length(places, length[j] - 1) + begin[j] + 1) * strides[j]]
             if one < 0 and others < 0 and (one == others or _ANY in (one, others)):
                 table[index] = min(one, others)
             else:
                 best = 1 << 62
                 for j in range(dims):
                     places = shape[j]
-                    rest = index - (_first_of_length(places, length[j]) + begin[j]) * strides[j]
+                    rest = index - (first_of_length(places, length[j]) + begin[j]) * strides[j]
                     for left in range(1, length[j]):
                         right = length[j] - left
-                        lower = _first_of_length(places, left) + begin[j]
-                        upper = _first_of_length(places, right) + begin[j] + left
+                        lower = first_of_length(places, left) + begin[j]
+                        upper = first_of_length(places, right) + begin[j] + left
                         best = min(
                             best,
                             _cost(table[rest + lower * strides[j]]) + _cost(table[rest + upper * strides[j]]),
                         )
                 table[index] = best + best // _LEAF  # every leaf is one level deeper
-        j = dims - 1
-        while j >= 0:  # the next box
-            begin[j] += 1
-            if begin[j] + length[j] <= shape[j]:
-                break
-            begin[j] = 0
-            length[j] += 1
-            if length[j] <= shape[j]:
-                break
-            length[j] = 1
-            j -= 1
+        next_box(begin, length, shape)
     return table
 
 
@@ -118,7 +125,7 @@ def smallest_tree(table: Ints, shape: Ints) -> tuple[Ints, Ints, Ints, Ints]:
     Gives, for each node, parents first and the root at 0: the dimension, or -1 for a leaf; the first place of
     the upper half, or a leaf's label; and both children.
     """
-    dims, strides = shape.shape[0], _strides(shape)
+    dims, strides = shape.shape[0], strides_of(shape)
     room = 2 * (_cost(table[table.shape[0] - 1]) // _LEAF) - 1
     feature, cut = np.full(room, -1, np.int64), np.zeros(room, np.int64)
     children_left, children_right = np.full(room, -1, np.int64), np.full(room, -1, np.int64)
@@ -128,17 +135,17 @@ def smallest_tree(table: Ints, shape: Ints) -> tuple[Ints, Ints, Ints, Ints]:
     for node in range(room):
         index = 0
         for j in range(dims):
-            index += (_first_of_length(shape[j], length[node, j]) + begin[node, j]) * strides[j]
+            index += (first_of_length(shape[j], length[node, j]) + begin[node, j]) * strides[j]
         entry = table[index]
         if entry < 0:
             cut[node] = NO_LABEL if entry == _ANY else -2 - entry
             continue
         for j in range(dims):
-            rest = index - (_first_of_length(shape[j], length[node, j]) + begin[node, j]) * strides[j]
+            rest = index - (first_of_length(shape[j], length[node, j]) + begin[node, j]) * strides[j]
             for left in range(1, length[node, j]):
                 right = length[node, j] - left
-                lower = _first_of_length(shape[j], left) + begin[node, j]
-                upper = _first_of_length(shape[j], right) + begin[node, j] + left
+                lower = first_of_length(shape[j], left) + begin[node, j]
+                upper = first_of_length(shape[j], right) + begin[node, j] + left
                 cost = _cost(table[rest + lower * strides[j]]) + _cost(table[rest + upper * strides[j]])
                 if feature[node] < 0 and cost + cost // _LEAF == entry:
                     feature[node], cut[node] = j, begin[node, j] + left
