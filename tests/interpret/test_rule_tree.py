@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 import spaql
 from spaql.interpret import RuleTree, RuleTreePolicy, minimised, rule_tree
 from spaql.interpret.cells import tree_cells
-from spaql.kernels.smallest import fewest_leaves, smallest_tree
 from spaql.policy import PartitionPolicy, RandomPolicy
 from spaql.spaces import StandardActions, StandardStates
 
@@ -200,39 +199,6 @@ def test_a_discrete_space_of_observations() -> None:
     everything = np.arange(2, 7)
     assert np.array_equal(tree.predict(everything), policy.predict(everything, deterministic=True)[0])
     assert tree.predict(3) == policy.predict(3, deterministic=True)[0]
-
-
-def brute_force(grid: np.ndarray) -> int:
-    """The leaves of the smallest tree for a grid of labels, by trying every cut."""
-    if (grid == grid.ravel()[0]).all():
-        return 1
-    return min(
-        brute_force(np.take(grid, range(cut), j)) + brute_force(np.take(grid, range(cut, grid.shape[j]), j))
-        for j in range(grid.ndim)
-        for cut in range(1, grid.shape[j])
-    )
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    shape=st.lists(st.integers(1, 4), min_size=1, max_size=3),
-    labels=st.integers(1, 3),
-    seed=st.integers(0, 2**32 - 1),
-)
-def test_no_tree_is_smaller_than_the_smallest(shape: list[int], labels: int, seed: int) -> None:
-    if np.prod(shape) > 24:
-        shape = shape[:2]
-    grid = np.random.default_rng(seed).integers(labels, size=shape)
-    low = np.argwhere(grid >= 0)
-    sizes = np.array(shape, np.int64)
-    table = fewest_leaves(low, low + 1, grid.ravel().astype(np.int64), sizes)
-    feature, cut, left, right = smallest_tree(table, sizes)
-    assert (feature < 0).sum() == brute_force(grid)
-    for place in low:
-        node = 0
-        while feature[node] >= 0:
-            node = left[node] if place[feature[node]] < cut[node] else right[node]
-        assert cut[node] == grid[tuple(place)]
 
 
 def test_names_come_with_the_policy() -> None:

@@ -67,19 +67,19 @@ def simplified(
 def shrinking(
     tree: RuleTree, observations: ArrayLike, *, weights: ArrayLike | None = None
 ) -> Iterator[RuleTree]:
-    """Give ever smaller trees for given observations, from one that errs nowhere down to two leaves.
+    """Give ever smaller trees for given observations, from one that errs nowhere to the last of two or more.
 
-    Each is cheapest at some price of a leaf (see `simplified`), and has more or fewer leaves than the one before.
+    Each is cheapest at some price of a leaf (see `simplified`).
     """
     visits = _visits(tree, observations, weights)
-    price, last = visits.least_price, -1
-    while last != 1:
+    price, fewest = visits.least_price, 0
+    while fewest != 1:
         nodes = Nodes()
         root, _ = _grow(nodes, visits, price)
-        small = tree_of(nodes, root, tree)
-        if small.n_leaves != last and (small.n_leaves > 1 or last < 0):
-            yield small
-        last = small.n_leaves
+        leaves = nodes.leaves[root]
+        if not fewest or 1 < leaves < fewest:
+            yield tree_of(nodes, root, tree)
+        fewest = min(fewest or leaves, leaves)
         price = max(_STEP * price, float(visits.weight.min()) / 4)
 
 
