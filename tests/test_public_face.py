@@ -11,9 +11,9 @@ import spaql
 NAMES = [
     "AQL", "SPAQL", "SPAQLTS", "Agent", "ArchiveError", "BadEnvironmentError", "Dynamics", "Evaluation",
     "History", "Learner", "MissingExtraError", "Partition", "PartitionLearner", "PartitionPolicy", "Policy",
-    "Problem", "RandomPolicy", "Results", "Run", "SettingError", "Settings", "SpaqlError", "Summary",
-    "UnsupportedSpaceError", "__version__", "evaluate", "grid", "load", "make_problem", "read_study",
-    "results", "sweep",
+    "Problem", "RandomPolicy", "Results", "RuleTree", "Run", "SettingError", "Settings", "SpaqlError",
+    "Summary", "UnsupportedSpaceError", "__version__", "evaluate", "grid", "load", "make_problem",
+    "read_study", "results", "rule_tree", "sweep",
 ]  # fmt: skip
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         UnsupportedSpaceError,
     )
     from spaql.experiments import Results, Run, Summary, grid, read_study, results, sweep
+    from spaql.interpret import RuleTree, rule_tree
     from spaql.partition import Partition
     from spaql.policy import PartitionPolicy, Policy, RandomPolicy
     from spaql.problems import Dynamics, Problem, make_problem
@@ -48,6 +49,7 @@ __all__ = [
     "Problem",
     "RandomPolicy",
     "Results",
+    "RuleTree",
     "Run",
     "SettingError",
     "Settings",
@@ -61,6 +63,7 @@ __all__ = [
     "make_problem",
     "read_study",
     "results",
+    "rule_tree",
     "sweep",
 ]
 
@@ -75,6 +78,7 @@ _HOMES = {
         "UnsupportedSpaceError",
     ),
     "spaql.experiments": ("Results", "Run", "Summary", "grid", "read_study", "results", "sweep"),
+    "spaql.interpret": ("RuleTree", "rule_tree"),
     "spaql.partition": ("Partition",),
     "spaql.policy": ("PartitionPolicy", "Policy", "RandomPolicy"),
     "spaql.problems": ("Dynamics", "Problem", "make_problem"),

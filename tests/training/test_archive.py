@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import spaql
 from spaql import archive
+from spaql.training.problem_file import problem_from, problem_to
 
 CONTENT = archive.dumps({"kind": "x", "n": [1, 2.5, None]}, {"a": np.arange(5), "b": np.ones((2, 3))})
 
@@ -97,3 +98,12 @@ def test_writing_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_settings_are_readable_json() -> None:
     assert json.loads(CONTENT[48 : 48 + int.from_bytes(CONTENT[40:48], "little")])["__metadata__"]
+
+
+def test_names_that_do_not_fit_are_refused() -> None:
+    data, arrays = problem_to(spaql.make_problem("pendulum5"))
+    assert problem_from(data, arrays).states.names == ("cos(angle)", "sin(angle)", "speed [rad/s]")
+    assert problem_from({k: v for k, v in data.items() if k != "observations"}, arrays).states.names == ()
+    for what in ("observations", "actions"):
+        with pytest.raises(spaql.ArchiveError, match=f"names 2 {what}"):
+            problem_from(data | {what: ["a", "b"]}, arrays)

@@ -34,6 +34,11 @@ class PartitionPolicy(Policy):
         self._shaped = actions.shaped(self._standing)
         """Of each leaf, the action without a draw: in numbers, and in the form of the action space."""
 
+    @property
+    def leaf_actions(self) -> Any:
+        """The actions without a draw, one for each node of `flat`; only those of its leaves are played."""
+        return self._shaped
+
     def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
         """Give a batch of raw actions."""
         batch = self.states.batch(observations)

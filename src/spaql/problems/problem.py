@@ -161,8 +161,10 @@ def make_problem(
         endless = unbounded(probe.observation_space)
         endless[[j for j in squash if j in range(len(endless))]] = False
         samples = _random_observations(source.probe(limit), seed) if endless.any() else None
-        states = StandardStates.of(probe.observation_space, squash, samples)
-        actions = StandardActions.of(probe.action_space, levels)
+        plant = source.dynamics
+        seen, done = (tuple(plant.observations), tuple(plant.actions)) if plant is not None else ((), ())
+        states = StandardStates.of(probe.observation_space, squash, samples, seen)
+        actions = StandardActions.of(probe.action_space, levels, done)
     finally:
         if probe is not env:
             probe.close()

@@ -36,14 +36,16 @@ class StandardActions:
 
     space: Box | Discrete
     levels: int | None = None
+    names: tuple[str, ...] = ()
+    """Of each number of a Box, or of each action of a list, for people; none if they are not known."""
 
     @classmethod
-    def of(cls, space: Space[Any], levels: int | None = None) -> StandardActions:
+    def of(cls, space: Space[Any], levels: int | None = None, names: tuple[str, ...] = ()) -> StandardActions:
         """Standardise a Box (of any number of dimensions) or Discrete action space."""
         if isinstance(space, Discrete):
             if levels is not None:
                 raise SettingError("Levels cut a Box of actions, and these are already finite.")
-            return cls(space)
+            return cls(space, None, names)
         if not isinstance(space, Box):
             raise UnsupportedSpaceError(
                 f"Actions must be a Box or Discrete space, and this is a {type(space).__name__}: wrap the "
@@ -59,7 +61,7 @@ class StandardActions:
             )
         if levels is not None and levels < 2:
             raise SettingError("A Box is cut into two levels or more.")
-        return cls(space, levels)
+        return cls(space, levels, names)
 
     @property
     def dims(self) -> int:

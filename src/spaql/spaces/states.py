@@ -71,6 +71,8 @@ class StandardStates:
 
     space: Box | Discrete
     state_map: StateMap
+    names: tuple[str, ...] = ()
+    """Of each dimension, with its unit, for people; none if they are not known."""
 
     @classmethod
     def of(
@@ -78,6 +80,7 @@ class StandardStates:
         space: Space[Any],
         squash: Mapping[int, float] | None = None,
         samples: NDArray[np.float64] | None = None,
+        names: tuple[str, ...] = (),
     ) -> StandardStates:
         """Standardise a space.
 
@@ -89,6 +92,8 @@ class StandardStates:
             Dimensions to squash around 0, each with its scale (1 / m in the paper's phi_m).
         samples
             Observations, one a row, to measure the other unbounded dimensions by.
+        names
+            Of the dimensions.
 
         Examples
         --------
@@ -123,7 +128,7 @@ class StandardStates:
             scale[measured] = np.where(spread > 0, spread, 1.0)
         for j, s in squash.items():
             scale[j] = s
-        return cls(space, StateMap(center, scale, squashed))
+        return cls(space, StateMap(center, scale, squashed), names)
 
     @property
     def dims(self) -> int:

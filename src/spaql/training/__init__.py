@@ -13,6 +13,7 @@ from spaql.training.agent import (
 from spaql.training.evaluation import evaluate
 from spaql.training.history import History
 from spaql.training.results import Episode, Evaluation
+from spaql.training.size_curve import SizedTree, size_curve
 
 __all__ = [
     "AQL",
@@ -22,9 +23,11 @@ __all__ = [
     "Episode",
     "Evaluation",
     "History",
+    "SizedTree",
     "agent_type",
     "agent_types",
     "check_settings",
     "evaluate",
     "load",
+    "size_curve",
 ]

@@ -10,6 +10,7 @@ class Purpose(IntEnum):
 
     TRAINING = 0
     EVALUATION = 1
+    SELECTION = 2
 
 
 def generator(seed: int, purpose: Purpose, index: int) -> np.random.Generator:

@@ -1,0 +1,153 @@
+"""From a greedy policy to its exact rule tree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from gymnasium.spaces import Box
+from numpy.typing import NDArray
+
+from spaql.errors import SettingError
+from spaql.interpret.leaves import leaves_of
+from spaql.interpret.minimise import EFFORT, minimised
+from spaql.interpret.nodes import Nodes
+from spaql.interpret.policy import RuleTreePolicy
+from spaql.interpret.tree import RuleTree
+from spaql.kernels.flat import Flat
+from spaql.policy import PartitionPolicy, Policy
+
+
+class HasPolicy(Protocol):
+    """An agent, or anything else with a policy."""
+
+    @property
+    def policy(self) -> Policy:
+        """What to read."""
+
+
+def rule_tree(
+    agent: HasPolicy | Policy,
+    step: int | None = None,
+    *,
+    within: Box | None = None,
+    minimise: bool = True,
+    effort: int = EFFORT,
+    observations: Sequence[str] = (),
+    actions: Sequence[str] = (),
+) -> RuleTree:
+    """Turn a greedy policy into the rule tree that does the same.
+
+    For every observation, inside the bounds of its space or not, the tree gives the action that
+    `policy.predict(observation, deterministic=True)` gives. Nothing is sampled or fitted.
+
+    Parameters
+    ----------
+    agent
+        An agent, or a policy made from a partition.
+    step
+        The time step, of a policy that depends on it (AQL).
+    within
+        Bounds of the observations that matter, such as `policy.observation_space`: the tree may do anything
+        beyond them, and is smaller for it.
+    minimise
+        Rebuild the tree with as few leaves as can be found. Otherwise its cuts are in the order of the
+        partition's.
+    effort
+        How many cuts to look at in the search for the smallest tree, about 100 million a second.
+    observations, actions
+        Names for people; those of the plant by default.
+
+    Examples
+    --------
+    >>> import spaql
+    >>> agent = spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1)
+    >>> tree = rule_tree(agent.learn(iterations=10, progress_bar=False))
+    >>> bool(tree.predict([0.0, 0.0, 0.1, 0.0]) == agent.predict([0.0, 0.0, 0.1, 0.0], deterministic=True)[0])
+    True
+    """
+    policy = agent if isinstance(agent, Policy) else agent.policy
+    if isinstance(policy, RuleTreePolicy):
+        tree = policy.tree
+    elif isinstance(policy, PartitionPolicy):
+        tree = _plain(policy, _tree_number(policy, step), within, tuple(observations), tuple(actions))
+    else:
+        raise SettingError(
+            f"A rule tree is made from the policy of a partition, and this is a {type(policy).__name__}."
+        )
+    return minimised(tree, within, effort) if minimise else tree
+
+
+def _tree_number(policy: PartitionPolicy, step: int | None) -> int:
+    last = len(policy.flat.roots) - 1
+    if not policy.time_variant:
+        if step is not None:
+            raise SettingError("This policy is the same at every time step: leave the step out.")
+        return 0
+    if step is None or not 0 <= step <= last:
+        raise SettingError(f"This policy depends on the time step: give one, from 0 to {last}.")
+    return step
+
+
+def _plain(
+    policy: PartitionPolicy,
+    number: int,
+    within: Box | None,
+    observations: tuple[str, ...],
+    actions: tuple[str, ...],
+) -> RuleTree:
+    """Write the cuts of the flattened policy as rules, one dimension after the other."""
+    states, done = policy.states, policy.actions
+    leaves, rows = leaves_of(done.space, policy.leaf_actions)
+    nodes, n = Nodes(), states.dims
+    low, high = np.full(n, -math.inf), np.full(n, math.inf)
+    if within is not None:
+        low, high = within.low.astype(np.float64).ravel(), within.high.astype(np.float64).ravel()
+        if low.shape != (n,):
+            raise SettingError(f"The bounds have {len(low)} numbers, and observations {n}.")
+    root = _Writer(policy.flat, rows, nodes).write(int(policy.flat.roots[number]), low, high)
+    arrays: dict[str, Any] = nodes.arrays(root)
+    return RuleTree(
+        **arrays,
+        leaves=leaves,
+        observation_space=states.space,
+        action_space=done.space,
+        observations=observations or states.names,
+        actions=actions or done.names,
+    )
+
+
+class _Writer:
+    """Writes a flattened policy as rules; what no observation within the bounds can reach is left out."""
+
+    def __init__(self, flat: Flat, rows: NDArray[np.int64], nodes: Nodes) -> None:
+        self._flat = flat
+        self._rows = rows
+        self._nodes = nodes
+        self._dims = flat.cut.shape[1]
+
+    def write(self, node: int, low: NDArray[np.float64], high: NDArray[np.float64]) -> int:
+        """Write what is under a node of the flattened policy; both bounds belong to the region."""
+        if self._flat.first_child[node] < 0:
+            return self._nodes.leaf(int(self._rows[node]))
+        return self._write_rule(node, 0, 0, low, high)
+
+    def _write_rule(
+        self, node: int, j: int, orthant: int, low: NDArray[np.float64], high: NDArray[np.float64]
+    ) -> int:
+        """Write the rules of a node from dimension j on; the orthant says what was found before."""
+        if j == self._dims:
+            return self.write(int(self._flat.first_child[node]) + orthant, low, high)
+        cut = float(self._flat.cut[node, j])
+        sides = []
+        if low[j] < cut:
+            below = high.copy()
+            below[j] = min(high[j], np.nextafter(cut, -math.inf))
+            sides.append(self._write_rule(node, j + 1, 2 * orthant, low, below))
+        if high[j] >= cut:
+            above = low.copy()
+            above[j] = max(low[j], cut)
+            sides.append(self._write_rule(node, j + 1, 2 * orthant + 1, above, high))
+        return sides[0] if len(sides) == 1 else self._nodes.rule(j, cut, *sides)

@@ -1,0 +1,107 @@
+"""Smaller trees that say the same.
+
+A tree is seen as boxes with labels. Where the grid of its thresholds is small enough, the smallest tree of
+all is found by going through every box of the grid, from the small ones to the large (`kernels.smallest`).
+A larger grid is cut first, where a greedy tree would then be smallest, until its parts are small enough.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box
+from numpy.typing import NDArray
+
+from spaql.interpret.cells import Cells, Ints, compressed, merged, tree_cells
+from spaql.interpret.nodes import Nodes
+from spaql.interpret.tree import RuleTree
+from spaql.kernels.smallest import best_cut, fewest_leaves, smallest_tree
+
+EFFORT = 100_000_000
+"""Cuts that are looked at in all on the way to smallest trees: about a second."""
+_ALWAYS = 100_000
+"""Cuts that are looked at for any part of a tree."""
+_ROOM = 8_000_000
+"""The most boxes of a table: 64 MB."""
+_TRIES = 8
+"""Cuts that are tried where a grid is too large."""
+
+
+def minimised(tree: RuleTree, within: Box | None = None, effort: int = EFFORT) -> RuleTree:
+    """Rebuild a tree with fewer leaves and the same action everywhere, or within some bounds.
+
+    Parameters
+    ----------
+    tree
+        What to rebuild. It is returned as it is if nothing smaller is found.
+    within
+        Bounds of the observations that matter; beyond them, anything may be done.
+    effort
+        How many cuts to look at in the search for the smallest tree; if it needs more, a good tree is found
+        instead. The result's `smallest` tells which.
+    """
+    small, proven = small_tree(tree, tree_cells(tree, within), effort)
+    return dataclasses.replace(tree if small.n_leaves > tree.n_leaves else small, smallest=proven)
+
+
+def small_tree(like: RuleTree, cells: Cells, effort: int = EFFORT) -> tuple[RuleTree, bool]:
+    """Build a small tree for boxes, whose labels are rows in the leaves of another tree."""
+    nodes = Nodes()
+    root, proven = _grow(nodes, cells, effort)
+    return tree_of(nodes, root, like), proven
+
+
+def tree_of(nodes: Nodes, root: int, like: RuleTree) -> RuleTree:
+    """Make a tree of the nodes under a root, with all else from another tree."""
+    arrays: dict[str, Any] = nodes.arrays(root)
+    return dataclasses.replace(like, smallest=False, **arrays)
+
+
+def _grow(nodes: Nodes, cells: Cells, effort: float) -> tuple[int, bool]:
+    """Grow the tree of a region; tells whether it is the smallest."""
+    cells = compressed(merged(cells))
+    if (cells.label == cells.label[0]).all():
+        return nodes.leaf(int(cells.label[0])), True
+    boxes, cuts = work(cells.shape)
+    if boxes <= _ROOM and cuts <= max(effort, _ALWAYS):
+        return _grow_smallest(nodes, cells), True
+    region = np.stack([np.zeros_like(cells.shape), cells.shape])
+    _, label = np.unique(cells.label, return_inverse=True)
+    j, place = best_cut(cells.low, cells.high, label.astype(np.int64).ravel(), region, _TRIES)
+    halves = [cells.half(j, place, upper=upper) for upper in (False, True)]
+    total = sum(len(half.label) for half in halves)
+    left, right = (_grow(nodes, half, effort * len(half.label) / total)[0] for half in halves)
+    return nodes.rule(int(j), float(cells.thresholds[j][place - 1]), left, right), False
+
+
+def _grow_smallest(nodes: Nodes, cells: Cells) -> int:
+    shape = cells.shape
+    table = fewest_leaves(cells.low, cells.high, cells.label, shape)
+    rows = np.arange(cells.label.max() + 1)
+    return add_nodes(nodes, smallest_tree(table, shape), cells.thresholds, rows)
+
+
+def add_nodes(
+    nodes: Nodes, arrays: tuple[Ints, ...], thresholds: Sequence[NDArray[np.float64]], rows: Ints
+) -> int:
+    """Add a tree in the form that the kernels give; `rows` are the leaves that its labels stand for."""
+    feature, cut, left, right = arrays
+    made: list[int] = [0] * len(feature)
+    for i in range(len(feature) - 1, -1, -1):
+        j = int(feature[i])
+        if j < 0:
+            made[i] = nodes.leaf(int(rows[cut[i]]))
+        else:
+            made[i] = nodes.rule(j, float(thresholds[j][cut[i] - 1]), made[left[i]], made[right[i]])
+    return made[0]
+
+
+def work(shape: Ints) -> tuple[int, int]:
+    """Give the boxes of a grid, and how many cuts of them there are."""
+    places = [int(m) for m in shape]
+    boxes = math.prod(m * (m + 1) // 2 for m in places)
+    return boxes, boxes * sum(m - 1 for m in places) // 3

@@ -1,0 +1,34 @@
+"""The policy of a rule tree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.interpret.tree import RuleTree
+from spaql.policy import Policy
+from spaql.policy.policy import Rng
+
+
+class RuleTreePolicy(Policy):
+    """Do what a rule tree says.
+
+    Examples
+    --------
+    >>> import spaql
+    >>> agent = spaql.SPAQL("cartpole200", seed=0)
+    >>> policy = RuleTreePolicy(spaql.rule_tree(agent))
+    >>> 5 < spaql.evaluate(policy, agent.problem, episodes=10).mean < 20
+    True
+    """
+
+    def __init__(self, tree: RuleTree) -> None:
+        self.tree = tree
+        self.observation_space = tree.observation_space
+        self.action_space = tree.action_space
+
+    def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
+        """Give a batch of raw actions."""
+        return self.tree.predict(np.asarray(observations).reshape(len(steps), -1))

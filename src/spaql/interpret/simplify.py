@@ -1,0 +1,155 @@
+"""Smaller trees that say nearly the same where a controller goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spaql.errors import SettingError
+from spaql.interpret.minimise import add_nodes, tree_of, work
+from spaql.interpret.nodes import Nodes
+from spaql.interpret.tree import RuleTree
+from spaql.kernels.cheapest import cheapest_costs, cheapest_tree, weigh_boxes
+from spaql.kernels.smallest import best_cut
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+_ROOM = 12_000_000
+"""The most numbers of a table: 96 MB."""
+_EFFORT = 200_000_000
+"""The most cuts that are looked at for the cheapest tree of a part."""
+_TRIES = 4
+"""Cuts that are tried where a grid is too large."""
+_STEP = 2.0**0.5
+"""Between one price of a leaf and the next."""
+
+
+def simplified(
+    tree: RuleTree, observations: ArrayLike, *, price: float = 0.0, weights: ArrayLike | None = None
+) -> RuleTree:
+    """Find the tree that says the same for given observations at the least cost.
+
+    Every leaf has a price, and every observation for which another action is given costs its weight. Where
+    no observation is, anything may be done. The tree is the cheapest of all whose thresholds are among those
+    of the given one, as long as the grid that these span has no more than some million boxes.
+
+    Parameters
+    ----------
+    tree
+        What to simplify.
+    observations
+        Where it is to say the same: those of some of its episodes, one a row.
+    price
+        Of a leaf. With 0, the same action is given for all the observations, with the fewest leaves for that.
+    weights
+        Of the observations, 1 each by default.
+
+    Examples
+    --------
+    >>> import spaql
+    >>> agent = spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1)
+    >>> tree = spaql.rule_tree(agent.learn(iterations=50, progress_bar=False))
+    >>> seen = np.random.default_rng(0).normal(size=(1000, 4)) * 0.1
+    >>> small = simplified(tree, seen)
+    >>> small.n_leaves < tree.n_leaves, bool((small.predict(seen) == tree.predict(seen)).all())
+    (True, True)
+    """
+    visits = _visits(tree, observations, weights)
+    nodes = Nodes()
+    root, _ = _grow(nodes, visits, price or visits.least_price)
+    return tree_of(nodes, root, tree)
+
+
+def shrinking(
+    tree: RuleTree, observations: ArrayLike, *, weights: ArrayLike | None = None
+) -> Iterator[RuleTree]:
+    """Give ever smaller trees for given observations, from one that errs nowhere to the last of two or more.
+
+    Each is cheapest at some price of a leaf (see `simplified`).
+    """
+    visits = _visits(tree, observations, weights)
+    price, fewest = visits.least_price, 0
+    while fewest != 1:
+        nodes = Nodes()
+        root, _ = _grow(nodes, visits, price)
+        leaves = nodes.leaves[root]
+        if not fewest or 1 < leaves < fewest:
+            yield tree_of(nodes, root, tree)
+        fewest = min(fewest or leaves, leaves)
+        price = max(_STEP * price, float(visits.weight.min()) / 4)
+
+
+@dataclass(frozen=True)
+class _Visits:
+    """Places of a grid where observations are, each with the label that it is to have."""
+
+    place: Ints
+    label: Ints
+    weight: Floats
+    thresholds: tuple[Floats, ...]
+
+    @property
+    def least_price(self) -> float:
+        """A price at which no error is made: all the leaves that there can be cost less than one."""
+        return float(self.weight.min()) / (4 * len(self.weight))
+
+    @property
+    def shape(self) -> Ints:
+        return np.array([len(row) + 1 for row in self.thresholds], np.int64)
+
+    def where(self, wanted: NDArray[np.bool_]) -> _Visits:
+        return _Visits(self.place[wanted], self.label[wanted], self.weight[wanted], self.thresholds)
+
+    def compressed(self) -> _Visits:
+        """Leave out thresholds between which nothing is; of those that separate the same, keep the middle."""
+        places, grid = [], []
+        for j, row in enumerate(self.thresholds):
+            used, place = np.unique(self.place[:, j], return_inverse=True)
+            places.append(place.ravel())
+            grid.append(row[(used[:-1] + used[1:]) // 2])  # of rows used[i] to used[i + 1] - 1
+        return _Visits(np.stack(places, axis=1).astype(np.int64), self.label, self.weight, tuple(grid))
+
+
+def _visits(tree: RuleTree, observations: ArrayLike, weights: ArrayLike | None) -> _Visits:
+    batch = np.asarray(observations, np.float64).reshape(-1, tree.dims)
+    weight = np.ones(len(batch)) if weights is None else np.asarray(weights, np.float64)
+    if not len(batch) or weight.shape != (len(batch),) or not (weight > 0).all():
+        raise SettingError("A tree is simplified for one observation or more, each of a weight above 0.")
+    label = tree.find(batch)
+    inner = tree.feature >= 0
+    grid = tuple(np.unique(tree.threshold[inner & (tree.feature == j)]) for j in range(tree.dims))
+    place = [np.searchsorted(row, batch[:, j], side="right") for j, row in enumerate(grid)]
+    rows, group = np.unique(np.column_stack([label, *place]), axis=0, return_inverse=True)
+    total = np.bincount(group.ravel(), weight).astype(np.float64)
+    return _Visits(rows[:, 1:].astype(np.int64), rows[:, 0].astype(np.int64), total, grid)
+
+
+def _grow(nodes: Nodes, visits: _Visits, price: float) -> tuple[int, float]:
+    """Grow the tree of a region; gives what it costs, too."""
+    visits = visits.compressed()
+    rows, label = np.unique(visits.label, return_inverse=True)
+    label = label.ravel().astype(np.int64)
+    by_label = np.bincount(label, visits.weight)
+    leaf, leaf_cost = nodes.leaf(int(rows[by_label.argmax()])), float(by_label.sum() - by_label.max()) + price
+    if leaf_cost <= 2 * price:
+        return leaf, leaf_cost
+    boxes, cuts = work(visits.shape)
+    if boxes * (len(rows) + 1) <= _ROOM and cuts <= _EFFORT:
+        weights = weigh_boxes(visits.place, label, visits.weight, visits.shape, len(rows))
+        costs = cheapest_costs(weights, visits.shape, price)
+        arrays = cheapest_tree(weights, costs, visits.shape, price)
+        return add_nodes(nodes, arrays, visits.thresholds, rows), float(costs[-1])
+    region = np.stack([np.zeros_like(visits.shape), visits.shape])
+    j, cut = best_cut(visits.place, visits.place + 1, label, region, _TRIES)
+    below = visits.place[:, j] < cut
+    (left, left_cost), (right, right_cost) = (
+        _grow(nodes, visits.where(side), price) for side in (below, ~below)
+    )
+    if leaf_cost <= left_cost + right_cost:
+        return leaf, leaf_cost
+    threshold = float(visits.thresholds[j][cut - 1])
+    return nodes.rule(int(j), threshold, left, right), left_cost + right_cost

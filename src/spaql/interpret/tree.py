@@ -1,0 +1,176 @@
+"""Rule trees: a controller as if-then rules over raw observations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+from numpy.typing import NDArray
+
+from spaql.errors import BadEnvironmentError, SettingError
+from spaql.interpret.leaves import Leaves
+
+
+@dataclass(frozen=True, eq=False)
+class RuleTree:
+    """A binary decision tree over raw observations.
+
+    Nodes are rows of parallel arrays, node 0 the root, children after their parents. Node i asks whether
+    `x[feature[i]] < threshold[i]`, in double precision, and goes to `left[i]` if so, else to `right[i]`. A
+    node may be the child of several: equal parts of a tree are kept once.
+
+    Examples
+    --------
+    >>> from spaql.interpret import Choices
+    >>> tree = RuleTree(
+    ...     feature=np.array([0, -1, -1]),
+    ...     threshold=np.array([0.5, 0.0, 0.0]),
+    ...     left=np.array([1, -1, -1]),
+    ...     right=np.array([2, -1, -1]),
+    ...     leaf=np.array([-1, 0, 1]),
+    ...     leaves=Choices(np.array([0, 1])),
+    ...     observation_space=Box(-1.0, 1.0, (1,)),
+    ...     action_space=Discrete(2),
+    ...     observations=("level [m]",),
+    ...     actions=("close", "open"),
+    ... )
+    >>> print(tree)
+    if level [m] < 0.5:
+        close
+    else:
+        open
+    >>> tree.predict(np.array([[0.4], [0.5]]))
+    array([0, 1])
+    """
+
+    feature: NDArray[np.int32]
+    """The number of an observation that a node looks at; -1 for a leaf."""
+    threshold: NDArray[np.float64]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    leaf: NDArray[np.int32]
+    """The row of a leaf in the table of leaves; -1 for a node that is none."""
+    leaves: Leaves
+    """What the leaves say."""
+    observation_space: Box | Discrete
+    action_space: Box | Discrete
+    observations: tuple[str, ...] = ()
+    """Names of the numbers of an observation, with their units."""
+    actions: tuple[str, ...] = ()
+    """Names of the actions of a list, or of the numbers of an action, with their units."""
+    smallest: bool = False
+    """Whether no tree of fewer leaves gives the same actions, and this is proven."""
+
+    def __post_init__(self) -> None:
+        kinds = {"feature": np.int32, "threshold": np.float64}
+        kinds |= dict.fromkeys(("left", "right", "leaf"), np.int32)
+        for name, kind in kinds.items():
+            array = np.array(getattr(self, name), kind)
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+        names = self.observations or tuple(f"x{j}" for j in range(self.dims))
+        object.__setattr__(self, "observations", tuple(names))
+        object.__setattr__(self, "actions", tuple(self.actions or _default_actions(self.action_space)))
+        self._check()
+        self.leaves.check(self.dims, self.action_space)
+
+    @property
+    def dims(self) -> int:
+        """The numbers of an observation."""
+        return int(np.prod(self.observation_space.shape or (1,)))
+
+    @property
+    def n_leaves(self) -> int:
+        """The leaves of the tree as it is printed, with equal parts written out."""
+        return int(self._sizes[0])
+
+    @property
+    def n_nodes(self) -> int:
+        """The different nodes, with equal parts counted once."""
+        return len(self.feature)
+
+    @property
+    def depth(self) -> int:
+        """The most questions that are asked before an action is given."""
+        return int(self._depths[0])
+
+    def predict(self, observations: Any) -> Any:
+        """Give the action for one observation or a batch of them, in the form of the action space."""
+        shape = self.observation_space.shape or ()
+        batch = np.asarray(observations, np.float64).reshape(-1, self.dims)
+        raw = self.leaves.give(self.find(batch), batch)
+        actions = raw if isinstance(self.action_space, Discrete) else raw.astype(self.action_space.dtype)
+        return actions[0] if np.shape(observations) == shape else actions
+
+    def find(self, batch: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Give, for rows of observations, the row in the table of leaves."""
+        return self.leaf[self.find_nodes(batch)].astype(np.int64)
+
+    def find_nodes(self, batch: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Give the node that is the leaf of each row of observations."""
+        nan = np.isnan(batch).any(axis=1)
+        if nan.any():
+            row = int(np.flatnonzero(nan)[0])
+            raise BadEnvironmentError(f"Observation {row} of the batch holds NaN: {batch[row]}.")
+        node = np.zeros(len(batch), np.int64)
+        on_the_way = np.flatnonzero(self.feature[node] >= 0)
+        while len(on_the_way):
+            at = node[on_the_way]
+            lower = batch[on_the_way, self.feature[at]] < self.threshold[at]
+            node[on_the_way] = np.where(lower, self.left[at], self.right[at])
+            on_the_way = on_the_way[self.feature[node[on_the_way]] >= 0]
+        return node
+
+    @cached_property
+    def _sizes(self) -> NDArray[np.int64]:
+        """The leaves under each node."""
+        sizes = np.ones(self.n_nodes, np.int64)
+        for i in range(self.n_nodes - 1, -1, -1):
+            if self.feature[i] >= 0:
+                sizes[i] = sizes[self.left[i]] + sizes[self.right[i]]
+        return sizes
+
+    @cached_property
+    def _depths(self) -> NDArray[np.int64]:
+        """The most questions that are asked from each node on."""
+        depths = np.zeros(self.n_nodes, np.int64)
+        for i in range(self.n_nodes - 1, -1, -1):
+            if self.feature[i] >= 0:
+                depths[i] = 1 + max(depths[self.left[i]], depths[self.right[i]])
+        return depths
+
+    def _check(self) -> None:
+        """Refuse arrays that are no tree, so that looking up always ends."""
+        n = self.n_nodes
+        arrays = (self.threshold, self.left, self.right, self.leaf)
+        if n < 1 or any(array.shape != (n,) for array in arrays) or self.feature.ndim != 1:
+            raise SettingError("A rule tree has a row for each node in every array, and one node at least.")
+        inner, place = self.feature >= 0, np.arange(n)
+        children = np.stack([self.left, self.right])[:, inner]
+        if np.any(self.feature >= self.dims) or np.isnan(self.threshold[inner]).any():
+            raise SettingError(f"Rules look at observations 0 to {self.dims - 1}, with a threshold each.")
+        if np.any(children <= place[inner]) or np.any(children >= n):
+            raise SettingError("The children of a node come after it.")
+        if np.any(self.leaf[~inner] < 0) or np.any(self.leaf[~inner] >= len(self.leaves)):
+            raise SettingError("Every leaf names a row in the table of leaves.")
+        if len(self.observations) != self.dims:
+            raise SettingError(f"There are {self.dims} numbers in an observation to name.")
+        if len(self.actions) != len(_default_actions(self.action_space)):
+            raise SettingError(f"There are {len(_default_actions(self.action_space))} actions to name.")
+
+    def __repr__(self) -> str:
+        return f"RuleTree({self.n_leaves} leaves, depth {self.depth})"
+
+    def __str__(self) -> str:
+        from spaql.interpret.text import text
+
+        return text(self)
+
+
+def _default_actions(space: Box | Discrete) -> tuple[str, ...]:
+    if isinstance(space, Discrete):
+        return tuple(f"action {space.start + i}" for i in range(int(space.n)))
+    return tuple(f"u{j}" for j in range(int(np.prod(space.shape))))

@@ -1,0 +1,261 @@
+"""Small decision trees for labelled boxes on a grid: the smallest of all, or a good one.
+
+A box is `low <= place < high` in whole numbers, the places between the thresholds of each dimension. Boxes do
+not overlap; where there is none, any label will do.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.kernels.jit import njit, njit_apart
+
+Ints = NDArray[np.int64]
+
+_ANY = -1
+"""Of a box in which nothing is asked for; label l alone is -2 - l, and more than one a sum of costs."""
+_LEAF = 1 << 32
+"""The cost of one leaf. What is below it adds up how deep the leaves are: of the smallest trees, the one
+with the shortest ways is taken."""
+NO_LABEL = -1
+
+
+@njit
+def _cost(entry: int) -> int:
+    return entry if entry >= 0 else _LEAF
+
+
+@njit
+def first_of_length(places: int, length: int) -> int:
+    """Number the first interval of a length among so many places; shorter ones come before it."""
+    return (length - 1) * places - (length - 1) * (length - 2) // 2
+
+
+@njit
+def strides_of(shape: Ints) -> Ints:
+    """Give the strides of a table with an entry for every box of a grid."""
+    strides = np.ones(shape.shape[0], np.int64)
+    for j in range(shape.shape[0] - 2, -1, -1):
+        strides[j] = strides[j + 1] * (shape[j + 1] * (shape[j + 1] + 1) // 2)
+    return strides
+
+
+@njit
+def next_box(begin: Ints, length: Ints, shape: Ints) -> None:
+    """Go on to the next box of a grid: dimension by dimension, short intervals before long ones."""
+    j = shape.shape[0] - 1
+    while j >= 0:
+        begin[j] += 1
+        if begin[j] + length[j] <= shape[j]:
+            break
+        begin[j] = 0
+        length[j] += 1
+        if length[j] <= shape[j]:
+            break
+        length[j] = 1
+        j -= 1
+
+
+@njit
+def _paint(table: Ints, low: Ints, high: Ints, label: Ints, strides: Ints) -> None:
+    """Enter the boxes' labels for single places, whose intervals are numbered as the places are."""
+    dims = low.shape[1]
+    place = np.empty(dims, np.int64)
+    for box in range(low.shape[0]):
+        place[:] = low[box]
+        j = dims - 1
+        while j >= 0:
+            index = 0
+            for k in range(dims):
+                index += place[k] * strides[k]
+            table[index] = -2 - label[box]
+            j = dims - 1
+            while j >= 0:
+                place[j] += 1
+                if place[j] < high[box, j]:
+                    break
+                place[j] = low[box, j]
+                j -= 1
+
+
+@njit_apart
+def fewest_leaves(low: Ints, high: Ints, label: Ints, shape: Ints) -> Ints:
+    """Find the cost of the smallest tree for every box of a grid, from the small boxes to the large.
+
+    In each dimension, intervals are numbered by length, so that the halves of a box come before it. The table
+    has as many entries as the grid has boxes: the product of m (m + 1) / 2 over dimensions of m places.
+    """
+    dims, strides = shape.shape[0], strides_of(shape)
+    table = np.full(strides[0] * (shape[0] * (shape[0] + 1) // 2), _ANY, np.int64)
+    _paint(table, low, high, label, strides)
+    begin, length = np.zeros(dims, np.int64), np.ones(dims, np.int64)
+    for index in range(table.shape[0]):
+        longer = -1  # a dimension in which the box is longer than one place
+        for j in range(dims):
+            if length[j] > 1:
+                longer = j
+        if longer >= 0:
+            j, places = longer, shape[longer]
+            rest = index - (first_of_length(places, length[j]) + begin[j]) * strides[j]
+            one = table[rest + begin[j] * strides[j]]
+            others = table[rest + (first_of_length(places, length[j] - 1) + begin[j] + 1) * strides[j]]
+            if one < 0 and others < 0 and (one == others or _ANY in (one, others)):
+                table[index] = min(one, others)
+            else:
+                best = 1 << 62
+                for j in range(dims):
+                    places = shape[j]
+                    rest = index - (first_of_length(places, length[j]) + begin[j]) * strides[j]
+                    for left in range(1, length[j]):
+                        right = length[j] - left
+                        lower = first_of_length(places, left) + begin[j]
+                        upper = first_of_length(places, right) + begin[j] + left
+                        best = min(
+                            best,
+                            _cost(table[rest + lower * strides[j]]) + _cost(table[rest + upper * strides[j]]),
+                        )
+                table[index] = best + best // _LEAF  # every leaf is one level deeper
+        next_box(begin, length, shape)
+    return table
+
+
+@njit_apart
+def smallest_tree(table: Ints, shape: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+    """Read the smallest tree of the whole grid off the table of `fewest_leaves`.
+
+    Gives, for each node, parents first and the root at 0: the dimension, or -1 for a leaf; the first place of
+    the upper half, or a leaf's label; and both children.
+    """
+    dims, strides = shape.shape[0], strides_of(shape)
+    room = 2 * (_cost(table[table.shape[0] - 1]) // _LEAF) - 1
+    feature, cut = np.full(room, -1, np.int64), np.zeros(room, np.int64)
+    children_left, children_right = np.full(room, -1, np.int64), np.full(room, -1, np.int64)
+    begin, length = np.zeros((room, dims), np.int64), np.zeros((room, dims), np.int64)
+    length[0] = shape
+    nodes = 1
+    for node in range(room):
+        index = 0
+        for j in range(dims):
+            index += (first_of_length(shape[j], length[node, j]) + begin[node, j]) * strides[j]
+        entry = table[index]
+        if entry < 0:
+            cut[node] = NO_LABEL if entry == _ANY else -2 - entry
+            continue
+        for j in range(dims):
+            rest = index - (first_of_length(shape[j], length[node, j]) + begin[node, j]) * strides[j]
+            for left in range(1, length[node, j]):
+                right = length[node, j] - left
+                lower = first_of_length(shape[j], left) + begin[node, j]
+                upper = first_of_length(shape[j], right) + begin[node, j] + left
+                cost = _cost(table[rest + lower * strides[j]]) + _cost(table[rest + upper * strides[j]])
+                if feature[node] < 0 and cost + cost // _LEAF == entry:
+                    feature[node], cut[node] = j, begin[node, j] + left
+        j = feature[node]
+        children_left[node], children_right[node] = nodes, nodes + 1
+        for child in range(nodes, nodes + 2):
+            begin[child], length[child] = begin[node], length[node]
+        length[nodes, j] = cut[node] - begin[node, j]
+        begin[nodes + 1, j] = cut[node]
+        length[nodes + 1, j] = length[node, j] - length[nodes, j]
+        nodes += 2
+    return feature, cut, children_left, children_right
+
+
+@njit
+def _best_cuts(
+    low: Ints, high: Ints, label: Ints, members: Ints, region: Ints, counts: Ints, best: Ints
+) -> int:
+    """Rank the cuts of a region by how many boxes both halves hold, a half of one label holding one.
+
+    Fills rows of `best` (dimension, place, score), the best first; gives how many.
+    """
+    n, dims, labels = members.shape[0], low.shape[1], counts.shape[2]
+    found = 0
+    for j in range(dims):
+        first, places = region[0, j], region[1, j] - region[0, j]
+        counts[:, : places + 1] = 0
+        for i in range(n):
+            box = members[i]
+            counts[0, max(low[box, j], first) - first, label[box]] += 1  # boxes that begin here
+            counts[1, min(high[box, j], region[1, j]) - first, label[box]] += 1  # and that end here
+        left, right = counts[2, 0], counts[2, 1]
+        left[:], right[:] = 0, 0
+        for i in range(n):
+            right[label[members[i]]] += 1
+        for place in range(1, places):
+            edge, n_left, n_right, labels_left, labels_right = False, 0, 0, 0, 0
+            for k in range(labels):
+                left[k] += counts[0, place - 1, k]
+                right[k] -= counts[1, place, k]
+                edge = edge or counts[0, place, k] > 0 or counts[1, place, k] > 0
+                n_left, n_right = n_left + left[k], n_right + right[k]
+                labels_left += 1 if left[k] > 0 else 0
+                labels_right += 1 if right[k] > 0 else 0
+            if not edge or n_left == 0 or n_right == 0:
+                continue
+            score = (n_left if labels_left > 1 else 1) + (n_right if labels_right > 1 else 1)
+            score = score * (2 * n + 1) + max(n_left, n_right)  # of equals, the most even
+            rank = min(found, best.shape[0])
+            while rank > 0 and best[rank - 1, 2] > score:
+                if rank < best.shape[0]:
+                    best[rank] = best[rank - 1]
+                rank -= 1
+            if rank < best.shape[0]:
+                best[rank, 0], best[rank, 1], best[rank, 2] = j, first + place, score
+                found = min(found + 1, best.shape[0])
+    return found
+
+
+@njit
+def _mixed(label: Ints, members: Ints) -> bool:
+    return bool((label[members] != label[members[0]]).any())
+
+
+@njit_apart
+def _greedy_leaves(
+    low: Ints, high: Ints, label: Ints, members: Ints, region: Ints, counts: Ints, limit: int
+) -> int:
+    """Count the leaves of the tree that always takes the best cut, up to a limit."""
+    best = np.zeros((1, 3), np.int64)
+    waiting = [members]
+    regions = [region]
+    leaves = 0
+    while len(waiting) > 0 and leaves + len(waiting) < limit:
+        members, region = waiting.pop(), regions.pop()
+        if not _mixed(label, members):
+            leaves += 1
+            continue
+        _best_cuts(low, high, label, members, region, counts, best)
+        j, place = best[0, 0], best[0, 1]
+        lower, upper = region.copy(), region.copy()
+        lower[1, j], upper[0, j] = place, place
+        waiting.append(members[low[members, j] < place])
+        regions.append(lower)
+        waiting.append(members[high[members, j] > place])
+        regions.append(upper)
+    return leaves + len(waiting)
+
+
+@njit_apart
+def best_cut(low: Ints, high: Ints, label: Ints, region: Ints, tries: int) -> tuple[int, int]:
+    """Choose the cut of a region after which the greedy tree has fewest leaves, among the most promising.
+
+    The boxes are those of the region, with more than one label. Gives the dimension and the first place of
+    the upper half.
+    """
+    members = np.arange(low.shape[0])
+    longest = max(2, (region[1] - region[0]).max() + 1)
+    counts = np.zeros((3, longest, label.max() + 1), np.int64)
+    best = np.zeros((tries, 3), np.int64)
+    found = _best_cuts(low, high, label, members, region, counts, best)
+    chosen, fewest = 0, 1 << 62
+    for i in range(found):
+        j, place = best[i, 0], best[i, 1]
+        lower, upper = region.copy(), region.copy()
+        lower[1, j], upper[0, j] = place, place
+        below, above = members[low[:, j] < place], members[high[:, j] > place]
+        leaves = _greedy_leaves(low, high, label, below, lower, counts, fewest)
+        if leaves < fewest:
+            leaves += _greedy_leaves(low, high, label, above, upper, counts, fewest - leaves)
+        if leaves < fewest:
+            chosen, fewest = i, leaves
+    return best[chosen, 0], best[chosen, 1]

@@ -1,0 +1,146 @@
+"""How small a rule tree can be, and what that costs."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.errors import SettingError
+from spaql.interpret import RuleTree, RuleTreePolicy, rule_tree, shrinking
+from spaql.policy import Policy
+from spaql.policy.policy import Rng
+from spaql.problems import EnvironmentLike, Problem, make_problem
+from spaql.training.arena import Arena
+from spaql.training.evaluation import Evaluable, evaluate
+from spaql.training.results import Evaluation
+from spaql.training.seeds import Purpose, generator
+
+_KEPT = 5_000
+"""Observations that are kept of the episodes of a simplified tree."""
+
+
+@dataclass(frozen=True)
+class SizedTree:
+    """A tree of the curve."""
+
+    tree: RuleTree
+    agreement: float
+    """In what part of the states that the exact tree visits the same action is given."""
+    evaluation: Evaluation
+    """Of fresh episodes, which the tree was not chosen by."""
+
+
+def size_curve(
+    agent: Evaluable | RuleTree,
+    env: EnvironmentLike | None = None,
+    *,
+    episodes: int = 100,
+    rounds: int = 4,
+    seed: int = 0,
+) -> list[SizedTree]:
+    """Find small rule trees that control as well as a large one, or nearly.
+
+    The exact tree plays, and ever smaller trees are found that do the same in the states it visits
+    (`interpret.shrinking`). They play as well, and the states they come to are added, with what the exact
+    tree would do there: so the next round's trees know how to come back. Of the trees that were tried, those
+    remain that return more than all smaller ones; fresh episodes then tell what each is worth.
+
+    Parameters
+    ----------
+    agent
+        An agent, or a rule tree (which needs `env`).
+    env
+        Where to run it; the agent's own problem by default.
+    episodes
+        Of each tree, in every round and in the end.
+    rounds
+        Of finding trees.
+    seed
+        Of the episodes.
+
+    Returns
+    -------
+    list of SizedTree
+        From the fewest leaves to the most; the last is the exact tree.
+
+    Examples
+    --------
+    >>> import spaql
+    >>> agent = spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1)
+    >>> agent = agent.learn(iterations=100, progress_bar=False)
+    >>> curve = size_curve(agent, episodes=20, rounds=1)
+    >>> curve[0].tree.n_leaves, curve[-1].agreement
+    (2, 1.0)
+    """
+    if episodes < 1 or rounds < 1:
+        raise SettingError("A curve takes one episode and one round at least.")
+    if isinstance(agent, RuleTree):
+        if env is None:
+            raise SettingError("A tree alone does not say where to run it: give env.")
+        exact, problem = agent, make_problem(env)
+    else:
+        exact, problem = rule_tree(agent), agent.problem if env is None else make_problem(env)
+    tried, visited = _try(exact, problem, episodes, rounds, seed)
+    wanted = exact.find(visited)
+    return [
+        SizedTree(
+            tree,
+            float((tree.find(visited) == wanted).mean()),
+            evaluate(RuleTreePolicy(tree), problem, episodes=episodes, seed=seed),
+        )
+        for tree in _front(tried, exact)
+    ]
+
+
+def _try(
+    exact: RuleTree, problem: Problem, episodes: int, rounds: int, seed: int
+) -> tuple[list[tuple[float, RuleTree]], NDArray[np.float64]]:
+    """Find trees and let them play; gives the mean return of each, and the states of the exact tree."""
+    tried: list[tuple[float, RuleTree]] = []
+    with closing(Arena(problem, episodes)) as arena:
+        first = _Recorder(exact)
+        arena.evaluate(first, generator(seed, Purpose.SELECTION, 0))
+        visited = [first.visited]
+        for index in range(1, rounds + 1):
+            known = np.concatenate(visited)
+            for tree in shrinking(exact, known):
+                player = _Recorder(tree)
+                result = arena.evaluate(player, generator(seed, Purpose.SELECTION, index))
+                tried.append((result.mean, tree))
+                visited.append(player.visited[:: -(-len(player.visited) // _KEPT)])
+    return tried, visited[0]
+
+
+def _front(tried: list[tuple[float, RuleTree]], exact: RuleTree) -> list[RuleTree]:
+    """Keep the trees that returned more than all smaller ones, and the exact one."""
+    kept: list[RuleTree] = []
+    best = -np.inf
+    for mean, tree in sorted(tried, key=lambda one: (one[1].n_leaves, -one[0])):
+        if mean > best and tree.n_leaves < exact.n_leaves:
+            best = mean
+            kept.append(tree)
+    return [*kept, exact]
+
+
+class _Recorder(Policy):
+    """Does what a tree says, and remembers what it saw."""
+
+    def __init__(self, tree: RuleTree) -> None:
+        self._tree = tree
+        self._seen: list[NDArray[np.float64]] = []
+        self.observation_space = tree.observation_space
+        self.action_space = tree.action_space
+
+    def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
+        batch = np.array(observations, np.float64).reshape(len(steps), -1)
+        self._seen.append(batch)
+        return self._tree.predict(batch)
+
+    @property
+    def visited(self) -> NDArray[np.float64]:
+        """What was seen, one a row."""
+        return np.concatenate(self._seen)

@@ -1,0 +1,88 @@
+"""Smaller trees that say nearly the same."""
+
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Discrete
+
+import spaql
+from spaql.interpret import Choices, RuleTree, RuleTreePolicy, shrinking, simplified
+from spaql.interpret import simplify as module
+from spaql.interpret.nodes import Nodes
+from spaql.training import size_curve
+
+
+@pytest.fixture(scope="module")
+def agent() -> spaql.Agent:
+    return spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1).learn(200, progress_bar=False)
+
+
+@pytest.fixture(scope="module")
+def seen() -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(3000, 4)) * [0.5, 2.0, 0.1, 1.0]
+
+
+def test_at_no_price_all_observations_agree(agent: spaql.Agent, seen: np.ndarray) -> None:
+    tree = spaql.rule_tree(agent)
+    small = simplified(tree, seen)
+    assert 2 < small.n_leaves < tree.n_leaves
+    assert np.array_equal(small.predict(seen), tree.predict(seen))
+    assert not small.smallest
+
+
+def test_ever_smaller_trees(agent: spaql.Agent, seen: np.ndarray) -> None:
+    tree = spaql.rule_tree(agent)
+    trees = list(shrinking(tree, seen))
+    leaves = [one.n_leaves for one in trees]
+    errors = [(one.predict(seen) != tree.predict(seen)).sum() for one in trees]
+    assert leaves == sorted(set(leaves), reverse=True)
+    assert leaves[-1] >= 2
+    assert errors == sorted(errors)
+    assert errors[0] == 0
+
+
+def test_grids_that_are_too_large_are_cut(
+    agent: spaql.Agent, seen: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = spaql.rule_tree(agent)
+    best = list(shrinking(tree, seen))
+    monkeypatch.setattr(module, "_ROOM", 1000)
+    trees = list(shrinking(tree, seen))
+    assert np.array_equal(trees[0].predict(seen), tree.predict(seen))
+    assert best[0].n_leaves <= trees[0].n_leaves < tree.n_leaves
+    assert len(trees) > 2
+
+
+def test_weights_say_what_matters() -> None:
+    nodes = Nodes()
+    root = nodes.rule(0, 0.0, nodes.leaf(0), nodes.rule(0, 1.0, nodes.leaf(1), nodes.leaf(0)))
+    tree = RuleTree(**nodes.arrays(root), leaves=Choices(np.array([0, 1])),
+                    observation_space=Box(-2, 2, (1,)), action_space=Discrete(2))  # fmt: skip
+    x = np.array([[-1.0], [0.5], [1.5]])
+    assert simplified(tree, x).n_leaves == 3
+    assert simplified(tree, x, price=0.6).n_leaves == 1
+    assert simplified(tree, x, price=0.6, weights=[1, 2, 0.1]).n_leaves == 2
+    assert simplified(tree, x[1:]).predict(x).tolist() == [1, 1, 0]
+    for bad in ([1, 2], [1, 0, 1]):
+        with pytest.raises(spaql.SettingError, match="weight above 0"):
+            simplified(tree, x, weights=bad)
+    with pytest.raises(spaql.SettingError, match="one observation or more"):
+        simplified(tree, x[:0])
+
+
+def test_the_curve_from_small_to_exact(agent: spaql.Agent) -> None:
+    curve = size_curve(agent, episodes=20, rounds=2, seed=4)
+    leaves = [one.tree.n_leaves for one in curve]
+    assert leaves == sorted(set(leaves))
+    assert curve[-1].agreement == 1.0
+    assert 0.5 < curve[0].agreement < 1.0
+    fresh = spaql.evaluate(RuleTreePolicy(curve[0].tree), agent.problem, episodes=20, seed=4)
+    assert np.array_equal(curve[0].evaluation.returns, fresh.returns)
+    again = size_curve(curve[-1].tree, "cartpole200", episodes=20, rounds=2, seed=4)
+    assert [str(one.tree) for one in again] == [str(one.tree) for one in curve]
+
+
+def test_what_a_curve_needs(agent: spaql.Agent) -> None:
+    with pytest.raises(spaql.SettingError, match="give env"):
+        size_curve(spaql.rule_tree(agent))
+    with pytest.raises(spaql.SettingError, match="one round at least"):
+        size_curve(agent, rounds=0)
