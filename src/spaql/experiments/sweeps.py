@@ -88,7 +88,7 @@ def sweep(
     >>> import tempfile
     >>> from spaql.experiments.study import grid
     >>> runs = grid(["cartpole200"], ["spaql"], iterations=2)
-    >>> with tempfile.TemporaryDirectory() as folder:  # doctest: +SKIP
+    >>> with tempfile.TemporaryDirectory() as folder:
     ...     sweep(runs, folder, workers=1, progress_bar=False).finished
     1
     """
