@@ -88,3 +88,15 @@ def test_help_of_every_command() -> None:
     for command in ("train", "evaluate"):
         assert command in spaql_command("--help").stdout
         assert "Examples:" in spaql_command(command, "--help").stdout
+
+
+def test_show_prints_the_rules() -> None:
+    spaql_command("train", "cartpole200", *QUICK, "--out", "run")
+    shown = spaql_command("show", "run", "--digits", "3").stdout
+    assert shown.startswith("# cartpole200, spaql: ")
+    assert "push left" in shown
+    size = json.loads(spaql_command("show", "run", "--json").stdout)
+    assert size["leaves"] == spaql.rule_tree(spaql.load("run")).n_leaves
+    assert "leave the step out" in spaql_command("show", "run", "--step", "0", code=1).output
+    spaql_command("train", "cartpole200", *QUICK, "--algo", "aql", "--out", "varying")
+    assert spaql_command("show", "varying", "--step", "0").stdout

@@ -10,6 +10,7 @@ import click
 _COMMANDS = {
     "train": "Learn a policy for an environment.",
     "evaluate": "Run fresh episodes of a learned policy.",
+    "show": "Print a learned policy as if-then rules.",
     "sweep": "Execute the runs of a study, here or on a Ray cluster.",
     "paper": "Reproduce the paper: every study, table and figure, and a report.",
     "results": "Summarise the runs of a study, and export them as a table.",
@@ -53,4 +54,5 @@ def main() -> None:
     A first minute:
       spaql train cartpole200 --algo spaql-ts --iterations 500 --seed 1 --out runs/cartpole
       spaql evaluate runs/cartpole --episodes 500
+      spaql show runs/cartpole
     """
