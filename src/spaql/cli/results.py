@@ -11,6 +11,7 @@ import numpy as np
 
 from spaql.experiments import Results, RunStore
 from spaql.experiments import results as read_results
+from spaql.experiments.table import interval
 from spaql.stats import mean_ci95
 
 _MEASURED = {
@@ -113,5 +114,4 @@ def _interval(value: dict[str, float]) -> str:
     mean, half = value["mean"], value["ci95"]
     if abs(mean) >= 100_000:
         return f"{mean:,.0f}"
-    digits = 1 if abs(mean) < 1_000 else 0
-    return f"{mean:,.{digits}f} ± {half:,.{digits}f}"
+    return interval(mean, half)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 
 import numpy as np
@@ -103,6 +104,7 @@ def rollouts(problem: str) -> int:
     return 100 if problem == "cartpole200" else 20
 
 
+@cache
 def random_returns(problem: str, size: Size) -> NDArray[np.float64]:
     """Give the mean returns of as many random policies as there are seeds."""
     made = make_problem(problem)

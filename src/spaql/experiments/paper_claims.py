@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.experiments.paper import SCALINGS
+from spaql.experiments.paper import ALGORITHMS, SCALINGS
 from spaql.experiments.paper_tables import NAMES, Line
 from spaql.experiments.store import RunStore
-from spaql.experiments.table import results
+from spaql.experiments.table import interval, results
 from spaql.stats import WelchTest, mean_ci95, welch
 
 Lines = Mapping[tuple[str, str], Line]
@@ -43,7 +43,7 @@ def short_runs(scaling: RunStore) -> Scaling:
 def judge(short: Scaling, lines: Lines) -> list[Claim]:
     """Hold every claim of the paper against the measurement."""
     claims = [
-        _xi_matters_little(short, "pendulum", "Pendulum"),
+        _xi_matters_little(short),
         _no_bonus_on_pendulum(short),
         _learn_early(short),
         _reward_scaling(short),
@@ -68,9 +68,7 @@ def judge(short: Scaling, lines: Lines) -> list[Claim]:
 
 
 def _shown(values: NDArray[np.float64]) -> str:
-    mean, half = mean_ci95(values)
-    digits = 0 if abs(mean) >= 1000 else 1
-    return f"{mean:,.{digits}f} ± {half:,.{digits}f}"
+    return interval(*mean_ci95(values))
 
 
 def _agree(holds: bool) -> str:
@@ -83,15 +81,21 @@ def _said(test: WelchTest, a: str, b: str) -> str:
     return f"{a} less {b}: {test.difference:,.1f} ({interval}; {p}, Welch)"
 
 
-def _means(short: Scaling, problem: str, algorithm: str, *, zero: bool = False) -> NDArray[np.float64]:
-    return np.array([short[problem, algorithm, xi].mean() for xi in SCALINGS if zero or xi > 0])
+def _means(short: Scaling, problem: str, algorithm: str) -> NDArray[np.float64]:
+    """Give the mean return for every xi above 0."""
+    return np.array([short[problem, algorithm, xi].mean() for xi in SCALINGS if xi > 0])
 
 
-def _xi_matters_little(short: Scaling, problem: str, name: str) -> Claim:
-    spreads = {a: _means(short, problem, a).std(ddof=1) for a in ("aql", "spaql", "spaql-ts")}
-    gap = _means(short, problem, "spaql").mean() - _means(short, problem, "aql").mean()
+def _mean_arms(lines: Lines, problem: str) -> dict[str, float]:
+    arms = {a: lines[problem, a].arms for a in ALGORITHMS}
+    return {a: float(values.mean()) for a, values in arms.items() if values is not None}
+
+
+def _xi_matters_little(short: Scaling) -> Claim:
+    spreads = {a: _means(short, "pendulum", a).std(ddof=1) for a in ALGORITHMS}
+    gap = _means(short, "pendulum", "spaql").mean() - _means(short, "pendulum", "aql").mean()
     return Claim(
-        f"{name}: xi has little impact on the three algorithms.",
+        "Pendulum: xi has little impact on the three algorithms.",
         "figure only",
         "standard deviation over the twelve xi above 0: "
         + ", ".join(f"{NAMES[a]} {s:.0f}" for a, s in spreads.items())
@@ -119,9 +123,7 @@ def _no_bonus_on_pendulum(short: Scaling) -> Claim:
 
 
 def _learn_early(short: Scaling) -> Claim:
-    pooled = {
-        a: np.concatenate([short["pendulum", a, xi] for xi in SCALINGS]) for a in ("aql", "spaql", "spaql-ts")
-    }
+    pooled = {a: np.concatenate([short["pendulum", a, xi] for xi in SCALINGS]) for a in ALGORITHMS}
     test, variants = welch(pooled["spaql"], pooled["aql"]), welch(pooled["spaql"], pooled["spaql-ts"])
     return Claim(
         "Pendulum: after 100 iterations SPAQL has learned more than AQL; its two variants do not differ.",
@@ -134,7 +136,7 @@ def _learn_early(short: Scaling) -> Claim:
 
 def _reward_scaling(short: Scaling) -> Claim:
     parts, same = [], []
-    for a in ("aql", "spaql", "spaql-ts"):
+    for a in ALGORITHMS:
         plain, scaled = _means(short, "pendulum", a).mean(), _means(short, "pendulum-scaled", a).mean()
         parts.append(f"{NAMES[a]} {plain:,.0f} and {scaled:,.0f}")
         same.append((plain, scaled))
@@ -163,8 +165,7 @@ def _pendulum_order(lines: Lines) -> Claim:
 
 
 def _arms_of_aql(lines: Lines) -> Claim:
-    arms = {a: lines["pendulum", a].arms for a in ("aql", "spaql", "spaql-ts")}
-    means = {a: float(values.mean()) for a, values in arms.items() if values is not None}
+    means = _mean_arms(lines, "pendulum")
     ratio = means["aql"] / max(means["spaql"], means["spaql-ts"])
     return Claim(
         "Pendulum: AQL has two orders of magnitude more arms.",
@@ -206,8 +207,8 @@ def _reported(lines: Lines, problem: str, algorithm: str) -> NDArray[np.float64]
 
 
 def _no_bonus_on_cartpole(short: Scaling) -> Claim:
-    zero = {a: short["cartpole200", a, 0] for a in ("aql", "spaql", "spaql-ts")}
-    low = {a: short["cartpole200", a, 0.4] for a in ("aql", "spaql", "spaql-ts")}
+    zero = {a: short["cartpole200", a, 0] for a in ALGORITHMS}
+    low = {a: short["cartpole200", a, 0.4] for a in ALGORITHMS}
     falls = welch(low["spaql"], zero["spaql"])
     stays = welch(low["spaql-ts"], zero["spaql-ts"])
     return Claim(
@@ -265,8 +266,7 @@ def _variants_on_cartpole(lines: Lines) -> Claim:
 
 
 def _arms_on_cartpole(lines: Lines) -> Claim:
-    arms = {a: lines["cartpole200", a].arms for a in ("aql", "spaql", "spaql-ts")}
-    means = {a: float(values.mean()) for a, values in arms.items() if values is not None}
+    means = _mean_arms(lines, "cartpole200")
     return Claim(
         "CartPole: SPAQL-TS ends with about twice the arms of SPAQL, AQL with 25 times those.",
         "558, 1,290 and 32,989",

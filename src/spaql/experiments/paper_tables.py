@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from spaql.experiments.paper import SOLVED, Size, published_random_returns, random_returns, trpo_runs
 from spaql.experiments.store import RunStore
-from spaql.experiments.table import Results, results
+from spaql.experiments.table import Results, interval, results
 from spaql.stats import mean_ci95
 
 Interval = tuple[float, float]
@@ -137,8 +137,7 @@ def _published_solved(line: Line) -> str:
 def _interval(value: Interval | None) -> str:
     if value is None:
         return ""
-    digits = 0 if abs(value[0]) >= 1000 else 1
-    return f"{value[0]:,.{digits}f} ± {value[1]:,.{digits}f}"
+    return interval(*value)
 
 
 def markdown(cells: Sequence[Mapping[str, str]]) -> str:

@@ -101,6 +101,18 @@ def results(store: str | os.PathLike[str]) -> Results:
     )
 
 
+def interval(mean: float, half: float) -> str:
+    """Write a mean with its interval; large numbers without digits after the point.
+
+    Examples
+    --------
+    >>> interval(-835.99, 26.91), interval(195032.75, 575.81)
+    ('-836.0 ± 26.9', '195,033 ± 576')
+    """
+    digits = 0 if abs(mean) >= 1000 else 1
+    return f"{mean:,.{digits}f} ± {half:,.{digits}f}"
+
+
 def _column(values: list[Any]) -> NDArray[Any]:
     """Make a column of numbers, NaN where there is none, or of texts."""
     present = [value for value in values if value is not None]

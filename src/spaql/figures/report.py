@@ -11,7 +11,7 @@ from spaql.archive import write_atomically
 from spaql.experiments import RunStore
 from spaql.experiments.paper import FULL, Size
 from spaql.experiments.paper_claims import Claim, judge, short_runs
-from spaql.experiments.paper_tables import Line, comma_separated, latex, markdown, measure, rows
+from spaql.experiments.paper_tables import comma_separated, latex, markdown, measure, rows
 from spaql.figures.paper import NAMES, paper_figures
 
 _CAPTIONS = {
@@ -56,10 +56,11 @@ def write_report(scaling: RunStore, long: RunStore, size: Size, out: Path, comma
     """
     lines = measure(long, size)
     claims = judge(short_runs(scaling), lines)
-    _write_table(rows(lines), out / "tables", "results")
-    _write_table([_cells(claim) for claim in claims], out / "tables", "claims")
+    tables = {"results": rows(lines), "claims": [_cells(claim) for claim in claims]}
+    for name, cells in tables.items():
+        _write_table(cells, out / "tables", name)
     paper_figures(scaling, long, size, out)
-    text = _text(list(lines.values()), claims, size, command)
+    text = _text(tables, claims, size, command)
     write_atomically(out / "report.md", text.encode())
     write_atomically(out / "report.html", _html(text, out).encode())
     return claims
@@ -74,7 +75,7 @@ def _write_table(cells: Sequence[dict[str, str]], folder: Path, name: str) -> No
         write_atomically(folder / f"{name}.{suffix}", form(cells).encode())
 
 
-def _text(lines: Sequence[Line], claims: Sequence[Claim], size: Size, command: str) -> str:
+def _text(tables: dict[str, list[dict[str, str]]], claims: Sequence[Claim], size: Size, command: str) -> str:
     agree = sum(claim.verdict == "agrees" for claim in claims)
     figures = [f"![{_CAPTIONS[name]}](figures/{name}.svg)\n\n*{_CAPTIONS[name]}*" for name in NAMES]
     return "\n\n".join(
@@ -90,9 +91,9 @@ def _text(lines: Sequence[Line], claims: Sequence[Claim], size: Size, command: s
             "over agents.",
             *([_TOO_SMALL] if size != FULL else []),
             f"## Claims\n\nOf {len(claims)} claims, {agree} agree with what was measured.",
-            markdown([_cells(claim) for claim in claims]),
+            markdown(tables["claims"]),
             "## Results",
-            markdown(rows({(line.problem, line.algorithm): line for line in lines})),
+            markdown(tables["results"]),
             "## Figures",
             *figures,
         ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +38,6 @@ def histories(store: RunStore, runs: Sequence[Run]) -> dict[str, Floats]:
     return {name: tables[:, :, column] for column, name in enumerate(names)}
 
 
-@cache
 def random_baseline(problem: str, size: Size) -> tuple[float, float]:
     """Give the mean return of random policies, and the half-width of its 95 % interval."""
     return mean_ci95(random_returns(problem, size))

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from spaql.errors import MissingExtraError
+from spaql.experiments.paper_tables import NAMES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,7 +30,6 @@ COLOURS = MappingProxyType(
     }
 )
 MARKERS = MappingProxyType({"aql": "s", "spaql": "o", "spaql-ts": "^", "trpo": "D"})
-_NAMES = {"random": "Random"}
 
 _STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
@@ -83,7 +83,7 @@ def new_figure(title: str, note: str, height: float) -> Figure:
 
 def name_of(algorithm: str) -> str:
     """Write an algorithm's name as the paper does."""
-    return _NAMES.get(algorithm, algorithm.upper())
+    return NAMES[algorithm]
 
 
 def count(value: float, _: Any = None) -> str:
