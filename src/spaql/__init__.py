@@ -15,9 +15,9 @@ if TYPE_CHECKING:
         UnsupportedSpaceError,
     )
     from spaql.experiments import Results, Run, Summary, grid, read_study, results, sweep
-    from spaql.interpret import RuleTree, rule_tree
+    from spaql.interpret import rule_tree
     from spaql.partition import Partition
-    from spaql.policy import PartitionPolicy, Policy, RandomPolicy
+    from spaql.policy import PartitionPolicy, Policy, RandomPolicy, RuleTree, RuleTreePolicy
     from spaql.problems import Dynamics, Problem, make_problem
     from spaql.training import (
         AQL,
@@ -50,6 +50,7 @@ __all__ = [
     "RandomPolicy",
     "Results",
     "RuleTree",
+    "RuleTreePolicy",
     "Run",
     "SettingError",
     "Settings",
@@ -78,9 +79,9 @@ _HOMES = {
         "UnsupportedSpaceError",
     ),
     "spaql.experiments": ("Results", "Run", "Summary", "grid", "read_study", "results", "sweep"),
-    "spaql.interpret": ("RuleTree", "rule_tree"),
+    "spaql.interpret": ("rule_tree",),
     "spaql.partition": ("Partition",),
-    "spaql.policy": ("PartitionPolicy", "Policy", "RandomPolicy"),
+    "spaql.policy": ("PartitionPolicy", "Policy", "RandomPolicy", "RuleTree", "RuleTreePolicy"),
     "spaql.problems": ("Dynamics", "Problem", "make_problem"),
     "spaql.training": (
         "AQL",

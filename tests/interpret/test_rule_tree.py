@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spaql
-from spaql.interpret import RuleTree, RuleTreePolicy, minimised, rule_tree
+from spaql.interpret import minimised, rule_tree
 from spaql.interpret.cells import tree_cells
-from spaql.policy import PartitionPolicy, RandomPolicy
+from spaql.policy import PartitionPolicy, RandomPolicy, RuleTree, RuleTreePolicy
 from spaql.spaces import StandardActions, StandardStates
 
 AGENTS = {

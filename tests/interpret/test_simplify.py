@@ -5,9 +5,10 @@ import pytest
 from gymnasium.spaces import Box, Discrete
 
 import spaql
-from spaql.interpret import Choices, RuleTree, RuleTreePolicy, shrinking, simplified
+from spaql.interpret import shrinking, simplified
 from spaql.interpret import simplify as module
-from spaql.interpret.nodes import Nodes
+from spaql.policy import Choices, RuleTree, RuleTreePolicy
+from spaql.policy.nodes import Nodes
 from spaql.training import size_curve
 
 

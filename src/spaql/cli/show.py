@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from spaql.interpret import rule_tree, text
+from spaql.interpret import rule_tree
+from spaql.policy import text
 from spaql.training import load
 
 

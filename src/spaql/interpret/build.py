@@ -11,13 +11,13 @@ from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
-from spaql.interpret.leaves import leaves_of
 from spaql.interpret.minimise import EFFORT, minimised
-from spaql.interpret.nodes import Nodes
-from spaql.interpret.policy import RuleTreePolicy
-from spaql.interpret.tree import RuleTree
 from spaql.kernels.flat import Flat
 from spaql.policy import PartitionPolicy, Policy
+from spaql.policy.leaves import leaves_of
+from spaql.policy.nodes import Nodes
+from spaql.policy.tree import RuleTree
+from spaql.policy.tree_policy import RuleTreePolicy
 
 
 class HasPolicy(Protocol):

@@ -8,7 +8,7 @@ import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
-from spaql.interpret.tree import RuleTree
+from spaql.policy.tree import RuleTree
 
 Ints = NDArray[np.int64]
 

@@ -17,9 +17,9 @@ from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
 from spaql.interpret.cells import Cells, Ints, compressed, merged, tree_cells
-from spaql.interpret.nodes import Nodes
-from spaql.interpret.tree import RuleTree
 from spaql.kernels.smallest import best_cut, fewest_leaves, smallest_tree
+from spaql.policy.nodes import Nodes
+from spaql.policy.tree import RuleTree
 
 EFFORT = 100_000_000
 """Cuts that are looked at in all on the way to smallest trees: about a second."""

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from spaql.errors import SettingError
 from spaql.interpret.minimise import add_nodes, tree_of, work
-from spaql.interpret.nodes import Nodes
-from spaql.interpret.tree import RuleTree
 from spaql.kernels.cheapest import cheapest_costs, cheapest_tree, weigh_boxes
 from spaql.kernels.smallest import best_cut
+from spaql.policy.nodes import Nodes
+from spaql.policy.tree import RuleTree
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

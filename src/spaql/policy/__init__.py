@@ -1,7 +1,22 @@
 """Policies: from raw observations to raw actions, whatever they were made from."""
 
+from spaql.policy.leaves import Choices, Constants, Laws, Leaves
 from spaql.policy.partition_policy import PartitionPolicy
 from spaql.policy.policy import Policy
 from spaql.policy.random_policy import RandomPolicy
+from spaql.policy.text import text
+from spaql.policy.tree import RuleTree
+from spaql.policy.tree_policy import RuleTreePolicy
 
-__all__ = ["PartitionPolicy", "Policy", "RandomPolicy"]
+__all__ = [
+    "Choices",
+    "Constants",
+    "Laws",
+    "Leaves",
+    "PartitionPolicy",
+    "Policy",
+    "RandomPolicy",
+    "RuleTree",
+    "RuleTreePolicy",
+    "text",
+]

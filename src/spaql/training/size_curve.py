@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
-from spaql.interpret import RuleTree, RuleTreePolicy, rule_tree, shrinking
-from spaql.policy import Policy
+from spaql.interpret import rule_tree, shrinking
+from spaql.policy import Policy, RuleTree, RuleTreePolicy
 from spaql.policy.policy import Rng
 from spaql.problems import EnvironmentLike, Problem, make_problem
 from spaql.training.arena import Arena

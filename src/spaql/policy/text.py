@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from gymnasium.spaces import Discrete
 
-from spaql.interpret.leaves import Choices, Constants
-from spaql.interpret.tree import RuleTree
+from spaql.policy.leaves import Choices, Constants
+from spaql.policy.tree import RuleTree
 
 
 def text(tree: RuleTree, digits: int | None = None) -> str:

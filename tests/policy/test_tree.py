@@ -7,8 +7,9 @@ import pytest
 from gymnasium.spaces import Box, Discrete
 
 from spaql import RuleTree, SettingError
-from spaql.interpret import Choices, Constants, Laws, minimised, text
-from spaql.interpret.nodes import Nodes
+from spaql.interpret import minimised
+from spaql.policy import Choices, Constants, Laws, text
+from spaql.policy.nodes import Nodes
 
 SEEN = Box(-np.inf, np.inf, (2,), np.float64)
 LAWS = Laws(

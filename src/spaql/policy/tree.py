@@ -11,7 +11,7 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import BadEnvironmentError, SettingError
-from spaql.interpret.leaves import Leaves
+from spaql.policy.leaves import Leaves
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +24,7 @@ class RuleTree:
 
     Examples
     --------
-    >>> from spaql.interpret import Choices
+    >>> from spaql.policy import Choices
     >>> tree = RuleTree(
     ...     feature=np.array([0, -1, -1]),
     ...     threshold=np.array([0.5, 0.0, 0.0]),
@@ -165,7 +165,7 @@ class RuleTree:
         return f"RuleTree({self.n_leaves} leaves, depth {self.depth})"
 
     def __str__(self) -> str:
-        from spaql.interpret.text import text
+        from spaql.policy.text import text
 
         return text(self)
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.interpret.tree import RuleTree
 from spaql.policy import Policy
 from spaql.policy.policy import Rng
+from spaql.policy.tree import RuleTree
 
 
 class RuleTreePolicy(Policy):
