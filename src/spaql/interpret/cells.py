@@ -52,7 +52,7 @@ def tree_cells(tree: RuleTree, within: Box | None = None) -> Cells:
     With `within`, boxes beyond its bounds are left out.
     """
     inner = np.flatnonzero(tree.feature >= 0)
-    grid = tuple(np.unique(tree.threshold[inner[tree.feature[inner] == j]]) for j in range(tree.dims))
+    grid = tree.thresholds
     place = np.zeros(tree.n_nodes, np.int64)
     for i in inner:
         place[i] = np.searchsorted(grid[tree.feature[i]], tree.threshold[i]) + 1

@@ -120,8 +120,7 @@ def _visits(tree: RuleTree, observations: ArrayLike, weights: ArrayLike | None) 
     if not len(batch) or weight.shape != (len(batch),) or not (weight > 0).all():
         raise SettingError("A tree is simplified for one observation or more, each of a weight above 0.")
     label = tree.find(batch)
-    inner = tree.feature >= 0
-    grid = tuple(np.unique(tree.threshold[inner & (tree.feature == j)]) for j in range(tree.dims))
+    grid = tree.thresholds
     place = [np.searchsorted(row, batch[:, j], side="right") for j, row in enumerate(grid)]
     rows, group = np.unique(np.column_stack([label, *place]), axis=0, return_inverse=True)
     total = np.bincount(group.ravel(), weight).astype(np.float64)

@@ -1,5 +1,6 @@
 """Policies: from raw observations to raw actions, whatever they were made from."""
 
+from spaql.policy.explanation import Candidate, Change, Explanation
 from spaql.policy.leaves import Choices, Constants, Laws, Leaves
 from spaql.policy.partition_policy import PartitionPolicy
 from spaql.policy.policy import Policy
@@ -9,8 +10,11 @@ from spaql.policy.tree import RuleTree
 from spaql.policy.tree_policy import RuleTreePolicy
 
 __all__ = [
+    "Candidate",
+    "Change",
     "Choices",
     "Constants",
+    "Explanation",
     "Laws",
     "Leaves",
     "PartitionPolicy",

@@ -5,14 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
-from spaql.errors import BadEnvironmentError
+from spaql.errors import BadEnvironmentError, SettingError
+from spaql.kernels.actions import raw_actions
 from spaql.kernels.batch import draw_again, look_up, standing
 from spaql.kernels.flat import flatten
+from spaql.kernels.tree import BITS, INTERVAL
 from spaql.partition import Partition
+from spaql.policy.explanation import DIGITS, Candidate, Explanation, explain_cell, observed
 from spaql.policy.policy import Policy, Rng
-from spaql.spaces import StandardActions, StandardStates
+from spaql.policy.text import number
+from spaql.spaces import StandardActions, StandardStates, action_names, observation_names
 
 
 class PartitionPolicy(Policy):
@@ -52,3 +57,90 @@ class PartitionPolicy(Policy):
         raw, sizes = self._standing[leaves], self.partition.balls.action_sizes
         draw_again(self.flat, sizes, self.actions.action_map, leaves, rng.random(choices), raw)
         return self.actions.shaped(raw)
+
+    def explain(self, observation: Any, step: int = 0) -> Explanation:
+        """Say why this is done for an observation: the cell it lies in, and what is known of each action.
+
+        Parameters
+        ----------
+        observation
+            One raw observation.
+        step
+            The time step, of a policy that depends on it.
+
+        Examples
+        --------
+        >>> import spaql
+        >>> agent = spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1)
+        >>> policy = agent.learn(iterations=100, progress_bar=False).policy
+        >>> print(policy.explain([0.0, 0.0, 0.1, 0.0]).action)
+        push right
+        """
+        tree = step if self.time_variant else 0
+        if not 0 <= tree < self.partition.trees:
+            raise SettingError(f"The time step is a number from 0 to {self.partition.trees - 1}.")
+        point, named = observed(observation, observation_names(self.states.space, self.states.names))
+
+        def do(batch: NDArray[np.float64]) -> NDArray[np.float64]:
+            leaves = np.empty(len(batch), np.int64)
+            look_up(tuple(self.flat), np.full(len(batch), tree), batch, leaves)
+            return self._standing[leaves]
+
+        low, high, cell, cuts = self._way_to(point, tree)
+        return explain_cell(
+            point,
+            named,
+            low,
+            high,
+            f"cell {cell} of the partition",
+            cuts,
+            self.states.space,
+            do,
+            lambda action: self._said([(float(x),) for x in action]),
+            self._candidates(point, tree),
+        )
+
+    def _way_to(self, point: NDArray[np.float64], tree: int) -> tuple[Any, Any, int, list[Any]]:
+        """Follow one observation: the bounds of its cell, its number, and all cuts of the tree."""
+        flat, dims = self.flat, self.states.dims
+        low, high = np.full(dims, -np.inf), np.full(dims, np.inf)
+        node = int(flat.roots[tree])
+        last = int(flat.roots[tree + 1]) if tree + 1 < len(flat.roots) else len(flat.cut)
+        own = np.arange(node, last)
+        cuts = [np.unique(flat.cut[own[flat.first_child[own] >= 0], j]) for j in range(dims)]
+        while flat.first_child[node] >= 0:
+            cut = flat.cut[node]
+            above = point >= cut
+            low, high = (
+                np.where(above, np.maximum(low, cut), low),
+                np.where(above, high, np.minimum(high, cut)),
+            )
+            node = int(flat.first_child[node]) + int(above @ (1 << np.arange(dims - 1, -1, -1)))
+        return low, high, node - int(flat.roots[tree]), cuts
+
+    def _candidates(self, point: NDArray[np.float64], tree: int) -> tuple[Candidate, ...]:
+        """Give the actions of each relevant ball, best first; of equal Q the highest action is played."""
+        found = self.partition.relevant(self.states.standardise(point).tolist(), tree)
+        balls, sizes = self.partition.balls, self.partition.balls.action_sizes
+        candidates = []
+        for ball, low, size in zip(found.ball, found.action_low, found.action_size, strict=True):
+            ranges = []
+            for j, whole in enumerate(sizes):
+                ends = np.array([low[j], low[j] + size[j]], np.float64)
+                numbers = ends / 2.0 ** (BITS - 1) - 1.0 if whole == INTERVAL else np.arange(*ends)
+                standard = np.zeros((len(numbers), len(sizes)))
+                standard[:, j] = numbers
+                ranges.append(tuple(float(x) for x in raw_actions(self.actions.action_map, standard)[:, j]))
+            candidates.append(Candidate(self._said(ranges), float(balls.q[ball]), int(balls.visits[ball])))
+        return tuple(sorted(candidates[::-1], key=lambda one: -one.q))
+
+    def _said(self, ranges: list[tuple[float, ...]]) -> str:
+        """Put actions into words: of each number the values it may have, or the two ends of an interval."""
+        space, names = self.actions.space, action_names(self.actions.space, self.actions.names)
+        if isinstance(space, Discrete):
+            return " or ".join(names[int(x) - int(space.start)] for x in ranges[0])
+        word = " or " if self.actions.levels else " to "
+        return ", ".join(
+            f"{name} = {word.join(number(x, DIGITS) for x in row)}"
+            for name, row in zip(names, ranges, strict=True)
+        )

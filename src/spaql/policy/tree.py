@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.policy.leaves import Leaves
+from spaql.spaces import action_names, observation_names
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,9 +72,9 @@ class RuleTree:
             array = np.array(getattr(self, name), kind)
             array.setflags(write=False)
             object.__setattr__(self, name, array)
-        names = self.observations or tuple(f"x{j}" for j in range(self.dims))
-        object.__setattr__(self, "observations", tuple(names))
-        object.__setattr__(self, "actions", tuple(self.actions or _default_actions(self.action_space)))
+        observations = observation_names(self.observation_space, self.observations)
+        object.__setattr__(self, "observations", observations)
+        object.__setattr__(self, "actions", action_names(self.action_space, self.actions))
         self._check()
         self.leaves.check(self.dims, self.action_space)
 
@@ -125,6 +126,30 @@ class RuleTree:
         return node
 
     @cached_property
+    def thresholds(self) -> tuple[NDArray[np.float64], ...]:
+        """The different thresholds of each number of an observation, rising."""
+        inner = self.feature >= 0
+        return tuple(np.unique(self.threshold[inner & (self.feature == j)]) for j in range(self.dims))
+
+    def way_to(self, point: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
+        """Follow one observation: the bounds `low <= x < high` of its leaf, and the leaf's number.
+
+        Leaves are numbered from 1 in the order in which they are printed.
+        """
+        low, high = np.full(self.dims, -np.inf), np.full(self.dims, np.inf)
+        node, before = 0, 0
+        while (j := int(self.feature[node])) >= 0:
+            cut = float(self.threshold[node])
+            if point[j] < cut:
+                high[j] = min(high[j], cut)
+                node = int(self.left[node])
+            else:
+                low[j] = max(low[j], cut)
+                before += int(self._sizes[self.left[node]])
+                node = int(self.right[node])
+        return low, high, before + 1
+
+    @cached_property
     def _sizes(self) -> NDArray[np.int64]:
         """The leaves under each node."""
         sizes = np.ones(self.n_nodes, np.int64)
@@ -158,8 +183,8 @@ class RuleTree:
             raise SettingError("Every leaf names a row in the table of leaves.")
         if len(self.observations) != self.dims:
             raise SettingError(f"There are {self.dims} numbers in an observation to name.")
-        if len(self.actions) != len(_default_actions(self.action_space)):
-            raise SettingError(f"There are {len(_default_actions(self.action_space))} actions to name.")
+        if len(self.actions) != (expected := len(action_names(self.action_space))):
+            raise SettingError(f"There are {expected} actions to name.")
 
     def __repr__(self) -> str:
         return f"RuleTree({self.n_leaves} leaves, depth {self.depth})"
@@ -168,9 +193,3 @@ class RuleTree:
         from spaql.policy.text import text
 
         return text(self)
-
-
-def _default_actions(space: Box | Discrete) -> tuple[str, ...]:
-    if isinstance(space, Discrete):
-        return tuple(f"action {space.start + i}" for i in range(int(space.n)))
-    return tuple(f"u{j}" for j in range(int(np.prod(space.shape))))

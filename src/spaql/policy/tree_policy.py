@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.policy import Policy
+from spaql.policy.explanation import DIGITS, Explanation, explain_cell, observed
 from spaql.policy.policy import Rng
+from spaql.policy.text import leaf_text
 from spaql.policy.tree import RuleTree
 
 
@@ -32,3 +34,20 @@ class RuleTreePolicy(Policy):
     def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
         """Give a batch of raw actions."""
         return self.tree.predict(np.asarray(observations).reshape(len(steps), -1))
+
+    def explain(self, observation: Any) -> Explanation:
+        """Say why this is done for an observation: the rule that was followed, and what would change it."""
+        tree = self.tree
+        point, named = observed(observation, tree.observations)
+        low, high, number = tree.way_to(point)
+        return explain_cell(
+            point,
+            named,
+            low,
+            high,
+            f"leaf {number} of {tree.n_leaves}",
+            tree.thresholds,
+            tree.observation_space,
+            lambda batch: tree.find(batch)[:, np.newaxis],
+            lambda row: leaf_text(tree, int(row[0]), DIGITS),
+        )

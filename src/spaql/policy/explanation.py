@@ -1,0 +1,166 @@
+"""Why this action? What a policy can say of one observation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+from numpy.typing import NDArray
+
+from spaql.errors import BadEnvironmentError, SettingError
+from spaql.policy.text import number
+
+Floats = NDArray[np.float64]
+DIGITS = 4
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Actions that share a ball of the partition, and what is known of them."""
+
+    actions: str
+    q: float
+    visits: int
+
+
+@dataclass(frozen=True)
+class Change:
+    """A boundary at which another action begins, if one number of the observation moves and no other."""
+
+    observation: str
+    by: float
+    to: float
+    action: str
+    """What is done beyond."""
+
+    def __str__(self) -> str:
+        verb = "rose" if self.by > 0 else "fell"
+        by, to = number(abs(self.by), DIGITS), number(self.to, DIGITS)
+        return f"{self.action}, if {self.observation} {verb} by {by}, to {to}"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What is done for an observation, the rule that says so, and how near another action is."""
+
+    observation: dict[str, float]
+    action: str
+    leaf: str
+    """Which leaf was reached."""
+    conditions: tuple[str, ...]
+    """What the rule asks; none if the same is done everywhere."""
+    candidates: tuple[Candidate, ...]
+    """The actions to choose from, best first, for a policy that keeps their values."""
+    changes: tuple[Change, ...]
+    """Of each number that can change the action alone, the nearest boundary; the nearest of all first."""
+
+    def __str__(self) -> str:
+        lines = [f"{name} = {number(x, DIGITS)}" for name, x in self.observation.items()]
+        lines += ["", *_block("does", [self.action])]
+        rows = self.conditions or ("the same is done everywhere",)
+        lines += _block("because", [*rows, f"({self.leaf})"])
+        if self.candidates:
+            width = max(len(candidate.actions) for candidate in self.candidates)
+            lines += _block(
+                "choices",
+                [
+                    f"{c.actions:{width}}  Q = {number(c.q, DIGITS)}, {c.visits:,} visits"
+                    for c in self.candidates
+                ],
+            )
+        nearest = [str(change) for change in self.changes]
+        return "\n".join(lines + _block("instead", nearest or ["nothing, whichever number changes alone"]))
+
+
+def _block(word: str, rows: Sequence[str]) -> list[str]:
+    return [f"{word if i == 0 else '':8} {row}" for i, row in enumerate(rows)]
+
+
+def observed(observation: object, names: Sequence[str]) -> tuple[Floats, dict[str, float]]:
+    """Bring one observation into numbers with names; anything else is refused."""
+    point = np.asarray(observation, np.float64).ravel()
+    if len(point) != len(names):
+        raise SettingError(f"An observation has {len(names)} numbers ({', '.join(names)}), not {len(point)}.")
+    if np.isnan(point).any():
+        raise BadEnvironmentError(f"The observation holds NaN: {point}.")
+    return point, dict(zip(names, point.tolist(), strict=True))
+
+
+def _conditions(low: Floats, high: Floats, names: Sequence[str]) -> tuple[str, ...]:
+    """Say what lies in a box, `low <= x < high`; dimensions without bounds are left out."""
+    said = []
+    for name, first, last in zip(names, low.tolist(), high.tolist(), strict=True):
+        left = "" if first == -math.inf else f"{number(first, DIGITS)} <= "
+        right = "" if last == math.inf else f" < {number(last, DIGITS)}"
+        if left or right:
+            said.append(f"{left}{name}{right}")
+    return tuple(said)
+
+
+def explain_cell(
+    point: Floats,
+    named: dict[str, float],
+    low: Floats,
+    high: Floats,
+    leaf: str,
+    cuts: Sequence[Floats],
+    space: Box | Discrete,
+    do: Callable[[Floats], NDArray[Any]],
+    say: Callable[[Any], str],
+    candidates: tuple[Candidate, ...] = (),
+) -> Explanation:
+    """Explain what is done in the cell of an observation.
+
+    Parameters
+    ----------
+    point, named
+        The observation (see `observed`).
+    low, high, leaf
+        The bounds of its cell, and what the cell is called.
+    cuts
+        Where cells may end, in each dimension.
+    space
+        Of the observations.
+    do
+        Gives what is done, one row an observation, for rows of observations.
+    say
+        Puts one of them into words.
+    candidates
+        What there is to choose from.
+    """
+    done = do(point[np.newaxis])
+    names = list(named)
+    changes = []
+    for j, row in enumerate(cuts):
+        inside = row[(row > _low(space, j)) & (row <= _high(space, j))]
+        # The last number under a cut is below it, the cut itself is above.
+        targets = np.where(inside > point[j], inside, np.nextafter(inside, -np.inf))
+        beyond = np.repeat(point[np.newaxis], len(targets), axis=0)
+        beyond[:, j] = targets
+        actions = do(beyond)
+        other = np.flatnonzero(np.any(actions != done, axis=1))
+        if len(other):
+            i = other[np.argmin(np.abs(inside[other] - point[j]))]
+            by, to = float(inside[i] - point[j]), float(inside[i])
+            way = abs(by) / (float(np.ptp(inside)) or 1.0)  # of the way from the first cut to the last
+            changes.append((way, j, Change(names[j], by, to, say(actions[i]))))
+    return Explanation(
+        observation=named,
+        action=say(done[0]),
+        leaf=leaf,
+        conditions=_conditions(low, high, names),
+        candidates=candidates,
+        changes=tuple(change for *_, change in sorted(changes, key=lambda one: one[:2])),
+    )
+
+
+def _low(space: Box | Discrete, j: int) -> float:
+    return float(space.low.ravel()[j]) if isinstance(space, Box) else float(space.start)
+
+
+def _high(space: Box | Discrete, j: int) -> float:
+    return float(space.high.ravel()[j]) if isinstance(space, Box) else float(space.start + space.n - 1)
