@@ -9,11 +9,11 @@ import pytest
 import spaql
 
 NAMES = [
-    "AQL", "SPAQL", "SPAQLTS", "Agent", "ArchiveError", "BadEnvironmentError", "Dynamics", "Evaluation",
+    "AQL", "Agent", "ArchiveError", "BadEnvironmentError", "Controller", "Dynamics", "Evaluation",
     "History", "Learner", "MissingExtraError", "Partition", "PartitionLearner", "PartitionPolicy", "Policy",
-    "Problem", "RandomPolicy", "Results", "RuleTree", "RuleTreePolicy", "Run", "SettingError", "Settings",
-    "SpaqlError", "Summary", "UnsupportedSpaceError", "__version__", "evaluate", "grid", "load",
-    "make_problem", "read_study", "results", "rule_tree", "sweep",
+    "Problem", "RandomPolicy", "Results", "RuleTree", "RuleTreePolicy", "Run", "SPAQL", "SPAQLTS",
+    "SettingError", "Settings", "SpaqlError", "Summary", "UnsupportedSpaceError", "__version__", "evaluate",
+    "grid", "load", "make_problem", "read_study", "results", "rule_tree", "sweep",
 ]  # fmt: skip
 
 

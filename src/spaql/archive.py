@@ -35,6 +35,10 @@ class Document:
     data: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
 
+    def part(self, prefix: str) -> dict[str, NDArray[Any]]:
+        """Give the arrays whose names begin with a prefix, without it."""
+        return {n.removeprefix(prefix): a for n, a in self.arrays.items() if n.startswith(prefix)}
+
 
 def dumps(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """Write a document as bytes: equal documents give equal bytes.

@@ -100,3 +100,25 @@ def test_show_prints_the_rules() -> None:
     assert "leave the step out" in spaql_command("show", "run", "--step", "0", code=1).output
     spaql_command("train", "cartpole200", *QUICK, "--algo", "aql", "--out", "varying")
     assert spaql_command("show", "varying", "--step", "0").stdout
+
+
+def test_simplify_edit_and_show_go_on_from_a_controller() -> None:
+    spaql_command(
+        "train", "cartpole200", "--algo", "spaql-ts", "--rollouts", "5", "--iterations", "20", "--seed", "1",
+        "--out", "cart", "--quiet",
+    )  # fmt: skip
+    curve = spaql_command(
+        "simplify", "cart", "--episodes", "20", "--leaves", "99", "--out", "small.spaql", "--json"
+    )
+    assert sum(row["chosen"] for row in json.loads(curve.stdout)) == 1
+    assert "# leaf 1" in spaql_command("show", "small.spaql", "--numbers").stdout
+    said = spaql_command(
+        "edit", "small.spaql", "--leaf", "1", "--do", "push right", "--lock", "--out", "new.spaql"
+    ).stdout
+    assert [line.split()[0] for line in said.splitlines()] == ["before", "after", "Saved"]
+    assert (
+        json.loads(spaql_command("evaluate", "new.spaql", "--episodes", "5", "--json").stdout)["episodes"]
+        == 5
+    )
+    assert "instead" in spaql_command("show", "new.spaql", "--at", "0,0,0.1,0").stdout
+    assert "Give --do" in spaql_command("edit", "cart", "--leaf", "1", "--out", "x.spaql", code=2).stderr

@@ -106,7 +106,8 @@ def test_a_tree_is_explained_by_the_bounds_of_its_leaf(
     tree: spaql.RuleTree, point: tuple[float, float]
 ) -> None:
     explained = spaql.RuleTreePolicy(tree).explain(point)
-    low, high, leaf = tree.way_to(np.array(point))
+    leaf = tree.leaf_number(np.array(point))
+    low, high, _ = tree.box(leaf)
     assert explained.leaf == f"leaf {leaf} of {tree.n_leaves}"
     assert 1 <= leaf <= tree.n_leaves
     assert explained.action == tree.actions[int(tree.predict(point))]

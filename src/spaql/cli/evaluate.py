@@ -10,7 +10,7 @@ import click
 
 from spaql.cli.report import shown_return
 from spaql.policy import RandomPolicy
-from spaql.training import Evaluation, load
+from spaql.training import Evaluation, read
 from spaql.training import evaluate as run_episodes
 
 
@@ -38,7 +38,7 @@ def evaluate(
       spaql evaluate runs/cartpole --episodes 500
       spaql evaluate runs/cartpole/policy.spaql --random --json
     """
-    agent = load(run)
+    agent = read(run)
     result = run_episodes(agent, episodes=episodes, seed=seed, deterministic=deterministic, parallel=parallel)
     random = None
     if with_random:

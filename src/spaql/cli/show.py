@@ -7,17 +7,23 @@ from pathlib import Path
 
 import click
 
+from spaql.cli.report import numbers
+from spaql.errors import SettingError
 from spaql.interpret import rule_tree
-from spaql.policy import text
-from spaql.training import load
+from spaql.policy import PartitionPolicy, RuleTreePolicy, text
+from spaql.training import Agent, Controller, read
 
 
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--step", type=int, help="time step, of a policy that has another one at each (aql)")
 @click.option("--digits", type=int, help="round numbers to so many digits  [default: exact]")
+@click.option("--numbers", "numbered", is_flag=True, help="write the number of each leaf")
+@click.option("--at", metavar="X,Y,...", help="instead explain what is done for this observation")
 @click.option("--json", "as_json", is_flag=True, help="print the size of the tree as JSON, not the rules")
-def show(run: Path, step: int | None, digits: int | None, as_json: bool) -> None:
+def show(
+    run: Path, step: int | None, digits: int | None, numbered: bool, at: str | None, as_json: bool
+) -> None:
     """Print the policy in RUN, a run folder or a model file, as if-then rules in raw units.
 
     The rules give the same action as the policy for every observation, and there are as few of them as
@@ -26,11 +32,15 @@ def show(run: Path, step: int | None, digits: int | None, as_json: bool) -> None
     \b
     Examples:
       spaql show runs/cartpole
-      spaql show runs/cartpole --digits 3
+      spaql show runs/cartpole --digits 3 --numbers
+      spaql show runs/cartpole --at 0,0.1,0.05,-0.2
       spaql show runs/aql --step 0
     """
-    agent = load(run)
-    tree = rule_tree(agent, step)
+    source = read(run)
+    if at is not None:
+        click.echo(_explanation(source, numbers(at), step))
+        return
+    tree = rule_tree(source, step)
     if as_json:
         size = {
             "leaves": tree.n_leaves,
@@ -41,5 +51,15 @@ def show(run: Path, step: int | None, digits: int | None, as_json: bool) -> None
         click.echo(json.dumps(size))
         return
     proven = ", the fewest that do the same" if tree.smallest else ""
-    click.echo(f"# {agent.problem.name}, {agent.learner_type.name}: {tree.n_leaves} leaves{proven}")
-    click.echo(text(tree, digits))
+    made_by = source.learner_type.name if isinstance(source, Agent) else "controller"
+    click.echo(f"# {source.problem.name}, {made_by}: {tree.n_leaves} leaves{proven}")
+    click.echo(text(tree, digits, numbered=numbered))
+
+
+def _explanation(source: Agent | Controller, observation: list[float], step: int | None) -> str:
+    policy = source.policy
+    if isinstance(policy, PartitionPolicy):
+        return str(policy.explain(observation, step or 0))
+    if isinstance(policy, RuleTreePolicy):
+        return str(policy.explain(observation))
+    raise SettingError(f"A {type(policy).__name__} cannot explain what it does.")

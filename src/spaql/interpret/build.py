@@ -116,6 +116,7 @@ def _plain(
         action_space=done.space,
         observations=observations or states.names,
         actions=actions or done.names,
+        within=within,
     )
 
 

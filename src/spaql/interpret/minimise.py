@@ -45,7 +45,8 @@ def minimised(tree: RuleTree, within: Box | None = None, effort: int = EFFORT) -
         instead. The result's `smallest` tells which.
     """
     small, proven = small_tree(tree, tree_cells(tree, within), effort)
-    return dataclasses.replace(tree if small.n_leaves > tree.n_leaves else small, smallest=proven)
+    found = tree if small.n_leaves > tree.n_leaves else small
+    return dataclasses.replace(found, smallest=proven, within=within or tree.within)
 
 
 def small_tree(like: RuleTree, cells: Cells, effort: int = EFFORT) -> tuple[RuleTree, bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spaql.errors import SettingError
+from spaql.interpret.edit import overlaid
 from spaql.interpret.minimise import add_nodes, tree_of, work
 from spaql.kernels.cheapest import cheapest_costs, cheapest_tree, weigh_boxes
 from spaql.kernels.smallest import best_cut
@@ -34,8 +36,9 @@ def simplified(
     """Find the tree that says the same for given observations at the least cost.
 
     Every leaf has a price, and every observation for which another action is given costs its weight. Where
-    no observation is, anything may be done. The tree is the cheapest of all whose thresholds are among those
-    of the given one, as long as the grid that these span has no more than some million boxes.
+    no observation is and no leaf is locked, anything may be done. The tree is the cheapest of all whose
+    thresholds are among those of the given one, as long as the grid that these span has no more than some
+    million boxes.
 
     Parameters
     ----------
@@ -61,7 +64,7 @@ def simplified(
     visits = _visits(tree, observations, weights)
     nodes = Nodes()
     root, _ = _grow(nodes, visits, price or visits.least_price)
-    return tree_of(nodes, root, tree)
+    return _with_locks(tree_of(nodes, root, tree))
 
 
 def shrinking(
@@ -78,9 +81,13 @@ def shrinking(
         root, _ = _grow(nodes, visits, price)
         leaves = nodes.leaves[root]
         if not fewest or 1 < leaves < fewest:
-            yield tree_of(nodes, root, tree)
+            yield _with_locks(tree_of(nodes, root, tree))
         fewest = min(fewest or leaves, leaves)
         price = max(_STEP * price, float(visits.weight.min()) / 4)
+
+
+def _with_locks(tree: RuleTree) -> RuleTree:
+    return functools.reduce(overlaid, tree.locks, tree)
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ class Constants:
     def check(self, observations: int, actions: Box | Discrete) -> None:
         """Refuse what does not fit the spaces."""
         n = _numbers(actions, "constants")
-        if self.value.ndim != 2 or self.value.shape[1] != n:
+        if self.value.ndim != 2 or self.value.shape[1] != n or not np.isfinite(self.value).all():
             raise SettingError(f"Constants are rows of {n} numbers, one a leaf.")
 
 

@@ -132,7 +132,8 @@ class PartitionPolicy(Policy):
                 standard[:, j] = numbers
                 ranges.append(tuple(float(x) for x in raw_actions(self.actions.action_map, standard)[:, j]))
             candidates.append(Candidate(self._said(ranges), float(balls.q[ball]), int(balls.visits[ball])))
-        return tuple(sorted(candidates[::-1], key=lambda one: -one.q))
+        candidates.reverse()
+        return tuple(sorted(candidates, key=lambda one: -one.q))
 
     def _said(self, ranges: list[tuple[float, ...]]) -> str:
         """Put actions into words: of each number the values it may have, or the two ends of an interval."""

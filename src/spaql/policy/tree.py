@@ -16,6 +16,16 @@ from spaql.spaces import action_names, observation_names
 
 
 @dataclass(frozen=True, eq=False)
+class Lock:
+    """A box `low <= x < high` in which a person has settled what is done."""
+
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    row: int
+    """In the table of leaves."""
+
+
+@dataclass(frozen=True, eq=False)
 class RuleTree:
     """A binary decision tree over raw observations.
 
@@ -64,6 +74,10 @@ class RuleTree:
     """Names of the actions of a list, or of the numbers of an action, with their units."""
     smallest: bool = False
     """Whether no tree of fewer leaves gives the same actions, and this is proven."""
+    locks: tuple[Lock, ...] = ()
+    """Where trees made from this one have to do the same."""
+    within: Box | None = None
+    """Where it does what it was made from does: everywhere, or for observations within these bounds."""
 
     def __post_init__(self) -> None:
         kinds = {"feature": np.int32, "threshold": np.float64}
@@ -131,23 +145,31 @@ class RuleTree:
         inner = self.feature >= 0
         return tuple(np.unique(self.threshold[inner & (self.feature == j)]) for j in range(self.dims))
 
-    def way_to(self, point: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
-        """Follow one observation: the bounds `low <= x < high` of its leaf, and the leaf's number.
-
-        Leaves are numbered from 1 in the order in which they are printed.
-        """
-        low, high = np.full(self.dims, -np.inf), np.full(self.dims, np.inf)
+    def leaf_number(self, point: NDArray[np.float64]) -> int:
+        """Give the number of the leaf of one observation; leaves are counted from 1 as they are printed."""
         node, before = 0, 0
         while (j := int(self.feature[node])) >= 0:
-            cut = float(self.threshold[node])
-            if point[j] < cut:
-                high[j] = min(high[j], cut)
+            if point[j] < self.threshold[node]:
                 node = int(self.left[node])
             else:
-                low[j] = max(low[j], cut)
                 before += int(self._sizes[self.left[node]])
                 node = int(self.right[node])
-        return low, high, before + 1
+        return before + 1
+
+    def box(self, leaf: int) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
+        """Give the bounds `low <= x < high` of a leaf, given by its number, and its row in the table."""
+        low, high = np.full(self.dims, -np.inf), np.full(self.dims, np.inf)
+        node, left_of = 0, leaf - 1
+        while (j := int(self.feature[node])) >= 0:
+            cut, lower = float(self.threshold[node]), int(self.left[node])
+            if left_of < self._sizes[lower]:
+                high[j] = min(high[j], cut)
+                node = lower
+            else:
+                low[j] = max(low[j], cut)
+                left_of -= int(self._sizes[lower])
+                node = int(self.right[node])
+        return low, high, int(self.leaf[node])
 
     @cached_property
     def _sizes(self) -> NDArray[np.int64]:
@@ -181,6 +203,9 @@ class RuleTree:
             raise SettingError("The children of a node come after it.")
         if np.any(self.leaf[~inner] < 0) or np.any(self.leaf[~inner] >= len(self.leaves)):
             raise SettingError("Every leaf names a row in the table of leaves.")
+        shapes = {array.shape for lock in self.locks for array in (lock.low, lock.high)}
+        if shapes - {(self.dims,)} or any(not 0 <= lock.row < len(self.leaves) for lock in self.locks):
+            raise SettingError("Every lock names a row in the table of leaves, and a box of observations.")
         if len(self.observations) != self.dims:
             raise SettingError(f"There are {self.dims} numbers in an observation to name.")
         if len(self.actions) != (expected := len(action_names(self.action_space))):

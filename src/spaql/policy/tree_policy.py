@@ -39,7 +39,8 @@ class RuleTreePolicy(Policy):
         """Say why this is done for an observation: the rule that was followed, and what would change it."""
         tree = self.tree
         point, named = observed(observation, tree.observations)
-        low, high, number = tree.way_to(point)
+        number = tree.leaf_number(point)
+        low, high, _ = tree.box(number)
         return explain_cell(
             point,
             named,

@@ -10,6 +10,7 @@ from spaql.training.agent import (
     check_settings,
     load,
 )
+from spaql.training.controller import Controller, read
 from spaql.training.evaluation import evaluate
 from spaql.training.history import History
 from spaql.training.results import Episode, Evaluation
@@ -20,6 +21,7 @@ __all__ = [
     "SPAQL",
     "SPAQLTS",
     "Agent",
+    "Controller",
     "Episode",
     "Evaluation",
     "History",
@@ -29,5 +31,6 @@ __all__ = [
     "check_settings",
     "evaluate",
     "load",
+    "read",
     "size_curve",
 ]

@@ -283,14 +283,12 @@ def load(
     """
     target = Path(path)
     document = archive.load(target / MODEL_FILE if target.is_dir() else target)
-    data, arrays = document.data, document.arrays
-
-    def part(prefix: str) -> dict[str, NDArray[Any]]:
-        return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
-
+    data, part = document.data, document.part
     try:
         if data["kind"] != "agent":
-            raise ArchiveError(f"The file holds a {data['kind']}, not an agent.")
+            raise ArchiveError(
+                f"The file holds a {data['kind']}, not an agent: read it with spaql.Controller.load."
+            )
         algorithm = data["algorithm"]
         agent_type = agent_types().get(algorithm)
         if agent_type is None:

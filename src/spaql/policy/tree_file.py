@@ -1,0 +1,67 @@
+"""A rule tree as plain data and arrays, for the model file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box
+from numpy.typing import NDArray
+
+from spaql.errors import ArchiveError, SettingError
+from spaql.policy.leaves import Choices, Constants, Laws, Leaves
+from spaql.policy.tree import Lock, RuleTree
+from spaql.spaces import describe_space, space_from
+
+_NODES = ("feature", "threshold", "left", "right", "leaf")
+_LEAVES: dict[str, tuple[type[Leaves], tuple[str, ...]]] = {
+    "choices": (Choices, ("number",)),
+    "constants": (Constants, ("value",)),
+    "laws": (Laws, ("gain", "offset", "low", "high")),
+}
+
+
+def tree_to(tree: RuleTree) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Describe a tree (see `tree_from`)."""
+    kind = next(name for name, (leaves, _) in _LEAVES.items() if isinstance(tree.leaves, leaves))
+    data = {
+        "leaves": kind,
+        "observation_space": describe_space(tree.observation_space),
+        "action_space": describe_space(tree.action_space),
+        "observations": list(tree.observations),
+        "actions": list(tree.actions),
+        "smallest": tree.smallest,
+        "within": None if tree.within is None else describe_space(tree.within),
+    }
+    arrays = {name: getattr(tree, name) for name in _NODES}
+    arrays |= {f"leaves.{name}": getattr(tree.leaves, name) for name in _LEAVES[kind][1]}
+    arrays["locks.low"] = np.array([lock.low for lock in tree.locks]).reshape(-1, tree.dims)
+    arrays["locks.high"] = np.array([lock.high for lock in tree.locks]).reshape(-1, tree.dims)
+    arrays["locks.row"] = np.array([lock.row for lock in tree.locks], np.int64)
+    return data, arrays
+
+
+def tree_from(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> RuleTree:
+    """Build the tree that was described; raises `ArchiveError` if there can be none."""
+    try:
+        make, names = _LEAVES[data["leaves"]]
+        kind = np.int64 if make is Choices else np.float64
+        table: dict[str, Any] = {name: arrays[f"leaves.{name}"].astype(kind) for name in names}
+        within = None if data["within"] is None else space_from(data["within"])
+        if within is not None and not isinstance(within, Box):
+            raise ValueError("bounds are a Box")
+        locks = zip(*(arrays[f"locks.{name}"] for name in ("low", "high", "row")), strict=True)
+        return RuleTree(
+            **{name: arrays[name] for name in _NODES},
+            leaves=make(**table),
+            observation_space=space_from(data["observation_space"]),
+            action_space=space_from(data["action_space"]),
+            observations=tuple(str(name) for name in data["observations"]),
+            actions=tuple(str(name) for name in data["actions"]),
+            smallest=bool(data["smallest"]),
+            within=within,
+            locks=tuple(Lock(low, high, int(row)) for low, high, row in locks),
+        )
+    except (KeyError, TypeError, ValueError, IndexError, SettingError) as error:
+        raise ArchiveError(f"The file holds no rule tree ({error}).") from error
