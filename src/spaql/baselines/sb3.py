@@ -103,6 +103,7 @@ def train_baseline(name: str, env: str, *, iterations: int, rollouts: int, seed:
     try:
         import torch
         from sb3_contrib import TRPO
+        from stable_baselines3.common.logger import Logger
         from stable_baselines3.common.vec_env import DummyVecEnv
     except ImportError as error:
         raise MissingExtraError(f"{name} needs sb3-contrib: pip install 'spaql[baselines]'.") from error
@@ -111,6 +112,7 @@ def train_baseline(name: str, env: str, *, iterations: int, rollouts: int, seed:
     problem = make_problem(env)
     chosen = {**COMMON, **HYPERPARAMETERS.get(problem.env or "", {})}
     model = TRPO("MlpPolicy", DummyVecEnv([problem.make] * _ENVS), seed=seed % 2**32, device="cpu", **chosen)
+    model.set_logger(Logger(folder=None, output_formats=[]))  # its own would leave a folder for each batch
     policy = NetworkPolicy(model, problem)
     history = History()
     interactions = 0

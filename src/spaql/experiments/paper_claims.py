@@ -226,8 +226,8 @@ def _aql_on_cartpole(short: Scaling, lines: Lines) -> Claim:
     return Claim(
         "CartPole: AQL is barely distinguishable from random, whatever xi.",
         "22.40 ± 0.60 after 2,000 iterations, random 22.15 ± 0.64",
-        f"{means.min():.1f} to {means.max():.1f} over xi after 100 iterations, "
-        f"{_shown(lines['cartpole200', 'aql'].fresh)} after 2,000, random {random:.1f}",
+        f"{means.min():.1f} to {means.max():.1f} over xi in the short runs, "
+        f"{_shown(lines['cartpole200', 'aql'].fresh)} in the long ones, random {random:.1f}",
         _agree(abs(float(lines["cartpole200", "aql"].fresh.mean()) - random) < 5),
     )
 
