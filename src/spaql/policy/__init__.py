@@ -1,5 +1,6 @@
 """Policies: from raw observations to raw actions, whatever they were made from."""
 
+from spaql.policy.disturbed import DelayedPolicy, NoisyPolicy, RecordingPolicy
 from spaql.policy.leaves import Choices, Constants, Laws, Leaves
 from spaql.policy.partition_policy import PartitionPolicy
 from spaql.policy.policy import Policy
@@ -11,11 +12,14 @@ from spaql.policy.tree_policy import RuleTreePolicy
 __all__ = [
     "Choices",
     "Constants",
+    "DelayedPolicy",
     "Laws",
     "Leaves",
+    "NoisyPolicy",
     "PartitionPolicy",
     "Policy",
     "RandomPolicy",
+    "RecordingPolicy",
     "RuleTree",
     "RuleTreePolicy",
     "text",
