@@ -168,3 +168,11 @@ def test_regions_that_are_none() -> None:
     for region in ({"x": (0.0, math.inf)}, {"x": (1.0, 0.0)}):
         with pytest.raises(spaql.SettingError, match="finite"):
             sample_starts(Bench(region=region), 4)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_start_of_another_plant(compiled: bool) -> None:
+    problem = make_problem("CartPole-v1", compiled=compiled)
+    policy = spaql.SPAQL(problem, seed=0).policy
+    with pytest.raises(spaql.SettingError, match="has 4 numbers, and a start with 2"):
+        next(play(policy, problem, np.zeros((1, 2))))

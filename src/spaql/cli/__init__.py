@@ -10,6 +10,7 @@ import click
 _COMMANDS = {
     "train": "Learn a policy for an environment.",
     "evaluate": "Run fresh episodes of a learned policy.",
+    "stress": "Look for the worst: starts, changed plants, noise, delay.",
     "show": "Print a learned policy as if-then rules.",
     "sweep": "Execute the runs of a study, here or on a Ray cluster.",
     "paper": "Reproduce the paper: every study, table and figure, and a report.",

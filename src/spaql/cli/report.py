@@ -1,6 +1,18 @@
-"""Numbers as the commands print them."""
+"""Numbers as the commands read and print them."""
 
 from typing import Any
+
+import click
+
+
+def numbers(ctx: click.Context, param: click.Parameter, value: str | None) -> list[float] | None:
+    """Read numbers with commas between them."""
+    if value is None:
+        return None
+    try:
+        return [float(x) for x in value.split(",")]
+    except ValueError as error:
+        raise click.BadParameter("write numbers with commas between them, such as 0,0,0.5") from error
 
 
 def shown_return(mean: float, ci95: float) -> str:

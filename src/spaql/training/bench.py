@@ -38,6 +38,11 @@ class Signal:
     tail: int
     """Steps at the end of an episode that show the steady state."""
 
+    @property
+    def means(self) -> str:
+        """What is to be held, in words."""
+        return f"{self.name} at {self.setpoint:g} ± {self.band:g} {self.unit}".rstrip()
+
 
 SURVIVES = Success(lambda episode: not episode.terminated, "the episode is not terminated")
 REACHES = Success(lambda episode: episode.terminated, "the goal is reached before the horizon")

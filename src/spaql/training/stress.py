@@ -37,6 +37,8 @@ class StressTest:
     lengths: NDArray[np.int64]
     success: NDArray[np.bool_]
     success_means: str
+    holds: str
+    """What is to be held, and where; empty if nothing is."""
     measures: Mapping[str, Floats]
     """Of each episode (`spaql.interpret.Measures`); none where no signal is to be held."""
     units: Mapping[str, str]
@@ -177,6 +179,7 @@ def stress(
         lengths,
         np.array(success, np.bool_),
         bench.success.means,
+        bench.signal.means if bench.signal is not None else "",
         measured,
         _units(bench) if measured else {},
     )

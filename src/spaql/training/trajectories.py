@@ -138,6 +138,7 @@ class _CompiledRows:
         self._dynamics = dynamics
 
     def begin(self, states: Floats) -> NDArray[Any]:
+        _check_size(self._dynamics.id, self._dynamics.state_dims, states.shape[1])
         self._states = np.array(states, np.float64)
         self._observations = np.zeros((len(states), len(self._dynamics.observations)))
         self._dynamics.loops.observe(self._states, self._observations)
@@ -192,6 +193,11 @@ class _EnvironmentRows:
             env.close()
 
 
+def _check_size(name: str, has: int, given: int) -> None:
+    if has != given:
+        raise SettingError(f"A state of {name} has {has} numbers, and a start with {given} was given.")
+
+
 def set_classic_state(env: gymnasium.Env[Any, Any], state: Floats) -> Any:
     """Set the state of an environment that keeps it as `state`, as those of classic control do."""
     plant: Any = env.unwrapped
@@ -204,8 +210,7 @@ def set_classic_state(env: gymnasium.Env[Any, Any], state: Floats) -> Any:
         held = np.asarray(plant.state, np.float64)
     except (AttributeError, TypeError, ValueError) as error:
         raise SettingError(f"{name} has no `state` of numbers that could be set: {what_to_do}") from error
-    if held.shape != state.shape:
-        raise SettingError(f"A state of {name} has {held.size} numbers, and the start has {state.size}.")
+    _check_size(name, held.size, state.size)
     if env.observation_space != plant.observation_space:
         raise SettingError(f"A wrapper of {name} changes what is observed: {what_to_do}")
     plant.state = np.array(state)
