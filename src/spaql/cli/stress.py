@@ -151,7 +151,7 @@ def _data(result: StressTest, rows: list[RobustnessRow], worst: int) -> dict[str
 def _report(result: StressTest, rows: list[RobustnessRow], worst: int) -> None:
     from rich.console import Console
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)
     low, high = result.share_ci95
     console.print(
         f"success    {100 * result.share:.1f} % of {len(result.starts):,} starts "
@@ -160,27 +160,29 @@ def _report(result: StressTest, rows: list[RobustnessRow], worst: int) -> None:
     )
     shown = "  ".join(f"{q:.0%} {value:.1f}" for q, value in result.quantiles.items())
     console.print(f"return     {shown}")
-    if worst:
-        console.print(_worst_table(result, worst))
-    if result.measures:
-        console.print(_measures_table(result))
-    if rows:
-        console.print(_robustness_table(rows))
+    parts = {
+        "worst starts": _worst_table(result, worst) if worst else None,
+        f"closed loop: {result.holds}, over the starts that succeed": _measures_table(result),
+        "robustness": _robustness_table(rows) if rows else None,
+    }
+    for title, table in parts.items():
+        if table is not None and table.row_count:
+            console.print(f"\n{title}", style="bold")
+            console.print(table)
 
 
-def _table(title: str, first: str, *columns: str) -> Table:
-    from rich.markup import escape
+def _table(first: str, *columns: str) -> Table:
     from rich.table import Table
 
-    table = Table(title=f"\n{title}", title_justify="left", title_style="bold", box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
     table.add_column(first, justify="left" if first else "right", header_style="dim")
     for column in columns:
-        table.add_column(escape(column), justify="right", header_style="dim")
+        table.add_column(column, justify="right", header_style="dim")
     return table
 
 
 def _worst_table(result: StressTest, worst: int) -> Table:
-    table = _table("worst starts", "", "return", "steps", *result.names)
+    table = _table("", "return", "steps", *result.names)
     for rank, episode in enumerate(result.worst(worst), 1):
         numbers = (f"{x:.3f}" for x in episode.start)
         table.add_row(f"{rank}", f"{episode.total:.1f}", f"{episode.length}", *numbers)
@@ -188,9 +190,7 @@ def _worst_table(result: StressTest, worst: int) -> Table:
 
 
 def _measures_table(result: StressTest) -> Table:
-    table = _table(
-        f"closed loop: {result.holds}, over the starts that succeed", "measure", "median", "worst", "unit"
-    )
+    table = _table("measure", "median", "worst", "unit")
     for name, values in result.summary.items():
         shown = (
             "never" if value == math.inf else "" if math.isnan(value) else f"{value:.3g}" for value in values
@@ -200,7 +200,7 @@ def _measures_table(result: StressTest) -> Table:
 
 
 def _robustness_table(rows: list[RobustnessRow]) -> Table:
-    table = _table("robustness", "change", "return", "worst", "against nominal")
+    table = _table("change", "return", "worst", "against nominal")
     for row in rows:
         against = f"{row.difference:+.1f} ± {row.difference_ci95:.1f}" if row is not rows[0] else ""
         table.add_row(row.change, shown_return(row.mean, row.ci95), f"{row.worst:.1f}", against)
