@@ -36,6 +36,7 @@ def test_each_box_is_an_episode_from_its_middle(agent: spaql.Agent, record: Basi
         assert record.success[row][column] == alone.success[0]
     assert f"{100 * np.mean(record.success):.0f} % of 36" in record.title
     assert "cart position 0 m, cart speed 0 m/s" in record.note
+    assert record.begins == pytest.approx((-0.05, 0.05, -0.05, 0.05), abs=0.002)
 
 
 def test_a_record_is_kept_and_drawn_again(record: BasinRecord, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ import numpy as np
 from spaql.errors import SettingError
 from spaql.figures.style import new_figure
 from spaql.policy import Policy
-from spaql.problems import EnvironmentLike
+from spaql.problems import EnvironmentLike, Problem
 from spaql.training import Bench, stress
 from spaql.training.evaluation import Evaluable, policy_and_problem
 from spaql.training.stress import known_bench
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's blue, lightened, and orange: they differ in brightness too.
 _SUCCEEDS, _FAILS = "#a6d4f2", "#D55E00"
+_RESETS = 200
+"""Of an environment, to see where its episodes begin."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,8 @@ class BasinRecord:
     success: tuple[tuple[bool, ...], ...]
     """Of each start, the middle of a box: rows from the lowest y up, and along each from the lowest x."""
     returns: tuple[tuple[float, ...], ...]
+    begins: tuple[float, ...]
+    """The ranges of x and y in which the environment itself begins; empty if that is not known."""
 
     @property
     def share(self) -> float:
@@ -102,7 +107,19 @@ def compute_basin(
         (float(low[y]), float(high[y])),
         tuple(tuple(bool(s) for s in row) for row in result.success.reshape(side, side)),
         tuple(tuple(float(r) for r in row) for row in result.returns.reshape(side, side)),
+        _own_starts(problem, x, y) if bench.set_state is None else (),
     )
+
+
+def _own_starts(problem: Problem, x: int, y: int) -> tuple[float, ...]:
+    """Reset an environment that shows its state many times, and see how far the starts reach."""
+    with closing(problem.make()) as env:
+        states = []
+        for seed in range(_RESETS):
+            env.reset(seed=seed)
+            states.append(env.unwrapped.state)  # type: ignore[attr-defined]
+    reached = np.array(states, np.float64)[:, [x, y]]
+    return tuple(float(v) for ends in zip(reached.min(0), reached.max(0), strict=True) for v in ends)
 
 
 def _fixed(name: str, value: float) -> str:
@@ -114,7 +131,7 @@ def _fixed(name: str, value: float) -> str:
 def draw_basin(record: BasinRecord) -> Figure:
     """Draw a box for each start, in one of two colours."""
     from matplotlib.colors import ListedColormap
-    from matplotlib.patches import Patch
+    from matplotlib.patches import Patch, Rectangle
 
     figure = new_figure(record.title, record.note, 5.8)
     ax = figure.subplots()
@@ -132,13 +149,14 @@ def draw_basin(record: BasinRecord) -> Figure:
     ax.grid(visible=False)
     if record.x_range == (-math.pi, math.pi):
         _mark_turns(ax)
-    ax.legend(
-        handles=[Patch(color=_SUCCEEDS, label="succeeds"), Patch(color=_FAILS, label="fails")],
-        loc="lower right",
-        bbox_to_anchor=(1.0, 1.0),
-        ncols=2,
-        borderaxespad=0.2,
-    )
+    handles = [Patch(color=_SUCCEEDS, label="succeeds"), Patch(color=_FAILS, label="fails")]
+    if record.begins:
+        left, right, low, high = record.begins
+        frame = Rectangle((left, low), right - left, high - low, fill=False, linestyle="--", linewidth=1.5)
+        frame.set_label("where the environment begins")
+        ax.add_patch(frame)
+        handles.append(frame)
+    ax.legend(handles=handles, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, borderaxespad=0.2)
     return figure
 
 
