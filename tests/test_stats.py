@@ -12,7 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spaql.errors import MissingExtraError, SettingError, SpaqlError
-from spaql.stats import WelchTest, bootstrap_ci95, iqm, mean_ci95, probability_of_improvement, welch
+from spaql.stats import (
+    WelchTest,
+    bootstrap_ci95,
+    iqm,
+    mean_ci95,
+    probability_of_improvement,
+    welch,
+    wilson_ci95,
+)
 
 Statistic = Callable[..., np.ndarray]
 
@@ -333,3 +341,15 @@ def test_a_failed_run_is_not_trimmed_away(bad: float) -> None:
             call(runs)
     with pytest.raises(SettingError, match="one run at least"):
         iqm([])
+
+
+@pytest.mark.parametrize(("successes", "trials"), [(0, 10), (3, 10), (10, 10), (533, 2000), (1, 1)])
+def test_wilsons_interval_is_scipys(successes: int, trials: int) -> None:
+    expected = scipy.stats.binomtest(successes, trials).proportion_ci(method="wilson")
+    assert wilson_ci95(successes, trials) == pytest.approx((expected.low, expected.high), abs=2e-5)
+
+
+@pytest.mark.parametrize(("successes", "trials"), [(0, 0), (3, 2), (-1, 5)])
+def test_shares_of_nothing_have_no_interval(successes: int, trials: int) -> None:
+    with pytest.raises(SettingError, match="share"):
+        wilson_ci95(successes, trials)

@@ -33,6 +33,28 @@ def mean_ci95(values: ArrayLike) -> tuple[float, float]:
     return float(array.mean()), float(1.96 * array.std(ddof=1) / math.sqrt(len(array)))
 
 
+def wilson_ci95(successes: int, trials: int) -> tuple[float, float]:
+    """Give the ends of Wilson's 95 % interval of a share.
+
+    It stays within [0, 1], and has a width even where all trials succeed or none does.
+
+    Examples
+    --------
+    >>> low, high = wilson_ci95(90, 100)
+    >>> round(low, 3), round(high, 3)
+    (0.826, 0.945)
+    >>> round(wilson_ci95(20, 20)[0], 3)
+    0.839
+    """
+    if not 0 <= successes <= trials or trials < 1:
+        raise SettingError("A share is of one trial at least, and of no more successes than trials.")
+    z, share = 1.96, successes / trials
+    middle = share + z**2 / (2 * trials)
+    half = z * math.sqrt(share * (1 - share) / trials + z**2 / (4 * trials**2))
+    whole = 1 + z**2 / trials
+    return max(0.0, (middle - half) / whole), min(1.0, (middle + half) / whole)
+
+
 @overload
 def iqm(*tasks: ArrayLike, axis: None = None) -> float: ...
 @overload

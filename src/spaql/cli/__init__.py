@@ -10,6 +10,7 @@ import click
 _COMMANDS = {
     "train": "Learn a policy for an environment.",
     "evaluate": "Run fresh episodes of a learned policy.",
+    "stress": "Look for the worst: starts, changed plants, noise, delay.",
     "show": "Print a learned policy as if-then rules.",
     "simplify": "Find a smaller tree that controls as well, or nearly.",
     "edit": "Change the action of a leaf by hand.",

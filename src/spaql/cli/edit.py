@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from gymnasium.spaces import Box
 
-from spaql.cli.report import numbers, shown_return
+from spaql.cli.report import read_numbers, shown_return
 from spaql.interpret import edited, locked, rule_tree
 from spaql.policy import RuleTree, RuleTreePolicy
 from spaql.training import Controller, evaluate, read
@@ -48,5 +48,5 @@ def edit(run: Path, leaf: int, action: str | None, lock: bool, out: Path, episod
 
 def _action(tree: RuleTree, given: str) -> int | str | list[float]:
     if isinstance(tree.action_space, Box):
-        return numbers(given)
+        return read_numbers(given)
     return int(given) if given.isdecimal() else given

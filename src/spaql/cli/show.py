@@ -19,10 +19,12 @@ from spaql.training import Agent, Controller, read
 @click.option("--step", type=int, help="time step, of a policy that has another one at each (aql)")
 @click.option("--digits", type=int, help="round numbers to so many digits  [default: exact]")
 @click.option("--numbers", "numbered", is_flag=True, help="write the number of each leaf")
-@click.option("--at", metavar="X,Y,...", help="instead explain what is done for this observation")
+@click.option(
+    "--at", metavar="X,Y,...", callback=numbers, help="instead explain what is done for this observation"
+)
 @click.option("--json", "as_json", is_flag=True, help="print the size of the tree as JSON, not the rules")
 def show(
-    run: Path, step: int | None, digits: int | None, numbered: bool, at: str | None, as_json: bool
+    run: Path, step: int | None, digits: int | None, numbered: bool, at: list[float] | None, as_json: bool
 ) -> None:
     """Print the policy in RUN, a run folder or a model file, as if-then rules in raw units.
 
@@ -38,7 +40,7 @@ def show(
     """
     source = read(run)
     if at is not None:
-        click.echo(_explanation(source, numbers(at), step))
+        click.echo(_explanation(source, at, step))
         return
     tree = rule_tree(source, step)
     if as_json:

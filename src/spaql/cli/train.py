@@ -12,22 +12,13 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import click
 
-from spaql.cli.report import plain, shown_return
+from spaql.cli.report import numbers, plain, shown_return
 from spaql.errors import SettingError
 from spaql.training import Agent, agent_types, evaluate
 from spaql.training.run_folder import CHECKPOINT_FILE, resumed, save_run
 
 _FRESH = 100
 """New episodes by which the result is judged."""
-
-
-def _numbers(ctx: click.Context, param: click.Parameter, value: str | None) -> list[float] | None:
-    if value is None:
-        return None
-    try:
-        return [float(x) for x in value.split(",")]
-    except ValueError as error:
-        raise click.BadParameter("write numbers with commas between them, such as 0,0,0.5") from error
 
 
 def _setting_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -86,7 +77,7 @@ def _stop_on_interrupt() -> Iterator[Callable[[Agent, dict[str, float]], bool]]:
 @click.option("--levels", type=int, help="cut every dimension of a Box of actions into this many levels")
 @click.option(
     "--reference",
-    callback=_numbers,
+    callback=numbers,
     help="observation to regulate to (spaql-ts), in raw units, such as 0,0,0,0  [default: known for "
     "CartPole and Pendulum]",
 )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from spaql.archive import write_atomically
 from spaql.errors import SettingError
+from spaql.figures.basin import BasinRecord, draw_basin
 from spaql.figures.curves import CurvesRecord, draw_curves
 from spaql.figures.domains import DomainsRecord, draw_domains
 from spaql.figures.episodes import EpisodesRecord, draw_episodes
@@ -21,7 +22,7 @@ from spaql.figures.style import styled
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Record = ScalingRecord | CurvesRecord | EpisodesRecord | DomainsRecord
+Record = ScalingRecord | CurvesRecord | EpisodesRecord | DomainsRecord | BasinRecord
 
 _KINDS: Mapping[str, tuple[type[Record], Callable[[Any], Figure]]] = MappingProxyType(
     {
@@ -29,6 +30,7 @@ _KINDS: Mapping[str, tuple[type[Record], Callable[[Any], Figure]]] = MappingProx
         "curves": (CurvesRecord, draw_curves),
         "episodes": (EpisodesRecord, draw_episodes),
         "domains": (DomainsRecord, draw_domains),
+        "basin": (BasinRecord, draw_basin),
     }
 )
 _KIND_OF = {record_type: kind for kind, (record_type, _) in _KINDS.items()}
@@ -65,15 +67,23 @@ def read(path: str | os.PathLike[str]) -> Record:
 
 def save(record: Record, folder: Path, name: str) -> list[Path]:
     """Draw a record and save it as SVG, PDF and PNG; equal records give equal files."""
-    folder.mkdir(parents=True, exist_ok=True)
-    figure = draw(record)
     paths = [folder / f"{name}.{suffix}" for suffix in _METADATA]
+    save_as(record, *paths)
+    return paths
+
+
+def save_as(record: Record, *paths: Path) -> None:
+    """Draw a record and save it in files, whose suffixes say the format."""
+    for path in paths:
+        if path.suffix[1:] not in _METADATA:
+            raise SettingError(f"A figure is saved as {', '.join(_METADATA)}, and {path} is none of them.")
+        path.parent.mkdir(parents=True, exist_ok=True)
+    figure = draw(record)
     with styled():
         figure.draw_without_rendering()
         figure.set_layout_engine("none")  # what was laid out once is the same in all formats
-        for path, metadata in zip(paths, _METADATA.values(), strict=True):
-            figure.savefig(path, dpi=_PNG_DPI, metadata=metadata)
-    return paths
+        for path in paths:
+            figure.savefig(path, dpi=_PNG_DPI, metadata=_METADATA[path.suffix[1:]])
 
 
 def redraw(record: str | os.PathLike[str], out: str | os.PathLike[str]) -> list[Path]:

@@ -38,6 +38,7 @@ class Loops(NamedTuple):
     iterate: Callable[..., tuple[int, int, bool]]
     reset: Callable[..., None]
     step: Callable[..., None]
+    observe: Callable[..., None]
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def compile_loops(
     look, play = _look(observe, inlined), _play(step, discrete, inlined)
     plant = _Plant(start, look, play, n_state, n_seen, compiled)
     iterate = _iterate(_train(plant), _rollouts(plant), compiled)
-    return Loops(iterate, _reset(plant), _step(plant))
+    return Loops(iterate, _reset(plant), _step(plant), _observe(plant))
 
 
 # Observations and actions are rounded to single precision, as Gymnasium's spaces have them.
@@ -298,3 +299,15 @@ def _step(plant: _Plant) -> Kernel:
                     states[i, j] = x
 
     return cast(Kernel, step_rows)
+
+
+def _observe(plant: _Plant) -> Kernel:
+    look, n_state = plant.look, plant.n_state
+
+    @plant.compiled
+    def observe_rows(states: NDArray[np.float64], observations: NDArray[np.float64]) -> None:
+        """Observe given states."""
+        for i in range(states.shape[0]):
+            look(as_tuple(states[i], n_state), observations[i])
+
+    return cast(Kernel, observe_rows)

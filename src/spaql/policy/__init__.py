@@ -1,5 +1,6 @@
 """Policies: from raw observations to raw actions, whatever they were made from."""
 
+from spaql.policy.disturbed import DelayedPolicy, NoisyPolicy, RecordingPolicy
 from spaql.policy.explanation import Candidate, Change, Explanation
 from spaql.policy.leaves import Choices, Constants, Laws, Leaves
 from spaql.policy.partition_policy import PartitionPolicy
@@ -14,12 +15,15 @@ __all__ = [
     "Change",
     "Choices",
     "Constants",
+    "DelayedPolicy",
     "Explanation",
     "Laws",
     "Leaves",
+    "NoisyPolicy",
     "PartitionPolicy",
     "Policy",
     "RandomPolicy",
+    "RecordingPolicy",
     "RuleTree",
     "RuleTreePolicy",
     "text",

@@ -84,6 +84,12 @@ class DynamicsEnv(gymnasium.Env[Any, Any]):
     def state(self, state: tuple[float, ...]) -> None:
         self._state[0] = state
 
+    def _get_obs(self) -> Observation:
+        """Observe the state, by the name that Gymnasium's own environments have for it."""
+        self.dynamics.loops.observe(self._state, self._observation)
+        seen: Observation = self._observation[0].astype(np.float32)
+        return seen
+
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:

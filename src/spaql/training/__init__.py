@@ -10,27 +10,42 @@ from spaql.training.agent import (
     check_settings,
     load,
 )
+from spaql.training.bench import Bench, Signal, Success, find_bench
 from spaql.training.controller import Controller, read
 from spaql.training.evaluation import evaluate
 from spaql.training.history import History
 from spaql.training.results import Episode, Evaluation
+from spaql.training.robustness import RobustnessRow, robustness
 from spaql.training.size_curve import SizedTree, size_curve
+from spaql.training.stress import StressTest, sample_starts, stress
+from spaql.training.trajectories import Trajectory, play
 
 __all__ = [
     "AQL",
     "SPAQL",
     "SPAQLTS",
     "Agent",
+    "Bench",
     "Controller",
     "Episode",
     "Evaluation",
     "History",
+    "RobustnessRow",
+    "Signal",
     "SizedTree",
+    "StressTest",
+    "Success",
+    "Trajectory",
     "agent_type",
     "agent_types",
     "check_settings",
     "evaluate",
+    "find_bench",
     "load",
+    "play",
     "read",
+    "robustness",
+    "sample_starts",
     "size_curve",
+    "stress",
 ]

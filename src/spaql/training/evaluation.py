@@ -31,6 +31,15 @@ class Evaluable(Protocol):
         """Where to run it."""
 
 
+def policy_and_problem(agent: Evaluable | Policy, env: EnvironmentLike | None) -> tuple[Policy, Problem]:
+    """Tell what to run, and where."""
+    if isinstance(agent, Policy):
+        if env is None:
+            raise SettingError("A policy alone does not say where to run it: give env.")
+        return agent, make_problem(env)
+    return agent.policy, agent.problem if env is None else make_problem(env)
+
+
 def evaluate(
     agent: Evaluable | Policy,
     env: EnvironmentLike | None = None,
@@ -67,12 +76,7 @@ def evaluate(
     """
     if episodes < 1:
         raise SettingError("An evaluation needs at least one episode.")
-    if isinstance(agent, Policy):
-        if env is None:
-            raise SettingError("A policy alone does not say where to run it: give env.")
-        policy, problem = agent, make_problem(env)
-    else:
-        policy, problem = agent.policy, agent.problem if env is None else make_problem(env)
+    policy, problem = policy_and_problem(agent, env)
     if parallel:
         problem = dataclasses.replace(problem, parallel=True)
     parts = []

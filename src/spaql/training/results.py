@@ -21,6 +21,19 @@ class Episode:
     total: float
 
 
+def worst_episodes(
+    returns: NDArray[np.float64], lengths: NDArray[np.int64], starts: NDArray[np.float64], k: int
+) -> list[Episode]:
+    """Give the k episodes of the lowest returns, the worst first."""
+    order = np.argsort(returns, kind="stable")[:k]
+    return [Episode(tuple(float(x) for x in starts[i]), int(lengths[i]), float(returns[i])) for i in order]
+
+
+def quantiles_of(returns: NDArray[np.float64]) -> dict[float, float]:
+    """Give the quantiles that are reported."""
+    return {q: float(np.quantile(returns, q)) for q in _QUANTILES}
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """Returns of fresh episodes, in the order they were run."""
@@ -43,16 +56,12 @@ class Evaluation:
     @property
     def quantiles(self) -> dict[float, float]:
         """Quantiles of the returns: 5, 25, 50, 75 and 95 %."""
-        return {q: float(np.quantile(self.returns, q)) for q in _QUANTILES}
+        return quantiles_of(self.returns)
 
     @property
     def worst(self) -> list[Episode]:
         """The five worst episodes, the worst first."""
-        order = np.argsort(self.returns, kind="stable")[:5]
-        return [
-            Episode(tuple(float(x) for x in self.starts[i]), int(self.lengths[i]), float(self.returns[i]))
-            for i in order
-        ]
+        return worst_episodes(self.returns, self.lengths, self.starts, 5)
 
     @property
     def steps(self) -> int:

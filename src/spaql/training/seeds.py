@@ -11,6 +11,7 @@ class Purpose(IntEnum):
     TRAINING = 0
     EVALUATION = 1
     SELECTION = 2
+    DISTURBANCE = 3
 
 
 def generator(seed: int, purpose: Purpose, index: int) -> np.random.Generator:

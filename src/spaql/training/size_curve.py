@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
 from spaql.interpret import rule_tree, shrinking
-from spaql.policy import Policy, RuleTree, RuleTreePolicy
-from spaql.policy.policy import Rng
+from spaql.policy import RecordingPolicy, RuleTree, RuleTreePolicy
 from spaql.problems import EnvironmentLike, Problem, make_problem
 from spaql.training.arena import Arena
 from spaql.training.evaluation import Evaluable, evaluate
@@ -102,13 +100,13 @@ def _try(
     """Find trees and let them play; gives the mean return of each, and the states of the exact tree."""
     tried: list[tuple[float, RuleTree]] = []
     with closing(Arena(problem, episodes)) as arena:
-        first = _Recorder(exact)
+        first = RecordingPolicy(RuleTreePolicy(exact))
         arena.evaluate(first, generator(seed, Purpose.SELECTION, 0))
         visited = [first.visited]
         for index in range(1, rounds + 1):
             known = np.concatenate(visited)
             for tree in shrinking(exact, known):
-                player = _Recorder(tree)
+                player = RecordingPolicy(RuleTreePolicy(tree))
                 result = arena.evaluate(player, generator(seed, Purpose.SELECTION, index))
                 tried.append((result.mean, tree))
                 visited.append(player.visited[:: -(-len(player.visited) // _KEPT)])
@@ -124,23 +122,3 @@ def _front(tried: list[tuple[float, RuleTree]], exact: RuleTree) -> list[RuleTre
             best = mean
             kept.append(tree)
     return [*kept, exact]
-
-
-class _Recorder(Policy):
-    """Does what a tree says, and remembers what it saw."""
-
-    def __init__(self, tree: RuleTree) -> None:
-        self._tree = tree
-        self._seen: list[NDArray[np.float64]] = []
-        self.observation_space = tree.observation_space
-        self.action_space = tree.action_space
-
-    def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
-        batch = np.array(observations, np.float64).reshape(len(steps), -1)
-        self._seen.append(batch)
-        return self._tree.predict(batch)
-
-    @property
-    def visited(self) -> NDArray[np.float64]:
-        """What was seen, one a row."""
-        return np.concatenate(self._seen)

@@ -1,0 +1,207 @@
+"""`spaql stress`: from where, and under what changes, a controller fails."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from spaql.cli.report import numbers, shown_return
+from spaql.errors import SettingError
+from spaql.training import Bench, RobustnessRow, StressTest, find_bench, read, robustness
+from spaql.training import stress as run_stress
+from spaql.training.bench import returns_at_least
+from spaql.training.stress import Sampling, known_bench
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from spaql.problems import Problem
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--starts", type=int, default=2_000, show_default=True, help="how many")
+@click.option(
+    "--sampling",
+    type=click.Choice(["sobol", "grid"]),
+    default="sobol",
+    show_default=True,
+    help="how they are spread",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="of the starts, episodes and noise")
+@click.option(
+    "--low", callback=numbers, help="lowest start, a plant state: 0,-1  [default: that of the plant]"
+)
+@click.option("--high", callback=numbers, help="highest start")
+@click.option("--threshold", type=float, help="a return that is a success  [default: the plant's own rule]")
+@click.option("--worst", type=int, default=10, show_default=True, help="how many of the worst starts to list")
+@click.option("--robustness", "with_robustness", is_flag=True, help="change the plant, add noise and delay")
+@click.option(
+    "--map", "map_file", type=click.Path(path_type=Path), help="draw which starts succeed (svg, pdf, png)"
+)
+@click.option("--axes", type=int, nargs=2, help="numbers of the state that the map is over, such as 0 2")
+@click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="write a row for every start")
+@click.option("--json", "as_json", is_flag=True, help="print the result as JSON")
+def stress(
+    run: Path,
+    starts: int,
+    sampling: Sampling,
+    seed: int,
+    low: list[float] | None,
+    high: list[float] | None,
+    threshold: float | None,
+    worst: int,
+    with_robustness: bool,
+    map_file: Path | None,
+    axes: tuple[int, int] | None,
+    csv_file: Path | None,
+    as_json: bool,
+) -> None:
+    """Play the policy in RUN, a run folder or a model file, from all over the plant's states.
+
+    No actions are drawn: what plays is what `spaql show` prints.
+
+    \b
+    Examples:
+      spaql stress runs/cartpole
+      spaql stress runs/cartpole --map basin.svg --axes 0 2
+      spaql stress runs/cartpole --robustness --csv starts.csv
+    """
+    agent = read(run)
+    bench = _bench(agent.problem, low, high, threshold)
+    result = run_stress(agent, bench=bench, starts=starts, sampling=sampling, seed=seed)
+    rows = robustness(agent, bench=bench, seed=seed) if with_robustness else []
+    if map_file is not None:
+        from spaql.figures import compute_basin, save_as
+
+        side = max(1, round(math.sqrt(starts)))
+        save_as(compute_basin(agent, bench=bench, axes=axes, side=side), map_file)
+    if csv_file is not None:
+        _write_csv(result, csv_file)
+    if as_json:
+        click.echo(json.dumps(_data(result, rows, worst)))
+    else:
+        _report(result, rows, worst)
+
+
+def _bench(
+    problem: Problem, low: list[float] | None, high: list[float] | None, threshold: float | None
+) -> Bench:
+    """Give the bench of the plant, with what was asked for in its place."""
+    if (low is None) != (high is None):
+        raise SettingError("A region has two ends: give --low and --high.")
+    if low is None or high is None:
+        bench = known_bench(problem)
+    else:
+        if len(low) != len(high):
+            raise SettingError(f"--low has {len(low)} numbers, and --high {len(high)}.")
+        known = find_bench(problem)
+        for names in (tuple(known.region) if known else (), problem.states.names):
+            if len(names) == len(low):
+                break
+        else:
+            names = tuple(f"state {j}" for j in range(len(low)))
+        region = dict(zip(names, zip(low, high, strict=True), strict=True))
+        bench = dataclasses.replace(known, region=region) if known else Bench(region=region)
+    return bench if threshold is None else dataclasses.replace(bench, success=returns_at_least(threshold))
+
+
+def _write_csv(result: StressTest, path: Path) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*result.names, "return", "length", "success", *result.measures])
+        for i, start in enumerate(result.starts.tolist()):
+            measured = [values[i] for values in result.measures.values()]
+            writer.writerow([*start, result.returns[i], result.lengths[i], int(result.success[i]), *measured])
+
+
+def _data(result: StressTest, rows: list[RobustnessRow], worst: int) -> dict[str, Any]:
+    low, high = result.share_ci95
+    return {
+        "starts": len(result.starts),
+        "success": {"means": result.success_means, "share": result.share, "low": low, "high": high},
+        "quantiles": {f"{q:g}": value for q, value in result.quantiles.items()},
+        "worst": [
+            {
+                "start": dict(zip(result.names, episode.start, strict=True)),
+                "length": episode.length,
+                "return": episode.total,
+            }
+            for episode in result.worst(worst)
+        ],
+        # JSON has no infinity: a loop that never settles has null.
+        "measures": {
+            name: {
+                "unit": result.units[name],
+                "median": middle if math.isfinite(middle) else None,
+                "worst": highest if math.isfinite(highest) else None,
+            }
+            for name, (middle, highest) in result.summary.items()
+        },
+        "robustness": [dataclasses.asdict(row) for row in rows],
+    }
+
+
+def _report(result: StressTest, rows: list[RobustnessRow], worst: int) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False)
+    low, high = result.share_ci95
+    console.print(
+        f"success    {100 * result.share:.1f} % of {len(result.starts):,} starts "
+        f"(95 % interval {100 * low:.1f} to {100 * high:.1f} %)\n"
+        f"           {result.success_means}"
+    )
+    shown = "  ".join(f"{q:.0%} {value:.1f}" for q, value in result.quantiles.items())
+    console.print(f"return     {shown}")
+    parts = {
+        "worst starts": _worst_table(result, worst) if worst else None,
+        f"closed loop: {result.holds}, over the starts that succeed": _measures_table(result),
+        "robustness": _robustness_table(rows) if rows else None,
+    }
+    for title, table in parts.items():
+        if table is not None and table.row_count:
+            console.print(f"\n{title}", style="bold")
+            console.print(table)
+
+
+def _table(first: str, *columns: str) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column(first, justify="left" if first else "right", header_style="dim")
+    for column in columns:
+        table.add_column(column, justify="right", header_style="dim")
+    return table
+
+
+def _worst_table(result: StressTest, worst: int) -> Table:
+    table = _table("", "return", "steps", *result.names)
+    for rank, episode in enumerate(result.worst(worst), 1):
+        numbers = (f"{x:.3f}" for x in episode.start)
+        table.add_row(f"{rank}", f"{episode.total:.1f}", f"{episode.length}", *numbers)
+    return table
+
+
+def _measures_table(result: StressTest) -> Table:
+    table = _table("measure", "median", "worst", "unit")
+    for name, values in result.summary.items():
+        shown = (
+            "never" if value == math.inf else "" if math.isnan(value) else f"{value:.3g}" for value in values
+        )
+        table.add_row(name.replace("_", " "), *shown, result.units[name])
+    return table
+
+
+def _robustness_table(rows: list[RobustnessRow]) -> Table:
+    table = _table("change", "return", "worst", "against nominal")
+    for row in rows:
+        against = f"{row.difference:+.1f} ± {row.difference_ci95:.1f}" if row is not rows[0] else ""
+        table.add_row(row.change, shown_return(row.mean, row.ci95), f"{row.worst:.1f}", against)
+    return table

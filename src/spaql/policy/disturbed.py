@@ -1,0 +1,93 @@
+"""Policies that stand between another policy and the plant: noise, delay, a record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spaql.policy.policy import Policy, Rng
+
+
+class _Around(Policy):
+    """Another policy, with its spaces."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.observation_space = policy.observation_space
+        self.action_space = policy.action_space
+        self.time_variant = policy.time_variant
+
+
+class NoisyPolicy(_Around):
+    """See observations with Gaussian noise on them.
+
+    Parameters
+    ----------
+    policy
+        What acts on them.
+    std
+        Standard deviation of the noise, one for each number of an observation, in raw units.
+    noise
+        Draws it.
+
+    Examples
+    --------
+    >>> import spaql
+    >>> policy = spaql.SPAQL("cartpole200", seed=0).policy
+    >>> noisy = NoisyPolicy(policy, [0.1, 0.1, 0.01, 0.1], np.random.default_rng(0))
+    >>> noisy.act(np.zeros((1, 4)), np.zeros(1, np.int64), None).shape
+    (1,)
+    """
+
+    def __init__(self, policy: Policy, std: ArrayLike, noise: Rng) -> None:
+        super().__init__(policy)
+        self._std = np.asarray(std, np.float64)
+        self._noise = noise
+
+    def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
+        """Give a batch of raw actions."""
+        seen = observations + self._noise.normal(size=np.shape(observations)) * self._std
+        return self.policy.act(seen.astype(observations.dtype), steps, rng)
+
+
+class DelayedPolicy(_Around):
+    """Act a step late: on what was seen one step before; at the first step, on what is seen then.
+
+    For a controller without memory it is the same whether its observations or its actions come late. The
+    rows of a batch must be the same episodes from call to call, as they are in evaluations.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        super().__init__(policy)
+        self._before: NDArray[Any] | None = None
+
+    def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
+        """Give a batch of raw actions."""
+        seen = np.array(observations)
+        if self._before is not None and len(self._before) == len(seen):
+            first = (steps == 0).reshape(-1, *[1] * (seen.ndim - 1))
+            late = np.where(first, seen, self._before)
+        else:
+            late = seen
+        self._before = seen
+        return self.policy.act(late, np.maximum(steps - 1, 0), rng)
+
+
+class RecordingPolicy(_Around):
+    """Do what the policy does, and remember what was seen."""
+
+    def __init__(self, policy: Policy) -> None:
+        super().__init__(policy)
+        self._seen: list[NDArray[np.float64]] = []
+
+    def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
+        """Give a batch of raw actions."""
+        self._seen.append(np.array(observations, np.float64).reshape(len(steps), -1))
+        return self.policy.act(observations, steps, rng)
+
+    @property
+    def visited(self) -> NDArray[np.float64]:
+        """What was seen, one a row."""
+        return np.concatenate(self._seen)
