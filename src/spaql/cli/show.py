@@ -1,4 +1,4 @@
-"""`spaql show`: a learned policy as rules for a person."""
+"""`spaql show`: a learned policy as rules for a person, or as a table or graph."""
 
 from __future__ import annotations
 
@@ -7,27 +7,35 @@ from pathlib import Path
 
 import click
 
-from spaql.interpret import rule_tree
-from spaql.policy import text
+from spaql.interpret import dot, rule_tree, table_csv, table_latex, table_markdown
+from spaql.policy import RuleTree, text
 from spaql.training import load
+
+FORMS = ("rules", "csv", "markdown", "latex", "dot")
 
 
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--step", type=int, help="time step, of a policy that has another one at each (aql)")
 @click.option("--digits", type=int, help="round numbers to so many digits  [default: exact]")
+@click.option(
+    "--as", "form", type=click.Choice(FORMS), default="rules", show_default=True, help="what to print"
+)
 @click.option("--json", "as_json", is_flag=True, help="print the size of the tree as JSON, not the rules")
-def show(run: Path, step: int | None, digits: int | None, as_json: bool) -> None:
+def show(run: Path, step: int | None, digits: int | None, form: str, as_json: bool) -> None:
     """Print the policy in RUN, a run folder or a model file, as if-then rules in raw units.
 
     The rules give the same action as the policy for every observation, and there are as few of them as
-    could be found.
+    could be found. As csv, markdown or latex they are a table with a row for each leaf; as dot, a graph for
+    Graphviz. `spaql draw` makes pictures.
 
     \b
     Examples:
       spaql show runs/cartpole
       spaql show runs/cartpole --digits 3
       spaql show runs/aql --step 0
+      spaql show runs/cartpole --as csv > table.csv
+      spaql show runs/cartpole --as dot --digits 3 | dot -Tsvg > tree.svg
     """
     agent = load(run)
     tree = rule_tree(agent, step)
@@ -40,6 +48,15 @@ def show(run: Path, step: int | None, digits: int | None, as_json: bool) -> None
         }
         click.echo(json.dumps(size))
         return
+    if form != "rules":
+        click.echo(_write(tree, form, digits), nl=False)
+        return
     proven = ", the fewest that do the same" if tree.smallest else ""
     click.echo(f"# {agent.problem.name}, {agent.learner_type.name}: {tree.n_leaves} leaves{proven}")
     click.echo(text(tree, digits))
+
+
+def _write(tree: RuleTree, form: str, digits: int | None) -> str:
+    if form == "csv":
+        return table_csv(tree)
+    return {"markdown": table_markdown, "latex": table_latex, "dot": dot}[form](tree, digits)

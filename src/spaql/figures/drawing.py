@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -14,14 +15,28 @@ from spaql.errors import SettingError
 from spaql.figures.curves import CurvesRecord, draw_curves
 from spaql.figures.domains import DomainsRecord, draw_domains
 from spaql.figures.episodes import EpisodesRecord, draw_episodes
+from spaql.figures.growth import GrowthRecord, animate, draw_growth
+from spaql.figures.map_drawing import draw_map
+from spaql.figures.maps import MapRecord
 from spaql.figures.record import from_data, to_json
 from spaql.figures.scaling import ScalingRecord, draw_scaling
+from spaql.figures.sizes import SizesRecord, draw_sizes
 from spaql.figures.style import styled
+from spaql.figures.trees import TreeRecord, draw_tree
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Record = ScalingRecord | CurvesRecord | EpisodesRecord | DomainsRecord
+Record = (
+    ScalingRecord
+    | CurvesRecord
+    | EpisodesRecord
+    | DomainsRecord
+    | TreeRecord
+    | MapRecord
+    | GrowthRecord
+    | SizesRecord
+)
 
 _KINDS: Mapping[str, tuple[type[Record], Callable[[Any], Figure]]] = MappingProxyType(
     {
@@ -29,6 +44,10 @@ _KINDS: Mapping[str, tuple[type[Record], Callable[[Any], Figure]]] = MappingProx
         "curves": (CurvesRecord, draw_curves),
         "episodes": (EpisodesRecord, draw_episodes),
         "domains": (DomainsRecord, draw_domains),
+        "tree": (TreeRecord, draw_tree),
+        "map": (MapRecord, draw_map),
+        "growth": (GrowthRecord, draw_growth),
+        "sizes": (SizesRecord, draw_sizes),
     }
 )
 _KIND_OF = {record_type: kind for kind, (record_type, _) in _KINDS.items()}
@@ -74,6 +93,35 @@ def save(record: Record, folder: Path, name: str) -> list[Path]:
         for path, metadata in zip(paths, _METADATA.values(), strict=True):
             figure.savefig(path, dpi=_PNG_DPI, metadata=metadata)
     return paths
+
+
+def svg(record: Record) -> str:
+    """Draw a record as an SVG element, to stand in a page of HTML."""
+    text = _rendered(record, "svg").decode()
+    return text[text.index("<svg") :]
+
+
+def save_as(record: Record, path: str | os.PathLike[str]) -> None:
+    """Draw a record into one file, whose name ends in what it is: .svg, .pdf or .png.
+
+    A record of growth may also be a .gif, which moves.
+    """
+    suffix = Path(path).suffix.removeprefix(".").lower()
+    if suffix == "gif" and isinstance(record, GrowthRecord):
+        write_atomically(Path(path), animate(record))
+        return
+    if suffix not in _METADATA:
+        raise SettingError(
+            f"{Path(path)} ends in no format of pictures: call it .svg, .pdf or .png (or .gif for growth)."
+        )
+    write_atomically(Path(path), _rendered(record, suffix))
+
+
+def _rendered(record: Record, format: str) -> bytes:
+    figure, file = draw(record), io.BytesIO()
+    with styled():
+        figure.savefig(file, format=format, dpi=_PNG_DPI, metadata=_METADATA[format])
+    return file.getvalue()
 
 
 def redraw(record: str | os.PathLike[str], out: str | os.PathLike[str]) -> list[Path]:

@@ -71,16 +71,16 @@ class RuleTree:
             array = np.array(getattr(self, name), kind)
             array.setflags(write=False)
             object.__setattr__(self, name, array)
-        names = self.observations or tuple(f"x{j}" for j in range(self.dims))
+        names = self.observations or default_observations(self.observation_space)
         object.__setattr__(self, "observations", tuple(names))
-        object.__setattr__(self, "actions", tuple(self.actions or _default_actions(self.action_space)))
+        object.__setattr__(self, "actions", tuple(self.actions or default_actions(self.action_space)))
         self._check()
         self.leaves.check(self.dims, self.action_space)
 
     @property
     def dims(self) -> int:
         """The numbers of an observation."""
-        return int(np.prod(self.observation_space.shape or (1,)))
+        return _dims(self.observation_space)
 
     @property
     def n_leaves(self) -> int:
@@ -158,8 +158,8 @@ class RuleTree:
             raise SettingError("Every leaf names a row in the table of leaves.")
         if len(self.observations) != self.dims:
             raise SettingError(f"There are {self.dims} numbers in an observation to name.")
-        if len(self.actions) != len(_default_actions(self.action_space)):
-            raise SettingError(f"There are {len(_default_actions(self.action_space))} actions to name.")
+        if len(self.actions) != len(default_actions(self.action_space)):
+            raise SettingError(f"There are {len(default_actions(self.action_space))} actions to name.")
 
     def __repr__(self) -> str:
         return f"RuleTree({self.n_leaves} leaves, depth {self.depth})"
@@ -170,7 +170,17 @@ class RuleTree:
         return text(self)
 
 
-def _default_actions(space: Box | Discrete) -> tuple[str, ...]:
+def _dims(space: Box | Discrete) -> int:
+    return int(np.prod(space.shape or (1,)))
+
+
+def default_observations(space: Box | Discrete) -> tuple[str, ...]:
+    """Name the numbers of an observation that have no names."""
+    return tuple(f"x{j}" for j in range(_dims(space)))
+
+
+def default_actions(space: Box | Discrete) -> tuple[str, ...]:
+    """Name the actions of a list, or the numbers of an action, that have no names."""
     if isinstance(space, Discrete):
         return tuple(f"action {space.start + i}" for i in range(int(space.n)))
     return tuple(f"u{j}" for j in range(int(np.prod(space.shape))))
