@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from spaql.errors import SettingError
+from spaql.experiments.paper_tables import NAMES
 from spaql.figures import (
     Growth,
     Record,
@@ -28,18 +29,23 @@ KINDS = ("tree", "map", "value", "visits", "balls", "phase", "growth", "sizes")
 Along = tuple[str | int, tuple[float, float] | None]
 
 
+def _observation(word: str) -> str | int:
+    if not word:
+        raise ValueError("an observation has a name or number")
+    return int(word) if word.isdigit() else word
+
+
 def _parse_axis(ctx: click.Context, param: click.Parameter, value: str | None) -> Along | None:
     """Read the name or number of an observation, and after it the ends of the axis, if they are given."""
     if value is None:
         return None
     name, *ends = value.rsplit(":", 2)
     try:
-        limits = (float(ends[0]), float(ends[1])) if ends else None
+        return _observation(name), (float(ends[0]), float(ends[1])) if ends else None
     except (ValueError, IndexError) as error:
         raise click.BadParameter(
             "give a name or number, as in 'pole angle' or 'pole angle:-0.2:0.2'"
         ) from error
-    return (int(name) if name.isdigit() else name), limits
 
 
 def _parse_fixed(
@@ -49,7 +55,7 @@ def _parse_fixed(
     for value in values:
         name, _, at = value.rpartition("=")
         try:
-            fixed[int(name) if name.isdigit() else name] = float(at)
+            fixed[_observation(name)] = float(at)
         except ValueError as error:
             raise click.BadParameter("give a name or number and its value, as in 'cart speed=0'") from error
     return fixed
@@ -107,7 +113,8 @@ def draw(
     record: Record
     played: dict[str, Any] = {} if episodes is None else {"episodes": episodes}
     if kind == "tree":
-        record = compute_tree(_tree(agent, step, leaves, played), title=f"{agent.problem.name}: the rules")
+        name = NAMES.get(agent.problem.name, agent.problem.name)
+        record = compute_tree(_tree(agent, step, leaves, played), title=f"{name}: the rules")
     elif kind == "sizes":
         record = compute_sizes(size_curve(agent, **played), wanted=wanted)
     else:

@@ -14,7 +14,7 @@ from spaql.figures.axis import Axis
 from spaql.figures.map_drawing import draw_on, explain_colours
 from spaql.figures.maps import MapRecord, chart, lay_out, outlines
 from spaql.figures.scene import set_scene
-from spaql.figures.style import new_figure, number, styled
+from spaql.figures.style import new_figure, styled
 from spaql.policy import PartitionPolicy
 from spaql.training import Agent
 
@@ -34,7 +34,6 @@ class Snapshot:
     """A policy on the way."""
 
     iteration: int
-    best_return: float
     policy: PartitionPolicy
 
 
@@ -62,7 +61,7 @@ class Growth:
         arms = self.snapshots[-1].policy.partition.arms if self.snapshots else 0
         if policy.partition.arms != arms:
             kept = PartitionPolicy(policy.states, policy.actions, policy.partition.copy())
-            self.snapshots.append(Snapshot(int(row["iteration"]), row["best_return"], kept))
+            self.snapshots.append(Snapshot(int(row["iteration"]), kept))
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,6 @@ class GrowthFrame:
 
     iteration: int
     arms: int
-    best_return: float
     map: MapRecord
     """Of actions, with the balls."""
 
@@ -122,9 +120,7 @@ def compute_growth(
     for snapshot in (growth.snapshots[i] for i in kept):
         then = replace(scene, policy=snapshot.policy)
         drawn = replace(chart(then, plane, "action", 0, resolution), balls=outlines(then, plane))
-        shown.append(
-            GrowthFrame(snapshot.iteration, snapshot.policy.partition.arms, snapshot.best_return, drawn)
-        )
+        shown.append(GrowthFrame(snapshot.iteration, snapshot.policy.partition.arms, drawn))
     return GrowthRecord(f"{scene.title}: how the partition grows", shown[0].map.note, tuple(shown))
 
 
@@ -141,7 +137,7 @@ def draw_growth(record: GrowthRecord) -> Figure:
         ax.axis("off")
     for ax, frame in zip(axes.flat, frames, strict=False):
         image = draw_on(ax, frame.map)
-        ax.set_title(f"iteration {frame.iteration:,}: {frame.arms:,} arms", fontsize=9)
+        ax.set_title(_moment(frame), fontsize=9)
         ax.label_outer()
     explain_colours(figure, list(axes.flat), frames[0].map, image)
     return figure
@@ -170,6 +166,9 @@ def _draw_frame(record: GrowthRecord, frame: GrowthFrame) -> Figure:
     figure = new_figure(record.title, record.note, 4.6, width=6.4)
     ax = figure.subplots()
     explain_colours(figure, [ax], frame.map, draw_on(ax, frame.map))
-    best = number(frame.best_return)
-    ax.set_title(f"iteration {frame.iteration:,}: {frame.arms:,} arms, best return {best}")
+    ax.set_title(_moment(frame))
     return figure
+
+
+def _moment(frame: GrowthFrame) -> str:
+    return f"iteration {frame.iteration:,}, arms: {frame.arms:,}"

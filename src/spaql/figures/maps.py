@@ -211,7 +211,7 @@ def lay_out(
 
 def _fixed(name: str, value: float) -> str:
     plain, unit = split_unit(name)
-    return f"{plain} {value:.3g}{' ' + unit if unit else ''}".replace("-", "−")
+    return f"{plain} {f'{value:.3g}'.replace('-', '−')} {unit}".rstrip()
 
 
 def chart(scene: Scene, plane: Plane, shows: str, action: int, resolution: int) -> MapRecord:

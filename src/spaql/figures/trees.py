@@ -114,8 +114,8 @@ def _text(tree: RuleTree, node: int, digits: int) -> str:
     if tree.feature[node] < 0:
         return leaf_text(tree, int(tree.leaf[node]), digits)
     name, unit = split_unit(tree.observations[tree.feature[node]])
-    threshold = number_text(float(tree.threshold[node]), digits)
-    return f"{name}\n< {threshold} {unit}".rstrip().replace("-", "−")
+    threshold = number_text(float(tree.threshold[node]), digits).replace("-", "−")
+    return f"{name}\n< {threshold} {unit}".rstrip()
 
 
 def _colour(tree: RuleTree, node: int) -> tuple[float, ...]:
@@ -177,7 +177,7 @@ def _draw_node(ax: Axes, node: TreeNode, x: float, y: float, width: float) -> No
             height,
             boxstyle="round,pad=0,rounding_size=0.05",
             facecolor=node.colour or "white",
-            edgecolor="none" if node.colour else GREY,
+            edgecolor="#bbbbbb" if node.colour else GREY,
             linewidth=0.8,
         )
     )
