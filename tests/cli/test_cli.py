@@ -8,6 +8,7 @@ from click.testing import CliRunner, Result
 
 import spaql
 from spaql.cli import main
+from spaql.interpret import table_csv, table_markdown
 
 
 @pytest.fixture(autouse=True)
@@ -85,7 +86,7 @@ def test_a_run_is_never_overwritten() -> None:
 
 def test_help_of_every_command() -> None:
     assert "A first minute" in spaql_command("--help").stdout
-    for command in ("train", "evaluate"):
+    for command in ("train", "evaluate", "show", "draw"):
         assert command in spaql_command("--help").stdout
         assert "Examples:" in spaql_command(command, "--help").stdout
 
@@ -122,3 +123,59 @@ def test_simplify_edit_and_show_go_on_from_a_controller() -> None:
     )
     assert "instead" in spaql_command("show", "new.spaql", "--at", "0,0,0.1,0").stdout
     assert "Give --do" in spaql_command("edit", "cart", "--leaf", "1", "--out", "x.spaql", code=2).stderr
+
+
+def test_show_prints_tables_and_graphs() -> None:
+    spaql_command("train", "cartpole200", *QUICK, "--quiet", "--out", "run")
+    tree = spaql.rule_tree(spaql.load("run"))
+    assert spaql_command("show", "run", "--as", "csv").stdout == table_csv(tree)
+    assert spaql_command("show", "run", "--as", "markdown", "--digits", "2").stdout == table_markdown(tree, 2)
+    assert spaql_command("show", "run", "--as", "latex").stdout.startswith(r"\begin{tabular}{lllll}")
+    assert spaql_command("show", "run", "--as", "dot").stdout.startswith("digraph policy {")
+
+
+def test_draw_every_kind() -> None:
+    pytest.importorskip("matplotlib")
+    spaql_command("train", "cartpole200", *QUICK, "--quiet", "--out", "run")
+    few = ("--episodes", "2")
+    assert spaql_command("draw", "run", "tree").stdout == "tree.svg\n"
+    assert "push left" in Path("tree.svg").read_text()
+    spaql_command("draw", "run", "tree", "--leaves", "3", *few, "--out", "small.svg")
+    spaql_command("draw", "run", "sizes", *few, "--wanted", "195", "--out", "sizes.png")
+    for kind in ("map", "value", "visits", "balls", "phase", "growth"):
+        spaql_command(
+            "draw",
+            "run",
+            kind,
+            "--x",
+            "pole angle",
+            "--y",
+            "3:-2:2",
+            "--at",
+            "0=0",
+            "--at",
+            "cart speed=0",
+            *few,
+        )
+    kinds = ("balls", "map", "phase", "tree", "value", "visits")
+    made = {path.name for path in Path().iterdir() if path.is_file()}
+    assert made == {f"{kind}.svg" for kind in kinds} | {"small.svg", "sizes.png", "growth.gif"}
+    assert "cart speed 0 m/s" in Path("map.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("map",), 2, "give --x and --y, of cart position [m], cart speed [m/s]"),
+        (("map", "--x", "pole", "--y", "1"), 1, "There is no observation 'pole'"),
+        (("map", "--x", "0:a:b", "--y", "1"), 2, "pole angle:-0.2:0.2"),
+        (("map", "--x", "0", "--y", "1", "--at", "2"), 2, "cart speed=0"),
+        (("tree", "--leaves", "0", "--episodes", "2"), 1, "No tree of at most 0 leaves"),
+        (("tree", "--out", "tree.jpg"), 1, "ends in no format of pictures"),
+        (("picture",), 2, "'picture' is not one of"),
+    ],
+)
+def test_errors_of_draw_are_sentences(words: tuple[str, ...], code: int, message: str) -> None:
+    pytest.importorskip("matplotlib")
+    spaql_command("train", "cartpole200", *QUICK, "--quiet", "--out", "run")
+    assert message in " ".join(spaql_command("draw", "run", *words, code=code).stderr.split())

@@ -43,7 +43,8 @@ def test_a_record_is_kept_and_drawn_again(record: BasinRecord, tmp_path: Path) -
     write(record, tmp_path / "basin.json")
     assert read(tmp_path / "basin.json") == record
     assert json.loads((tmp_path / "basin.json").read_text())["kind"] == "basin"
-    save_as(record, tmp_path / "one.svg", tmp_path / "basin.png")
+    save_as(record, tmp_path / "one.svg")
+    save_as(record, tmp_path / "basin.png")
     save_as(record, tmp_path / "two.svg")
     assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
     assert (tmp_path / "basin.png").read_bytes().startswith(b"\x89PNG")

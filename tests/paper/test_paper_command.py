@@ -11,7 +11,7 @@ import pytest
 
 from spaql.experiments import RunStore
 from spaql.experiments.paper import ALGORITHMS, FULL, SCALINGS, long_runs, scaling_runs, trpo_runs
-from spaql.experiments.paper_tables import comma_separated, latex, markdown
+from spaql.tables import comma_separated, latex, markdown
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("scipy")

@@ -1,4 +1,4 @@
-"""`spaql show`: a learned policy as rules for a person."""
+"""`spaql show`: a learned policy as rules for a person, or as a table or graph."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import click
 
 from spaql.cli.report import numbers
 from spaql.errors import SettingError
-from spaql.interpret import rule_tree
-from spaql.policy import PartitionPolicy, RuleTreePolicy, text
+from spaql.interpret import dot, rule_tree, table_csv, table_latex, table_markdown
+from spaql.policy import PartitionPolicy, RuleTree, RuleTreePolicy, text
 from spaql.training import Agent, Controller, read
+
+FORMS = ("rules", "csv", "markdown", "latex", "dot")
 
 
 @click.command()
@@ -22,14 +24,24 @@ from spaql.training import Agent, Controller, read
 @click.option(
     "--at", metavar="X,Y,...", callback=numbers, help="instead explain what is done for this observation"
 )
+@click.option(
+    "--as", "form", type=click.Choice(FORMS), default="rules", show_default=True, help="what to print"
+)
 @click.option("--json", "as_json", is_flag=True, help="print the size of the tree as JSON, not the rules")
 def show(
-    run: Path, step: int | None, digits: int | None, numbered: bool, at: list[float] | None, as_json: bool
+    run: Path,
+    step: int | None,
+    digits: int | None,
+    numbered: bool,
+    at: list[float] | None,
+    form: str,
+    as_json: bool,
 ) -> None:
     """Print the policy in RUN, a run folder or a model file, as if-then rules in raw units.
 
     The rules give the same action as the policy for every observation, and there are as few of them as
-    could be found.
+    could be found. As csv, markdown or latex they are a table with a row for each leaf; as dot, a graph for
+    Graphviz. `spaql draw` makes pictures.
 
     \b
     Examples:
@@ -37,6 +49,8 @@ def show(
       spaql show runs/cartpole --digits 3 --numbers
       spaql show runs/cartpole --at 0,0.1,0.05,-0.2
       spaql show runs/aql --step 0
+      spaql show runs/cartpole --as csv > table.csv
+      spaql show runs/cartpole --as dot --digits 3 | dot -Tsvg > tree.svg
     """
     source = read(run)
     if at is not None:
@@ -52,6 +66,9 @@ def show(
         }
         click.echo(json.dumps(size))
         return
+    if form != "rules":
+        click.echo(_write(tree, form, digits), nl=False)
+        return
     proven = ", the fewest that do the same" if tree.smallest else ""
     made_by = source.learner_type.name if isinstance(source, Agent) else "controller"
     click.echo(f"# {source.problem.name}, {made_by}: {tree.n_leaves} leaves{proven}")
@@ -65,3 +82,9 @@ def _explanation(source: Agent | Controller, observation: list[float], step: int
     if isinstance(policy, RuleTreePolicy):
         return str(policy.explain(observation))
     raise SettingError(f"A {type(policy).__name__} cannot explain what it does.")
+
+
+def _write(tree: RuleTree, form: str, digits: int | None) -> str:
+    if form == "csv":
+        return table_csv(tree)
+    return {"markdown": table_markdown, "latex": table_latex, "dot": dot}[form](tree, digits)

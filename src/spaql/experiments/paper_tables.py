@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -138,31 +136,3 @@ def _interval(value: Interval | None) -> str:
     if value is None:
         return ""
     return interval(*value)
-
-
-def markdown(cells: Sequence[Mapping[str, str]]) -> str:
-    """Write rows as a Markdown table."""
-    head = list(cells[0])
-    lines = [head, ["---"] * len(head), *(list(row.values()) for row in cells)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
-
-
-def comma_separated(cells: Sequence[Mapping[str, str]]) -> str:
-    """Write rows as CSV."""
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, list(cells[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(cells)
-    return text.getvalue()
-
-
-def latex(cells: Sequence[Mapping[str, str]]) -> str:
-    """Write rows as a LaTeX table."""
-
-    def line(values: Sequence[str]) -> str:
-        return " & ".join(value.replace("±", r"$\pm$").replace("%", r"\%") for value in values) + r" \\"
-
-    body = [line(list(row.values())) for row in cells]
-    columns = "l" * len(cells[0])
-    head = [rf"\begin{{tabular}}{{{columns}}}", r"\hline", line(list(cells[0])), r"\hline"]
-    return "\n".join([*head, *body, r"\hline", r"\end{tabular}", ""])

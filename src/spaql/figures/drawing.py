@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -15,14 +16,29 @@ from spaql.figures.basin import BasinRecord, draw_basin
 from spaql.figures.curves import CurvesRecord, draw_curves
 from spaql.figures.domains import DomainsRecord, draw_domains
 from spaql.figures.episodes import EpisodesRecord, draw_episodes
+from spaql.figures.growth import GrowthRecord, animate, draw_growth
+from spaql.figures.map_drawing import draw_map
+from spaql.figures.maps import MapRecord
 from spaql.figures.record import from_data, to_json
 from spaql.figures.scaling import ScalingRecord, draw_scaling
+from spaql.figures.sizes import SizesRecord, draw_sizes
 from spaql.figures.style import styled
+from spaql.figures.trees import TreeRecord, draw_tree
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Record = ScalingRecord | CurvesRecord | EpisodesRecord | DomainsRecord | BasinRecord
+Record = (
+    ScalingRecord
+    | CurvesRecord
+    | EpisodesRecord
+    | DomainsRecord
+    | TreeRecord
+    | MapRecord
+    | GrowthRecord
+    | SizesRecord
+    | BasinRecord
+)
 
 _KINDS: Mapping[str, tuple[type[Record], Callable[[Any], Figure]]] = MappingProxyType(
     {
@@ -31,6 +47,10 @@ _KINDS: Mapping[str, tuple[type[Record], Callable[[Any], Figure]]] = MappingProx
         "episodes": (EpisodesRecord, draw_episodes),
         "domains": (DomainsRecord, draw_domains),
         "basin": (BasinRecord, draw_basin),
+        "tree": (TreeRecord, draw_tree),
+        "map": (MapRecord, draw_map),
+        "growth": (GrowthRecord, draw_growth),
+        "sizes": (SizesRecord, draw_sizes),
     }
 )
 _KIND_OF = {record_type: kind for kind, (record_type, _) in _KINDS.items()}
@@ -68,22 +88,41 @@ def read(path: str | os.PathLike[str]) -> Record:
 def save(record: Record, folder: Path, name: str) -> list[Path]:
     """Draw a record and save it as SVG, PDF and PNG; equal records give equal files."""
     paths = [folder / f"{name}.{suffix}" for suffix in _METADATA]
-    save_as(record, *paths)
+    for path, content in zip(paths, _rendered(record, *_METADATA), strict=True):
+        write_atomically(path, content)
     return paths
 
 
-def save_as(record: Record, *paths: Path) -> None:
-    """Draw a record and save it in files, whose suffixes say the format."""
-    for path in paths:
-        if path.suffix[1:] not in _METADATA:
-            raise SettingError(f"A figure is saved as {', '.join(_METADATA)}, and {path} is none of them.")
-        path.parent.mkdir(parents=True, exist_ok=True)
-    figure = draw(record)
+def svg(record: Record) -> str:
+    """Draw a record as an SVG element, to stand in a page of HTML."""
+    text = _rendered(record, "svg")[0].decode()
+    return text[text.index("<svg") :]
+
+
+def save_as(record: Record, path: str | os.PathLike[str]) -> None:
+    """Draw a record into one file, whose name ends in what it is: .svg, .pdf or .png.
+
+    A record of growth may also be a .gif, which moves.
+    """
+    suffix = Path(path).suffix.removeprefix(".").lower()
+    if suffix == "gif" and isinstance(record, GrowthRecord):
+        write_atomically(Path(path), animate(record))
+        return
+    if suffix not in _METADATA:
+        raise SettingError(
+            f"{Path(path)} ends in no format of pictures: call it .svg, .pdf or .png (or .gif for growth)."
+        )
+    write_atomically(Path(path), _rendered(record, suffix)[0])
+
+
+def _rendered(record: Record, *formats: str) -> list[bytes]:
+    figure, files = draw(record), [io.BytesIO() for _ in formats]
     with styled():
         figure.draw_without_rendering()
         figure.set_layout_engine("none")  # what was laid out once is the same in all formats
-        for path in paths:
-            figure.savefig(path, dpi=_PNG_DPI, metadata=_METADATA[path.suffix[1:]])
+        for file, suffix in zip(files, formats, strict=True):
+            figure.savefig(file, format=suffix, dpi=_PNG_DPI, metadata=_METADATA[suffix])
+    return [file.getvalue() for file in files]
 
 
 def redraw(record: str | os.PathLike[str], out: str | os.PathLike[str]) -> list[Path]:

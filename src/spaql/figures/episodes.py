@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from spaql.experiments import Run, RunStore
 from spaql.experiments.paper import ALGORITHMS, Size, long_runs
+from spaql.figures.play import play
 from spaql.figures.runs import check_finished, fresh_returns
 from spaql.figures.style import COLOURS, GREY, multiples_of_pi, name_of, new_figure, number
 from spaql.policy import Policy, RandomPolicy
@@ -133,22 +134,14 @@ def _trace(
     policy: Policy, made: Problem, problem: str, algorithm: str, run: str, fresh: float | None
 ) -> EpisodeTrace:
     """Play an episode in Gymnasium's environment; actions are drawn as in evaluations."""
-    plant, rng = _PLANTS[problem], np.random.default_rng([_SEED, 1])
-    with closing(made.make()) as env:
-        observation, _ = env.reset(seed=_SEED)
-        seen, total, ended = [observation], 0.0, False
-        actions: list[float] = []
-        while not ended:
-            action = policy.act(observation[None], np.array([len(actions)]), rng)[0]
-            observation, reward, terminated, truncated, _ = env.step(action)
-            seen.append(observation)
-            played = float(np.ravel(action)[0])
-            actions.append(plant.action_values[int(played)] if plant.action_values else played)
-            total += float(reward)
-            ended = bool(terminated or truncated)
-    angle = plant.angle(np.array(seen, np.float64)).tolist()
-    ending = plant.ending(angle[-1]) if terminated else ""
-    return EpisodeTrace(algorithm, run, fresh, total, ending, tuple(angle), tuple(actions))
+    plant = _PLANTS[problem]
+    (played,) = play(policy, made, [_SEED], np.random.default_rng([_SEED, 1]))
+    actions = [float(np.ravel(action)[0]) for action in played.actions]
+    if plant.action_values:
+        actions = [plant.action_values[int(action)] for action in actions]
+    angle = plant.angle(played.observations).tolist()
+    ending = plant.ending(angle[-1]) if played.terminated else ""
+    return EpisodeTrace(algorithm, run, fresh, played.total, ending, tuple(angle), tuple(actions))
 
 
 def draw_episodes(record: EpisodesRecord) -> Figure:

@@ -11,8 +11,9 @@ from spaql.archive import write_atomically
 from spaql.experiments import RunStore
 from spaql.experiments.paper import FULL, Size
 from spaql.experiments.paper_claims import Claim, judge, short_runs
-from spaql.experiments.paper_tables import comma_separated, latex, markdown, measure, rows
+from spaql.experiments.paper_tables import measure, rows
 from spaql.figures.paper import NAMES, paper_figures
+from spaql.tables import comma_separated, latex, markdown
 
 _CAPTIONS = {
     "01-scaling-pendulum": "Pendulum: fresh return after the short runs for each xi, without and with reward "

@@ -71,11 +71,11 @@ def styled() -> Iterator[None]:
         yield
 
 
-def new_figure(title: str, note: str, height: float) -> Figure:
+def new_figure(title: str, note: str, height: float, width: float = WIDTH) -> Figure:
     """Make an empty figure with a title above and a note below."""
     from matplotlib.figure import Figure
 
-    figure = Figure((WIDTH, height), layout="constrained")
+    figure = Figure((width, height), layout="constrained")
     figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
     figure.supxlabel(note, x=0.01, ha="left", fontsize=8.5, color=GREY)
     return figure

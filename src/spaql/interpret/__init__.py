@@ -1,13 +1,17 @@
-"""Controllers for people: exact rule trees, and smaller ones; and what their closed loops show."""
+"""Controllers for people: rule trees, smaller ones, tables and graphs of them, and what closed loops show."""
 
 from spaql.interpret.build import rule_tree
+from spaql.interpret.dot import dot
 from spaql.interpret.edit import edited, locked
 from spaql.interpret.measures import Measures, measure
 from spaql.interpret.minimise import minimised
 from spaql.interpret.simplify import shrinking, simplified
+from spaql.interpret.table import LeafTable, table, table_csv, table_latex, table_markdown
 
 __all__ = [
+    "LeafTable",
     "Measures",
+    "dot",
     "edited",
     "locked",
     "measure",
@@ -15,4 +19,8 @@ __all__ = [
     "rule_tree",
     "shrinking",
     "simplified",
+    "table",
+    "table_csv",
+    "table_latex",
+    "table_markdown",
 ]

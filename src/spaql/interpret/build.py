@@ -72,7 +72,7 @@ def rule_tree(
     if isinstance(policy, RuleTreePolicy):
         tree = policy.tree
     elif isinstance(policy, PartitionPolicy):
-        tree = _plain(policy, _tree_number(policy, step), within, tuple(observations), tuple(actions))
+        tree = _plain(policy, tree_number(policy, step), within, tuple(observations), tuple(actions))
     else:
         raise SettingError(
             f"A rule tree is made from the policy of a partition, and this is a {type(policy).__name__}."
@@ -80,7 +80,8 @@ def rule_tree(
     return minimised(tree, within, effort) if minimise else tree
 
 
-def _tree_number(policy: PartitionPolicy, step: int | None) -> int:
+def tree_number(policy: PartitionPolicy, step: int | None) -> int:
+    """Give the number of the tree of balls that is played at a time step."""
     last = len(policy.flat.roots) - 1
     if not policy.time_variant:
         if step is not None:

@@ -12,7 +12,7 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import BadEnvironmentError, SettingError
-from spaql.policy.text import number
+from spaql.policy.text import number_text
 
 Floats = NDArray[np.float64]
 DIGITS = 4
@@ -39,7 +39,7 @@ class Change:
 
     def __str__(self) -> str:
         verb = "rose" if self.by > 0 else "fell"
-        by, to = number(abs(self.by), DIGITS), number(self.to, DIGITS)
+        by, to = number_text(abs(self.by), DIGITS), number_text(self.to, DIGITS)
         return f"{self.action}, if {self.observation} {verb} by {by}, to {to}"
 
 
@@ -59,7 +59,7 @@ class Explanation:
     """Of each number that can change the action alone, the nearest boundary; the nearest of all first."""
 
     def __str__(self) -> str:
-        lines = [f"{name} = {number(x, DIGITS)}" for name, x in self.observation.items()]
+        lines = [f"{name} = {number_text(x, DIGITS)}" for name, x in self.observation.items()]
         lines += ["", *_block("does", [self.action])]
         rows = self.conditions or ("the same is done everywhere",)
         lines += _block("because", [*rows, f"({self.leaf})"])
@@ -68,7 +68,7 @@ class Explanation:
             lines += _block(
                 "choices",
                 [
-                    f"{c.actions:{width}}  Q = {number(c.q, DIGITS)}, {c.visits:,} visits"
+                    f"{c.actions:{width}}  Q = {number_text(c.q, DIGITS)}, {c.visits:,} visits"
                     for c in self.candidates
                 ],
             )
@@ -94,8 +94,8 @@ def _conditions(low: Floats, high: Floats, names: Sequence[str]) -> tuple[str, .
     """Say what lies in a box, `low <= x < high`; dimensions without bounds are left out."""
     said = []
     for name, first, last in zip(names, low.tolist(), high.tolist(), strict=True):
-        left = "" if first == -math.inf else f"{number(first, DIGITS)} <= "
-        right = "" if last == math.inf else f" < {number(last, DIGITS)}"
+        left = "" if first == -math.inf else f"{number_text(first, DIGITS)} <= "
+        right = "" if last == math.inf else f" < {number_text(last, DIGITS)}"
         if left or right:
             said.append(f"{left}{name}{right}")
     return tuple(said)

@@ -16,7 +16,7 @@ from spaql.kernels.tree import BITS, INTERVAL
 from spaql.partition import Partition
 from spaql.policy.explanation import DIGITS, Candidate, Explanation, explain_cell, observed
 from spaql.policy.policy import Policy, Rng
-from spaql.policy.text import number
+from spaql.policy.text import number_text
 from spaql.spaces import StandardActions, StandardStates, action_names, observation_names
 
 
@@ -142,6 +142,6 @@ class PartitionPolicy(Policy):
             return " or ".join(names[int(x) - int(space.start)] for x in ranges[0])
         word = " or " if self.actions.levels else " to "
         return ", ".join(
-            f"{name} = {word.join(number(x, DIGITS) for x in row)}"
+            f"{name} = {word.join(number_text(x, DIGITS) for x in row)}"
             for name, row in zip(names, ranges, strict=True)
         )

@@ -49,7 +49,7 @@ def _lines(tree: RuleTree, digits: int | None, numbered: bool) -> Iterator[str]:
             yield indent + leaf_text(tree, int(tree.leaf[node]), digits) + remark
             continue
         word = "elif" if role == "else" else "if"
-        threshold = number(float(tree.threshold[node]), digits)
+        threshold = number_text(float(tree.threshold[node]), digits)
         yield f"{indent}{word} {tree.observations[tree.feature[node]]} < {threshold}:"
         waiting.append((int(tree.right[node]), level, "else"))
         waiting.append((int(tree.left[node]), level + 1, "then"))
@@ -62,21 +62,21 @@ def leaf_text(tree: RuleTree, row: int, digits: int | None = None) -> str:
         assert isinstance(tree.action_space, Discrete)
         return names[int(leaves.number[row]) - int(tree.action_space.start)]
     if isinstance(leaves, Constants):
-        values = [number(float(value), digits) for value in leaves.value[row]]
+        values = [number_text(float(value), digits) for value in leaves.value[row]]
         return ", ".join(f"{name} = {value}" for name, value in zip(names, values, strict=True))
     laws = []
     for i, name in enumerate(names):
-        sum_ = number(float(leaves.offset[row, i]), digits)
+        sum_ = number_text(float(leaves.offset[row, i]), digits)
         for j, seen in enumerate(tree.observations):
             gain = float(leaves.gain[row, i, j])
             if gain != 0.0:
-                sum_ += f" {'-' if gain < 0 else '+'} {number(abs(gain), digits)} * {seen}"
-        bounds = (number(float(bound[i]), digits) for bound in (leaves.low, leaves.high))
+                sum_ += f" {'-' if gain < 0 else '+'} {number_text(abs(gain), digits)} * {seen}"
+        bounds = (number_text(float(bound[i]), digits) for bound in (leaves.low, leaves.high))
         laws.append(f"{name} = clip({sum_}, {', '.join(bounds)})")
     return ", ".join(laws)
 
 
-def number(x: float, digits: int | None) -> str:
+def number_text(x: float, digits: int | None) -> str:
     """Write a number: the shortest that is read as the same, or rounded.
 
     Where 0 is mapped into the cube with an error of rounding, thresholds may be the last floats before it.

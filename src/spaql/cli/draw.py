@@ -1,0 +1,159 @@
+"""`spaql draw`: pictures of a learned policy."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spaql.errors import SettingError
+from spaql.experiments.paper_tables import NAMES
+from spaql.figures import (
+    Growth,
+    Record,
+    compute_balls,
+    compute_growth,
+    compute_map,
+    compute_phase,
+    compute_sizes,
+    compute_tree,
+    save_as,
+)
+from spaql.interpret import rule_tree
+from spaql.policy import RuleTree
+from spaql.training import Agent, Controller, read, size_curve
+
+KINDS = ("tree", "map", "value", "visits", "balls", "phase", "growth", "sizes")
+Along = tuple[str | int, tuple[float, float] | None]
+
+
+def _observation(word: str) -> str | int:
+    if not word:
+        raise ValueError("an observation has a name or number")
+    return int(word) if word.isdigit() else word
+
+
+def _parse_axis(ctx: click.Context, param: click.Parameter, value: str | None) -> Along | None:
+    """Read the name or number of an observation, and after it the ends of the axis, if they are given."""
+    if value is None:
+        return None
+    name, *ends = value.rsplit(":", 2)
+    try:
+        return _observation(name), (float(ends[0]), float(ends[1])) if ends else None
+    except (ValueError, IndexError) as error:
+        raise click.BadParameter(
+            "give a name or number, as in 'pole angle' or 'pole angle:-0.2:0.2'"
+        ) from error
+
+
+def _parse_fixed(
+    ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
+) -> dict[str | int, float]:
+    fixed: dict[str | int, float] = {}
+    for value in values:
+        name, _, at = value.rpartition("=")
+        try:
+            fixed[_observation(name)] = float(at)
+        except ValueError as error:
+            raise click.BadParameter("give a name or number and its value, as in 'cart speed=0'") from error
+    return fixed
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("kind", type=click.Choice(KINDS))
+@click.option("--x", callback=_parse_axis, help="observation from left to right: NAME or NAME:LOW:HIGH")
+@click.option("--y", callback=_parse_axis, help="observation from bottom to top")
+@click.option("--at", multiple=True, callback=_parse_fixed, help="fix another observation: NAME=VALUE")
+@click.option("--step", type=int, help="time step, of a policy that has another one at each (aql)")
+@click.option("--leaves", type=int, help="draw the best tree with at most so many leaves, not the exact one")
+@click.option("--episodes", type=int, help="episodes to play  [default: as many as the picture needs]")
+@click.option("--wanted", type=float, help="return to mark among the sizes")
+@click.option("--out", type=click.Path(path_type=Path), help="file: .svg, .pdf, .png, of growth also .gif")
+def draw(
+    run: Path,
+    kind: str,
+    x: Along | None,
+    y: Along | None,
+    at: dict[str | int, float],
+    step: int | None,
+    leaves: int | None,
+    episodes: int | None,
+    wanted: float | None,
+    out: Path | None,
+) -> None:
+    """Draw the policy in RUN, a run folder or a model file.
+
+    \b
+    KIND is one of
+      tree    the rules as a tree, 64 leaves at most
+      map     the action over the observations --x and --y
+      value   the highest Q over them
+      visits  how often the ball that the action comes from was visited
+      balls   the partition over them, others fixed at their median
+      phase   episodes over the map of actions
+      growth  the partition while the agent learns; trains anew, to the same bytes
+      sizes   the return of smaller trees
+
+    Observations are known by name, with or without their unit, or by number; if cos(angle) and sin(angle)
+    are observed, then angle is known too. What is neither on an axis nor fixed is averaged over the states
+    that the policy visits.
+
+    \b
+    Examples:
+      spaql draw runs/cartpole tree --leaves 10 --out tree.svg
+      spaql draw runs/cartpole map --x "pole angle" --y "pole speed:-2:2" --out map.svg
+      spaql draw runs/cartpole balls --x 0 --y 2 --at "cart speed=0" --out balls.png
+      spaql draw runs/pendulum phase --x angle --y speed --episodes 5 --out phase.svg
+      spaql draw runs/pendulum growth --x "sin(angle)" --y speed --out growth.gif
+    """
+    agent = read(run)
+    record: Record
+    played: dict[str, Any] = {} if episodes is None else {"episodes": episodes}
+    if kind == "tree":
+        name = NAMES.get(agent.problem.name, agent.problem.name)
+        record = compute_tree(_tree(agent, step, leaves, played), title=f"{name}: the rules")
+    elif kind == "sizes":
+        record = compute_sizes(size_curve(agent, **played), wanted=wanted)
+    else:
+        if x is None or y is None:
+            names = ", ".join(agent.problem.states.names) or f"0 to {agent.problem.states.dims - 1}"
+            raise click.UsageError(f"A {kind} lies over two observations: give --x and --y, of {names}.")
+        plane = {"at": at, "x_limits": x[1], "y_limits": y[1], "step": step, **played}
+        record = _over_plane(kind, agent, x[0], y[0], plane)
+    file = out or Path(f"{kind}.{'gif' if kind == 'growth' else 'svg'}")
+    save_as(record, file)
+    click.echo(file)
+
+
+def _tree(
+    agent: Agent | Controller, step: int | None, leaves: int | None, played: dict[str, Any]
+) -> RuleTree:
+    if leaves is None:
+        return rule_tree(agent, step)
+    small = [one.tree for one in size_curve(agent, **played) if one.tree.n_leaves <= leaves]
+    if not small:
+        raise SettingError(f"No tree of at most {leaves} leaves was found: allow more.")
+    return small[-1]
+
+
+def _over_plane(
+    kind: str, agent: Agent | Controller, x: str | int, y: str | int, plane: dict[str, Any]
+) -> Record:
+    if kind == "balls":
+        return compute_balls(agent, x, y, **plane)
+    if kind == "phase":
+        return compute_phase(agent, x, y, **plane)
+    if kind == "growth":
+        if not isinstance(agent, Agent):
+            raise SettingError("A controller does not learn: draw the growth of an agent.")
+        growth, again = Growth(), _untrained(agent)
+        again.learn(iterations=max(agent.iterations, 1), callback=growth)
+        return compute_growth(growth, again, x, y, **plane)
+    return compute_map(agent, x, y, shows="action" if kind == "map" else kind, **plane)
+
+
+def _untrained(agent: Agent) -> Agent:
+    return type(agent)(agent.problem, seed=agent.seed, **dataclasses.asdict(agent.settings))

@@ -1,0 +1,132 @@
+"""Axes of pictures of a policy: an observation, or an angle that is seen by its cosine and sine."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+from numpy.typing import NDArray
+
+from spaql.errors import SettingError
+
+Floats = NDArray[np.float64]
+
+_MARGIN = 0.1
+"""Of the range of the states that were visited, beyond either end."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A direction in which a picture lays out observations."""
+
+    label: str
+    """What is along it, with its unit in brackets."""
+    low: float
+    high: float
+    put: Callable[[Floats], Mapping[int, Floats]]
+    """Gives the numbers of an observation, by their index, at places along the axis."""
+    read: Callable[[Floats], Floats]
+    """Gives the places of observations, one a row."""
+    turns: bool = False
+    """Whether it is an angle in rad, whose ends are the same place."""
+    index: int | None = None
+    """Of the one observation that it is, if it is one."""
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise SettingError(
+                f"The axis of {self.label} goes from {self.low:g} to {self.high:g}: give two numbers, the "
+                "lower one first."
+            )
+
+
+def plain_axis(index: int, label: str, low: float, high: float) -> Axis:
+    """Make the axis of one number of an observation."""
+    return Axis(label, low, high, lambda at: {index: at}, lambda seen: seen[:, index], index=index)
+
+
+def angle_axis(cosine: int, sine: int, label: str = "angle [rad]") -> Axis:
+    """Make the axis of an angle that is seen by its cosine and sine, the numbers of which are given.
+
+    Examples
+    --------
+    >>> axis = angle_axis(0, 1)
+    >>> axis.read(np.array([[0.0, 1.0, 5.0]]))
+    array([1.57079633])
+    """
+    return Axis(
+        label,
+        -math.pi,
+        math.pi,
+        lambda at: {cosine: np.cos(at), sine: np.sin(at)},
+        lambda seen: np.arctan2(seen[:, sine], seen[:, cosine]),
+        turns=True,
+    )
+
+
+def find_axis(
+    wanted: str | int | Axis,
+    names: Sequence[str],
+    space: Box | Discrete,
+    visited: Floats | None,
+    limits: tuple[float, float] | None = None,
+) -> Axis:
+    """Find an axis by the name or number of an observation.
+
+    A name may leave out its unit. Where there are both `cos(angle)` and `sin(angle)`, `angle` is an axis as
+    well. Without limits an axis goes as far as the visited states, or the bounds of the space if there are
+    none.
+    """
+    if isinstance(wanted, Axis):
+        return wanted
+    pair = [f"{function}({wanted})" for function in ("cos", "sin")]
+    if all(name in names for name in pair):
+        axis = angle_axis(names.index(pair[0]), names.index(pair[1]), f"{wanted} [rad]")
+        return replace(axis, low=limits[0], high=limits[1]) if limits else axis
+    index = find_observation(wanted, names)
+    low, high = limits or _limits(index, space, visited)
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise SettingError(
+            f"{names[index]} has no bounds: give its limits, or an environment to play episodes in."
+        )
+    return plain_axis(index, names[index], low, high)
+
+
+def find_observation(wanted: str | int, names: Sequence[str]) -> int:
+    """Give the number of an observation, known by it or by its name, with its unit or without."""
+    if isinstance(wanted, int):
+        if 0 <= wanted < len(names):
+            return wanted
+    else:
+        found = [i for i, name in enumerate(names) if wanted in (name, split_unit(name)[0])]
+        if len(found) == 1:
+            return found[0]
+    known = ", ".join(f"{i} {name}" for i, name in enumerate(names))
+    raise SettingError(f"There is no observation {wanted!r}: there is {known}.")
+
+
+def split_unit(name: str) -> tuple[str, str]:
+    """Take a name and its unit apart.
+
+    Examples
+    --------
+    >>> split_unit("pole speed [rad/s]"), split_unit("position")
+    (('pole speed', 'rad/s'), ('position', ''))
+    """
+    match = re.fullmatch(r"(.+?) \[(.+)\]", name)
+    return (match[1], match[2]) if match else (name, "")
+
+
+def _limits(index: int, space: Box | Discrete, visited: Floats | None) -> tuple[float, float]:
+    if isinstance(space, Discrete):
+        return float(space.start) - 0.5, float(space.start + space.n) - 0.5
+    low, high = float(space.low[index]), float(space.high[index])
+    if visited is None:
+        return low, high
+    least, most = float(visited[:, index].min()), float(visited[:, index].max())
+    room = _MARGIN * (most - least) or 1.0
+    return max(low, least - room), min(high, most + room)

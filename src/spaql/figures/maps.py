@@ -1,0 +1,370 @@
+"""Maps of a policy: what it does, what it knows and where it goes, over two of its observations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from gymnasium.spaces import Discrete
+from numpy.typing import NDArray
+
+from spaql.errors import SettingError
+from spaql.figures.axis import Axis, Floats, find_axis, find_observation, split_unit
+from spaql.figures.scene import Pictured, Scene, set_scene
+from spaql.kernels.look import greedy_balls
+from spaql.problems import EnvironmentLike
+
+_AVERAGED = 64
+"""States at most that a map is averaged over."""
+_FINEST = 1.0 - 2.0**-32
+"""The last coordinate of the cube, which belongs to its last ball."""
+SHOWN = ("action", "value", "visits")
+_LABELS = {"value": "highest Q", "visits": "visits of the greedy ball (log)"}
+
+
+@dataclass(frozen=True)
+class AxisRange:
+    """An axis of a map."""
+
+    label: str
+    low: float
+    high: float
+    turns: bool
+    """Whether it is an angle in rad."""
+
+
+@dataclass(frozen=True)
+class Outline:
+    """A ball's states, cut to the map."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Places that are joined by a line."""
+
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Trail:
+    """Where an episode went; in pieces, where an angle passes half a turn."""
+
+    pieces: tuple[Piece, ...]
+    total: float
+    """The return."""
+    terminated: bool
+
+
+@dataclass(frozen=True)
+class MapRecord:
+    """What a map shows: a number for each place of a grid, row by row from the lowest y."""
+
+    title: str
+    note: str
+    shows: str
+    """`action`, `value` or `visits`."""
+    x: AxisRange
+    y: AxisRange
+    values: tuple[tuple[float, ...], ...]
+    """Of each place's centre: the number of the most frequent action of a list, or a mean."""
+    share: tuple[tuple[float, ...], ...]
+    """How frequent the action is; empty where it is the only one, or no action of a list."""
+    choices: tuple[str, ...]
+    """The actions of a list; empty for numbers."""
+    label: str
+    """Of the numbers."""
+    low: float
+    """Of the colours."""
+    high: float
+    balls: tuple[Outline, ...] = ()
+    trails: tuple[Trail, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """Where a map lies: its axes, and the states that give all other observations."""
+
+    x: Axis
+    y: Axis
+    states: Floats
+    fixed: str
+    """How the other observations are fixed, for people."""
+
+    def grid(self, state: Floats, n: int) -> Floats:
+        """Give the observations at the centres of n × n places, row by row from the lowest y."""
+        at_x, at_y = (
+            axis.low + (np.arange(n) + 0.5) / n * (axis.high - axis.low) for axis in (self.x, self.y)
+        )
+        rows = np.tile(state, (n * n, 1))
+        for axis, places in ((self.x, np.tile(at_x, n)), (self.y, np.repeat(at_y, n))):
+            for index, values in axis.put(places).items():
+                rows[:, index] = values
+        return rows
+
+
+def compute_map(
+    agent: Pictured,
+    x: str | int | Axis,
+    y: str | int | Axis,
+    env: EnvironmentLike | None = None,
+    *,
+    shows: str = "action",
+    action: int = 0,
+    at: Mapping[str | int, float] | None = None,
+    x_limits: tuple[float, float] | None = None,
+    y_limits: tuple[float, float] | None = None,
+    step: int | None = None,
+    episodes: int = 20,
+    seed: int = 0,
+    resolution: int = 240,
+) -> MapRecord:
+    """Compute a map of a policy over two of its observations.
+
+    What is neither on an axis nor given in `at` is averaged over states that the policy visits: of a list
+    of actions the most frequent one is shown, and how frequent it is.
+
+    Parameters
+    ----------
+    agent
+        An agent, a policy or a rule tree.
+    x, y
+        Observations, by name (its unit may be left out) or number; where `cos(angle)` and `sin(angle)` are
+        observed, also `angle`; or any `Axis`.
+    env
+        Where to play episodes; the agent's own problem by default, and nowhere for a policy or tree.
+    shows
+        `action`, without a draw; or of a partition the `value`, which is the highest Q of a state, or the
+        `visits` of the ball that has it, those of its parents included.
+    action
+        Which number of a Box of actions.
+    at
+        Observations that are fixed, by name or number.
+    x_limits, y_limits
+        Ends of the axes; those of the visited states by default, and a whole turn for an angle.
+    step
+        The time step, of a policy that depends on it (AQL).
+    episodes, seed
+        Of the episodes, which are played without drawing actions.
+    resolution
+        Places on each axis.
+
+    Examples
+    --------
+    >>> import spaql
+    >>> agent = spaql.SPAQL("pendulum5", rollouts=5, seed=1).learn(iterations=5, progress_bar=False)
+    >>> record = compute_map(agent, "angle", "speed", resolution=4)
+    >>> record.x.label, record.y.label, len(record.values), record.label
+    ('angle [rad]', 'speed [rad/s]', 4, 'torque [Nm]')
+    """
+    scene = set_scene(agent, env, step=step, episodes=episodes, seed=seed)
+    plane = lay_out(scene, (x, y), (x_limits, y_limits), at or {})
+    return chart(scene, plane, shows, action, resolution)
+
+
+def lay_out(
+    scene: Scene,
+    axes: tuple[str | int | Axis, str | int | Axis],
+    limits: tuple[tuple[float, float] | None, tuple[float, float] | None],
+    at: Mapping[str | int, float],
+    *,
+    averaged: bool = True,
+) -> Plane:
+    """Find the axes and the states of a map; not averaged, there is one state, the median."""
+    names, visited = scene.observations, scene.visited
+    x, y = (
+        find_axis(wanted, names, scene.observation_space, visited, ends)
+        for wanted, ends in zip(axes, limits, strict=True)
+    )
+    laid = [set(axis.put(np.zeros(1))) for axis in (x, y)]
+    if laid[0] & laid[1]:
+        raise SettingError(f"Both axes are {x.label}: give two different ones.")
+    fixed = {find_observation(name, names): float(value) for name, value in at.items()}
+    free = [j for j in range(len(names)) if j not in laid[0] | laid[1] | set(fixed)]
+    if free and visited is None:
+        raise SettingError(
+            f"{names[free[0]]} is neither on an axis nor fixed: give it in at, or an environment to play "
+            "episodes in."
+        )
+    states = np.zeros((1, len(names)))
+    if free and visited is not None:
+        states = visited[np.unique(np.linspace(0, len(visited) - 1, _AVERAGED).astype(np.int64))]
+        if not averaged:
+            states = np.median(visited, axis=0, keepdims=True)
+            fixed |= {j: float(states[0, j]) for j in free}
+            free = []
+    for j, value in fixed.items():
+        states[:, j] = value
+    words = [_fixed(names[j], value) for j, value in fixed.items() if j not in laid[0] | laid[1]]
+    if free:
+        others = ", ".join(split_unit(names[j])[0] for j in free)
+        words.append(f"{others} averaged over {len(states)} states of {len(scene.played)} episodes")
+    return Plane(x, y, states[: len(states) if free else 1], "; ".join(words))
+
+
+def _fixed(name: str, value: float) -> str:
+    plain, unit = split_unit(name)
+    return f"{plain} {f'{value:.3g}'.replace('-', '−')} {unit}".rstrip()
+
+
+def chart(scene: Scene, plane: Plane, shows: str, action: int, resolution: int) -> MapRecord:
+    """Fill in the places of a map."""
+    if shows not in SHOWN:
+        raise SettingError(f"A map shows {', '.join(SHOWN)}, and not {shows!r}.")
+    note = [f"With {plane.fixed}."] if plane.fixed else []
+    share: tuple[tuple[float, ...], ...] = ()
+    choices: tuple[str, ...] = ()
+    label, subject = _LABELS.get(shows, ""), {"value": "what states are worth", "visits": "experience"}
+    if shows != "action":
+        values = _mean(plane, resolution, _knowledge(scene, shows))
+        low, high = float(values.min()), float(values.max())
+    elif isinstance(scene.action_space, Discrete):
+        values, shares = _most_frequent(scene, plane, resolution)
+        choices, low, high = scene.actions, 0.0, float(len(scene.actions) - 1)
+        if len(plane.states) > 1:
+            share = _rows(shares, resolution)
+            note.append("The most frequent action; paler where it is less frequent.")
+    else:
+        if not 0 <= action < len(scene.actions):
+            raise SettingError(f"An action has {len(scene.actions)} numbers, counted from 0.")
+        values = _mean(plane, resolution, lambda rows: scene.act(rows)[:, action])
+        low, high = (float(end.ravel()[action]) for end in (scene.action_space.low, scene.action_space.high))
+        label = scene.actions[action]
+    return MapRecord(
+        f"{scene.title}: {subject.get(shows, 'what the policy does')}",
+        "\n".join(note),
+        shows,
+        _range(plane.x),
+        _range(plane.y),
+        _rows(values, resolution),
+        share,
+        choices,
+        label,
+        low,
+        high,
+    )
+
+
+def _range(axis: Axis) -> AxisRange:
+    return AxisRange(axis.label, axis.low, axis.high, axis.turns)
+
+
+def _rows(values: NDArray[np.float64], n: int) -> tuple[tuple[float, ...], ...]:
+    """Give the numbers of a grid as rows."""
+    return tuple(tuple(row) for row in values.reshape(n, n).tolist())
+
+
+def _mean(plane: Plane, n: int, give: Callable[[Floats], Floats]) -> Floats:
+    total = np.zeros(n * n)
+    for state in plane.states:
+        total += give(plane.grid(state, n))
+    return total / len(plane.states)
+
+
+def _most_frequent(scene: Scene, plane: Plane, n: int) -> tuple[Floats, Floats]:
+    counts = np.zeros((n * n, len(scene.actions)))
+    for state in plane.states:
+        counts[np.arange(n * n), scene.act(plane.grid(state, n)).astype(np.int64)] += 1
+    return counts.argmax(axis=1).astype(np.float64), counts.max(axis=1) / len(plane.states)
+
+
+def _knowledge(scene: Scene, shows: str) -> Callable[[Floats], Floats]:
+    policy = scene.partition_policy("a value and visits")
+    balls = policy.partition.balls
+    known = (balls.q if shows == "value" else balls.visits).astype(np.float64)
+    return lambda rows: known[greedy_balls(balls, scene.step, policy.states.state_map, rows)]
+
+
+def compute_balls(
+    agent: Pictured,
+    x: str | int | Axis,
+    y: str | int | Axis,
+    env: EnvironmentLike | None = None,
+    *,
+    at: Mapping[str | int, float] | None = None,
+    x_limits: tuple[float, float] | None = None,
+    y_limits: tuple[float, float] | None = None,
+    step: int | None = None,
+    episodes: int = 20,
+    seed: int = 0,
+    resolution: int = 240,
+) -> MapRecord:
+    """Compute a map with the balls of the partition that hold the states on it, for any action.
+
+    The parameters are those of `compute_map`; but observations that are not given are fixed at their median
+    over the visited states, and both axes are observations, because over an angle balls are no rectangles.
+    """
+    scene = set_scene(agent, env, step=step, episodes=episodes, seed=seed)
+    plane = lay_out(scene, (x, y), (x_limits, y_limits), at or {}, averaged=False)
+    record = chart(scene, plane, "action", 0, resolution)
+    balls = outlines(scene, plane)
+    title = f"{scene.title}: the partition"
+    return replace(record, title=title, note=f"{len(balls):,} outlines of balls. {record.note}", balls=balls)
+
+
+def outlines(scene: Scene, plane: Plane) -> tuple[Outline, ...]:
+    """Give the balls that a plane cuts, each outline once."""
+    policy, i, j = scene.partition_policy("balls"), plane.x.index, plane.y.index
+    if i is None or j is None:
+        raise SettingError("Balls are rectangles over two observations: give those as axes, not an angle.")
+    leaves = policy.partition.leaves(scene.step)
+    at = np.minimum(policy.states.standardise(plane.states[0]), _FINEST)
+    others = [k for k in range(len(at)) if k not in (i, j)]
+    met = ((leaves.state_low <= at) & (at < leaves.state_high))[:, others].all(axis=1)
+    low, high = leaves.state_low[met], leaves.state_high[met]
+    # The outermost balls hold whatever lies beyond the cube.
+    raw_low = np.where(low <= -1.0, -math.inf, policy.states.restore(low))
+    raw_high = np.where(high >= 1.0, math.inf, policy.states.restore(high))
+    ends = np.stack([raw_low[:, i], raw_high[:, i], raw_low[:, j], raw_high[:, j]], axis=1)
+    frame = (plane.x.low, plane.x.high, plane.y.low, plane.y.high)
+    ends[:, :2], ends[:, 2:] = np.clip(ends[:, :2], *frame[:2]), np.clip(ends[:, 2:], *frame[2:])
+    seen = np.unique(ends[(ends[:, 0] < ends[:, 1]) & (ends[:, 2] < ends[:, 3])], axis=0)
+    return tuple(Outline(a, c, b - a, d - c) for a, b, c, d in seen.tolist())
+
+
+def compute_phase(
+    agent: Pictured,
+    x: str | int | Axis,
+    y: str | int | Axis,
+    env: EnvironmentLike | None = None,
+    *,
+    action: int = 0,
+    at: Mapping[str | int, float] | None = None,
+    x_limits: tuple[float, float] | None = None,
+    y_limits: tuple[float, float] | None = None,
+    step: int | None = None,
+    episodes: int = 8,
+    seed: int = 0,
+    resolution: int = 240,
+) -> MapRecord:
+    """Compute a phase portrait: episodes as trails over the map of actions.
+
+    The parameters are those of `compute_map`; every episode that is played is shown.
+    """
+    scene = set_scene(agent, env, step=step, episodes=episodes, seed=seed)
+    if not scene.played:
+        raise SettingError("A phase portrait shows episodes: give an environment, and one episode at least.")
+    plane = lay_out(scene, (x, y), (x_limits, y_limits), at or {})
+    record = chart(scene, plane, "action", action, resolution)
+    trails = tuple(Trail(_pieces(one.observations, plane), one.total, one.terminated) for one in scene.played)
+    note = f"{len(trails)} episodes, each from its ring to its dot, or to a cross where it was terminated."
+    title = f"{scene.title}: where the policy goes"
+    return replace(record, title=title, note=f"{note}\n{record.note}".strip(), trails=trails)
+
+
+def _pieces(seen: Floats, plane: Plane) -> tuple[Piece, ...]:
+    places = [axis.read(seen) for axis in (plane.x, plane.y)]
+    jumps = np.zeros(len(seen) - 1, np.bool_)
+    for axis, along in zip((plane.x, plane.y), places, strict=True):
+        if axis.turns:
+            jumps |= np.abs(np.diff(along)) > math.pi
+    cuts = np.flatnonzero(jumps) + 1
+    parts = zip(*(np.split(along, cuts) for along in places), strict=True)
+    return tuple(Piece(tuple(a.tolist()), tuple(b.tolist())) for a, b in parts)

@@ -1,0 +1,99 @@
+"""What pictures of a policy begin with: the policy, the names of its numbers, and episodes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+from numpy.typing import NDArray
+
+from spaql.errors import SettingError
+from spaql.experiments.paper_tables import NAMES
+from spaql.figures.play import Played, play
+from spaql.interpret.build import tree_number
+from spaql.policy import PartitionPolicy, Policy, RuleTree, RuleTreePolicy
+from spaql.problems import EnvironmentLike, Problem, make_problem
+from spaql.spaces import action_names, observation_names
+from spaql.training.evaluation import Evaluable
+
+Pictured = Evaluable | Policy | RuleTree
+"""An agent, a policy or a rule tree."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """A policy with all that its pictures need to know."""
+
+    title: str
+    policy: Policy
+    observation_space: Box | Discrete
+    action_space: Box | Discrete
+    observations: tuple[str, ...]
+    actions: tuple[str, ...]
+    step: int
+    """The time step at which a policy that depends on it is shown."""
+    played: tuple[Played, ...]
+
+    @property
+    def visited(self) -> NDArray[np.float64] | None:
+        """The states that the episodes came to, one a row; None if none were played."""
+        return np.concatenate([one.observations for one in self.played]) if self.played else None
+
+    def partition_policy(self, what: str) -> PartitionPolicy:
+        """Give the policy, if it is one of a partition."""
+        if not isinstance(self.policy, PartitionPolicy):
+            raise SettingError(
+                f"Only the policy of a partition has {what}, and this is a {type(self.policy).__name__}."
+            )
+        return self.policy
+
+    def act(self, batch: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Give the actions for rows of observations: an index of the list, or rows of numbers."""
+        shape = self.observation_space.shape or ()
+        steps = np.full(len(batch), self.step, np.int64)
+        given = np.asarray(self.policy.act(batch.reshape(-1, *shape), steps, None))
+        if isinstance(self.action_space, Discrete):
+            return given.astype(np.float64) - float(self.action_space.start)
+        return given.astype(np.float64).reshape(len(batch), -1)
+
+
+def set_scene(
+    agent: Pictured, env: EnvironmentLike | None, *, step: int | None, episodes: int, seed: int
+) -> Scene:
+    """Take in an agent, policy or tree, and play episodes without drawing actions if its plant is known."""
+    policy, problem = _parts(agent, env)
+    if not isinstance(policy.observation_space, Box | Discrete) or not isinstance(
+        policy.action_space, Box | Discrete
+    ):
+        raise SettingError("Pictures are of policies with a Box or a list of observations and of actions.")
+    number = tree_number(policy, step) if isinstance(policy, PartitionPolicy) else step or 0
+    seen, done = _names(policy, problem)
+    played = [] if problem is None else play(policy, problem, list(range(seed, seed + episodes)))
+    return Scene(
+        "Policy" if problem is None else NAMES.get(problem.name, problem.name),
+        policy,
+        policy.observation_space,
+        policy.action_space,
+        observation_names(policy.observation_space, seen),
+        action_names(policy.action_space, done),
+        number,
+        tuple(played),
+    )
+
+
+def _parts(agent: Pictured, env: EnvironmentLike | None) -> tuple[Policy, Problem | None]:
+    problem = None if env is None else make_problem(env)
+    if isinstance(agent, RuleTree):
+        return RuleTreePolicy(agent), problem
+    if isinstance(agent, Policy):
+        return agent, problem
+    return agent.policy, problem or agent.problem
+
+
+def _names(policy: Policy, problem: Problem | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    if isinstance(policy, RuleTreePolicy):
+        return policy.tree.observations, policy.tree.actions
+    if isinstance(policy, PartitionPolicy):
+        return policy.states.names, policy.actions.names
+    return (problem.states.names, problem.actions.names) if problem is not None else ((), ())

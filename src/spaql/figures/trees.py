@@ -1,0 +1,193 @@
+"""A rule tree as a drawing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spaql.errors import SettingError
+from spaql.figures.axis import split_unit
+from spaql.figures.colours import choice_colours, ink, number_colours
+from spaql.figures.style import GREY, new_figure
+from spaql.policy import Choices, Constants, RuleTree
+from spaql.policy.text import leaf_text, number_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST_LEAVES = 64
+_SIZE = 8.5
+"""Of text, in points."""
+_ROW = 0.32
+"""Inches from a leaf to the next."""
+_GAP = 0.55
+"""Inches from a question to its answers."""
+_PAD = 0.06
+"""Inches around text."""
+_WIDER = 1.1
+"""For text in a font that is wider than the one it is measured in."""
+
+
+@dataclass(frozen=True)
+class TreeNode:
+    """A question, or what a leaf says."""
+
+    text: str
+    depth: int
+    row: float
+    """Leaves are at 0, 1, 2, ...; a question is half-way between its answers."""
+    parent: int
+    """Among the nodes, which come after their parents; -1 for the first."""
+    answer: str
+    """`yes` or `no` to the parent's question."""
+    colour: tuple[float, ...]
+    """Of a leaf: red, green and blue from 0 to 1."""
+
+
+@dataclass(frozen=True)
+class TreeRecord:
+    """What the drawing of a tree shows."""
+
+    title: str
+    note: str
+    nodes: tuple[TreeNode, ...]
+
+
+def compute_tree(tree: RuleTree, *, title: str = "Rule tree", digits: int = 3) -> TreeRecord:
+    """Lay out a rule tree; parts that it shares are drawn wherever they stand.
+
+    Parameters
+    ----------
+    tree
+        A tree of at most 64 leaves.
+    title
+        Above it.
+    digits
+        To which numbers are rounded.
+
+    Examples
+    --------
+    >>> import spaql
+    >>> agent = spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1)
+    >>> tree = spaql.rule_tree(agent.learn(iterations=10, progress_bar=False))
+    >>> record = compute_tree(tree)
+    >>> len(record.nodes) == 2 * tree.n_leaves - 1
+    True
+    """
+    if tree.n_leaves > MOST_LEAVES:
+        raise SettingError(
+            f"This tree has {tree.n_leaves:,} leaves, and a drawing takes {MOST_LEAVES} at most: find a "
+            "smaller one (spaql.training.size_curve, or --leaves of spaql draw), or write all of it with "
+            "spaql.interpret.dot."
+        )
+    words = f"{tree.n_leaves} leaves" if tree.n_leaves > 1 else "1 leaf"
+    note = f"{words}, at most {tree.depth} questions; numbers are rounded to {digits} digits."
+    return TreeRecord(title, note, _nodes(tree, digits))
+
+
+def _nodes(tree: RuleTree, digits: int) -> tuple[TreeNode, ...]:
+    """Write the nodes out, parents and upper answers first, and give each its row."""
+    found: list[tuple[int, int, int, str]] = []
+    waiting = [(0, 0, -1, "")]
+    while waiting:
+        node, depth, parent, answer = waiting.pop()
+        place = len(found)
+        found.append((node, depth, parent, answer))
+        if tree.feature[node] >= 0:
+            waiting.append((int(tree.right[node]), depth + 1, place, "no"))
+            waiting.append((int(tree.left[node]), depth + 1, place, "yes"))
+    rows = np.zeros(len(found))
+    is_leaf = np.array([tree.feature[node] < 0 for node, *_ in found])
+    rows[is_leaf] = np.arange(is_leaf.sum())
+    for place in range(len(found) - 1, 0, -1):
+        rows[found[place][2]] += rows[place] / 2  # children come first from behind, two for each parent
+    return tuple(
+        TreeNode(_text(tree, node, digits), depth, float(rows[place]), parent, answer, _colour(tree, node))
+        for place, (node, depth, parent, answer) in enumerate(found)
+    )
+
+
+def _text(tree: RuleTree, node: int, digits: int) -> str:
+    if tree.feature[node] < 0:
+        return leaf_text(tree, int(tree.leaf[node]), digits)
+    name, unit = split_unit(tree.observations[tree.feature[node]])
+    threshold = number_text(float(tree.threshold[node]), digits).replace("-", "−")
+    return f"{name}\n< {threshold} {unit}".rstrip()
+
+
+def _colour(tree: RuleTree, node: int) -> tuple[float, ...]:
+    """Give a leaf the colour of its action, or of its action's first number; laws are all of one colour."""
+    if tree.feature[node] >= 0:
+        return ()
+    row, leaves, space = int(tree.leaf[node]), tree.leaves, tree.action_space
+    if isinstance(leaves, Choices):
+        first = int(getattr(space, "start", 0))
+        colour = choice_colours(len(tree.actions))[int(leaves.number[row]) - first]
+    elif isinstance(leaves, Constants):
+        low, high = (float(np.ravel(getattr(space, end))[0]) for end in ("low", "high"))
+        colour = number_colours(leaves.value[row, :1], low, high)[0]
+    else:
+        colour = np.full(3, 0.9)
+    return tuple(colour.tolist())
+
+
+def draw_tree(record: TreeRecord) -> Figure:
+    """Draw a tree from left to right: questions, and the answers to them, `yes` above `no`."""
+    sizes = [_measure(node.text) for node in record.nodes]
+    left, columns = 0.0, []
+    for depth in range(1 + max(node.depth for node in record.nodes)):
+        questions = (i for i, node in enumerate(record.nodes) if node.depth == depth and not node.colour)
+        columns.append(left)
+        left += max((sizes[i] for i in questions), default=0.0) + _GAP
+    right = max(columns[node.depth] + size for node, size in zip(record.nodes, sizes, strict=True))
+    height = _ROW * (1 + max(node.row for node in record.nodes))
+    figure = new_figure(record.title, record.note, height + 0.9, width=max(right + 0.3, 5.5))
+    ax = figure.subplots()
+    for i, node in enumerate(record.nodes):
+        x, y = columns[node.depth], node.row * _ROW
+        if node.parent >= 0:
+            parent = record.nodes[node.parent]
+            start = columns[parent.depth] + sizes[node.parent], parent.row * _ROW
+            _draw_answer(ax, node.answer, start, (x, y))
+        _draw_node(ax, node, x, y, sizes[i])
+    ax.set(xlim=(-0.1, max(right + 0.1, 5.3)), ylim=(height - _ROW / 2, -_ROW / 2))
+    ax.axis("off")
+    return figure
+
+
+def _measure(text: str) -> float:
+    """Give the width of a box around text, in inches."""
+    from matplotlib.textpath import TextPath
+
+    points = max(TextPath((0, 0), line, size=_SIZE).get_extents().width for line in text.split("\n"))
+    return float(_WIDER * points / 72 + 2 * _PAD)
+
+
+def _draw_node(ax: Axes, node: TreeNode, x: float, y: float, width: float) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    height = _ROW * (0.72 if node.colour else 0.98)
+    ax.add_patch(
+        FancyBboxPatch(
+            (x, y - height / 2),
+            width,
+            height,
+            boxstyle="round,pad=0,rounding_size=0.05",
+            facecolor=node.colour or "white",
+            edgecolor="#bbbbbb" if node.colour else GREY,
+            linewidth=0.8,
+        )
+    )
+    colour = ink(np.array(node.colour)) if node.colour else "black"
+    ax.text(
+        x + width / 2, y, node.text, ha="center", va="center", fontsize=_SIZE, color=colour, linespacing=1.1
+    )
+
+
+def _draw_answer(ax: Axes, answer: str, start: tuple[float, float], end: tuple[float, float]) -> None:
+    bend = start[0] + 0.12
+    ax.plot([start[0], bend, bend, end[0]], [start[1], start[1], end[1], end[1]], color=GREY, linewidth=0.8)
+    ax.text(bend + 0.05, end[1] - 0.02, answer, va="bottom", fontsize=7, color=GREY)

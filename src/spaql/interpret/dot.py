@@ -1,0 +1,61 @@
+"""Rule trees as Graphviz graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spaql.policy.text import leaf_text, number_text
+from spaql.policy.tree import RuleTree
+
+
+def dot(tree: RuleTree, digits: int | None = 3) -> str:
+    """Write a rule tree in Graphviz's language, DOT.
+
+    Rules that stand at several places of the tree are drawn once, with an arrow from each of them; leaves are
+    drawn wherever they stand.
+
+    Parameters
+    ----------
+    tree
+        What to write.
+    digits
+        Round numbers to so many digits; with None each has as many as identify it.
+
+    Examples
+    --------
+    >>> import spaql
+    >>> agent = spaql.SPAQL("pendulum", seed=0).learn(iterations=10, progress_bar=False)
+    >>> print(dot(spaql.rule_tree(agent)).splitlines()[3])
+      n0 [label="sin(angle) < 0.5"];
+    """
+    return "\n".join(["digraph policy {", *_lines(tree, digits), "}", ""])
+
+
+def _lines(tree: RuleTree, digits: int | None) -> Iterator[str]:
+    yield '  node [shape=box, style=rounded, fontname="sans-serif"];'
+    yield '  edge [fontname="sans-serif"];'
+    for i in range(tree.n_nodes):
+        if tree.feature[i] < 0:
+            continue
+        question = f"{tree.observations[tree.feature[i]]} < {number_text(float(tree.threshold[i]), digits)}"
+        yield f"  n{i} [label={_quoted(question)}];"
+    if tree.feature[0] < 0:
+        yield _leaf("l0", tree, 0, digits)
+    for i in range(tree.n_nodes):
+        if tree.feature[i] < 0:
+            continue
+        for answer, child in (("yes", int(tree.left[i])), ("no", int(tree.right[i]))):
+            name = f"n{child}"
+            if tree.feature[child] < 0:
+                name = f"l{i}{answer}"
+                yield _leaf(name, tree, child, digits)
+            yield f"  n{i} -> {name} [label={answer}];"
+
+
+def _leaf(name: str, tree: RuleTree, node: int, digits: int | None) -> str:
+    text = leaf_text(tree, int(tree.leaf[node]), digits)
+    return f'  {name} [label={_quoted(text)}, style=filled, fillcolor="#e6e6e6"];'
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,128 @@
+"""Rule trees as tables: a row for each leaf, with the conditions that lead to it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.interpret.cells import tree_cells
+from spaql.policy.leaves import Choices, Constants
+from spaql.policy.text import leaf_text, number_text
+from spaql.policy.tree import RuleTree
+from spaql.tables import comma_separated, latex, markdown
+
+
+@dataclass(frozen=True, eq=False)
+class LeafTable:
+    """The leaves of a tree as boxes `low <= x < high`: parallel arrays, in the order of the printed rules."""
+
+    tree: RuleTree
+    low: NDArray[np.float64]
+    """A row for each leaf, a column for each observation; minus infinity where it has no lower end."""
+    high: NDArray[np.float64]
+    leaf: NDArray[np.int64]
+    """Rows in the tree's table of leaves."""
+
+    def __len__(self) -> int:
+        return len(self.leaf)
+
+
+def table(tree: RuleTree) -> LeafTable:
+    """List the leaves of a tree with the interval of each observation.
+
+    Leaves that no observation comes to are left out: the rows are boxes that do not overlap and leave nothing
+    out.
+
+    Examples
+    --------
+    >>> import spaql
+    >>> agent = spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1)
+    >>> rows = table(spaql.rule_tree(agent.learn(iterations=20, progress_bar=False)))
+    >>> observation = np.array([0.0, 0.1, 0.02, -0.3])
+    >>> inside = (rows.low <= observation) & (observation < rows.high)
+    >>> int(inside.all(axis=1).sum())
+    1
+    """
+    cells = tree_cells(tree)
+    low, high = np.empty(cells.low.shape), np.empty(cells.low.shape)
+    for j, thresholds in enumerate(cells.thresholds):
+        edges = np.concatenate([[-math.inf], thresholds, [math.inf]])
+        low[:, j], high[:, j] = edges[cells.low[:, j]], edges[cells.high[:, j]]
+    return LeafTable(tree, low, high, cells.label)
+
+
+def table_csv(tree: RuleTree) -> str:
+    """Write the leaves as CSV for machines: exact numbers, the lower and upper end of each observation.
+
+    The lower end belongs to an interval, the upper one does not; ends that are not there are infinite. After
+    them comes what the leaf says: the number and the name of an action, or each number of a constant
+    action, or of each law its offset, its gains and the ends it is cut to.
+
+    Examples
+    --------
+    >>> import spaql
+    >>> agent = spaql.SPAQL("cartpole200", rollouts=5, seed=1).learn(iterations=5, progress_bar=False)
+    >>> print(table_csv(spaql.rule_tree(agent)).splitlines()[0][:41])
+    cart position [m] low,cart position [m] h
+    """
+    rows = table(tree)
+    cells = []
+    for i in range(len(rows)):
+        cell: dict[str, str] = {}
+        for name, low, high in zip(tree.observations, rows.low[i], rows.high[i], strict=True):
+            cell |= {f"{name} low": repr(float(low)), f"{name} high": repr(float(high))}
+        cells.append(cell | _exact(tree, int(rows.leaf[i])))
+    return comma_separated(cells)
+
+
+def table_markdown(tree: RuleTree, digits: int | None = 3) -> str:
+    """Write the leaves as a Markdown table for people, with rounded numbers unless `digits` is None."""
+    return markdown(_cells(tree, digits))
+
+
+def table_latex(tree: RuleTree, digits: int | None = 3) -> str:
+    """Write the leaves as a LaTeX table for people, with rounded numbers unless `digits` is None."""
+    return latex(_cells(tree, digits))
+
+
+def _cells(tree: RuleTree, digits: int | None) -> list[dict[str, str]]:
+    rows = table(tree)
+    return [
+        {
+            **{
+                name: _interval(float(low), float(high), digits)
+                for name, low, high in zip(tree.observations, rows.low[i], rows.high[i], strict=True)
+            },
+            "action": leaf_text(tree, int(rows.leaf[i]), digits),
+        }
+        for i in range(len(rows))
+    ]
+
+
+def _interval(low: float, high: float, digits: int | None) -> str:
+    """Write an interval, whose lower end belongs to it; nothing where all numbers do."""
+    if math.isinf(low):
+        return "" if math.isinf(high) else f"< {number_text(high, digits)}"
+    if math.isinf(high):
+        return f"≥ {number_text(low, digits)}"
+    return f"{number_text(low, digits)} … {number_text(high, digits)}"
+
+
+def _exact(tree: RuleTree, row: int) -> dict[str, str]:
+    """Write what a leaf says in full precision."""
+    leaves = tree.leaves
+    if isinstance(leaves, Choices):
+        return {"action": str(int(leaves.number[row])), "name": leaf_text(tree, row, None)}
+    if isinstance(leaves, Constants):
+        return {name: repr(float(leaves.value[row, i])) for i, name in enumerate(tree.actions)}
+    cell: dict[str, str] = {}
+    for i, name in enumerate(tree.actions):
+        cell[f"{name} offset"] = repr(float(leaves.offset[row, i]))
+        for j, seen in enumerate(tree.observations):
+            cell[f"{name} gain of {seen}"] = repr(float(leaves.gain[row, i, j]))
+        cell[f"{name} least"] = repr(float(leaves.low[i]))
+        cell[f"{name} most"] = repr(float(leaves.high[i]))
+    return cell

@@ -1,0 +1,64 @@
+"""Rows of cells as Markdown, CSV and LaTeX."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+
+_LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "{": r"\{",
+        "}": r"\}",
+        "&": r"\&",
+        "%": r"\%",
+        "$": r"\$",
+        "#": r"\#",
+        "_": r"\_",
+        "^": r"\textasciicircum{}",
+        "~": r"\textasciitilde{}",
+        "<": "$<$",
+        ">": "$>$",
+        "≥": r"$\ge$",
+        "±": r"$\pm$",
+        "×": r"$\times$",
+        "−": "$-$",
+        "…": r"\ldots{}",
+    }
+)
+
+
+def markdown(cells: Sequence[Mapping[str, str]]) -> str:
+    """Write rows as a Markdown table."""
+    head = list(cells[0])
+    lines = [head, ["---"] * len(head), *(list(row.values()) for row in cells)]
+    safe = ([cell.replace("|", r"\|") for cell in line] for line in lines)
+    return "\n".join(f"| {' | '.join(line)} |" for line in safe) + "\n"
+
+
+def comma_separated(cells: Sequence[Mapping[str, str]]) -> str:
+    """Write rows as CSV."""
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, list(cells[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(cells)
+    return text.getvalue()
+
+
+def latex(cells: Sequence[Mapping[str, str]]) -> str:
+    """Write rows as a LaTeX table."""
+
+    def line(values: Sequence[str]) -> str:
+        return " & ".join(_latex_cell(value) for value in values) + r" \\"
+
+    body = [line(list(row.values())) for row in cells]
+    columns = "l" * len(cells[0])
+    head = [rf"\begin{{tabular}}{{{columns}}}", r"\hline", line(list(cells[0])), r"\hline"]
+    return "\n".join([*head, *body, r"\hline", r"\end{tabular}", ""])
+
+
+def _latex_cell(value: str) -> str:
+    """Write a cell; one that begins with a bracket would be an option of the line break before it."""
+    plain = value.translate(_LATEX)
+    return f"{{{plain}}}" if plain.startswith(("[", "*")) else plain

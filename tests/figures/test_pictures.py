@@ -1,0 +1,370 @@
+"""Pictures of policies: their records say what the policy does, and all of it can be seen."""
+
+import dataclasses
+import io
+import math
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Discrete
+
+import spaql
+from spaql import SettingError
+from spaql.figures import (
+    Growth,
+    MapRecord,
+    TreeRecord,
+    angle_axis,
+    compute_balls,
+    compute_growth,
+    compute_map,
+    compute_phase,
+    compute_sizes,
+    compute_tree,
+    draw,
+    plain_axis,
+    save_as,
+    svg,
+)
+from spaql.figures.drawing import read, write
+from spaql.policy import Choices, RuleTree
+from spaql.training import size_curve
+
+pytest.importorskip("matplotlib")
+
+N = 12
+
+
+@dataclasses.dataclass(frozen=True)
+class Learned:
+    agent: spaql.Agent
+    growth: Growth
+
+
+def learned(agent: spaql.Agent) -> Learned:
+    growth = Growth()
+    return Learned(agent.learn(iterations=100, callback=growth, progress_bar=False), growth)
+
+
+@pytest.fixture(scope="module")
+def cart() -> Learned:
+    return learned(spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1))
+
+
+@pytest.fixture(scope="module")
+def pendulum() -> Learned:
+    return learned(spaql.SPAQL("pendulum5", rollouts=5, seed=1))
+
+
+def places(record: MapRecord) -> list[tuple[int, int, float, float]]:
+    """Row, column, and the middle of every place of a map."""
+    n = len(record.values)
+    return [
+        (
+            row,
+            column,
+            record.x.low + (column + 0.5) * (record.x.high - record.x.low) / n,
+            record.y.low + (row + 0.5) * (record.y.high - record.y.low) / n,
+        )
+        for row in range(n)
+        for column in range(n)
+    ]
+
+
+def test_a_map_shows_what_the_policy_predicts(cart: Learned) -> None:
+    record = compute_map(cart.agent, 2, "cart speed", at={"cart position": 0.3, 3: -0.2}, resolution=N)
+    assert (record.x.label, record.y.label) == ("pole angle [rad]", "cart speed [m/s]")
+    for row, column, x, y in places(record):
+        action, _ = cart.agent.predict([0.3, y, x, -0.2], deterministic=True)
+        assert record.values[row][column] == action
+    assert record.choices == ("push left", "push right")
+    assert not record.share
+    assert record.note == "With cart position 0.3 m; pole speed −0.2 rad/s."
+
+
+def test_the_map_of_a_tree_is_that_of_its_policy(pendulum: Learned) -> None:
+    record = compute_map(pendulum.agent, "angle", "speed", y_limits=(-8, 8), resolution=N)
+    tree = compute_map(spaql.rule_tree(pendulum.agent), "angle", "speed", y_limits=(-8, 8), resolution=N)
+    assert tree.values == record.values
+    for row, column, x, y in places(record):
+        action, _ = pendulum.agent.predict([math.cos(x), math.sin(x), y], deterministic=True)
+        assert record.values[row][column] == action[0]
+    assert (record.x.low, record.x.high, record.x.turns) == (-math.pi, math.pi, True)
+    assert (record.label, record.low, record.high) == ("torque [Nm]", -2.0, 2.0)
+
+
+def test_what_is_not_fixed_is_averaged_over_visited_states(cart: Learned) -> None:
+    record = compute_map(cart.agent, 0, 2, episodes=3, seed=5, resolution=6)
+    env = cart.agent.problem.make()
+    seen = []
+    for seed in (5, 6, 7):
+        observation, _ = env.reset(seed=seed)
+        ended = False
+        seen.append(observation)
+        while not ended:
+            action, _ = cart.agent.predict(observation, deterministic=True)
+            observation, _, terminated, truncated, _ = env.step(action)
+            seen.append(observation)
+            ended = terminated or truncated
+    env.close()
+    visited = np.array(seen, np.float64)
+    states = visited[np.unique(np.linspace(0, len(visited) - 1, 64).astype(int))]
+    assert record.x.low == pytest.approx(1.1 * visited[:, 0].min() - 0.1 * visited[:, 0].max())
+    for row, column, x, y in places(record):
+        rows = states.copy()
+        rows[:, 0], rows[:, 2] = x, y
+        actions, _ = cart.agent.predict(rows, deterministic=True)
+        counts = np.bincount(actions, minlength=2)
+        assert record.share[row][column] == counts.max() / len(states)
+        assert record.values[row][column] == counts.argmax()
+
+
+@pytest.mark.parametrize("shows", ["value", "visits"])
+def test_value_and_visits_are_those_of_the_greedy_ball(pendulum: Learned, shows: str) -> None:
+    record = compute_map(pendulum.agent, "angle", "speed", shows=shows, resolution=N)
+    policy = pendulum.agent.policy
+    assert isinstance(policy, spaql.PartitionPolicy)
+    balls = policy.partition.balls
+    for row, column, x, y in places(record):
+        state = policy.states.standardise([math.cos(x), math.sin(x), y])
+        found = policy.partition.relevant(state).ball
+        best = balls.q[found].max()
+        if shows == "value":
+            assert record.values[row][column] == best
+        else:
+            assert record.values[row][column] in balls.visits[found[balls.q[found] == best]]
+
+
+def test_balls_tile_the_plane_for_each_action(cart: Learned) -> None:
+    at = {1: 0.1, 3: -0.1}
+    record = compute_balls(cart.agent, 0, 2, at=at, x_limits=(-4.8, 4.8), y_limits=(-0.4, 0.4), resolution=N)
+    policy = cart.agent.policy
+    assert isinstance(policy, spaql.PartitionPolicy)
+    seen = set()
+    for _, _, x, y in places(record):
+        standard = policy.states.standardise([x, 0.1, y, -0.1])
+        holding = {
+            (b.width, b.height)
+            for b in record.balls
+            if b.x <= x < b.x + b.width and b.y <= y < b.y + b.height
+        }
+        assert len(holding) == len(set(policy.partition.relevant(standard).depth.tolist()))
+        seen |= holding
+    assert len(seen) > 2
+    assert all(b.x >= -4.8 and b.x + b.width <= 4.8 + 1e-9 for b in record.balls)
+
+
+def test_trails_are_episodes(pendulum: Learned) -> None:
+    record = compute_phase(pendulum.agent, "angle", "speed", episodes=2, seed=3, resolution=N)
+    assert len(record.trails) == 2
+    for seed, trail in zip((3, 4), record.trails, strict=True):
+        env = pendulum.agent.problem.make()
+        observation, _ = env.reset(seed=seed)
+        total, seen, ended = 0.0, [observation], False
+        while not ended:
+            action, _ = pendulum.agent.predict(observation, deterministic=True)
+            observation, reward, terminated, truncated, _ = env.step(action)
+            total += float(reward)
+            seen.append(observation)
+            ended = terminated or truncated
+        env.close()
+        x = [place for piece in trail.pieces for place in piece.x]
+        y = [place for piece in trail.pieces for place in piece.y]
+        np.testing.assert_allclose(x, [math.atan2(s, c) for c, s, _ in seen])
+        np.testing.assert_allclose(y, [speed for *_, speed in seen])
+        assert trail.total == total
+        assert all(abs(np.diff(piece.x)).max(initial=0) < math.pi for piece in trail.pieces)
+
+
+def test_axes_of_ones_own(cart: Learned) -> None:
+    """The angle in degrees, though it is observed in radians."""
+    degrees = spaql.figures.Axis(
+        "pole angle [°]", -10, 10, lambda at: {2: np.radians(at)}, lambda seen: np.degrees(seen[:, 2])
+    )
+    record = compute_phase(cart.agent, degrees, plain_axis(3, "ω", -2, 2), at={0: 0, 1: 0}, resolution=N)
+    for row, column, x, y in places(record):
+        action, _ = cart.agent.predict([0, 0, math.radians(x), y], deterministic=True)
+        assert record.values[row][column] == action
+    assert angle_axis(1, 0).put(np.zeros(1)) == {1: 1.0, 0: 0.0}
+
+
+def test_time_variant_policies_are_shown_at_a_step() -> None:
+    agent = spaql.AQL("cartpole200", scaling=1, rollouts=2, seed=0).learn(iterations=60, progress_bar=False)
+    with pytest.raises(SettingError, match="depends on the time step"):
+        compute_map(agent, 0, 2)
+    at = {1: 0.0, 3: 0.0}
+    record = compute_map(agent, 0, 2, at=at, step=3, resolution=N)
+    rows = np.array([[x, 0.0, y, 0.0] for _, _, x, y in places(record)])
+    wanted = agent.policy.act(rows, np.full(len(rows), 3), None)
+    assert np.ravel(record.values).tolist() == wanted.tolist()
+
+
+def test_growth_keeps_the_policies_on_the_way(cart: Learned, tmp_path: Path) -> None:
+    from PIL import Image
+
+    snapshots = cart.growth.snapshots
+    arms = [snapshot.policy.partition.arms for snapshot in snapshots]
+    kept = cart.agent.history["arms"]
+    assert arms == [int(kept[s.iteration]) for s in snapshots]
+    assert arms[-1] == kept[-1]
+    at = {1: 0.0, 3: 0.0}
+    record = compute_growth(cart.growth, cart.agent, 0, 2, at=at, frames=4, resolution=N)
+    assert [len(record.frames), record.frames[0].arms, record.frames[-1].arms] == [4, 1, arms[-1]]
+    frame = record.frames[1]
+    (policy,) = [s.policy for s in snapshots if s.iteration == frame.iteration]
+    for row, column, x, y in places(frame.map):
+        assert frame.map.values[row][column] == policy.predict([x, 0, y, 0], deterministic=True)[0]
+    save_as(record, tmp_path / "growth.gif")
+    with Image.open(io.BytesIO((tmp_path / "growth.gif").read_bytes())) as image:
+        assert image.n_frames == 4
+    assert (tmp_path / "growth.gif").stat().st_size < 200_000
+    draw(record)
+
+
+def test_sizes_are_those_of_the_curve(cart: Learned) -> None:
+    curve = size_curve(cart.agent, episodes=20, rounds=1)
+    record = compute_sizes(curve, wanted=195.0)
+    assert record.leaves == tuple(one.tree.n_leaves for one in curve)
+    for mean, half, one in zip(record.mean, record.ci95, curve, strict=True):
+        returns = one.evaluation.returns
+        assert mean == pytest.approx(returns.mean())
+        assert half == pytest.approx(1.96 * returns.std(ddof=1) / math.sqrt(len(returns)))
+    text = svg(record)
+    assert "wanted 195" in text
+    assert "exact" in text
+    with pytest.raises(SettingError, match="size_curve"):
+        compute_sizes([])
+
+
+def chain(leaves: int) -> RuleTree:
+    """A tree whose questions stand one behind the other, with long names: the hardest to lay out."""
+    n = leaves - 1
+    return RuleTree(
+        feature=np.array([*([0] * n), -1, -1]),
+        threshold=np.array([*(-(np.arange(n) + 1.0) / 7), 0.0, 0.0]),
+        left=np.array([*range(1, n), n, -1, -1]),
+        right=np.array([*([n + 1] * n), -1, -1]),
+        leaf=np.array([*([-1] * n), 0, 1]),
+        leaves=Choices(np.array([0, 1])),
+        observation_space=Box(-1.0, 1.0, (1,)),
+        action_space=Discrete(2),
+        observations=("level of the x-th upper reservoir [m]",),
+        actions=("close", "open the valve as far as it goes"),
+    )
+
+
+def check_layout(record: TreeRecord) -> None:
+    """Every text within its page, apart from every other text and every other box."""
+    figure = draw(record)
+    figure.draw_without_rendering()
+    (ax,) = figure.axes
+    page = figure.bbox.expanded(1.001, 1.001)
+    texts = [text.get_window_extent() for text in ax.texts]
+    assert all(page.contains(*box.min) and page.contains(*box.max) for box in texts)
+    assert not any(a.overlaps(b) for i, a in enumerate(texts) for b in texts[:i])
+    boxes = [patch.get_window_extent() for patch in ax.patches]
+    assert len(boxes) == len(record.nodes)
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+    for box in boxes:
+        assert sum(box.overlaps(text) for text in texts) == 1
+
+
+def test_a_drawn_tree_reads_as_it_decides(cart: Learned) -> None:
+    tree = spaql.rule_tree(cart.agent)
+    assert 16 < tree.n_leaves <= 64
+    record = compute_tree(tree, digits=17)
+    nodes = record.nodes
+    assert [n.text for n in nodes if n.colour] == [
+        line.strip() for line in str(tree).splitlines() if not line.endswith(":")
+    ]
+    assert len({n.colour for n in nodes}) == 3  # questions, and two actions
+    for x in np.random.default_rng(0).normal(0, [1, 50, 0.2, 5], (500, 4)):
+        at = 0
+        while not nodes[at].colour:
+            name, bound = nodes[at].text.replace("−", "-").split("\n< ")
+            (column,) = [i for i, full in enumerate(tree.observations) if full.startswith(name + " [")]
+            answer = "yes" if x[column] < float(bound.split()[0]) else "no"
+            (at,) = [i for i, node in enumerate(nodes) if (node.parent, node.answer) == (at, answer)]
+        assert nodes[at].text == tree.actions[int(tree.predict(x))]
+    check_layout(record)
+
+
+@pytest.mark.parametrize("leaves", [1, 2, 64])
+def test_trees_of_any_shape_are_laid_out(leaves: int) -> None:
+    if leaves == 1:
+        check_layout(compute_tree(spaql.rule_tree(spaql.SPAQL("cartpole200", seed=0))))
+        return
+    record = compute_tree(chain(leaves))
+    assert "x-th" in record.nodes[0].text
+    check_layout(record)
+
+
+def test_constants_and_large_trees(pendulum: Learned) -> None:
+    curve = size_curve(pendulum.agent, episodes=5, rounds=1)
+    check_layout(compute_tree([one.tree for one in curve if one.tree.n_leaves <= 64][-1]))
+    with pytest.raises(SettingError, match="65 leaves, and a drawing takes 64"):
+        compute_tree(chain(65))
+
+
+def test_records_are_data_and_pictures_are_text(cart: Learned, tmp_path: Path) -> None:
+    for record in (
+        compute_tree(chain(6)),
+        compute_map(cart.agent, "pole angle", "pole speed", resolution=N),
+        compute_balls(cart.agent, 0, 2, resolution=N),
+        compute_phase(cart.agent, 2, 3, resolution=N),
+        compute_growth(cart.growth, cart.agent, 0, 2, frames=3, resolution=N),
+    ):
+        write(record, tmp_path / "record.json")
+        again = read(tmp_path / "record.json")
+        assert again == record
+        text = svg(again)
+        assert ET.fromstring(text).tag.endswith("svg")
+        assert text == svg(record)
+    for suffix, start in (("svg", b"<?xml"), ("pdf", b"%PDF"), ("png", b"\x89PNG")):
+        save_as(compute_tree(chain(6)), tmp_path / f"tree.{suffix}")
+        assert (tmp_path / f"tree.{suffix}").read_bytes().startswith(start)
+
+
+def test_legends_and_labels_hide_nothing(cart: Learned, pendulum: Learned) -> None:
+    for record in (
+        compute_map(cart.agent, "pole angle", "pole speed", resolution=N),
+        compute_phase(pendulum.agent, "angle", "speed", episodes=1, resolution=N),
+        compute_map(cart.agent, "pole angle", "pole speed", shows="visits", resolution=N),
+    ):
+        figure = draw(record)
+        figure.draw_without_rendering()
+        ax, *bars = figure.axes
+        assert ax.get_xlabel() == record.x.label
+        for other in (*bars, *figure.legends):
+            assert not other.get_window_extent().overlaps(ax.get_window_extent())
+        assert bars or [text.get_text() for text in figure.legends[0].get_texts()] == list(record.choices)
+
+
+def test_what_cannot_be_shown_is_said(cart: Learned, pendulum: Learned, tmp_path: Path) -> None:
+    tree = spaql.rule_tree(cart.agent)
+    with pytest.raises(SettingError, match=r"no observation 'pole'.*3 pole speed"):
+        compute_map(cart.agent, "pole", 1)
+    with pytest.raises(SettingError, match="two different"):
+        compute_map(cart.agent, 1, "cart speed")
+    with pytest.raises(SettingError, match="no bounds: give its limits"):
+        compute_map(tree, 0, 1)
+    with pytest.raises(SettingError, match="neither on an axis nor fixed"):
+        compute_map(tree, 0, 2)
+    with pytest.raises(SettingError, match="lower one first"):
+        compute_map(cart.agent, 0, 2, x_limits=(1, -1))
+    with pytest.raises(SettingError, match="Only the policy of a partition"):
+        compute_map(tree, 0, 2, "cartpole200", shows="value")
+    with pytest.raises(SettingError, match="not an angle"):
+        compute_balls(pendulum.agent, "angle", "speed")
+    with pytest.raises(SettingError, match="shows action, value, visits"):
+        compute_map(cart.agent, 0, 2, shows="q")
+    with pytest.raises(SettingError, match="An action has 1 numbers"):
+        compute_map(pendulum.agent, "angle", "speed", action=1)
+    with pytest.raises(SettingError, match="give an environment"):
+        compute_phase(tree, 0, 2)
+    with pytest.raises(SettingError, match="as its callback"):
+        compute_growth(Growth(), cart.agent, 0, 2)
+    with pytest.raises(SettingError, match=r"\.svg, \.pdf or \.png"):
+        save_as(compute_tree(tree), tmp_path / "tree.gif")
