@@ -7,16 +7,8 @@ from spaql.figures.domains import Ball, DomainsPanel, DomainsRecord
 from spaql.figures.drawing import Record, draw, read, redraw, save_as, svg
 from spaql.figures.episodes import EpisodesRecord, EpisodeTrace
 from spaql.figures.growth import Growth, GrowthFrame, GrowthRecord, animate, compute_growth
-from spaql.figures.maps import (
-    AxisRange,
-    MapRecord,
-    Outline,
-    Piece,
-    Trail,
-    compute_balls,
-    compute_map,
-    compute_phase,
-)
+from spaql.figures.maps import AxisRange, MapRecord, Outline, Piece, Trail, compute_map
+from spaql.figures.overlays import compute_balls, compute_phase
 from spaql.figures.paper import NAMES, paper_figures
 from spaql.figures.scaling import ScalingPanel, ScalingRecord, ScalingSeries
 from spaql.figures.sizes import SizesRecord, compute_sizes

@@ -12,7 +12,8 @@ import numpy as np
 from spaql.errors import SettingError
 from spaql.figures.axis import Axis
 from spaql.figures.map_drawing import draw_on, explain_colours
-from spaql.figures.maps import MapRecord, chart, lay_out, outlines
+from spaql.figures.maps import MapRecord, chart, lay_out
+from spaql.figures.overlays import outlines
 from spaql.figures.scene import set_scene
 from spaql.figures.style import new_figure, styled
 from spaql.policy import PartitionPolicy
