@@ -1,10 +1,11 @@
-"""Rows of cells as Markdown, CSV and LaTeX."""
+"""Rows of cells as Markdown, CSV, LaTeX and HTML."""
 
 from __future__ import annotations
 
 import csv
+import html
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 _LATEX = str.maketrans(
     {
@@ -62,3 +63,19 @@ def _latex_cell(value: str) -> str:
     """Write a cell; one that begins with a bracket would be an option of the line break before it."""
     plain = value.translate(_LATEX)
     return f"{{{plain}}}" if plain.startswith(("[", "*")) else plain
+
+
+def html_table(cells: Sequence[Mapping[str, str]]) -> str:
+    """Write rows as an HTML table.
+
+    Examples
+    --------
+    >>> html_table([{"a": "<"}])
+    '<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>&lt;</td></tr></tbody></table>'
+    """
+
+    def row(values: Iterable[str], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{html.escape(value)}</{tag}>" for value in values) + "</tr>"
+
+    body = "".join(row(line.values(), "td") for line in cells)
+    return f"<table><thead>{row(cells[0], 'th')}</thead><tbody>{body}</tbody></table>"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from spaql.archive import write_atomically
 from spaql.cli.report import numbers
 from spaql.errors import SettingError
 from spaql.interpret import dot, rule_tree, table_csv, table_latex, table_markdown
@@ -27,6 +28,9 @@ FORMS = ("rules", "csv", "markdown", "latex", "dot")
 @click.option(
     "--as", "form", type=click.Choice(FORMS), default="rules", show_default=True, help="what to print"
 )
+@click.option(
+    "--html", "card", type=click.Path(path_type=Path), help="write the policy card: all about it on a page"
+)
 @click.option("--json", "as_json", is_flag=True, help="print the size of the tree as JSON, not the rules")
 def show(
     run: Path,
@@ -35,6 +39,7 @@ def show(
     numbered: bool,
     at: list[float] | None,
     form: str,
+    card: Path | None,
     as_json: bool,
 ) -> None:
     """Print the policy in RUN, a run folder or a model file, as if-then rules in raw units.
@@ -49,12 +54,19 @@ def show(
       spaql show runs/cartpole --digits 3 --numbers
       spaql show runs/cartpole --at 0,0.1,0.05,-0.2
       spaql show runs/aql --step 0
+      spaql show runs/cartpole --html card.html
       spaql show runs/cartpole --as csv > table.csv
       spaql show runs/cartpole --as dot --digits 3 | dot -Tsvg > tree.svg
     """
     source = read(run)
     if at is not None:
         click.echo(_explanation(source, at, step))
+        return
+    if card is not None:
+        from spaql.figures import policy_card
+
+        write_atomically(card, policy_card(run, source).encode())
+        click.echo(card)
         return
     tree = rule_tree(source, step)
     if as_json:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from spaql.cli.report import shown_return
-from spaql.training import Controller, SizedTree, evaluate, read, size_curve
+from spaql.training import Controller, SizedTree, evaluate, read, size_curve, smallest_within
 
 
 @click.command()
@@ -75,5 +75,4 @@ def _chosen(curve: list[SizedTree], leaves: int | None, loss: float) -> SizedTre
         if not small:
             raise click.UsageError(f"The smallest tree that was found has {curve[0].tree.n_leaves} leaves.")
         return max(small, key=lambda one: one.evaluation.mean)
-    exact = curve[-1].evaluation.mean
-    return next(one for one in curve if one.evaluation.mean >= exact - loss * abs(exact))
+    return smallest_within(curve, loss)

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql.cli.report import numbers, shown_return
+from spaql.cli.report import numbers
 from spaql.errors import SettingError
 from spaql.training import Bench, RobustnessRow, StressTest, find_bench, read, robustness
 from spaql.training import stress as run_stress
 from spaql.training.bench import returns_at_least
 from spaql.training.stress import Sampling, known_bench
+from spaql.training.stress_tables import measure_cells, robustness_cells, worst_cells
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -161,47 +162,22 @@ def _report(result: StressTest, rows: list[RobustnessRow], worst: int) -> None:
     shown = "  ".join(f"{q:.0%} {value:.1f}" for q, value in result.quantiles.items())
     console.print(f"return     {shown}")
     parts = {
-        "worst starts": _worst_table(result, worst) if worst else None,
-        f"closed loop: {result.holds}, over the starts that succeed": _measures_table(result),
-        "robustness": _robustness_table(rows) if rows else None,
+        "worst starts": worst_cells(result, worst) if worst else [],
+        f"closed loop: {result.holds}, over the starts that succeed": measure_cells(result),
+        "robustness": robustness_cells(rows),
     }
-    for title, table in parts.items():
-        if table is not None and table.row_count:
+    for title, cells in parts.items():
+        if cells:
             console.print(f"\n{title}", style="bold")
-            console.print(table)
+            console.print(_table(cells))
 
 
-def _table(first: str, *columns: str) -> Table:
+def _table(cells: list[dict[str, str]]) -> Table:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
-    table.add_column(first, justify="left" if first else "right", header_style="dim")
-    for column in columns:
-        table.add_column(column, justify="right", header_style="dim")
-    return table
-
-
-def _worst_table(result: StressTest, worst: int) -> Table:
-    table = _table("", "return", "steps", *result.names)
-    for rank, episode in enumerate(result.worst(worst), 1):
-        numbers = (f"{x:.3f}" for x in episode.start)
-        table.add_row(f"{rank}", f"{episode.total:.1f}", f"{episode.length}", *numbers)
-    return table
-
-
-def _measures_table(result: StressTest) -> Table:
-    table = _table("measure", "median", "worst", "unit")
-    for name, values in result.summary.items():
-        shown = (
-            "never" if value == math.inf else "" if math.isnan(value) else f"{value:.3g}" for value in values
-        )
-        table.add_row(name.replace("_", " "), *shown, result.units[name])
-    return table
-
-
-def _robustness_table(rows: list[RobustnessRow]) -> Table:
-    table = _table("change", "return", "worst", "against nominal")
-    for row in rows:
-        against = f"{row.difference:+.1f} ± {row.difference_ci95:.1f}" if row is not rows[0] else ""
-        table.add_row(row.change, shown_return(row.mean, row.ci95), f"{row.worst:.1f}", against)
+    for i, column in enumerate(cells[0]):
+        table.add_column(column, justify="right" if i or not column else "left", header_style="dim")
+    for row in cells:
+        table.add_row(*row.values())
     return table

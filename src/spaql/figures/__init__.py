@@ -2,6 +2,7 @@
 
 from spaql.figures.axis import Axis, angle_axis, plain_axis
 from spaql.figures.basin import BasinRecord, compute_basin
+from spaql.figures.card import policy_card
 from spaql.figures.curves import Curve, CurvesRecord
 from spaql.figures.domains import Ball, DomainsPanel, DomainsRecord
 from spaql.figures.drawing import Record, draw, read, redraw, save_as, svg
@@ -52,6 +53,7 @@ __all__ = [
     "draw",
     "paper_figures",
     "plain_axis",
+    "policy_card",
     "read",
     "redraw",
     "save_as",

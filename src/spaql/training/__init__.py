@@ -16,7 +16,7 @@ from spaql.training.evaluation import evaluate
 from spaql.training.history import History
 from spaql.training.results import Episode, Evaluation
 from spaql.training.robustness import RobustnessRow, robustness
-from spaql.training.size_curve import SizedTree, size_curve
+from spaql.training.size_curve import SizedTree, size_curve, smallest_within
 from spaql.training.stress import StressTest, sample_starts, stress
 from spaql.training.trajectories import Trajectory, play
 
@@ -47,5 +47,6 @@ __all__ = [
     "robustness",
     "sample_starts",
     "size_curve",
+    "smallest_within",
     "stress",
 ]

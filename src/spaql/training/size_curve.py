@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -92,6 +93,15 @@ def size_curve(
         )
         for tree in _front(tried, exact)
     ]
+
+
+def smallest_within(curve: Sequence[SizedTree], loss: float) -> SizedTree:
+    """Choose the smallest tree of a curve that loses at most a part of the exact tree's mean return.
+
+    Its episodes have then chosen it: judge it by others.
+    """
+    exact = curve[-1].evaluation.mean
+    return next(one for one in curve if one.evaluation.mean >= exact - loss * abs(exact))
 
 
 def _try(

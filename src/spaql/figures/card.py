@@ -1,0 +1,236 @@
+"""The policy card: all that a person should know of a controller, on one page."""
+
+from __future__ import annotations
+
+import hashlib
+import html
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+
+from spaql.figures.axis import split_unit
+from spaql.figures.basin import compute_basin
+from spaql.figures.drawing import svg
+from spaql.figures.overlays import compute_phase
+from spaql.figures.sizes import compute_sizes
+from spaql.figures.trees import MOST_LEAVES, compute_tree
+from spaql.interpret import rule_tree
+from spaql.policy import RandomPolicy, RuleTree, RuleTreePolicy, text
+from spaql.problems import Problem
+from spaql.spaces import action_names, observation_names
+from spaql.tables import html_table
+from spaql.training import (
+    Agent,
+    Controller,
+    Evaluation,
+    SizedTree,
+    evaluate,
+    find_bench,
+    robustness,
+    size_curve,
+    smallest_within,
+    stress,
+)
+from spaql.training.agent import MODEL_FILE
+from spaql.training.stress_tables import measure_cells, robustness_cells, worst_cells
+
+_LOSS = 0.02
+"""The part of the return that a smaller tree may lose to be shown instead of the exact one."""
+_STYLE = Path(__file__).with_name("card.css")
+
+
+def policy_card(
+    path: Path, source: Agent | Controller, *, episodes: int = 500, starts: int = 2_000, seed: int = 0
+) -> str:
+    """Write the card of a controller as one page of HTML that needs no other file.
+
+    Parameters
+    ----------
+    path
+        Where it was read from: a model file or a run folder.
+    source
+        What was read (see `spaql.training.read`).
+    episodes
+        Fresh episodes to judge it by.
+    starts
+        Of the stress test, where the plant is one whose starts are known.
+    seed
+        Of all episodes.
+    """
+    problem, fresh = source.problem, evaluate(source, episodes=episodes, seed=seed)
+    parts = [
+        _header(source),
+        _numbers(source, fresh, seed),
+        '<div class="sides">',
+        _spaces(problem),
+        _returns(problem, fresh),
+        "</div>",
+    ]
+    if source.policy.time_variant:
+        parts.append(
+            "<p>It has another policy at every time step: <code>spaql show --step</code> prints them.</p>"
+        )
+    else:
+        parts += _rules(source, episodes, seed)
+    if find_bench(problem) is not None:
+        parts += _worst_cases(source, starts, seed)
+    parts.append(_footer(path, seed))
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width">'
+        f"<title>{html.escape(problem.name)}: policy card</title><style>{_STYLE.read_text()}</style></head>"
+        f"<body>{''.join(parts)}</body></html>\n"
+    )
+
+
+def _header(source: Agent | Controller) -> str:
+    problem = source.problem
+    environment = f", {problem.env}" if problem.env not in (None, problem.name) else ""
+    if isinstance(source, Agent):
+        made = f"learned by {source.learner_type.name} with seed {source.seed}"
+    else:
+        made = "a rule tree of its own" + "".join(f", {k} {v}" for k, v in source.origin.items())
+    title, made = (
+        html.escape(problem.name),
+        html.escape(f"A controller for {problem.name}{environment}: {made}."),
+    )
+    return f"<header><h1>{title}</h1><p>{made}</p></header>"
+
+
+def _numbers(source: Agent | Controller, fresh: Evaluation, seed: int) -> str:
+    problem = source.problem
+    random = evaluate(RandomPolicy(problem.states, problem.actions), problem, episodes=100, seed=seed)
+    shown = {
+        f"return of {len(fresh.returns)} fresh episodes": f"{fresh.mean:.1f} ± {fresh.ci95:.1f}",
+        "worst of them": f"{fresh.returns.min():.1f}",
+        "return of the random policy": f"{random.mean:.1f} ± {random.ci95:.1f}",
+    }
+    if not source.policy.time_variant:
+        tree = rule_tree(source)
+        shown["leaves" + (", the fewest that do the same" if tree.smallest else "")] = f"{tree.n_leaves}"
+    if isinstance(source, Agent) and len(source.history):
+        last = source.history.last()
+        shown["training steps"] = f"{int(last['training_steps']):,}"
+        shown["interactions, evaluations included"] = f"{int(last['interactions']):,}"
+    boxes = (f"<div><b>{html.escape(v)}</b><span>{html.escape(k)}</span></div>" for k, v in shown.items())
+    return f'<div class="figures">{"".join(boxes)}</div>'
+
+
+def _spaces(problem: Problem) -> str:
+    """Write what is observed and what can be done."""
+    seen, actions = problem.states.space, problem.actions.space
+    observed = observation_names(seen, problem.states.names)
+    names = action_names(actions, problem.actions.names)
+    rows = [{"it observes": name, **_ends(seen, j)} for j, name in enumerate(observed)]
+    if isinstance(actions, Discrete):
+        does = html_table([{"it does one of": name} for name in names])
+    else:
+        does = html_table([{"it sets": name, **_ends(actions, j)} for j, name in enumerate(names)])
+    every = f"{problem.horizon:,} times an episode at most"
+    return f"<div><h2>What it controls</h2><p>{every}.</p>{html_table(rows)}{does}</div>"
+
+
+def _ends(space: Box | Discrete, j: int) -> dict[str, str]:
+    if isinstance(space, Discrete):
+        return {"from": str(space.start), "to": str(space.start + space.n - 1)}
+    ends = (float(bound.ravel()[j]) for bound in (space.low, space.high))
+    return dict(zip(("from", "to"), (f"{x:.4g}" if abs(x) < 1e30 else "" for x in ends), strict=True))
+
+
+def _returns(problem: Problem, result: Evaluation) -> str:
+    quantiles = {f"{q:.0%}": f"{value:.1f}" for q, value in result.quantiles.items()}
+    names = observation_names(problem.states.space, problem.states.names)
+    worst = [
+        {"": f"{i}", "return": f"{one.total:.1f}", "steps": f"{one.length}"}
+        | {split_unit(name)[0]: f"{x:.3g}" for name, x in zip(names, one.start, strict=True)}
+        for i, one in enumerate(result.worst, 1)
+    ]
+    return (
+        "<div><h2>What it returns</h2><p>Quantiles of the fresh episodes, and the worst of them with their "
+        f'starts.</p><div class="scroll">{html_table([{"quantile": "return", **quantiles}])}</div>'
+        f'<div class="scroll">{html_table(worst)}</div></div>'
+    )
+
+
+def _rules(source: Agent | Controller, episodes: int, seed: int) -> Iterator[str]:
+    exact = rule_tree(source)
+    curve = size_curve(source, seed=seed)
+    chosen = smallest_within(curve, _LOSS)
+    x, y = _plane(chosen.tree)
+    yield '<div class="sides"><div><h2>What it does</h2>'
+    yield svg(compute_phase(source, x, y, seed=seed)) + "</div>"
+    yield f"<div><h2>How small it can be</h2>{svg(compute_sizes(curve))}</div></div>"
+    yield from _drawn_tree(source, chosen, exact, episodes, seed)
+    yield f"<details><summary>The exact rules, {exact.n_leaves} leaves</summary>"
+    yield f"<pre>{html.escape(text(exact))}</pre></details>"
+
+
+def _drawn_tree(
+    source: Agent | Controller, chosen: SizedTree, exact: RuleTree, episodes: int, seed: int
+) -> Iterator[str]:
+    yield "<h2>The rules</h2>"
+    if chosen.tree.n_leaves == exact.n_leaves:
+        said = f"All {exact.n_leaves} leaves, which give the action of the policy for every observation."
+    else:
+        other = evaluate(RuleTreePolicy(chosen.tree), source.problem, episodes=episodes, seed=seed + 1)
+        said = (
+            f"A tree of {chosen.tree.n_leaves} leaves, which gives the same action in {chosen.agreement:.1%} "
+            f"of the states that the exact one visits, and returned {other.mean:.1f} ± {other.ci95:.1f} in "
+            f"{episodes} other episodes. The exact one has {exact.n_leaves}."
+        )
+    yield f"<p>{html.escape(said)}</p>"
+    if chosen.tree.n_leaves <= MOST_LEAVES:
+        yield f'<div class="scroll">{svg(compute_tree(chosen.tree, title=""))}</div>'
+
+
+def _plane(tree: RuleTree) -> tuple[str | int, str | int]:
+    """Choose the observations of a map: those that are asked about first and most, and an angle as such."""
+    weight, waiting = np.zeros(tree.dims), [(0, 1.0)]
+    while waiting:
+        node, share = waiting.pop()
+        j = int(tree.feature[node])
+        if j >= 0:
+            weight[j] += share
+            waiting += [(int(tree.left[node]), share / 2), (int(tree.right[node]), share / 2)]
+    order = [int(j) for j in np.argsort(-weight, kind="stable")]
+    names = [split_unit(name)[0] for name in tree.observations]
+    angles = {n[4:-1] for n in names if n.startswith("cos(") and f"sin({n[4:-1]})" in names}
+    if angles:
+        angle = min(angles)
+        others = [j for j in order if names[j] not in (f"cos({angle})", f"sin({angle})")]
+        return angle, others[0]
+    first, second = (order * 2)[:2]
+    return first, second
+
+
+def _worst_cases(source: Agent | Controller, starts: int, seed: int) -> Iterator[str]:
+    result = stress(source, starts=starts, seed=seed)
+    low, high = result.share_ci95
+    yield '<div class="sides"><div><h2>Where it fails</h2>'
+    yield (
+        f"<p>{result.share:.1%} of {len(result.starts):,} starts all over the plant's states succeed (95 % "
+        f"interval {low:.1%} to {high:.1%}): {html.escape(result.success_means)}. The worst:</p>"
+    )
+    yield f'<div class="scroll">{html_table(worst_cells(result, 10))}</div></div>'
+    yield f"<div>{svg(compute_basin(source))}</div></div>"
+    yield '<div class="sides"><div><h2>How robust it is</h2>'
+    yield f"{html_table(robustness_cells(robustness(source, seed=seed)))}</div>"
+    if result.measures:
+        yield (
+            f"<div><h2>The closed loop</h2><p>{html.escape(result.holds)}, over the starts that succeed.</p>"
+            f"{html_table(measure_cells(result))}</div>"
+        )
+    yield "</div>"
+
+
+def _footer(path: Path, seed: int) -> str:
+    file = path / MODEL_FILE if path.is_dir() else path
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    return (
+        f"<footer>{html.escape(file.name)}, SHA-256 <code>{digest}</code>. Made by spaql {version('spaql')}, "
+        f"with episodes of seed {seed}. No actions are drawn in maps, stress tests and robustness: there it "
+        "does what the rules say.</footer>"
+    )

@@ -1,0 +1,55 @@
+"""The policy card says what is so, on one page that needs no other file."""
+
+import hashlib
+import html
+import re
+from pathlib import Path
+
+import pytest
+
+import spaql
+from spaql.training import read
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("scipy")
+
+AGENTS = {
+    "cartpole200": lambda: spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1),
+    "pendulum5": lambda: spaql.SPAQL("pendulum5", rollouts=5, seed=1),
+}
+
+
+def make_card(source: spaql.Agent | spaql.Controller, path: Path) -> str:
+    from spaql.figures import policy_card
+
+    source.save(path)
+    return policy_card(path, read(path), episodes=20, starts=64)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_it_holds_all_that_was_measured(name: str, tmp_path: Path) -> None:
+    agent = AGENTS[name]().learn(iterations=50, progress_bar=False)
+    page = make_card(agent, tmp_path / "a.spaql")
+    fresh = spaql.evaluate(agent, episodes=20)
+    assert f"{fresh.mean:.1f} ± {fresh.ci95:.1f}" in page
+    assert hashlib.sha256((tmp_path / "a.spaql").read_bytes()).hexdigest() in page
+    assert html.escape(str(spaql.rule_tree(agent))) in page
+    assert f"{int(agent.history.last()['interactions']):,}" in page
+    for part in ("What it controls", "What it does", "The rules", "Where it fails", "How robust it is"):
+        assert f"<h2>{part}</h2>" in page
+    assert not re.search(r'(src|href)="(?!#|data:)|url\((?!#)|@import', page)
+
+
+def test_a_controller_and_a_plant_of_ones_own_have_cards_too(tmp_path: Path) -> None:
+    agent = AGENTS["cartpole200"]().learn(iterations=20, progress_bar=False)
+    controller = spaql.Controller(spaql.rule_tree(agent), agent.problem, {"changed": "<by hand>"})
+    assert "changed &lt;by hand&gt;" in make_card(controller, tmp_path / "c.spaql")
+    other = spaql.SPAQL("MountainCar-v0", horizon=50, rollouts=2, seed=0).learn(2, progress_bar=False)
+    assert "Where it fails" in make_card(other, tmp_path / "m.spaql")
+
+
+def test_a_policy_of_many_steps_is_described_without_rules(tmp_path: Path) -> None:
+    agent = spaql.AQL("cartpole200", rollouts=2, seed=0).learn(2, progress_bar=False)
+    page = make_card(agent, tmp_path / "aql.spaql")
+    assert "spaql show --step" in page
+    assert "The rules" not in page
