@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
+from spaql.experiments.paper_tables import NAMES
 from spaql.figures.axis import split_unit
 from spaql.figures.basin import compute_basin
 from spaql.figures.drawing import svg
@@ -93,10 +94,8 @@ def _header(source: Agent | Controller) -> str:
         made = f"learned by {source.learner_type.name} with seed {source.seed}"
     else:
         made = "a rule tree of its own" + "".join(f", {k} {v}" for k, v in source.origin.items())
-    title, made = (
-        html.escape(problem.name),
-        html.escape(f"A controller for {problem.name}{environment}: {made}."),
-    )
+    title = html.escape(NAMES.get(problem.name, problem.name))
+    made = html.escape(f"A controller for {problem.name}{environment}: {made}.")
     return f"<header><h1>{title}</h1><p>{made}</p></header>"
 
 
@@ -129,8 +128,8 @@ def _spaces(problem: Problem) -> str:
         does = html_table([{"it does one of": name} for name in names])
     else:
         does = html_table([{"it sets": name, **_ends(actions, j)} for j, name in enumerate(names)])
-    every = f"{problem.horizon:,} times an episode at most"
-    return f"<div><h2>What it controls</h2><p>{every}.</p>{html_table(rows)}{does}</div>"
+    often = f"An episode has at most {problem.horizon:,} steps"
+    return f"<div><h2>What it controls</h2><p>{often}.</p>{html_table(rows)}{does}</div>"
 
 
 def _ends(space: Box | Discrete, j: int) -> dict[str, str]:
