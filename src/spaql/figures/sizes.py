@@ -106,6 +106,7 @@ def _label(ax: Axes, record: SizesRecord) -> None:
             va="top",
             fontsize=8,
             color=_RED if last else _BLUE,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8},
         )
     ax.margins(y=0.2)
 
