@@ -107,3 +107,9 @@ def test_names_that_do_not_fit_are_refused() -> None:
     for what in ("observations", "actions"):
         with pytest.raises(spaql.ArchiveError, match=f"names 2 {what}"):
             problem_from(data | {what: ["a", "b"]}, arrays)
+
+
+def test_a_number_is_saved_alike_however_it_is_written(tmp_path: Path) -> None:
+    for name, scaling in (("a", 20), ("b", 20.0)):
+        spaql.SPAQL("cartpole200", scaling=scaling, seed=0).save(tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()

@@ -33,6 +33,8 @@ class Settings:
                 raise SettingError(f"{item.name} is {value}, and must be at least {least:g}.")
             if above is not None and not value > above:
                 raise SettingError(f"{item.name} is {value}, and must be above {above:g}.")
+            if isinstance(item.default, float):  # 20 and 20.0 are one setting, and are saved as one
+                object.__setattr__(self, item.name, float(value))
 
 
 def _range(metadata: Mapping[str, Any]) -> tuple[float | None, float | None]:
