@@ -11,6 +11,7 @@ _COMMANDS = {
     "train": "Learn a policy for an environment.",
     "evaluate": "Run fresh episodes of a learned policy.",
     "show": "Print a learned policy as if-then rules.",
+    "export": "Write a learned policy as C, ONNX and more, proven equal.",
     "sweep": "Execute the runs of a study, here or on a Ray cluster.",
     "paper": "Reproduce the paper: every study, table and figure, and a report.",
     "results": "Summarise the runs of a study, and export them as a table.",
