@@ -8,8 +8,13 @@ from spaql.policy import Choices, Constants, Laws, RuleTree
 ROWS = 6
 
 
-def random_tree(rng: np.random.Generator, dims: int, leaves: int, kind: str = "choices") -> RuleTree:
-    """Split random leaves until there are enough; kinds are choices, constants and laws."""
+def random_tree(
+    rng: np.random.Generator, dims: int, leaves: int, kind: str = "choices", fresh: float = 0.6
+) -> RuleTree:
+    """Split random leaves until there are enough; kinds are choices, constants and laws.
+
+    Some thresholds are fresh ones, others come from a small pool, wherever they fall.
+    """
     scale = 10.0 ** rng.integers(-3, 4, dims)
     pool = np.sort(rng.normal(size=(dims, 12)) * scale[:, None], axis=1)
     pool[:, 1] = np.nextafter(pool[:, 0], np.inf)
@@ -17,21 +22,19 @@ def random_tree(rng: np.random.Generator, dims: int, leaves: int, kind: str = "c
     pool[:, 5] = np.round(pool[:, 5], 2)
     pool[:, 6] = rng.choice([0.0, -0.0, 5e-324, np.inf, -np.inf], dims)
     feature, threshold, left, right = [-1], [0.0], [-1], [-1]
-    boxes = {0: (np.full(dims, -4 * scale.max()), np.full(dims, 4 * scale.max()))}
+    boxes = [(0, np.full(dims, -4 * scale.max()), np.full(dims, 4 * scale.max()))]
     while len(boxes) < leaves:
-        node = rng.choice(list(boxes)[-64:])
-        low, high = boxes.pop(node)
+        place = int(rng.integers(len(boxes)))
+        node, low, high = boxes[place]
         j = int(rng.integers(dims))
-        inside = float(rng.uniform(low[j], high[j])) if high[j] > low[j] else float(low[j])
-        t = inside if rng.random() < 0.6 else float(rng.choice(pool[j]))
-        feature[node], threshold[node] = j, t
-        left[node], right[node] = len(feature), len(feature) + 1
-        for side in (0, 1):
-            ends = low.copy(), high.copy()
-            ends[1 - side][j] = np.clip(t, low[j], high[j])
-            boxes[len(feature)] = ends
-            feature, threshold = [*feature, -1], [*threshold, 0.0]
-            left, right = [*left, -1], [*right, -1]
+        t = float(rng.uniform(low[j], high[j]) if rng.random() < fresh else rng.choice(pool[j]))
+        below, above = high.copy(), low.copy()
+        below[j] = above[j] = np.clip(t, low[j], high[j])
+        feature[node], threshold[node], left[node], right[node] = j, t, len(feature), len(feature) + 1
+        boxes[place] = (left[node], low, below)
+        boxes.append((right[node], above, high))
+        for column, value in ((feature, -1), (threshold, 0.0), (left, -1), (right, -1)):
+            column += [value, value]
     leaf = np.where(np.array(feature) < 0, rng.integers(ROWS, size=len(feature)), -1)
     bound = np.where(rng.random(dims) < 0.5, np.inf, 2 * scale)
     table, actions = _leaves(rng, dims, kind)
