@@ -57,11 +57,12 @@ def table(controller: Controller, name: str) -> Iterator[str]:
     if laws:
         yield from ("", *CUT)
     yield from ("", *prototype(controller, name, ""), "{")
-    yield "    uint32_t place = 0U;"
+    fast = "uint_fast32_t" if index == "uint32_t" else "uint_fast16_t"
+    yield f"    {fast} place = 0U;"
     if actions > 1 or laws:
-        yield "    uint32_t i;"
+        yield f"    {fast} i;"
     if laws:
-        yield "    uint32_t j;"
+        yield f"    {fast} j;"
     indent, no_number = "    ", controller.number.name != "fixed"
     if no_number:
         yield f"    if ({undefined([f'observation[{j}]' for j in range(dims)])}) {{"
