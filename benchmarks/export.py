@@ -20,36 +20,15 @@ import numpy as np
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
+from export_forms import FORMS, KINDS, SAFE, mutant
 from random_trees import random_tree
 from small_machines import MACHINES, DoesNotFitError, Machine, compile_for, missing, room
 from spaql.export.c_code import CCode
 from spaql.export.controller import Controller, controller_of
 from spaql.export.differences import differences
-from spaql.export.json_tree import JsonTree
-from spaql.export.onnx_graph import OnnxGraph
 from spaql.export.points import leaf_centres
 from spaql.export.proof import ProofError, Target, prove
-from spaql.export.python_code import PythonCode
-from spaql.export.sql_case import SqlCase
-from spaql.export.structured_text import StructuredText
 
-FORMS: dict[str, tuple[Target, str]] = {
-    "C double, rules": (CCode("rules"), "double"),
-    "C double, table": (CCode("table"), "double"),
-    "C float, rules": (CCode("rules"), "float"),
-    "C float, table": (CCode("table"), "float"),
-    "C fixed, rules": (CCode("rules"), "fixed"),
-    "C fixed, table": (CCode("table"), "fixed"),
-    "Structured Text, LREAL": (StructuredText(), "double"),
-    "Structured Text, REAL": (StructuredText(), "float"),
-    "ONNX double": (OnnxGraph(), "double"),
-    "ONNX float": (OnnxGraph(), "float"),
-    "Python, rules": (PythonCode("rules"), "double"),
-    "Python, table": (PythonCode("table"), "double"),
-    "SQL": (SqlCase(), "double"),
-    "JSON": (JsonTree(), "double"),
-}
-KINDS = ("choices", "constants", "laws")
 ROWS = 20_000
 """Doubles by which the set that a conversion changes is checked, besides the ends of its boxes."""
 
@@ -70,11 +49,13 @@ def equality(trees: int, points: int, seed: int) -> None:
     wrong: Counter[str] = Counter()
     sets: Counter[str] = Counter()
     began = time.perf_counter()
-    for _ in range(trees):
+    for i in range(trees):
+        if i % 20 == 0:
+            click.echo(f"tree {i}, {time.perf_counter() - began:,.0f} s", err=True)
         kind = KINDS[int(rng.integers(3))]
         leaves = int(np.exp(rng.uniform(0, np.log(2000))) + 0.5)
         tree = random_tree(rng, int(rng.integers(1, 7)), leaves, kind)
-        safe = None if rng.random() < 0.5 else (4 if kind == "choices" else [1.0, -2.0])
+        safe = None if rng.random() < 0.5 else SAFE[kind]
         for form, (target, number) in FORMS.items():
             if number == "fixed" and kind == "laws":
                 continue
@@ -142,25 +123,6 @@ def mutation(mutants: int, leaves: int, seed: int) -> None:
             except ProofError:
                 found["found"] += 1
         click.echo(f"{form:24} {found['found']} of {mutants} changes found")
-
-
-def mutant(controller: Controller, rng: np.random.Generator, what: str) -> Controller:
-    """Make a controller that differs from another in one place, for some number of the machine."""
-    tree, number = controller.tree, controller.number
-    inner, ends = np.flatnonzero(tree.feature >= 0), np.flatnonzero(tree.feature < 0)
-    while True:
-        threshold, leaf = tree.threshold.copy(), tree.leaf.copy()
-        if what == "threshold":
-            node = int(rng.choice(inner))
-            side = bool(rng.random() < 0.5)
-            threshold[node] = number.neighbour(int(tree.feature[node]), threshold[node], upper=side)
-        else:
-            node = int(rng.choice(ends))
-            leaf[node] = (leaf[node] + rng.integers(1, len(tree.leaves))) % len(tree.leaves)
-        other = dataclasses.replace(tree, threshold=threshold, leaf=leaf)
-        for box in differences(tree, other):
-            if (number.values(number.inputs(np.array([box.low])))[0] <= box.high).all():
-                return dataclasses.replace(controller, exact=other)
 
 
 @main.command()

@@ -29,7 +29,7 @@ def random_tree(
         j = int(rng.integers(dims))
         t = float(rng.uniform(low[j], high[j]) if rng.random() < fresh else rng.choice(pool[j]))
         below, above = high.copy(), low.copy()
-        below[j] = above[j] = np.clip(t, low[j], high[j])
+        below[j] = above[j] = np.clip(t, low[j], high[j]) + 0.0
         feature[node], threshold[node], left[node], right[node] = j, t, len(feature), len(feature) + 1
         boxes[place] = (left[node], low, below)
         boxes.append((right[node], above, high))

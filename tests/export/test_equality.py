@@ -1,6 +1,5 @@
 """Every export does what the tree does, and what does not is found."""
 
-import dataclasses
 import math
 from pathlib import Path
 
@@ -10,37 +9,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import spaql
+from export_forms import FORMS, KINDS, SAFE, mutant
 from random_trees import random_tree
 from spaql import RuleTree
-from spaql.export.c_code import CCode
 from spaql.export.controller import Controller, controller_of
 from spaql.export.differences import differences
-from spaql.export.json_tree import JsonTree
-from spaql.export.onnx_graph import OnnxGraph
 from spaql.export.proof import ProofError, Target, prove
-from spaql.export.python_code import PythonCode
-from spaql.export.sql_case import SqlCase
-from spaql.export.structured_text import StructuredText
 from spaql.policy import Choices, Constants
-
-FORMS: dict[str, tuple[Target, str]] = {
-    "C rules": (CCode("rules"), "double"),
-    "C table": (CCode("table"), "double"),
-    "C float rules": (CCode("rules"), "float"),
-    "C float table": (CCode("table"), "float"),
-    "C fixed rules": (CCode("rules"), "fixed"),
-    "C fixed table": (CCode("table"), "fixed"),
-    "ST": (StructuredText(), "double"),
-    "ST float": (StructuredText(), "float"),
-    "ONNX": (OnnxGraph(), "double"),
-    "ONNX float": (OnnxGraph(), "float"),
-    "Python rules": (PythonCode("rules"), "double"),
-    "Python table": (PythonCode("table"), "double"),
-    "SQL": (SqlCase(), "double"),
-    "JSON": (JsonTree(), "double"),
-}
-KINDS = ("choices", "constants", "laws")
-SAFE = {"choices": 4, "constants": [1.0, -2.0], "laws": [1.0, -2.0]}
 
 
 def drawn(seed: int, dims: int, leaves: int, kind: str) -> RuleTree:
@@ -114,36 +89,13 @@ def test_every_form_does_what_the_tree_does(
     proven(target, controller, target.write(controller, "controller"), tmp_path / str(seed), 3000)
 
 
-def changed(controller: Controller, rng: np.random.Generator) -> Controller:
-    """Move one threshold by one number of the machine, or give one leaf another action, where it matters."""
-    tree, number = controller.tree, controller.number
-    inner, leaves = np.flatnonzero(tree.feature >= 0), np.flatnonzero(tree.feature < 0)
-    while True:
-        if rng.random() < 0.5:
-            node = int(rng.choice(inner))
-            moved = tree.threshold.copy()
-            moved[node] = number.neighbour(
-                int(tree.feature[node]), moved[node], upper=bool(rng.random() < 0.5)
-            )
-            other = dataclasses.replace(tree, threshold=moved)
-        else:
-            node = int(rng.choice(leaves))
-            rows = tree.leaf.copy()
-            rows[node] = (rows[node] + rng.integers(1, len(tree.leaves))) % len(tree.leaves)
-            other = dataclasses.replace(tree, leaf=rows)
-        for box in differences(tree, other):
-            first = number.values(number.inputs(np.array([box.low])))[0]
-            if (first <= box.high).all():  # else the machine has no such number
-                return dataclasses.replace(controller, exact=other)
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_a_change_is_found(form: str, tmp_path: Path) -> None:
     target, number = FORMS[form]
     rng = np.random.default_rng(sum(map(ord, form)))
     controller = controller_of(drawn(7, 3, 40, "choices"), number, 4)
     for i in range(4):
-        files = target.write(changed(controller, rng), "controller")
+        files = target.write(mutant(controller, rng, ("threshold", "action")[i % 2]), "controller")
         with pytest.raises(ProofError, match="first difference"):
             proven(target, controller, files, tmp_path / str(i), 0)
 

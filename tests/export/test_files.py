@@ -154,15 +154,6 @@ def test_names_become_different_identifiers() -> None:
     )
 
 
-def test_structured_text_is_read_by_another_parser(tmp_path: Path) -> None:
-    blark = pytest.importorskip("blark")
-    for kind in ("choices", "constants", "laws"):
-        for number in ("double", "float"):
-            spaql.export.st(tree_of(kind), tmp_path / "controller.st", number=number, points=10)
-            parsed = blark.parse_source_code((tmp_path / "controller.st").read_text())
-            assert "Controller" in str(parsed)
-
-
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "run"

@@ -46,6 +46,9 @@ class PythonCode(Target):
         if isinstance(tree.leaves, Laws):
             lines += _CUT.splitlines()
         names = identifiers(tree.observations, "act observation place x")
+        unknown = " or ".join(f"{name} != {name}" for name in names)
+        if len(unknown) > 90:
+            unknown = "(\n        " + unknown.replace(" or ", "\n        or ") + "\n    )"
         function = [
             "",
             "def act(observation):",
@@ -53,10 +56,10 @@ class PythonCode(Target):
             "",
             *(f"    observation[{j}]  {seen}" for j, seen in enumerate(tree.observations)),
             "",
-            *(f"    {line}" for line in name_of_action(controller, "the action")),
+            *(f"    {line}" for line in name_of_action(controller, "The action is ")),
             '    """',
             f"    {', '.join(names)}{',' if len(names) == 1 else ''} = map(float, observation)",
-            f"    if {' or '.join(f'{name} != {name}' for name in names)}:",
+            f"    if {unknown}:",
             f"        return {_action(controller, controller.safe)}  # the safe action",
         ]
         return {f"{name}.py": ("\n".join([*lines, *body(controller, names, function)]) + "\n").encode()}

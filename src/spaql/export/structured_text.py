@@ -49,7 +49,7 @@ class StructuredText(Target):
             lines.append(f"    {word} : {kind}; (* {seen.replace('*)', '* )')} *)")
         lines += ["END_VAR", "VAR_OUTPUT"]
         whole = isinstance(tree.action_space, Discrete)
-        notes = name_of_action(controller, "number of the action:") if whole else tree.actions
+        notes = name_of_action(controller, "number of the action: ") if whole else tree.actions
         for word, note in zip(outputs, notes, strict=True):
             lines.append(f"    {word} : {'DINT' if whole else kind}; (* {note.replace('*)', '* )')} *)")
         lines += ["END_VAR"]

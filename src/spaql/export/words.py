@@ -17,25 +17,25 @@ def heading(controller: Controller, file: str) -> list[str]:
     """Say what a file is and where it comes from, as plain lines."""
     tree = controller.exact
     safe = ", ".join(f"{x:g}" for x in controller.safe)
-    beyond = ", and beyond the bounds of the observations," if controller.guarded else ""
+    cases = [] if controller.number.name == "fixed" else ["NaN"]  # which whole numbers do not have
+    cases += ["observations beyond their bounds"] if controller.guarded else []
     lines = [
         f"{file}: {tree.n_leaves} leaves, {tree.depth} questions at most.",
         f"Written by spaql {version('spaql')}. Do not edit: export it again, so that it is proven again.",
         *([""] if controller.provenance else []),
         *controller.provenance,
-        "",
-        f"For NaN{beyond} the action is {safe}.",
+        *(["", f"For {' and '.join(cases)} the action is {safe}."] if cases else []),
     ]
     return [part for line in lines for part in (textwrap.wrap(line, 96) or [""])]
 
 
-def name_of_action(controller: Controller, number: str = "action[0]") -> list[str]:
-    """Say what the numbers of an action are."""
+def name_of_action(controller: Controller, label: str = "action[0]  ") -> list[str]:
+    """Say what the numbers of an action are; the label is for the number of one of a list."""
     tree = controller.exact
     if not isinstance(tree.action_space, Discrete):
         return [f"action[{i}]  {name}" for i, name in enumerate(tree.actions)]
     first = int(tree.action_space.start)
-    return [f"{number}  " + ", ".join(f"{first + i}: {name}" for i, name in enumerate(tree.actions))]
+    return [label + ", ".join(f"{first + i}: {name}" for i, name in enumerate(tree.actions))]
 
 
 def identifiers(names: Sequence[str], reserved: str = "") -> tuple[str, ...]:
