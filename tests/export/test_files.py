@@ -123,7 +123,7 @@ def test_shared_parts_are_written_out_only_within_reason(tmp_path: Path) -> None
         observation_space=Box(-1, 1, (2,)),
         action_space=Discrete(2),
     )
-    with pytest.raises(SettingError, match="export a table"):
+    with pytest.raises(SettingError, match="too many to prove"):
         spaql.export.sql(chain, tmp_path / "controller.sql")
 
 

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.errors import SettingError
 from spaql.export.c_table import table
 from spaql.export.c_words import (
     CUT,
@@ -28,7 +27,7 @@ from spaql.export.c_words import (
 from spaql.export.compilers import FLAGS, compiled, compiler_version
 from spaql.export.controller import Controller
 from spaql.export.numbers import Fixed
-from spaql.export.proof import Run, Target
+from spaql.export.proof import ProofError, Run, Target
 from spaql.export.rules import Words, chosen_form, nested
 from spaql.export.words import name_of_action
 from spaql.policy import Laws
@@ -77,7 +76,7 @@ def run_program(command: Sequence[str], controller: Controller, inputs: NDArray[
     given = subprocess.run(command, input=inputs.astype(dtype).tobytes(), capture_output=True)
     if given.returncode:
         said = given.stderr.decode(errors="replace").strip().splitlines()[:5]
-        raise SettingError("\n".join([f"The exported controller failed ({given.returncode}):", *said]))
+        raise ProofError("\n".join([f"The exported controller failed ({given.returncode}):", *said]))
     outputs = np.frombuffer(given.stdout, dtype).reshape(-1, controller.n_actions)
     return controller.number.actions(outputs)
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from spaql.errors import SettingError
 from spaql.export.numbers import Number, number_of
 from spaql.export.rewrite import constants, decided, guarded
+from spaql.export.rules import printed_sizes
 from spaql.policy import Choices, RuleTree
 
 
@@ -89,6 +90,7 @@ def controller_of(
     """
     if not all(np.isfinite(table).all() for table in vars(tree.leaves).values()):
         raise SettingError("Actions and laws are exported only if all of their numbers are finite.")
+    printed_sizes(tree)  # refuses what is too large
     safe = _default_action(tree) if safe_action is None else _checked_action(tree, safe_action)
     exact = decided(tree if safe_action is None else guarded(tree, safe))
     numbers = number_of(number, exact, safe)

@@ -73,14 +73,20 @@ def _labels(tree: RuleTree) -> list[int]:
 
 
 def lost_by_conversion(controller: Controller) -> list[dict[str, Any]]:
-    """Give the observations, in double precision, that converting them leads to other leaves, as boxes."""
-    leaves = constants(controller.exact.leaves)
+    """Give the observations, in double precision, that converting them leads to other leaves, as boxes.
+
+    Each has the actions of the policy and of the export, or, of laws, their rows in the table of leaves.
+    """
+    leaves = controller.exact.leaves
+    said = [[row] for row in range(len(leaves))]
+    if not isinstance(leaves, Laws):
+        said = constants(leaves).reshape(len(leaves), -1).tolist()
     return [
         {
             "low": list(box.low),
             "high": list(box.high),
-            "policy": np.ravel(leaves[box.rows[0]]).tolist(),
-            "export": np.ravel(leaves[box.rows[1]]).tolist(),
+            "policy": said[box.rows[0]],
+            "export": said[box.rows[1]],
         }
         for box in differences(controller.exact, controller.number.seen(controller.exact))
     ]

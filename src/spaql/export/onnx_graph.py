@@ -15,7 +15,7 @@ from spaql.errors import MissingExtraError, SettingError
 from spaql.export.controller import Controller
 from spaql.export.proof import Run, Target
 from spaql.export.rewrite import written_out
-from spaql.export.rules import numbered, printed_sizes
+from spaql.export.rules import numbered
 from spaql.export.words import heading
 from spaql.policy import Laws
 
@@ -128,7 +128,6 @@ class _Graph:
     def _tree(self, seen: str) -> str:
         """Find the row in the table of leaves."""
         tree, dtype = self._controller.tree, self._controller.number.dtype
-        printed_sizes(tree)  # refuses what is too large to be written out
         table = numbered(written_out(tree))  # onnxruntime wants a parent for every node
         rules, leaves = len(table.feature), len(tree.leaves)
         # The root must be a question: that of a single leaf goes there either way.

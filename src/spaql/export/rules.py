@@ -93,8 +93,8 @@ def printed_sizes(tree: RuleTree) -> list[int]:
             sizes[i] = sizes[tree.left[i]] + sizes[tree.right[i]]
     if sizes[0] > MOST_LEAVES:
         raise SettingError(
-            f"The rules share parts, and written out they have {sizes[0]:,} leaves: export a table, or "
-            "simplify the tree first."
+            f"The rules share parts, and written out they have {sizes[0]:,} leaves, which are too many to "
+            "prove: simplify the tree first."
         )
     return sizes
 
