@@ -9,7 +9,7 @@ import numpy as np
 
 from spaql.export.c_words import CUT, TYPES, literal, needs_infinity, prototype, undefined
 from spaql.export.controller import Controller
-from spaql.export.rules import numbered
+from spaql.export.rules import Table, numbered
 from spaql.policy import Laws
 
 _ROM = """
@@ -34,16 +34,23 @@ _READ = {"double": "READ_FLOAT", "float": "READ_FLOAT", "fixed": "READ_LONG"}
 
 def table(controller: Controller, name: str) -> Iterator[str]:
     """Write the tables, and the function that looks up in them."""
-    tree, kind, read = controller.tree, TYPES[controller.number.name], _READ[controller.number.name]
-    rows, dims, actions = numbered(tree), tree.dims, controller.n_actions
-    rules = len(rows.feature)
-    index = _index_type(rules + len(tree.leaves))
-    feature = _index_type(dims)
     yield "#include <stdint.h>"
     if needs_infinity(controller):
         yield "#include <math.h>"
     yield from _ROM.splitlines()
-    yield f"#define RULES {rules}U"
+    rows = numbered(controller.tree)
+    index = _index_type(len(rows.feature) + len(controller.tree.leaves))
+    yield from _tables(controller, rows, index)
+    if isinstance(controller.tree.leaves, Laws):
+        yield from ("", *CUT)
+    yield from ("", *prototype(controller, name, ""), "{")
+    yield from (f"    {line}" for line in _look_up(controller, index))
+    yield "}"
+
+
+def _tables(controller: Controller, rows: Table, index: str) -> Iterator[str]:
+    kind, feature = TYPES[controller.number.name], _index_type(controller.tree.dims)
+    yield f"#define RULES {len(rows.feature)}U"
     yield ""
     yield "/* Rule by rule: the observation that it looks at, the threshold, and the places to go to if the"
     yield " * observation is below it, and if not. Places from RULES on are leaves. */"
@@ -52,34 +59,36 @@ def table(controller: Controller, name: str) -> Iterator[str]:
     written = ("INFINITY" if t == math.inf else literal(controller, t, j) for j, t in thresholds)
     yield from _array(f"{kind} THRESHOLD[RULES]", written)
     yield from _array(f"{index} NEXT[RULES][2]", (f"{{{a}, {b}}}" for a, b in rows.after))
-    laws = isinstance(tree.leaves, Laws)
+    laws = isinstance(controller.tree.leaves, Laws)
     yield from _law_tables(controller) if laws else _action_table(controller)
-    if laws:
-        yield from ("", *CUT)
-    yield from ("", *prototype(controller, name, ""), "{")
+
+
+def _look_up(controller: Controller, index: str) -> Iterator[str]:
+    dims, laws = controller.tree.dims, isinstance(controller.tree.leaves, Laws)
     fast = "uint_fast32_t" if index == "uint32_t" else "uint_fast16_t"
-    yield f"    {fast} place = 0U;"
-    if actions > 1 or laws:
-        yield f"    {fast} i;"
+    yield f"{fast} place = 0U;"
+    if controller.n_actions > 1 or laws:
+        yield f"{fast} i;"
     if laws:
-        yield f"    {fast} j;"
-    indent, no_number = "    ", controller.number.name != "fixed"
-    if no_number:
-        yield f"    if ({undefined([f'observation[{j}]' for j in range(dims)])}) {{"
-        for i, value in enumerate(controller.safe):
-            yield f"        action[{i}] = {literal(controller, value, action=i)}; /* the safe action */"
-        yield "    } else {"
-        indent = "        "
-    read_index, read_feature = _read_index(index), _read_index(feature)
-    yield f"{indent}/* Every place comes after the one before it, so that this ends. */"
-    yield f"{indent}while (place < RULES) {{"
-    below = f"observation[{read_feature}(&FEATURE[place])] < {read}(&THRESHOLD[place])"
-    yield f"{indent}    place = {read_index}(&NEXT[place][({below}) ? 0 : 1]);"
-    yield f"{indent}}}"
-    yield f"{indent}place -= RULES;"
-    yield from (indent + line for line in (_law_lines(controller) if laws else _action_lines(controller)))
-    if no_number:
-        yield "    }"
+        yield f"{fast} j;"
+    seen = f"observation[{_read_index(_index_type(dims))}(&FEATURE[place])]"
+    below = f"{seen} < {_READ[controller.number.name]}(&THRESHOLD[place])"
+    lines = [
+        "/* Every place comes after the one before it, so that this ends. */",
+        "while (place < RULES) {",
+        f"    place = {_read_index(index)}(&NEXT[place][({below}) ? 0 : 1]);",
+        "}",
+        "place -= RULES;",
+        *(_law_lines(controller) if laws else _action_lines(controller)),
+    ]
+    if controller.number.name == "fixed":
+        yield from lines
+        return
+    yield f"if ({undefined([f'observation[{j}]' for j in range(dims)])}) {{"
+    for i, value in enumerate(controller.safe):
+        yield f"    action[{i}] = {literal(controller, value, action=i)}; /* the safe action */"
+    yield "} else {"
+    yield from (f"    {line}" for line in lines)
     yield "}"
 
 
