@@ -196,3 +196,23 @@ def test_the_header_is_for_people(tmp_path: Path) -> None:
     assert "void swing_act(const int32_t observation[SWING_OBSERVATIONS]," in header
     assert "observation[2]  speed [rad/s]" in header
     assert "#define SWING_OBSERVATION_2_BITS (27)" in header
+
+
+@pytest.mark.parametrize("target", EXPORTERS)
+def test_states_of_a_list(target: str, tmp_path: Path) -> None:
+    """Observations may be one number of a list, and actions begin elsewhere than at 0."""
+    tree = RuleTree(
+        feature=[0, -1, 0, -1, -1],
+        threshold=[3.5, 0, 5.5, 0, 0],
+        left=[1, -1, 3, -1, -1],
+        right=[2, -1, 4, -1, -1],
+        leaf=[-1, 0, -1, 1, 0],
+        leaves=Choices(np.array([-1, 1])),
+        observation_space=Discrete(5, start=2),
+        action_space=Discrete(3, start=-1),
+    )
+    exporter, suffix = EXPORTERS[target]
+    proof = exporter(tree, tmp_path / f"controller{suffix}", safe_action=0, points=1000)
+    assert proof.leaves == 5
+    with pytest.raises(SettingError, match="from -1 to 1"):
+        exporter(tree, tmp_path / f"controller{suffix}", safe_action=2)

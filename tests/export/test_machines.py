@@ -57,6 +57,19 @@ def test_flags_that_change_numbers_do_not_compile(flag: str, tmp_path: Path) -> 
     assert "#error" in run.stderr
 
 
+@pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
+def test_the_header_is_good_for_cpp(tmp_path: Path) -> None:
+    for file, content in CCode().write(controller("float", "choices"), "controller").items():
+        (tmp_path / file).write_bytes(content)
+    main = "int main() { float x[3] = {}, u[1]; controller_act(x, u); return u[0] < 3; }"
+    (tmp_path / "main.cpp").write_text(f'#include "controller.h"\n{main}')
+    subprocess.run(["gcc", "-c", "controller.c"], cwd=tmp_path, check=True)
+    subprocess.run(
+        ["g++", "-Wall", "-Wextra", "-Werror", "main.cpp", "controller.o"], cwd=tmp_path, check=True
+    )
+    assert subprocess.run([tmp_path / "a.out"]).returncode == 0
+
+
 @pytest.mark.skipif(not shutil.which("clang"), reason="needs clang")
 @pytest.mark.parametrize("kind", KINDS)
 def test_clang(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,10 +121,12 @@ def _header(controller: Controller, name: str) -> list[str]:
         for what, all_bits in (("OBSERVATION", number.observation_bits), ("ACTION", number.action_bits)):
             lines += [f"#define {prefix}_{what}_{j}_BITS ({bits})" for j, bits in enumerate(all_bits)]
         lines += [""]
+    lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
     lines += ["/* Gives the action for an observation.", " *"]
     lines += [f" * observation[{j}]  {seen}" for j, seen in enumerate(tree.observations)]
     lines += [" *", *(f" * {line}" for line in name_of_action(controller)), " */"]
-    return [*lines, *prototype(controller, name, ";"), "", "#endif"]
+    lines += [*prototype(controller, name, ";"), ""]
+    return [*lines, "#ifdef __cplusplus", "}", "#endif", "", "#endif"]
 
 
 def _rules(controller: Controller, name: str) -> Iterator[str]:
