@@ -13,7 +13,7 @@ NAMES = [
     "History", "Learner", "MissingExtraError", "Partition", "PartitionLearner", "PartitionPolicy", "Policy",
     "Problem", "RandomPolicy", "Results", "RuleTree", "RuleTreePolicy", "Run", "SPAQL", "SPAQLTS",
     "SettingError", "Settings", "SpaqlError", "Summary", "UnsupportedSpaceError", "__version__", "evaluate",
-    "grid", "load", "make_problem", "read_study", "results", "rule_tree", "sweep",
+    "export", "grid", "load", "make_problem", "read_study", "results", "rule_tree", "sweep",
 ]  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     __version__: str
+    from spaql import export
     from spaql.algorithms import Learner, PartitionLearner, Settings
     from spaql.errors import (
         ArchiveError,
@@ -61,6 +62,7 @@ __all__ = [
     "UnsupportedSpaceError",
     "__version__",
     "evaluate",
+    "export",
     "grid",
     "load",
     "make_problem",
@@ -104,6 +106,8 @@ def __getattr__(name: str) -> Any:
     """Load a name on first use, so that importing the package, and the command line's help, are quick."""
     if name == "__version__":
         value: Any = import_module("importlib.metadata").version("spaql")
+    elif name == "export":
+        value = import_module("spaql.export")
     elif name in _HOME_OF:
         value = getattr(import_module(_HOME_OF[name]), name)
     else:

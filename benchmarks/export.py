@@ -1,0 +1,170 @@
+"""Exports at length: `python benchmarks/export.py equality`, `mutation` and `machines`.
+
+`equality` compares every form of 200 random trees with the trees, `mutation` changes one threshold or one
+action in each form 100 times and counts how often the proof finds it, and `machines` measures C on simulated
+microcontrollers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import click
+import numpy as np
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+
+from export_forms import FORMS, KINDS, SAFE, mutant
+from random_trees import random_tree
+from small_machines import MACHINES, DoesNotFitError, Machine, compile_for, missing, room
+from spaql.export.c_code import CCode
+from spaql.export.controller import Controller, controller_of
+from spaql.export.differences import differences
+from spaql.export.points import leaf_centres
+from spaql.export.proof import ProofError, Target, prove
+
+ROWS = 2_000
+"""Doubles by which the set that a conversion changes is checked, and corners of its boxes besides."""
+
+
+@click.group(help=__doc__)
+def main() -> None:
+    pass
+
+
+@main.command()
+@click.option("--trees", default=200, show_default=True)
+@click.option("--points", default=20_000, show_default=True, help="random points a tree and form")
+@click.option("--seed", default=0, show_default=True)
+def equality(trees: int, points: int, seed: int) -> None:
+    """Compare every form of random trees with the trees."""
+    rng = np.random.default_rng(seed)
+    checked: Counter[str] = Counter()
+    wrong: Counter[str] = Counter()
+    sets: Counter[str] = Counter()
+    began = time.perf_counter()
+    for i in range(trees):
+        if i % 20 == 0:
+            click.echo(f"tree {i}, {time.perf_counter() - began:,.0f} s", err=True)
+        kind = KINDS[int(rng.integers(3))]
+        leaves = int(np.exp(rng.uniform(0, np.log(2000))) + 0.5)
+        tree = random_tree(rng, int(rng.integers(1, 7)), leaves, kind)
+        safe = None if rng.random() < 0.5 else SAFE[kind]
+        for form, (target, number) in FORMS.items():
+            if number == "fixed" and kind == "laws":
+                continue
+            controller = controller_of(tree, number, safe)
+            try:
+                found = _proven(target, controller, target.write(controller, "controller"), points)
+                checked[form] += sum(found.values())
+            except ProofError as error:
+                wrong[form] += 1
+                click.echo(f"{form}: {error}", err=True)
+        if kind != "laws":
+            for number in ("float", "fixed"):
+                sets[number] += _set_is_exact(controller_of(tree, number, safe), rng)
+                sets[f"{number}, all"] += 1
+    click.echo(f"{trees} trees, {time.perf_counter() - began:,.0f} s")
+    for form in FORMS:
+        click.echo(f"{form:24} {checked[form]:>12,} inputs  {wrong[form]} trees with a difference")
+    for number in ("float", "fixed"):
+        all_of = sets[f"{number}, all"]
+        click.echo(f"{number:24} what conversion changes is as reported for {sets[number]} of {all_of} trees")
+
+
+def _proven(target: Target, controller: Controller, files: dict[str, bytes], points: int) -> dict[str, int]:
+    with tempfile.TemporaryDirectory() as folder:
+        return prove(target, controller, files, "controller", Path(folder), points).points
+
+
+def _set_is_exact(controller: Controller, rng: np.random.Generator) -> bool:
+    """Compare the reported boxes with what happens, at their ends and next to them."""
+    boxes = differences(controller.exact, controller.number.seen(controller.exact))
+    exact = dataclasses.replace(controller, number=controller_of(controller.exact).number)
+    columns = []
+    for j in range(controller.tree.dims):
+        ends = np.unique([x for box in boxes for x in (box.low[j], box.high[j])] + [0.0])
+        with np.errstate(over="ignore"):
+            near = np.concatenate([ends, np.nextafter(ends, np.inf), np.nextafter(ends, -np.inf)])
+        columns.append(rng.choice(near, ROWS))
+    corners = np.array([corner for box in boxes for corner in (box.low, box.high)]).reshape(-1, len(columns))
+    points = np.concatenate([np.stack(columns, axis=1), rng.permutation(corners)[:ROWS]])
+    given, wanted = controller.wanted(controller.number.inputs(points)), exact.wanted(points)
+    reported = np.zeros(len(points), bool)
+    for box in boxes:
+        reported |= ((points >= box.low) & (points <= box.high)).all(axis=1)
+    # Rounding an action is reported apart from leading to another one.
+    return bool(np.array_equal((given != controller.number.rounded(wanted)).any(axis=1), reported))
+
+
+@main.command()
+@click.option("--mutants", default=100, show_default=True)
+@click.option("--leaves", default=60, show_default=True)
+@click.option("--seed", default=0, show_default=True)
+def mutation(mutants: int, leaves: int, seed: int) -> None:
+    """Change one threshold by one number of the machine, or one action: does the proof find it?"""
+    for form, (target, number) in FORMS.items():
+        rng = np.random.default_rng(seed)
+        found: Counter[str] = Counter()
+        for i in range(mutants):
+            kind = KINDS[int(rng.integers(2 if number == "fixed" else 3))]
+            controller = controller_of(random_tree(rng, int(rng.integers(1, 7)), leaves, kind), number)
+            changed = mutant(controller, rng, "threshold" if i % 2 else "action")
+            try:
+                _proven(target, controller, target.write(changed, "controller"), 0)
+                found["missed"] += 1
+            except ProofError:
+                found["found"] += 1
+        click.echo(f"{form:24} {found['found']} of {mutants} changes found")
+
+
+@main.command()
+@click.option("--sizes", default="16,64,256,1024", show_default=True, help="leaves")
+@click.option("--dims", default=4, show_default=True)
+@click.option("--seed", default=0, show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="print the rows as JSON")
+def machines(sizes: str, dims: int, seed: int, as_json: bool) -> None:
+    """Measure flash, RAM, stack and the slowest decision of trees of several sizes."""
+    rows = []
+    for machine in MACHINES:
+        if missing(machine):
+            click.echo(f"{machine.name}: {', '.join(missing(machine))} is missing", err=True)
+            continue
+        for number in ("float", "fixed") if machine.name == "ATmega328P" else ("double", "float", "fixed"):
+            for size in map(int, sizes.split(",")):
+                tree = random_tree(np.random.default_rng(seed), dims, size, fresh=1.0)
+                for form in ("rules", "table"):
+                    rows.append(_measured(machine, controller_of(tree, number), form))
+                    if not as_json:
+                        click.echo("  ".join(f"{key} {value}" for key, value in rows[-1].items()))
+    if as_json:
+        click.echo(json.dumps(rows))
+
+
+def _measured(machine: Machine, controller: Controller, form: str) -> dict[str, object]:
+    tree, number = controller.tree, controller.number
+    row: dict[str, object] = {"machine": machine.name, "number": number.name, "form": form}
+    row |= {"leaves": tree.n_leaves, "depth": tree.depth}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        compile_for(machine, folder, CCode(form).write(controller, "controller"))
+        inputs = number.inputs(np.array(list(leaf_centres(tree, number))))
+        try:
+            needs = room(machine, folder, controller)
+            answers = machine.run(folder, controller, inputs)
+        except DoesNotFitError:
+            return row | {"flash": "does not fit"}
+        if not np.array_equal(answers.actions, controller.wanted(inputs)):
+            raise click.ClickException(f"{machine.name} gives other actions than the tree.")
+        worst = round(float(answers.cost.max()))
+        return row | {"flash": needs.flash, "ram": needs.ram, "stack": needs.stack, machine.unit: worst}
+
+
+if __name__ == "__main__":
+    main()

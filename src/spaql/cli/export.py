@@ -1,0 +1,107 @@
+"""`spaql export`: a learned policy for the machine that it was made for."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spaql.archive import write_atomically
+from spaql.cli.report import numbers
+from spaql.errors import SettingError
+from spaql.export import EXPORTERS
+from spaql.export.proof import POINTS
+from spaql.interpret import rule_tree
+from spaql.training import Agent, Controller, read
+from spaql.training.agent import MODEL_FILE
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--to", "target", type=click.Choice(list(EXPORTERS)), required=True, help="language or format")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="folder to write in")
+@click.option("--name", default="controller", show_default=True, help="of the files and functions")
+@click.option(
+    "--number", type=click.Choice(["double", "float", "fixed"]), help="that the machine computes in"
+)
+@click.option("--form", type=click.Choice(["rules", "table"]), help="of the code  [default: by size]")
+@click.option(
+    "--safe-action", metavar="A,...", callback=numbers, help="for NaN and observations beyond their bounds"
+)
+@click.option("--step", type=int, help="time step, of a policy that has another one at each (aql)")
+@click.option("--points", type=int, default=POINTS, show_default=True, help="random points to compare")
+@click.option("--report", type=click.Path(path_type=Path), help="file to keep the proof in, as JSON")
+def export(
+    run: Path,
+    target: str,
+    out: Path,
+    name: str,
+    number: str | None,
+    form: str | None,
+    safe_action: list[float] | None,
+    step: int | None,
+    points: int,
+    report: Path | None,
+) -> None:
+    """Write the policy in RUN, a run folder or a model file, for another machine.
+
+    What was made is compiled or loaded, and compared with the policy at every leaf, at every boundary and its
+    two neighbouring numbers, and at random points. If they differ anywhere, nothing is written.
+
+    \b
+    Examples:
+      spaql export runs/cartpole --to c --out firmware
+      spaql export runs/cartpole --to c --number fixed --form table --out firmware --report proof.json
+      spaql export runs/pendulum --to st --safe-action 0 --out plc
+      spaql export runs/cartpole --to onnx --out service
+    """
+    exporter, suffix = EXPORTERS[target]
+    taken = inspect.signature(exporter).parameters
+    given: dict[str, Any] = {"number": number, "form": form, "safe_action": safe_action}
+    given = {option: value for option, value in given.items() if value is not None}
+    for option in given:
+        if option not in taken:
+            raise SettingError(f"There is no --{option} for {target}: leave it out.")
+    source = read(run)
+    proof = exporter(
+        rule_tree(source, step),
+        out / f"{name}{suffix}",
+        provenance=_provenance(source, run / MODEL_FILE if run.is_dir() else run),
+        points=points,
+        **given,
+    )
+    if report is not None:
+        write_atomically(report, proof.to_json().encode())
+    for file in proof.files:
+        click.echo(f"wrote   {out / file}")
+    shown = ", ".join(f"{n:,} {kind}" for kind, n in proof.points.items())
+    click.echo(f"proven  {shown}: no difference from the policy")
+    click.echo(f"by      {proof.tool}")
+    if proof.lost:
+        click.echo(
+            f"lost    doubles in {len(proof.lost):,} boxes get another action when they are converted to "
+            f"{proof.number}: --report lists them"
+        )
+    if proof.rounding:
+        click.echo(f"rounded actions, by {proof.rounding:.3g} at most")
+
+
+def _provenance(source: Agent | Controller, model: Path) -> list[str]:
+    """Say where a controller comes from."""
+    if isinstance(source, Agent):
+        made = f"{source.learner_type.name}, seed {source.seed}, {source.iterations} iterations"
+    else:
+        made = ", ".join(["rule tree", *(f"{key}: {value}" for key, value in source.origin.items())])
+    lines = [
+        f"{source.problem.name}, {made}",
+        f"model file of {datetime.fromtimestamp(model.stat().st_mtime, UTC):%Y-%m-%d}, sha256",
+        hashlib.sha256(model.read_bytes()).hexdigest(),
+    ]
+    if isinstance(source, Agent) and len(source.history):
+        best = source.history.last()["best_return"]
+        lines.append(f"best return seen in training {best:.1f}: biased upwards, evaluate it afresh")
+    return lines

@@ -1,0 +1,181 @@
+"""A controller as C99: no allocation, no recursion, nothing of the C library."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.export.c_table import table
+from spaql.export.c_words import (
+    CUT,
+    TYPES,
+    checks,
+    comment,
+    literal,
+    names_in,
+    needs_infinity,
+    prototype,
+    undefined,
+)
+from spaql.export.compilers import FLAGS, compiled, compiler_version
+from spaql.export.controller import Controller
+from spaql.export.numbers import Fixed
+from spaql.export.proof import ProofError, Run, Target
+from spaql.export.rules import Words, chosen_form, nested
+from spaql.export.words import name_of_action
+from spaql.policy import Laws
+
+_WORDS = Words("if ({}) {{", "}} else if ({}) {{", "} else {", "}")
+
+
+@dataclass(frozen=True)
+class CCode(Target):
+    """C99 in two files, a header and a source."""
+
+    form: str | None = None
+    """"rules", "table", or None to choose by size."""
+    flags: tuple[str, ...] = FLAGS
+    """Of the compiler."""
+    name = "C"
+
+    def write(self, controller: Controller, name: str) -> dict[str, bytes]:
+        """Write a controller as files, by their names."""
+        body = _rules if chosen_form(controller.tree, self.form) == "rules" else table
+        lines = [
+            *comment(controller, f"{name}.c"),
+            f'#include "{name}.h"',
+            *checks(controller),
+            *body(controller, name),
+        ]
+        return {f"{name}.h": _bytes(_header(controller, name)), f"{name}.c": _bytes(lines)}
+
+    def load(self, controller: Controller, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
+        """Compile the files with a program that reads inputs and writes actions."""
+        for file, content in files.items():
+            (folder / file).write_bytes(content)
+        driver = folder / "prove.c"
+        driver.write_text(driver_source(controller, name))
+        program = compiled([folder / f"{name}.c", driver], folder / "prove", self.flags)
+        return lambda inputs: run_program([str(program)], controller, inputs)
+
+    def tool(self) -> str:
+        """Name what the files are run by, with its version."""
+        return f"{compiler_version()}, {' '.join(self.flags)}"
+
+
+def run_program(command: Sequence[str], controller: Controller, inputs: NDArray[Any]) -> NDArray[np.float64]:
+    """Run the program of a controller on rows of inputs."""
+    dtype = controller.number.dtype
+    given = subprocess.run(command, input=inputs.astype(dtype).tobytes(), capture_output=True)
+    if given.returncode:
+        said = given.stderr.decode(errors="replace").strip().splitlines()[:5]
+        raise ProofError("\n".join([f"The exported controller failed ({given.returncode}):", *said]))
+    outputs = np.frombuffer(given.stdout, dtype).reshape(-1, controller.n_actions)
+    return controller.number.actions(outputs)
+
+
+def driver_source(controller: Controller, name: str) -> str:
+    """Give a C program that answers each observation on its standard input with an action."""
+    kind = TYPES[controller.number.name]
+    return f"""#include <stdio.h>
+#include "{name}.h"
+
+int main(void)
+{{
+    {kind} observation[{name.upper()}_OBSERVATIONS];
+    {kind} action[{name.upper()}_ACTIONS];
+    while (fread(observation, sizeof observation, 1, stdin) == 1) {{
+        {name}_act(observation, action);
+        if (fwrite(action, sizeof action, 1, stdout) != 1) {{
+            return 1;
+        }}
+    }}
+    return 0;
+}}
+"""
+
+
+def _bytes(lines: Sequence[str]) -> bytes:
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _header(controller: Controller, name: str) -> list[str]:
+    tree, number, prefix = controller.tree, controller.number, name.upper()
+    lines = [*comment(controller, f"{name}.h"), f"#ifndef {prefix}_H", f"#define {prefix}_H", ""]
+    if isinstance(number, Fixed):
+        lines += ["#include <stdint.h>", ""]
+    lines += [
+        f"#define {prefix}_OBSERVATIONS {tree.dims}",
+        f"#define {prefix}_ACTIONS {controller.n_actions}",
+        "",
+    ]
+    if isinstance(number, Fixed):
+        lines += ["/* A number is the real one times 2 to the power of its bits, rounded down. */"]
+        for what, all_bits in (("OBSERVATION", number.observation_bits), ("ACTION", number.action_bits)):
+            lines += [f"#define {prefix}_{what}_{j}_BITS ({bits})" for j, bits in enumerate(all_bits)]
+        lines += [""]
+    lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
+    lines += ["/* Gives the action for an observation.", " *"]
+    lines += [f" * observation[{j}]  {seen}" for j, seen in enumerate(tree.observations)]
+    lines += [" *", *(f" * {line}" for line in name_of_action(controller)), " */"]
+    lines += [*prototype(controller, name, ";"), ""]
+    return [*lines, "#ifdef __cplusplus", "}", "#endif", "", "#endif"]
+
+
+def _rules(controller: Controller, name: str) -> Iterator[str]:
+    tree, number = controller.tree, controller.number
+    names, kind, laws = names_in(controller), TYPES[number.name], controller.tree.leaves
+
+    def condition(j: int, t: float, below: bool) -> str:
+        if t == math.inf:
+            return f"{names[j]} {'<' if below else '>='} {'(float)' if kind == 'float' else ''}INFINITY"
+        return f"{names[j]} {'<' if below else '>='} {literal(controller, t, j)}"
+
+    def leaf(row: int) -> list[str]:
+        if isinstance(laws, Laws):
+            return [_law(controller, names, row, i) for i in range(controller.n_actions)]
+        note = f" /* {controller.leaf_name(row)} */" if controller.leaf_name(row) else ""
+        values = enumerate(controller.leaf_value(row))
+        return [f"action[{i}] = {literal(controller, value, action=i)};{note}" for i, value in values]
+
+    if needs_infinity(controller):
+        yield "#include <math.h>"
+    yield ""
+    if isinstance(laws, Laws):
+        yield from (*CUT, "")
+    yield from (*prototype(controller, name, ""), "{")
+    used = set(tree.feature.tolist())
+    for j, seen in enumerate(tree.observations):
+        if j in used or number.name != "fixed":
+            yield f"    const {kind} {names[j]} = observation[{j}]; /* {seen} */"
+    if number.name == "fixed" and used == {-1}:
+        yield "    (void)observation;"
+    yield ""
+    exception = None
+    if number.name != "fixed":
+        safe = enumerate(controller.safe)
+        lines = [f"action[{i}] = {literal(controller, x, action=i)}; /* the safe action */" for i, x in safe]
+        exception = undefined(names), lines
+    yield from nested(tree, _WORDS, condition, leaf, exception, 1)
+    yield "}"
+
+
+def _law(controller: Controller, names: Sequence[str], row: int, i: int) -> str:
+    """Write a law in its fixed order; it is computed in double precision, whatever the numbers are."""
+    laws = controller.tree.leaves
+    assert isinstance(laws, Laws)
+    single = controller.number.name == "float"
+    total = repr(float(laws.offset[row, i]))
+    for j, gain in enumerate(laws.gain[row, i].tolist()):
+        if gain != 0.0:
+            seen = f"(double){names[j]}" if single else names[j]
+            total = f"({total} + ({gain!r} * {seen}))"
+    ends = ", ".join(repr(float(x)) for x in (laws.low[i], laws.high[i], controller.safe[i]))
+    return f"action[{i}] = {'(float)' if single else ''}cut({total}, {ends});"

@@ -1,0 +1,164 @@
+"""The rules of a controller as constant tables in C, and the loop that goes through them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from spaql.export.c_words import CUT, TYPES, literal, needs_infinity, prototype, undefined
+from spaql.export.controller import Controller
+from spaql.export.rules import Table, numbered
+from spaql.policy import Laws
+
+_ROM = """
+/* Constants of an AVR stay in its flash memory only if they are read from there. */
+#if defined(__AVR__)
+#include <avr/pgmspace.h>
+#define IN_FLASH PROGMEM
+#define READ_BYTE(place) pgm_read_byte(place)
+#define READ_WORD(place) pgm_read_word(place)
+#define READ_FLOAT(place) pgm_read_float(place)
+#define READ_LONG(place) ((int32_t)pgm_read_dword(place))
+#else
+#define IN_FLASH
+#define READ_BYTE(place) (*(place))
+#define READ_WORD(place) (*(place))
+#define READ_FLOAT(place) (*(place))
+#define READ_LONG(place) (*(place))
+#endif
+"""
+_READ = {"double": "READ_FLOAT", "float": "READ_FLOAT", "fixed": "READ_LONG"}
+
+
+def table(controller: Controller, name: str) -> Iterator[str]:
+    """Write the tables, and the function that looks up in them."""
+    yield "#include <stdint.h>"
+    if needs_infinity(controller):
+        yield "#include <math.h>"
+    yield from _ROM.splitlines()
+    rows = numbered(controller.tree)
+    index = _index_type(len(rows.feature) + len(controller.tree.leaves))
+    yield from _tables(controller, rows, index)
+    if isinstance(controller.tree.leaves, Laws):
+        yield from ("", *CUT)
+    yield from ("", *prototype(controller, name, ""), "{")
+    yield from (f"    {line}" for line in _look_up(controller, index))
+    yield "}"
+
+
+def _tables(controller: Controller, rows: Table, index: str) -> Iterator[str]:
+    kind, feature = TYPES[controller.number.name], _index_type(controller.tree.dims)
+    yield f"#define RULES {len(rows.feature)}U"
+    yield ""
+    yield "/* Rule by rule: the observation that it looks at, the threshold, and the places to go to if the"
+    yield " * observation is below it, and if not. Places from RULES on are leaves. */"
+    yield from _array(f"{feature} FEATURE[RULES]", map(str, rows.feature))
+    thresholds = zip(rows.feature, rows.threshold, strict=True)
+    written = ("INFINITY" if t == math.inf else literal(controller, t, j) for j, t in thresholds)
+    yield from _array(f"{kind} THRESHOLD[RULES]", written)
+    yield from _array(f"{index} NEXT[RULES][2]", (f"{{{a}, {b}}}" for a, b in rows.after))
+    laws = isinstance(controller.tree.leaves, Laws)
+    yield from _law_tables(controller) if laws else _action_table(controller)
+
+
+def _look_up(controller: Controller, index: str) -> Iterator[str]:
+    dims, laws = controller.tree.dims, isinstance(controller.tree.leaves, Laws)
+    fast = "uint_fast32_t" if index == "uint32_t" else "uint_fast16_t"
+    yield f"{fast} place = 0U;"
+    if controller.n_actions > 1 or laws:
+        yield f"{fast} i;"
+    if laws:
+        yield f"{fast} j;"
+    seen = f"observation[{_read_index(_index_type(dims))}(&FEATURE[place])]"
+    below = f"{seen} < {_READ[controller.number.name]}(&THRESHOLD[place])"
+    lines = [
+        "/* Every place comes after the one before it, so that this ends. */",
+        "while (place < RULES) {",
+        f"    place = {_read_index(index)}(&NEXT[place][({below}) ? 0 : 1]);",
+        "}",
+        "place -= RULES;",
+        *(_law_lines(controller) if laws else _action_lines(controller)),
+    ]
+    if controller.number.name == "fixed":
+        yield from lines
+        return
+    yield f"if ({undefined([f'observation[{j}]' for j in range(dims)])}) {{"
+    for i, value in enumerate(controller.safe):
+        yield f"    action[{i}] = {literal(controller, value, action=i)}; /* the safe action */"
+    yield "} else {"
+    yield from (f"    {line}" for line in lines)
+    yield "}"
+
+
+def _action_table(controller: Controller) -> Iterator[str]:
+    kind, n = TYPES[controller.number.name], controller.n_actions
+    rows = [
+        [literal(controller, x, action=i) for i, x in enumerate(controller.leaf_value(row))]
+        for row in range(len(controller.tree.leaves))
+    ]
+    if n == 1:
+        yield from _array(f"{kind} ACTION[{len(rows)}]", (row[0] for row in rows))
+    else:
+        yield from _array(f"{kind} ACTION[{len(rows)}][{n}]", (f"{{{', '.join(row)}}}" for row in rows))
+
+
+def _action_lines(controller: Controller) -> list[str]:
+    read, n = _READ[controller.number.name], controller.n_actions
+    if n == 1:
+        return [f"action[0] = {read}(&ACTION[place]);"]
+    return [f"for (i = 0U; i < {n}U; ++i) {{", f"    action[i] = {read}(&ACTION[place][i]);", "}"]
+
+
+def _law_tables(controller: Controller) -> Iterator[str]:
+    laws, dims, n = controller.tree.leaves, controller.tree.dims, controller.n_actions
+    assert isinstance(laws, Laws)
+    gains = ("{" + ", ".join(_braced(row) for row in law) + "}" for law in laws.gain.tolist())
+    yield from _array(f"double GAIN[{len(laws)}][{n}][{dims}]", gains)
+    yield from _array(f"double OFFSET[{len(laws)}][{n}]", map(_braced, laws.offset.tolist()))
+    for name, values in (("LOW", laws.low), ("HIGH", laws.high), ("SAFE", controller.safe)):
+        yield from _array(f"double {name}[{n}]", map(repr, np.asarray(values).tolist()))
+
+
+def _law_lines(controller: Controller) -> list[str]:
+    single = controller.number.name == "float"
+    return [
+        f"for (i = 0U; i < {controller.n_actions}U; ++i) {{",
+        "    double u = READ_FLOAT(&OFFSET[place][i]);",
+        f"    for (j = 0U; j < {controller.tree.dims}U; ++j) {{",
+        "        const double gain = READ_FLOAT(&GAIN[place][i][j]);",
+        "        if ((gain < 0.0) || (gain > 0.0)) {",
+        f"            u = u + (gain * {'(double)' if single else ''}observation[j]);",
+        "        }",
+        "    }",
+        "    u = cut(u, READ_FLOAT(&LOW[i]), READ_FLOAT(&HIGH[i]), READ_FLOAT(&SAFE[i]));",
+        f"    action[i] = {'(float)' if single else ''}u;",
+        "}",
+    ]
+
+
+def _braced(values: Sequence[float]) -> str:
+    return "{" + ", ".join(map(repr, values)) + "}"
+
+
+def _array(declaration: str, values: Iterator[str] | map[str]) -> Iterator[str]:
+    """Write a constant array in lines of some length."""
+    yield ""
+    yield f"static const {declaration} IN_FLASH = {{"
+    line = "   "
+    for value in values:
+        if len(line) + len(value) > 100:
+            yield line
+            line = "   "
+        line += f" {value},"
+    yield line.rstrip(",")
+    yield "};"
+
+
+def _index_type(n: int) -> str:
+    return "uint8_t" if n <= 0xFF else "uint16_t" if n <= 0xFFFF else "uint32_t"
+
+
+def _read_index(kind: str) -> str:
+    return {"uint8_t": "READ_BYTE", "uint16_t": "READ_WORD", "uint32_t": "READ_LONG"}[kind]

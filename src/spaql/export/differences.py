@@ -1,0 +1,92 @@
+"""Where two rule trees act differently: the exact set, as boxes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spaql.export.controller import Controller
+from spaql.export.rewrite import constants
+from spaql.policy import Laws, RuleTree
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A box of observations, both ends included, with the actions of either tree, as rows of leaves."""
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    rows: tuple[int, int]
+
+
+def differences(one: RuleTree, other: RuleTree) -> list[Difference]:
+    """Give all observations, infinite ones included, for which two trees over one table come to other leaves.
+
+    The boxes do not overlap. Leaves that say the same are the same here.
+
+    Examples
+    --------
+    >>> import dataclasses
+    >>> from gymnasium.spaces import Box, Discrete
+    >>> from spaql.policy import Choices
+    >>> tree = RuleTree(
+    ...     [0, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1], [-1, 0, 1],
+    ...     Choices(np.array([0, 1])), Box(-1.0, 1.0, (1,)), Discrete(2),
+    ... )
+    >>> moved = dataclasses.replace(tree, threshold=[np.nextafter(0.5, 1), 0, 0])
+    >>> differences(tree, moved)
+    [Difference(low=(0.5,), high=(0.5,), rows=(1, 0))]
+    """
+    same = _labels(one)
+    found = []
+    waiting = [(0, 0, (-math.inf,) * one.dims, (math.inf,) * one.dims)]
+    while waiting:
+        i, k, low, high = waiting.pop()
+        asks = one.feature[i] >= 0
+        tree, node = (one, i) if asks else (other, k)
+        j, t = int(tree.feature[node]), float(tree.threshold[node])
+        if j < 0:
+            rows = int(one.leaf[i]), int(other.leaf[k])
+            if same[rows[0]] != same[rows[1]]:
+                found.append(Difference(low, high, rows))
+            continue
+        left, right = int(tree.left[node]), int(tree.right[node])
+        if low[j] < t:
+            top = (*high[:j], min(high[j], math.nextafter(t, -math.inf)), *high[j + 1 :])
+            waiting.append((left, k, low, top) if asks else (i, left, low, top))
+        if high[j] >= t:
+            bottom = (*low[:j], max(low[j], t), *low[j + 1 :])
+            waiting.append((right, k, bottom, high) if asks else (i, right, bottom, high))
+    return found
+
+
+def _labels(tree: RuleTree) -> list[int]:
+    leaves = tree.leaves
+    if isinstance(leaves, Laws):
+        table = np.concatenate([leaves.gain.reshape(len(leaves), -1), leaves.offset], axis=1)
+    else:
+        table = constants(leaves).reshape(len(leaves), -1).astype(np.float64)
+    return [int(label) for label in np.unique(table, axis=0, return_inverse=True)[1].ravel()]
+
+
+def lost_by_conversion(controller: Controller) -> list[dict[str, Any]]:
+    """Give the observations, in double precision, that converting them leads to other leaves, as boxes.
+
+    Each has the actions of the policy and of the export, or, of laws, their rows in the table of leaves.
+    """
+    leaves = controller.exact.leaves
+    said = [[row] for row in range(len(leaves))]
+    if not isinstance(leaves, Laws):
+        said = constants(leaves).reshape(len(leaves), -1).tolist()
+    return [
+        {
+            "low": list(box.low),
+            "high": list(box.high),
+            "policy": said[box.rows[0]],
+            "export": said[box.rows[1]],
+        }
+        for box in differences(controller.exact, controller.number.seen(controller.exact))
+    ]

@@ -1,0 +1,110 @@
+"""A controller as JSON, in the form that `rule-tree.schema.json` describes, and back."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spaql.errors import ArchiveError, SettingError
+from spaql.export.controller import Controller
+from spaql.export.proof import Run, Target
+from spaql.policy import Choices, Constants, Laws, Leaves, RuleTree
+from spaql.spaces import describe_space, space_from
+
+FORMAT = "spaql-rule-tree"
+VERSION = 1
+SCHEMA = Path(__file__).with_name("rule-tree.schema.json")
+"""What every file of this version agrees with (JSON Schema 2020-12)."""
+_KINDS: dict[str, tuple[type[Any], dict[str, type[Any]]]] = {
+    "choices": (Choices, {"number": np.int64}),
+    "constants": (Constants, {"value": np.float64}),
+    "laws": (Laws, dict.fromkeys(("gain", "offset", "low", "high"), np.float64)),
+}
+_NODES = ("feature", "threshold", "left", "right", "leaf")
+
+
+class JsonTree(Target):
+    """The arrays of the tree, its spaces and names."""
+
+    name = "JSON"
+
+    def write(self, controller: Controller, name: str) -> dict[str, bytes]:
+        """Write a controller as files, by their names."""
+        tree = controller.exact
+        data = {
+            "format": FORMAT,
+            "version": VERSION,
+            "provenance": list(controller.provenance),
+            "observation_space": describe_space(tree.observation_space),
+            "action_space": describe_space(tree.action_space),
+            "observations": list(tree.observations),
+            "actions": list(tree.actions),
+            "safe_action": list(controller.safe),
+            "smallest": tree.smallest,
+            "leaves": _leaves(tree.leaves),
+            "nodes": {part: [_plain(x) for x in getattr(tree, part).tolist()] for part in _NODES},
+        }
+        return {f"{name}.json": (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()}
+
+    def load(self, controller: Controller, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
+        """Read the tree back."""
+        (folder / f"{name}.json").write_bytes(files[f"{name}.json"])
+        data = json.loads(files[f"{name}.json"])
+        read = tree_from_json(folder / f"{name}.json")
+        back = Controller(read, controller.number, tuple(data["safe_action"]))
+        return back.wanted
+
+    def tool(self) -> str:
+        """Name what the files are run by, with its version."""
+        return "spaql.export.tree_from_json"
+
+
+def _plain(x: float) -> float | str:
+    return x if np.isfinite(x) else repr(x)
+
+
+def _leaves(leaves: Leaves) -> dict[str, Any]:
+    kind = next(name for name, (made, _) in _KINDS.items() if isinstance(leaves, made))
+    return {"kind": kind} | {part: getattr(leaves, part).tolist() for part in _KINDS[kind][1]}
+
+
+def tree_from_json(path: str | os.PathLike[str]) -> RuleTree:
+    """Read a rule tree from a JSON file; anything that is none raises `ArchiveError`.
+
+    Examples
+    --------
+    >>> tree_from_json("missing.json")
+    Traceback (most recent call last):
+    ...
+    spaql.errors.ArchiveError: Cannot read missing.json: No such file or directory.
+    """
+    try:
+        data = json.loads(Path(path).read_bytes())
+    except OSError as error:
+        raise ArchiveError(f"Cannot read {os.fspath(path)}: {error.strerror}.") from error
+    except ValueError as error:
+        raise ArchiveError(f"{os.fspath(path)} is no JSON ({error}).") from error
+    try:
+        if data["format"] != FORMAT or data["version"] != VERSION:
+            raise ArchiveError(f"The file is no {FORMAT} of version {VERSION}: update spaql to read it.")
+        made, parts = _KINDS[data["leaves"]["kind"]]
+        leaves = made(**{part: np.array(data["leaves"][part], kind) for part, kind in parts.items()})
+        nodes = {part: data["nodes"][part] for part in _NODES}
+        return RuleTree(
+            **nodes | {"threshold": [float(t) for t in nodes["threshold"]]},
+            leaves=leaves,
+            observation_space=space_from(data["observation_space"]),
+            action_space=space_from(data["action_space"]),
+            observations=tuple(map(str, data["observations"])),
+            actions=tuple(map(str, data["actions"])),
+            smallest=bool(data["smallest"]),
+        )
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError, SettingError) as error:
+        if isinstance(error, ArchiveError):
+            raise
+        raise ArchiveError(f"{os.fspath(path)} holds no rule tree ({error}).") from error

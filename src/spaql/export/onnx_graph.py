@@ -1,0 +1,183 @@
+"""A controller as an ONNX model: a TreeEnsemble that finds the leaf, and what the leaf says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Discrete
+from numpy.typing import NDArray
+
+from spaql.errors import MissingExtraError, SettingError
+from spaql.export.controller import Controller
+from spaql.export.proof import Run, Target
+from spaql.export.rewrite import written_out
+from spaql.export.rules import numbered
+from spaql.export.words import heading
+from spaql.policy import Laws
+
+_LESS = 1
+"""The mode of a node that asks `x < threshold`."""
+
+
+class OnnxGraph(Target):
+    """One model, from a batch `observation` to a batch `action`."""
+
+    name = "ONNX"
+
+    def write(self, controller: Controller, name: str) -> dict[str, bytes]:
+        """Write a controller as files, by their names."""
+        if controller.number.name == "fixed":
+            raise SettingError("ONNX has the numbers double and float, not fixed.")
+        return {f"{name}.onnx": _Graph(controller).model(name).SerializeToString(deterministic=True)}
+
+    def load(self, controller: Controller, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
+        """Open a session of onnxruntime."""
+        runtime = _runtime()
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads = 1
+        session = runtime.InferenceSession(files[f"{name}.onnx"], options, providers=["CPUExecutionProvider"])
+
+        def run(inputs: NDArray[Any]) -> NDArray[np.float64]:
+            (given,) = session.run(["action"], {"observation": inputs})
+            return np.asarray(given, np.float64).reshape(len(inputs), -1)
+
+        return run
+
+    def tool(self) -> str:
+        """Name what the files are run by, with its version."""
+        return f"onnxruntime {version('onnxruntime')}"
+
+
+def _onnx() -> Any:
+    try:
+        import onnx
+    except ImportError as error:
+        raise MissingExtraError("ONNX models need onnx: pip install 'spaql[onnx]'.") from error
+    return onnx
+
+
+def _runtime() -> Any:
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise MissingExtraError("The proof needs onnxruntime: pip install 'spaql[onnx]'.") from error
+    return onnxruntime
+
+
+class _Graph:
+    """The nodes of a model, under way."""
+
+    def __init__(self, controller: Controller) -> None:
+        self._onnx = _onnx()
+        self._controller = controller
+        self._nodes: list[Any] = []
+        self._constants: list[Any] = []
+
+    def model(self, name: str) -> Any:
+        """Put the model together."""
+        helper, kinds, tree = self._onnx.helper, self._onnx.TensorProto, self._controller.tree
+        seen = kinds.DOUBLE if self._controller.number.name == "double" else kinds.FLOAT
+        done = kinds.INT64 if isinstance(tree.action_space, Discrete) else seen
+        self._write(done)
+        shape = ["n"] if isinstance(tree.action_space, Discrete) else ["n", self._controller.n_actions]
+        graph = helper.make_graph(
+            self._nodes,
+            name,
+            [helper.make_tensor_value_info("observation", seen, ["n", tree.dims])],
+            [helper.make_tensor_value_info("action", done, shape)],
+            self._constants,
+        )
+        model = helper.make_model(
+            graph,
+            opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 5)],
+            producer_name="spaql",
+            producer_version=version("spaql"),
+            ir_version=10,
+            doc_string="\n".join(heading(self._controller, f"{name}.onnx")),
+        )
+        self._onnx.checker.check_model(model)
+        return model
+
+    def _write(self, kind: int) -> None:
+        controller, leaves = self._controller, self._controller.tree.leaves
+        safe = np.array(controller.safe)
+        # NaN alone differs from itself; the tree is asked about 0 instead, and its answer is not used.
+        whole = self._add("Equal", "observation", "observation")
+        kept = self._add("Where", whole, "observation", self._constant(np.array(0, controller.number.dtype)))
+        rows = self._add("Cast", self._tree(kept), to=self._onnx.TensorProto.INT64)
+        row = self._add("Squeeze", rows, self._constant(np.array([1])))
+        if isinstance(leaves, Laws):
+            u = self._law(kept, row)
+        else:
+            values = np.array([controller.leaf_value(i) for i in range(len(leaves))])
+            u = self._add("Gather", self._constant(values), row, axis=0)
+        flags = self._add("Cast", whole, to=self._onnx.TensorProto.INT32)
+        good = self._add("ReduceMin", flags, self._constant(np.array([1])), keepdims=1)
+        good = self._add(
+            "And", self._add("Cast", good, to=self._onnx.TensorProto.BOOL), self._add("Equal", u, u)
+        )
+        given = self._add("Where", good, u, self._constant(safe))
+        if isinstance(controller.tree.action_space, Discrete):
+            given = self._add("Squeeze", given, self._constant(np.array([1])))
+        self._add("Cast", given, to=kind, output="action")
+
+    def _tree(self, seen: str) -> str:
+        """Find the row in the table of leaves."""
+        tree, dtype = self._controller.tree, self._controller.number.dtype
+        table = numbered(written_out(tree))  # onnxruntime wants a parent for every node
+        rules, leaves = len(table.feature), len(tree.leaves)
+        # The root must be a question: that of a single leaf goes there either way.
+        feature, threshold = table.feature or [0], table.threshold or [0.0]
+        after = np.array(table.after or [(int(tree.leaf[0]),) * 2])
+        ends = after >= rules
+        places = np.where(ends, after - rules, after)
+        tensor = self._onnx.numpy_helper.from_array
+        return self._add(
+            "TreeEnsemble",
+            seen,
+            domain="ai.onnx.ml",
+            aggregate_function=1,
+            leaf_targetids=[0] * leaves,
+            leaf_weights=tensor(np.arange(leaves).astype(dtype)),
+            n_targets=1,
+            nodes_featureids=feature,
+            nodes_modes=tensor(np.full(len(feature), _LESS, np.uint8)),
+            nodes_splits=tensor(np.array(threshold, dtype)),
+            nodes_truenodeids=places[:, 0].tolist(),
+            nodes_trueleafs=ends[:, 0].astype(int).tolist(),
+            nodes_falsenodeids=places[:, 1].tolist(),
+            nodes_falseleafs=ends[:, 1].astype(int).tolist(),
+            post_transform=0,
+            tree_roots=[0],
+        )
+
+    def _law(self, seen: str, row: str) -> str:
+        """Compute the laws in double precision, in their fixed order: one observation after the other."""
+        laws = self._controller.tree.leaves
+        assert isinstance(laws, Laws)
+        seen = self._add("Cast", seen, to=self._onnx.TensorProto.DOUBLE)
+        zero = self._constant(np.array(0.0))
+        u = self._add("Gather", self._constant(laws.offset), row, axis=0)
+        for j in range(laws.gain.shape[2]):
+            gain = self._add("Gather", self._constant(laws.gain[:, :, j]), row, axis=0)
+            unused = self._add("Equal", gain, zero)
+            column = self._add("Gather", seen, self._constant(np.array([j])), axis=1)
+            term = self._add("Mul", gain, self._add("Where", unused, zero, column))
+            u = self._add("Where", unused, u, self._add("Add", u, term))
+        low, high = self._constant(laws.low), self._constant(laws.high)
+        u = self._add("Where", self._add("Less", u, low), low, u)
+        return self._add("Where", self._add("Greater", u, high), high, u)
+
+    def _add(self, kind: str, *inputs: str, output: str = "", domain: str = "", **settings: Any) -> str:
+        output = output or f"t{len(self._nodes)}"
+        self._nodes.append(self._onnx.helper.make_node(kind, inputs, [output], domain=domain, **settings))
+        return output
+
+    def _constant(self, value: NDArray[Any]) -> str:
+        name = f"c{len(self._constants)}"
+        self._constants.append(self._onnx.numpy_helper.from_array(np.ascontiguousarray(value), name))
+        return name

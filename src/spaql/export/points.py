@@ -1,0 +1,175 @@
+"""Inputs that tell two controllers apart: leaf centres, boundaries with their neighbours, random points.
+
+They are made on the grid of the machine's numbers, of the tree whose thresholds lie on it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.export.controller import Controller
+from spaql.export.numbers import Fixed, Number
+from spaql.export.rewrite import bounds
+from spaql.policy import RuleTree
+from spaql.spaces import unbounded
+
+Corner = tuple[float, ...]
+Doubles = NDArray[np.float64]
+CHUNK = 1 << 17
+
+
+def telling_points(controller: Controller, n: int, seed: int = 0) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Give batches of inputs in the machine's numbers, each with what it is made of.
+
+    Parameters
+    ----------
+    controller
+        What is to be told apart from its export.
+    n
+        How many random points.
+    seed
+        Of these.
+    """
+    number, tree = controller.number, controller.tree
+    rng = np.random.default_rng(seed)
+    yield from _batches("leaf centres", number, leaf_centres(tree, number))
+    yield from _batches("boundaries and their neighbours", number, boundary_points(tree, number))
+    if not isinstance(number, Fixed):
+        yield "NaN and infinities", number.inputs(_no_numbers(tree.dims))
+    for begin in range(0, n, CHUNK):
+        yield "random points", number.inputs(random_points(tree, min(CHUNK, n - begin), rng))
+
+
+def _batches(kind: str, number: Number, points: Iterator[Corner]) -> Iterator[tuple[str, NDArray[Any]]]:
+    rows: list[Corner] = []
+    for point in points:
+        rows.append(point)
+        if len(rows) == CHUNK:
+            yield kind, number.inputs(np.array(rows))
+            rows = []
+    if rows:
+        yield kind, number.inputs(np.array(rows))
+
+
+def leaf_centres(tree: RuleTree, number: Number) -> Iterator[Corner]:
+    """Give the middle of every leaf, as often as it is printed."""
+    for node, low, high in _boxes(tree, number):
+        if tree.feature[node] < 0:
+            yield _middle(number, low, high)
+
+
+def boundary_points(tree: RuleTree, number: Number) -> Iterator[Corner]:
+    """Give, for any two leaves that meet at a threshold, a point on it and its two neighbours.
+
+    Wherever a threshold decides between two leaves, one of these points changes sides if it is moved.
+    """
+    for node, low, high in _boxes(tree, number):
+        j, t = int(tree.feature[node]), float(tree.threshold[node])
+        if j < 0 or not low[j] < t <= high[j]:
+            continue
+        below = number.neighbour(j, t, upper=False)
+        above = number.neighbour(j, t, upper=True)
+        for point in _meetings(tree, number, node, _with(low, j, t), _with(high, j, t), below):
+            for x in (below, t, above):
+                yield _with(point, j, x)
+
+
+def _meetings(
+    tree: RuleTree, number: Number, node: int, low: Corner, high: Corner, below: float
+) -> Iterator[Corner]:
+    """Give a point on each piece of a threshold with one leaf before it and one after it."""
+    j = int(tree.feature[node])
+    waiting = [(int(tree.left[node]), int(tree.right[node]), low, high)]
+    while waiting:
+        before, after, low, high = waiting.pop()
+        side = before if tree.feature[before] >= 0 else after
+        k, t = int(tree.feature[side]), float(tree.threshold[side])
+        if k < 0:
+            yield _middle(number, low, high)
+            continue
+        x = below if side == before else low[j]
+        for child, lower in ((int(tree.left[side]), True), (int(tree.right[side]), False)):
+            pair = (child, after) if side == before else (before, child)
+            if k == j:
+                if (x < t) == lower:
+                    waiting.append((*pair, low, high))
+            elif lower and low[k] < t:
+                top = min(high[k], number.neighbour(k, t, upper=False))
+                waiting.append((*pair, low, _with(high, k, top)))
+            elif not lower and high[k] >= t:
+                waiting.append((*pair, _with(low, k, max(low[k], t)), high))
+
+
+def _boxes(tree: RuleTree, number: Number) -> Iterator[tuple[int, Corner, Corner]]:
+    """Give every node as it is printed with the box of inputs that come to it, both ends included."""
+    ends = [
+        number.values(number.inputs(np.full((1, tree.dims), x)))[0].tolist() for x in (-math.inf, math.inf)
+    ]
+    waiting: list[tuple[int, Corner, Corner]] = [(0, tuple(ends[0]), tuple(ends[1]))]
+    while waiting:
+        node, low, high = waiting.pop()
+        yield node, low, high
+        j, t = int(tree.feature[node]), float(tree.threshold[node])
+        if j < 0:
+            continue
+        if high[j] >= t:
+            waiting.append((int(tree.right[node]), _with(low, j, max(low[j], t)), high))
+        if low[j] < t:
+            top = min(high[j], number.neighbour(j, t, upper=False))
+            waiting.append((int(tree.left[node]), low, _with(high, j, top)))
+
+
+def _with(corner: Corner, j: int, x: float) -> Corner:
+    return (*corner[:j], x, *corner[j + 1 :])
+
+
+def _middle(number: Number, low: Corner, high: Corner) -> Corner:
+    return tuple(_between(number, j, a, b) for j, (a, b) in enumerate(zip(low, high, strict=True)))
+
+
+def _between(number: Number, j: int, a: float, b: float) -> float:
+    """Give a number of the machine between two; beyond the last threshold, one that is not far."""
+    if a == b:
+        return a
+    if a == -math.inf:
+        return 0.0 if b == math.inf else min(b, number.up(j, min(-1.0, 2 * b)))
+    if b == math.inf:
+        return number.up(j, max(1.0, 2 * a))
+    return max(a, min(b, number.up(j, a / 2 + b / 2)))
+
+
+def _no_numbers(dims: int) -> Doubles:
+    """NaN in each place, beside ordinary and infinite numbers; all infinities; the ends of the doubles."""
+    rows = []
+    for rest in (0.0, math.inf, -math.inf, math.nan, -0.0, 5e-324, -5e-324, 1.7e308, -1.7e308):
+        rows.append([rest] * dims)
+        for j in range(dims):
+            for x in (math.nan, math.inf, -math.inf):
+                rows.append([x if k == j else rest for k in range(dims)])
+    return np.array(rows)
+
+
+def random_points(tree: RuleTree, n: int, rng: np.random.Generator) -> Doubles:
+    """Draw points: evenly within the bounds, far beyond them, and on the grid of the thresholds."""
+    low, high = bounds(tree.observation_space)
+    kind = rng.integers(0, 4, (n, 1))
+    columns = []
+    endless = unbounded(tree.observation_space)
+    for j in range(tree.dims):
+        cuts = np.unique(tree.threshold[(tree.feature == j) & np.isfinite(tree.threshold)])
+        first, last = (cuts[0], cuts[-1]) if len(cuts) else (-1.0, 1.0)
+        if not endless[j]:
+            first, last = min(first, low[j]), max(last, high[j])
+        center, spread = first / 2 + last / 2, max(last / 2 - first / 2, abs(first) * 1e-9, 1e-300)
+        with np.errstate(over="ignore", invalid="ignore"):
+            evenly = center + spread * rng.uniform(-1.05, 1.05, (2, n))
+            beyond = center + spread * rng.standard_cauchy(n)
+        near = cuts[rng.integers(len(cuts), size=n)] if len(cuts) else evenly[0]
+        columns.append(np.select([kind[:, 0] == 0, kind[:, 0] == 1], [beyond, near], evenly[0]))
+    points = np.stack(columns, axis=1)
+    return np.where(np.isnan(points), 0.0, points)

@@ -1,0 +1,146 @@
+"""A controller as one Python file that needs nothing else."""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Discrete
+from numpy.typing import NDArray
+
+from spaql.export.controller import Controller
+from spaql.export.proof import Run, Target
+from spaql.export.rules import Words, chosen_form, nested, numbered
+from spaql.export.words import heading, identifiers, name_of_action
+from spaql.policy import Laws
+
+_WORDS = Words("if {}:", "elif {}:", "else:", "")
+_CUT = """
+def _cut(u, low, high, safe):
+    if u != u:
+        return safe
+    return low if u < low else high if u > high else u
+
+"""
+
+
+@dataclass(frozen=True)
+class PythonCode(Target):
+    """One file of plain Python."""
+
+    form: str | None = None
+    """"rules", "table", or None to choose by size."""
+    name = "Python"
+
+    def write(self, controller: Controller, name: str) -> dict[str, bytes]:
+        """Write a controller as files, by their names."""
+        tree = controller.tree
+        head = "\n".join(heading(controller, f"{name}.py")).replace("\\", "\\\\").replace('"""', "'''")
+        lines = [f'"""{head}\n"""', ""]
+        body = _rules if chosen_form(tree, self.form) == "rules" else _table
+        if isinstance(tree.leaves, Laws):
+            lines += _CUT.splitlines()
+        names = identifiers(tree.observations, "act observation place x")
+        unknown = " or ".join(f"{name} != {name}" for name in names)
+        if len(unknown) > 90:
+            unknown = "(\n        " + unknown.replace(" or ", "\n        or ") + "\n    )"
+        function = [
+            "",
+            "def act(observation):",
+            '    """Give the action for an observation.',
+            "",
+            *(f"    observation[{j}]  {seen}" for j, seen in enumerate(tree.observations)),
+            "",
+            *(f"    {line}" for line in name_of_action(controller, "The action is ")),
+            '    """',
+            f"    {', '.join(names)}{',' if len(names) == 1 else ''} = map(float, observation)",
+            f"    if {unknown}:",
+            f"        return {_action(controller, controller.safe)}  # the safe action",
+        ]
+        return {f"{name}.py": ("\n".join([*lines, *body(controller, names, function)]) + "\n").encode()}
+
+    def load(self, controller: Controller, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
+        """Make the file's function ready to be called."""
+        namespace: dict[str, Any] = {}
+        exec(compile(files[f"{name}.py"], f"{name}.py", "exec"), namespace)
+        act = namespace["act"]
+
+        def run(inputs: NDArray[Any]) -> NDArray[np.float64]:
+            return np.array([act(row) for row in inputs.tolist()], np.float64).reshape(len(inputs), -1)
+
+        return run
+
+    def tool(self) -> str:
+        """Name what the files are run by, with its version."""
+        return f"{platform.python_implementation()} {platform.python_version()}"
+
+
+def _rules(controller: Controller, names: Sequence[str], function: list[str]) -> Iterator[str]:
+    def condition(j: int, t: float, below: bool) -> str:
+        return f"{names[j]} {'<' if below else '>='} {_number(t)}"
+
+    def leaf(row: int) -> list[str]:
+        if isinstance(controller.tree.leaves, Laws):
+            return [f"return {_law(controller, names, row)}"]
+        note = controller.leaf_name(row)
+        return [f"return {_action(controller, controller.leaf_value(row))}" + (f"  # {note}" if note else "")]
+
+    yield from function
+    yield from nested(controller.tree, _WORDS, condition, leaf, level=1)
+
+
+def _table(controller: Controller, names: Sequence[str], function: list[str]) -> Iterator[str]:
+    table, laws = numbered(controller.tree), controller.tree.leaves
+    yield f"_FEATURE = {tuple(table.feature)}"
+    yield f"_THRESHOLD = ({', '.join(map(_number, table.threshold))},)"
+    yield f"_NEXT = {tuple(table.after)}"
+    if isinstance(laws, Laws):
+        yield f"_LAW = {tuple(zip(laws.offset.tolist(), laws.gain.tolist(), strict=True))}"
+        yield f"_LOW, _HIGH, _SAFE = {laws.low.tolist()}, {laws.high.tolist()}, {list(controller.safe)}"
+    else:
+        rows = (_action(controller, controller.leaf_value(row)) for row in range(len(laws)))
+        yield f"_ACTION = ({', '.join(rows)},)"
+    yield ""
+    yield from function
+    yield f"    x = ({', '.join(names)},)"
+    yield "    place = 0"
+    yield f"    while place < {len(table.feature)}:"
+    yield "        place = _NEXT[place][0 if x[_FEATURE[place]] < _THRESHOLD[place] else 1]"
+    if not isinstance(laws, Laws):
+        yield f"    return _ACTION[place - {len(table.feature)}]"
+        return
+    yield f"    offsets, gains = _LAW[place - {len(table.feature)}]"
+    yield "    action = []"
+    yield "    for u, row, low, high, safe in zip(offsets, gains, _LOW, _HIGH, _SAFE):"
+    yield "        for gain, seen in zip(row, x):"
+    yield "            if gain != 0.0:"
+    yield "                u = u + gain * seen"
+    yield "        action.append(_cut(u, low, high, safe))"
+    yield "    return tuple(action)"
+
+
+def _number(x: float) -> str:
+    return repr(x) if math.isfinite(x) else f'float("{x}")'
+
+
+def _action(controller: Controller, values: Sequence[float]) -> str:
+    if isinstance(controller.tree.action_space, Discrete):
+        return str(int(values[0]))
+    return f"({', '.join(map(repr, values))},)"
+
+
+def _law(controller: Controller, names: Sequence[str], row: int) -> str:
+    laws = controller.tree.leaves
+    assert isinstance(laws, Laws)
+    parts = []
+    for i, offset in enumerate(laws.offset[row].tolist()):
+        gains = enumerate(laws.gain[row, i].tolist())
+        total = " + ".join([repr(offset), *(f"{gain!r} * {names[j]}" for j, gain in gains if gain != 0.0)])
+        ends = ", ".join(repr(float(x)) for x in (laws.low[i], laws.high[i], controller.safe[i]))
+        parts.append(f"_cut({total}, {ends})")
+    return f"({', '.join(parts)},)"

@@ -1,0 +1,105 @@
+"""Rule trees with questions added or left out."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+from numpy.typing import NDArray
+
+from spaql.policy import Choices, Constants, Leaves, RuleTree
+
+
+def constants(leaves: Leaves) -> NDArray[Any]:
+    """Give what stands in the leaves, or, of laws, their offsets."""
+    if isinstance(leaves, Choices):
+        return leaves.number
+    return leaves.value if isinstance(leaves, Constants) else leaves.offset
+
+
+def bounds(space: Box | Discrete) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Give the lowest and the highest observation of a space."""
+    if isinstance(space, Discrete):
+        return np.array([float(space.start)]), np.array([float(space.start + space.n - 1)])
+    return space.low.astype(np.float64).ravel(), space.high.astype(np.float64).ravel()
+
+
+def guarded(tree: RuleTree, safe: tuple[float, ...]) -> RuleTree:
+    """Ask first whether the observation is within the bounds of its space."""
+    low, high = bounds(tree.observation_space)
+    questions = [(j, low[j], True) for j in range(tree.dims) if low[j] > -np.inf]
+    questions += [(j, np.nextafter(high[j], np.inf), False) for j in range(tree.dims) if high[j] < np.inf]
+    if not questions:
+        return tree
+    first, last = len(questions), len(questions) + tree.n_nodes
+    onward = np.arange(1, first + 1)
+    below = np.array([is_low for _, _, is_low in questions], bool)
+    inner = tree.feature >= 0
+    return dataclasses.replace(
+        tree,
+        feature=np.concatenate([[j for j, _, _ in questions], tree.feature, [-1]]),
+        threshold=np.concatenate([[t for _, t, _ in questions], tree.threshold, [0.0]]),
+        left=np.concatenate([np.where(below, last, onward), np.where(inner, tree.left + first, -1), [-1]]),
+        right=np.concatenate([np.where(below, onward, last), np.where(inner, tree.right + first, -1), [-1]]),
+        leaf=np.concatenate([np.full(first, -1), tree.leaf, [len(tree.leaves)]]),
+        leaves=_with_row(tree.leaves, np.array(safe)),
+        smallest=False,
+    )
+
+
+def _with_row(leaves: Leaves, safe: NDArray[np.float64]) -> Leaves:
+    """Add the safe action to the table of leaves."""
+    if isinstance(leaves, Choices):
+        return Choices(np.append(leaves.number, int(safe[0])))
+    if isinstance(leaves, Constants):
+        return Constants(np.vstack([leaves.value, safe]))
+    gain = np.concatenate([leaves.gain, np.zeros((1, *leaves.gain.shape[1:]))])
+    return dataclasses.replace(leaves, gain=gain, offset=np.vstack([leaves.offset, safe]))
+
+
+def decided(tree: RuleTree) -> RuleTree:
+    """Leave out questions whether something is below -infinity, which nothing is."""
+    keep = (tree.feature < 0) | (tree.threshold > -np.inf)
+    return tree if keep.all() else skipping(tree, ~keep, np.zeros(tree.n_nodes, bool))
+
+
+def skipping(tree: RuleTree, wanted: NDArray[np.bool_], to_left: NDArray[np.bool_]) -> RuleTree:
+    """Go past some questions, always to the left or always to the right."""
+    goes_to = np.arange(tree.n_nodes)
+    for i in np.flatnonzero(wanted)[::-1]:
+        goes_to[i] = goes_to[tree.left[i] if to_left[i] else tree.right[i]]
+    inner = tree.feature >= 0
+    left, right = (np.where(inner, goes_to[np.where(inner, side, 0)], -1) for side in (tree.left, tree.right))
+    reached = np.zeros(tree.n_nodes, bool)
+    reached[goes_to[0]] = True
+    for i in range(tree.n_nodes):
+        if reached[i] and inner[i]:
+            reached[[left[i], right[i]]] = True
+    order = np.flatnonzero(reached)
+    place = np.full(tree.n_nodes + 1, -1)
+    place[order] = np.arange(len(order))
+    return dataclasses.replace(
+        tree,
+        feature=tree.feature[order],
+        threshold=tree.threshold[order],
+        left=place[left[order]],
+        right=place[right[order]],
+        leaf=tree.leaf[order],
+    )
+
+
+def written_out(tree: RuleTree) -> RuleTree:
+    """Give a tree in which every node has one parent: shared parts are copied."""
+    source, left, right = [0], [-1], [-1]
+    i = 0
+    while i < len(source):
+        if tree.feature[source[i]] >= 0:
+            left[i], right[i] = len(source), len(source) + 1
+            source += [int(tree.left[source[i]]), int(tree.right[source[i]])]
+            left += [-1, -1]
+            right += [-1, -1]
+        i += 1
+    parts = {name: getattr(tree, name)[source] for name in ("feature", "threshold", "leaf")}
+    return dataclasses.replace(tree, left=np.array(left), right=np.array(right), **parts)

@@ -1,0 +1,128 @@
+"""A controller as CASE expressions of SQL, to score the rows of a table in a database."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Discrete
+from numpy.typing import NDArray
+
+from spaql.export.controller import Controller
+from spaql.export.proof import Run, Target
+from spaql.export.rules import Words, nested
+from spaql.export.words import heading, identifiers
+from spaql.policy import Laws
+
+_WORDS = Words("CASE WHEN {} THEN", "WHEN {} THEN", "ELSE", "END")
+_RESERVED = """
+    all and as between by case check column create default delete desc distinct else end exists false
+    for from group having in index insert into is join key left like limit not null of on or order
+    primary range references right row select set table then to true union unique update user using
+    values when where with action
+"""
+
+
+class SqlCase(Target):
+    """One expression for each number of an action."""
+
+    name = "SQL"
+
+    def write(self, controller: Controller, name: str) -> dict[str, bytes]:
+        """Write a controller as files, by their names."""
+        tree = controller.tree
+        columns = identifiers(tree.observations, _RESERVED)
+        lines = [f"-- {line}".rstrip() for line in heading(controller, f"{name}.sql")]
+        lines += ["--", "-- Paste it into a SELECT list. The columns, in double precision, NULL for NaN:"]
+        lines += [f"--   {column}: {seen}" for column, seen in zip(columns, tree.observations, strict=True)]
+        lines += [""]
+        outputs = self.outputs(controller)
+        for i, output in enumerate(outputs):
+            lines += _expression(controller, columns, i)
+            lines[-1] += f" AS {output}" + ("," if i + 1 < len(outputs) else "")
+        return {f"{name}.sql": ("\n".join(lines) + "\n").encode()}
+
+    @staticmethod
+    def outputs(controller: Controller) -> tuple[str, ...]:
+        """Give the names of the columns that come out."""
+        tree = controller.tree
+        if isinstance(tree.action_space, Discrete):
+            return ("action",)
+        return identifiers(tree.actions, " ".join([_RESERVED, *identifiers(tree.observations, _RESERVED)]))
+
+    def load(self, controller: Controller, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
+        """Make a table of observations to score in a database in memory."""
+        columns = identifiers(controller.tree.observations, _RESERVED)
+        holes = ", ".join("?" * len(columns))
+
+        def run(inputs: NDArray[Any]) -> NDArray[np.float64]:
+            with closing(sqlite3.connect(":memory:")) as database:
+                database.execute(f"CREATE TABLE seen ({', '.join(f'{c} REAL' for c in columns)})")
+                database.executemany(f"INSERT INTO seen VALUES ({holes})", inputs.tolist())
+                given = database.execute(f"SELECT {files[f'{name}.sql'].decode()} FROM seen ORDER BY rowid")
+                return np.array(given.fetchall(), np.float64).reshape(len(inputs), -1)
+
+        return run
+
+    def tool(self) -> str:
+        """Name what the files are run by, with its version."""
+        return f"SQLite {sqlite3.sqlite_version}"
+
+
+def _expression(controller: Controller, columns: Sequence[str], i: int) -> Iterator[str]:
+    tree = controller.tree
+    whole = isinstance(tree.action_space, Discrete)
+
+    def condition(j: int, t: float, below: bool) -> str:
+        if t == math.inf:  # for which SQL has no word
+            return f"{columns[j]} {'<=' if below else '>'} {literal(1.7976931348623157e308)}"
+        return f"{columns[j]} {'<' if below else '>='} {literal(t)}"
+
+    def leaf(row: int) -> list[str]:
+        if isinstance(tree.leaves, Laws):
+            return [_law(controller, columns, row, i)]
+        value = controller.leaf_value(row)[i]
+        return [str(int(value)) if whole else literal(value)]
+
+    unknown = "\n    OR ".join(f"{column} IS NULL" for column in columns)
+    safe = controller.safe[i]
+    said = str(int(safe)) if whole else literal(safe)
+    yield from nested(tree, _WORDS, condition, leaf, (unknown, [said]))
+
+
+def _law(controller: Controller, columns: Sequence[str], row: int, i: int) -> str:
+    laws = controller.tree.leaves
+    assert isinstance(laws, Laws)
+    gains = enumerate(laws.gain[row, i].tolist())
+    terms = [f"{literal(gain)} * {columns[j]}" for j, gain in gains if gain != 0.0]
+    u = " + ".join([literal(float(laws.offset[row, i])), *terms])
+    low, high, safe = (literal(float(x)) for x in (laws.low[i], laws.high[i], controller.safe[i]))
+    return f"COALESCE(CASE WHEN {u} < {low} THEN {low} WHEN {u} > {high} THEN {high} ELSE {u} END, {safe})"
+
+
+def literal(x: float) -> str:
+    """Write a double as an approximate number of SQL.
+
+    SQLite does not always read the double that is nearest to a decimal number. Where it does not, the number
+    is written as a whole one times powers of two, which every database computes exactly.
+
+    Examples
+    --------
+    >>> literal(0.1), literal(-2.5e-7)
+    ('0.1E0', '-2.5E-07')
+    """
+    plain = repr(x).upper()
+    plain = plain if "E" in plain else plain + "E0"
+    with closing(sqlite3.connect(":memory:")) as database:
+        if database.execute(f"SELECT {plain}").fetchone()[0] == x:
+            return plain
+    mantissa, exponent = math.frexp(x)
+    whole, exponent = int(math.ldexp(mantissa, 53)), exponent - 53
+    sign, steps = ("*", exponent) if exponent > 0 else ("/", -exponent)
+    factors = [2**60] * (steps // 60) + [2 ** (steps % 60)]
+    return f"({whole} * 1.0E0 {sign} " + f" {sign} ".join(map(str, factors)) + ")"

@@ -1,0 +1,177 @@
+"""A controller as a function block in Structured Text (IEC 61131-3)."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Discrete
+from numpy.typing import NDArray
+
+from spaql.errors import SettingError
+from spaql.export.controller import Controller
+from spaql.export.proof import Run, Target
+from spaql.export.rules import Words, nested
+from spaql.export.words import heading, identifiers, name_of_action
+from spaql.policy import Laws
+
+_WORDS = Words("IF {} THEN", "ELSIF {} THEN", "ELSE", "END_IF;")
+_RESERVED = """
+    abs acos action and array asin at atan bool by byte case configuration constant cos date dint do
+    dword else elsif end exit exp expt false for from function if in initial int interval ln log lreal
+    lword max min mod move mux not of on or program read_only read_write real repeat resource retain
+    return rol ror sel shl shr sin single sint sqrt step string struct sub tan task then time to
+    transition true type udint uint ulint until usint var while with word xor u
+"""
+_TYPES = {"double": "LREAL", "float": "REAL"}
+_LARGEST = {"double": 1.7976931348623157e308, "float": 3.4028234663852886e38}
+
+
+class StructuredText(Target):
+    """One function block."""
+
+    name = "Structured Text"
+
+    def write(self, controller: Controller, name: str) -> dict[str, bytes]:
+        """Write a controller as files, by their names."""
+        if controller.number.name == "fixed":
+            raise SettingError("Structured Text has the numbers double (LREAL) and float (REAL), not fixed.")
+        tree, kind = controller.tree, _TYPES[controller.number.name]
+        block = name[0].upper() + name[1:]
+        lines = [f"(* {line.replace('*)', '* )')} *)" for line in heading(controller, f"{name}.st") if line]
+        lines += [f"FUNCTION_BLOCK {block}", "VAR_INPUT"]
+        inputs, outputs = _names(controller)
+        for word, seen in zip(inputs, tree.observations, strict=True):
+            lines.append(f"    {word} : {kind}; (* {seen.replace('*)', '* )')} *)")
+        lines += ["END_VAR", "VAR_OUTPUT"]
+        whole = isinstance(tree.action_space, Discrete)
+        notes = name_of_action(controller, "number of the action: ") if whole else tree.actions
+        for word, note in zip(outputs, notes, strict=True):
+            lines.append(f"    {word} : {'DINT' if whole else kind}; (* {note.replace('*)', '* )')} *)")
+        lines += ["END_VAR"]
+        if isinstance(tree.leaves, Laws):
+            lines += ["VAR", "    u : LREAL;", "END_VAR"]
+        lines += ["", *_body(controller, inputs, outputs), "END_FUNCTION_BLOCK"]
+        return {f"{name}.st": ("\n".join(lines) + "\n").encode()}
+
+    def load(self, controller: Controller, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
+        """Read the text back as the standard says what its statements mean."""
+        return read(files[f"{name}.st"].decode())
+
+    def tool(self) -> str:
+        """Name what the files are run by, with its version."""
+        return "spaql.export.structured_text.read, which follows the standard; no PLC was asked"
+
+
+def _names(controller: Controller) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    tree = controller.tree
+    inputs = identifiers(tree.observations, _RESERVED)
+    if isinstance(tree.action_space, Discrete):
+        return inputs, ("chosen",)
+    return inputs, identifiers(tree.actions, " ".join([_RESERVED, *inputs]))
+
+
+def _body(controller: Controller, inputs: Sequence[str], outputs: Sequence[str]) -> Iterator[str]:
+    tree, kind, laws = controller.tree, _TYPES[controller.number.name], controller.tree.leaves
+    whole = isinstance(tree.action_space, Discrete)
+
+    def condition(j: int, t: float, below: bool) -> str:
+        if t == math.inf:  # for which Structured Text has no word
+            end = _literal(kind, _LARGEST[controller.number.name])
+            return f"{inputs[j]} {'<=' if below else '>'} {end}"
+        return f"{inputs[j]} {'<' if below else '>='} {_literal(kind, t)}"
+
+    def said(values: Sequence[float]) -> list[str]:
+        pairs = zip(outputs, values, strict=True)
+        return [f"{word} := {int(x) if whole else _literal(kind, x)};" for word, x in pairs]
+
+    def leaf(row: int) -> list[str]:
+        if isinstance(laws, Laws):
+            numbers = range(controller.n_actions)
+            return [line for i in numbers for line in _law(controller, inputs, outputs[i], row, i)]
+        lines, note = said(controller.leaf_value(row)), controller.leaf_name(row)
+        return [f"{lines[0]} (* {note.replace('*)', '* )')} *)"] if note else lines
+
+    unknown = "\n    OR ".join(f"({word} <> {word})" for word in inputs)
+    safe = [f"{line} (* the safe action *)" for line in said(controller.safe)]
+    yield from nested(tree, _WORDS, condition, leaf, (unknown, safe))
+
+
+def _law(controller: Controller, inputs: Sequence[str], output: str, row: int, i: int) -> Iterator[str]:
+    """Write a law in its fixed order, in double precision whatever the numbers are."""
+    laws, single = controller.tree.leaves, controller.number.name == "float"
+    assert isinstance(laws, Laws)
+    yield f"u := {_literal('LREAL', float(laws.offset[row, i]))};"
+    for word, gain in zip(inputs, laws.gain[row, i].tolist(), strict=True):
+        if gain != 0.0:
+            seen = f"REAL_TO_LREAL({word})" if single else word
+            yield f"u := u + ({_literal('LREAL', gain)} * {seen});"
+    low, high, safe = (_literal("LREAL", float(x)) for x in (laws.low[i], laws.high[i], controller.safe[i]))
+    yield f"IF u <> u THEN u := {safe};"
+    yield f"ELSIF u < {low} THEN u := {low};"
+    yield f"ELSIF u > {high} THEN u := {high};"
+    yield "END_IF;"
+    yield f"{output} := {'LREAL_TO_REAL(u)' if single else 'u'};"
+
+
+def _literal(kind: str, x: float) -> str:
+    """Write a number with its type, and with the point that the standard asks for."""
+    text = str(np.float32(x)) if kind == "REAL" else repr(x)
+    mantissa, _, exponent = text.partition("e")
+    mantissa += "" if "." in mantissa else ".0"
+    return f"{kind}#{mantissa}" + (f"E{int(exponent)}" if exponent else "")
+
+
+_STATEMENT = re.compile(r"(IF|ELSIF) (.*?) THEN|(ELSE)|(END_IF);|(\w+) := (.*?);", re.DOTALL)
+
+
+def read(text: str) -> Run:
+    """Read a function block of assignments and conditions, and give what it computes.
+
+    REAL and LREAL are IEEE 754 numbers of 32 and 64 bits, as the standard has them; a literal is the nearest
+    number of its type.
+    """
+    text = re.sub(r"\(\*.*?\*\)", "", text)
+    kinds = dict(re.findall(r"(\w+) : (L?REAL|DINT);", text))
+    parts = dict(re.findall(r"(VAR_INPUT|VAR_OUTPUT)(.*?)END_VAR", text, re.DOTALL))
+    inputs, outputs = (re.findall(r"(\w+) :", parts[part]) for part in ("VAR_INPUT", "VAR_OUTPUT"))
+    body = text[text.rindex("END_VAR") + len("END_VAR") : text.index("END_FUNCTION_BLOCK")]
+    lines, depth = [f"def act({', '.join(inputs)}):"], 1
+    end = 0
+    for found in _STATEMENT.finditer(body):
+        if body[end : found.start()].strip():
+            raise SettingError(f"This is no statement that is known: {body[end : found.start()].strip()}")
+        end = found.end()
+        word, condition, otherwise, closed, name, value = found.groups()
+        depth -= 1 if otherwise or closed or word == "ELSIF" else 0
+        indent = "    " * depth
+        if word:
+            lines.append(f"{indent}{'if' if word == 'IF' else 'elif'} {_python(condition)}:")
+        elif otherwise:
+            lines.append(f"{indent}else:")
+        elif name:
+            lines.append(f"{indent}{name} = {_python(value)}")
+        depth += 1 if word or otherwise else 0
+    lines.append(f"    return ({', '.join(outputs)},)")
+    namespace: dict[str, Any] = {"single": lambda x: float(np.float32(x))}
+    exec("\n".join(lines), namespace)
+    act = namespace["act"]
+    singles = {name for name, kind in kinds.items() if kind == "REAL"}
+
+    def run(batch: NDArray[Any]) -> NDArray[np.float64]:
+        if bool(singles & set(inputs)) != (batch.dtype == np.float32):
+            raise SettingError("The inputs are not of the type that the function block declares.")
+        with np.errstate(over="ignore", under="ignore"):
+            return np.array([act(*row) for row in batch.tolist()], np.float64).reshape(len(batch), -1)
+
+    return run
+
+
+def _python(expression: str) -> str:
+    expression = expression.replace("<>", "!=").replace("\n    OR ", " or ").replace("LREAL#", "")
+    expression = re.sub(r"\bREAL#([-+.0-9E]+)", lambda m: repr(float(np.float32(m[1]))), expression)
+    return expression.replace("LREAL_TO_REAL", "single").replace("REAL_TO_LREAL", "float")

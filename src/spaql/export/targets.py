@@ -1,0 +1,191 @@
+"""The exporters: each proves what it made before it writes it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from spaql.archive import write_atomically
+from spaql.errors import SettingError
+from spaql.export.c_code import CCode
+from spaql.export.controller import controller_of
+from spaql.export.json_tree import JsonTree
+from spaql.export.onnx_graph import OnnxGraph
+from spaql.export.proof import POINTS, Proof, Target, prove
+from spaql.export.python_code import PythonCode
+from spaql.export.sql_case import SqlCase
+from spaql.export.structured_text import StructuredText
+from spaql.policy import RuleTree
+
+PathLike = str | os.PathLike[str]
+SafeAction = float | Sequence[float] | None
+
+
+def c(
+    tree: RuleTree,
+    path: PathLike,
+    *,
+    number: str = "double",
+    form: str | None = None,
+    safe_action: SafeAction = None,
+    provenance: Sequence[str] = (),
+    points: int = POINTS,
+) -> Proof:
+    """Write a controller as C99, after it was compiled and compared with the tree.
+
+    Parameters
+    ----------
+    tree
+        The rules, of `spaql.rule_tree`.
+    path
+        Of the source, such as `controller.c`: beside it comes `controller.h` with the function
+        `controller_act(observation, action)`, which gives a finite action by its number in `action[0]`.
+    number
+        In which the machine computes: "double", "float", or "fixed" for whole numbers of 32 bits.
+    form
+        "rules" for nested conditions, "table" for constants and a loop; by default rules of up to 256 leaves
+        are written as conditions.
+    safe_action
+        The action for NaN, and for observations beyond the bounds of their space. By default the rules hold
+        beyond the bounds, as they do in Python, and NaN is answered with the first action of a list, or the
+        one nearest to 0.
+    provenance
+        Lines for the comment at the head.
+    points
+        How many random points to compare, besides all leaves and boundaries.
+
+    Examples
+    --------
+    >>> import spaql
+    >>> agent = spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1)
+    >>> tree = spaql.rule_tree(agent.learn(iterations=10, progress_bar=False))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     proof = c(tree, Path(folder) / "controller.c", points=1000)
+    >>> sorted(proof.files)
+    ['controller.c', 'controller.h']
+    """
+    return _export(CCode(form), tree, path, number, safe_action, provenance, points)
+
+
+def st(
+    tree: RuleTree,
+    path: PathLike,
+    *,
+    number: str = "double",
+    safe_action: SafeAction = None,
+    provenance: Sequence[str] = (),
+    points: int = POINTS,
+) -> Proof:
+    """Write a controller as a function block in Structured Text (IEC 61131-3), such as `controller.st`.
+
+    The numbers are LREAL for "double" and REAL for "float". The text is read back as the standard has it and
+    compared with the tree; no PLC is asked. For the other parameters see `c`.
+    """
+    return _export(StructuredText(), tree, path, number, safe_action, provenance, points)
+
+
+def onnx(
+    tree: RuleTree,
+    path: PathLike,
+    *,
+    number: str = "double",
+    safe_action: SafeAction = None,
+    provenance: Sequence[str] = (),
+    points: int = POINTS,
+) -> Proof:
+    """Write a controller as an ONNX model, such as `controller.onnx`, after onnxruntime ran it.
+
+    It takes a batch `observation` of "double" or "float" numbers and gives a batch `action`. Needs the extra
+    `onnx`. For the other parameters see `c`.
+    """
+    return _export(OnnxGraph(), tree, path, number, safe_action, provenance, points)
+
+
+def python(
+    tree: RuleTree,
+    path: PathLike,
+    *,
+    form: str | None = None,
+    safe_action: SafeAction = None,
+    provenance: Sequence[str] = (),
+    points: int = POINTS,
+) -> Proof:
+    """Write a controller as one Python file with a function `act(observation)`; it imports nothing.
+
+    For the parameters see `c`.
+    """
+    return _export(PythonCode(form), tree, path, "double", safe_action, provenance, points)
+
+
+def sql(
+    tree: RuleTree,
+    path: PathLike,
+    *,
+    safe_action: SafeAction = None,
+    provenance: Sequence[str] = (),
+    points: int = POINTS,
+) -> Proof:
+    """Write a controller as a CASE expression of SQL, such as `controller.sql`, after SQLite ran it.
+
+    For the parameters see `c`.
+    """
+    return _export(SqlCase(), tree, path, "double", safe_action, provenance, points)
+
+
+def json(
+    tree: RuleTree,
+    path: PathLike,
+    *,
+    safe_action: SafeAction = None,
+    provenance: Sequence[str] = (),
+    points: int = POINTS,
+) -> Proof:
+    """Write a controller as JSON, such as `controller.json`, that `tree_from_json` reads.
+
+    Its form is published in `spaql.export.json_tree.SCHEMA`. For the parameters see `c`.
+    """
+    return _export(JsonTree(), tree, path, "double", safe_action, provenance, points)
+
+
+Exporter = Callable[..., Proof]
+EXPORTERS: Mapping[str, tuple[Exporter, str]] = MappingProxyType(
+    {
+        "c": (c, ".c"),
+        "st": (st, ".st"),
+        "onnx": (onnx, ".onnx"),
+        "python": (python, ".py"),
+        "sql": (sql, ".sql"),
+        "json": (json, ".json"),
+    }
+)
+"""Every exporter with the suffix of its file."""
+
+
+def _export(
+    target: Target,
+    tree: RuleTree,
+    path: PathLike,
+    number: str,
+    safe_action: SafeAction,
+    provenance: Sequence[str],
+    points: int,
+) -> Proof:
+    """Write into an empty folder, prove, and only then write where it is wanted."""
+    path = Path(path)
+    name = path.stem
+    if not (name.isidentifier() and name.isascii()):
+        raise SettingError(
+            f"The file's name becomes that of functions, and {name!r} cannot: use letters and _."
+        )
+    controller = controller_of(tree, number, safe_action, provenance)
+    files = target.write(controller, name)
+    if path.name not in files:
+        raise SettingError(f"The file is called {' or '.join(files)}, not {path.name}.")
+    with tempfile.TemporaryDirectory() as folder:
+        proof = prove(target, controller, files, name, Path(folder), points)
+    for file, content in files.items():
+        write_atomically(path.parent / file, content)
+    return proof

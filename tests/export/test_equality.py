@@ -1,0 +1,140 @@
+"""Every export does what the tree does, and what does not is found."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import spaql
+from export_forms import FORMS, KINDS, SAFE, mutant
+from random_trees import random_tree
+from spaql import RuleTree
+from spaql.export.controller import Controller, controller_of
+from spaql.export.differences import differences
+from spaql.export.proof import ProofError, Target, prove
+from spaql.policy import Choices, Constants
+
+
+def drawn(seed: int, dims: int, leaves: int, kind: str) -> RuleTree:
+    return random_tree(np.random.default_rng(seed), dims, leaves, kind)
+
+
+def proven(target: Target, controller: Controller, files: dict, folder: Path, points: int) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    prove(target, controller, files, "controller", folder, points)
+
+
+def plainly(tree: RuleTree, safe: tuple[float, ...], x: list[float], guarded: bool) -> list[float]:
+    """The definition, in plain Python: guard, walk, law."""
+    low, high = tree.observation_space.low.tolist(), tree.observation_space.high.tolist()
+    if any(math.isnan(v) for v in x):
+        return list(safe)
+    if guarded and any(v < a or v > b for v, a, b in zip(x, low, high, strict=True)):
+        return list(safe)
+    node = 0
+    while tree.feature[node] >= 0:
+        node = int((tree.left if x[tree.feature[node]] < tree.threshold[node] else tree.right)[node])
+    row, leaves = int(tree.leaf[node]), tree.leaves
+    if isinstance(leaves, Choices):
+        return [float(leaves.number[row])]
+    if isinstance(leaves, Constants):
+        return leaves.value[row].tolist()
+    action = []
+    for i, u in enumerate(leaves.offset[row].tolist()):
+        for gain, v in zip(leaves.gain[row, i].tolist(), x, strict=True):
+            if gain != 0.0:
+                u = u + gain * v
+        u = leaves.low[i] if u < leaves.low[i] else leaves.high[i] if u > leaves.high[i] else u
+        action.append(safe[i] if math.isnan(u) else float(u))
+    return action
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 6), st.integers(1, 40), st.sampled_from(KINDS), st.booleans())
+def test_what_is_wanted_is_the_definition(
+    seed: int, dims: int, leaves: int, kind: str, guarded: bool
+) -> None:
+    tree = drawn(seed, dims, leaves, kind)
+    controller = controller_of(tree, "double", SAFE[kind] if guarded else None)
+    rng = np.random.default_rng(seed)
+    cuts = [
+        np.append(tree.threshold[tree.feature == j], [math.inf, -math.inf, math.nan, 0]) for j in range(dims)
+    ]
+    points = np.stack(
+        [rng.choice(np.append(cut, cut + rng.normal(size=len(cut))), 300) for cut in cuts], axis=1
+    )
+    wanted = [plainly(tree, controller.safe, x, guarded) for x in points.tolist()]
+    assert controller.wanted(points).tolist() == wanted
+
+
+@pytest.mark.parametrize("form", FORMS)
+@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.integers(0, 2**32),
+    st.integers(1, 6),
+    st.sampled_from([1, 2, 7, 50, 300]),
+    st.sampled_from(KINDS),
+    st.booleans(),
+)
+def test_every_form_does_what_the_tree_does(
+    tmp_path: Path, form: str, seed: int, dims: int, leaves: int, kind: str, guarded: bool
+) -> None:
+    target, number = FORMS[form]
+    if number == "fixed" and kind == "laws":
+        kind = "constants"
+    controller = controller_of(drawn(seed, dims, leaves, kind), number, SAFE[kind] if guarded else None)
+    proven(target, controller, target.write(controller, "controller"), tmp_path / str(seed), 3000)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_change_is_found(form: str, tmp_path: Path) -> None:
+    target, number = FORMS[form]
+    rng = np.random.default_rng(sum(map(ord, form)))
+    controller = controller_of(drawn(7, 3, 40, "choices"), number, 4)
+    for i in range(4):
+        files = target.write(mutant(controller, rng, ("threshold", "action")[i % 2]), "controller")
+        with pytest.raises(ProofError, match="first difference"):
+            proven(target, controller, files, tmp_path / str(i), 0)
+
+
+@pytest.mark.parametrize("number", ["float", "fixed"])
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 4), st.integers(1, 60), st.booleans())
+def test_what_conversion_changes_is_the_reported_set(
+    number: str, seed: int, dims: int, leaves: int, guarded: bool
+) -> None:
+    tree = drawn(seed, dims, leaves, "choices")
+    controller = controller_of(tree, number, 5 if guarded else None)
+    boxes = differences(controller.exact, controller.number.seen(controller.exact))
+    rng = np.random.default_rng(seed)
+    edges = [{0.0} for _ in range(dims)]
+    for box in boxes:
+        for j in range(dims):
+            for x in (box.low[j], box.high[j]):
+                edges[j] |= {x, math.nextafter(x, math.inf), math.nextafter(x, -math.inf)}
+    points = np.stack([rng.choice(sorted(edge), 3000) for edge in edges], axis=1)
+    exact = controller_of(tree, "double", 5 if guarded else None)
+    differs = (controller.wanted(controller.number.inputs(points)) != exact.wanted(points)).any(axis=1)
+    reported = np.zeros(len(points), bool)
+    for box in boxes:
+        reported |= ((points >= box.low) & (points <= box.high)).all(axis=1)
+    assert np.array_equal(differs, reported)
+
+
+@given(st.floats(allow_nan=False), st.floats(allow_nan=False, width=32))
+def test_float_thresholds_decide_as_in_double(t: float, x: float) -> None:
+    number = controller_of(drawn(0, 1, 2, "choices"), "float").number
+    assert (np.float32(x) < np.float32(number.up(0, t))) == (x < t)
+
+
+@pytest.mark.parametrize("preset", ["cartpole200", "pendulum5"])
+def test_agents(preset: str, tmp_path: Path) -> None:
+    agent = spaql.SPAQL(preset, rollouts=5, seed=1).learn(iterations=60, progress_bar=False)
+    tree = spaql.rule_tree(agent)
+    assert tree.n_leaves > 5
+    for form, (target, number) in FORMS.items():
+        controller = controller_of(tree, number)
+        proven(target, controller, target.write(controller, "controller"), tmp_path / form, 2000)

@@ -1,0 +1,218 @@
+"""The files themselves: written or refused as wholes, and read by what they are made for."""
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from gymnasium.spaces import Box, Discrete
+
+import spaql
+import spaql.export
+from random_trees import random_tree
+from spaql import ArchiveError, RuleTree, SettingError
+from spaql.cli import main
+from spaql.export import EXPORTERS, ProofError, tree_from_json
+from spaql.export.c_code import CCode
+from spaql.export.json_tree import SCHEMA
+from spaql.export.sql_case import literal
+from spaql.export.words import identifiers
+from spaql.policy import Choices, Constants
+
+
+def tree_of(kind: str = "choices", leaves: int = 12, seed: int = 0) -> RuleTree:
+    return random_tree(np.random.default_rng(seed), 3, leaves, kind)
+
+
+@pytest.mark.parametrize("kind", ["choices", "constants", "laws"])
+def test_json_is_the_tree(kind: str, tmp_path: Path) -> None:
+    tree = tree_of(kind)
+    spaql.export.json(tree, tmp_path / "controller.json", points=100)
+    jsonschema.validate(
+        json.loads((tmp_path / "controller.json").read_bytes()), json.loads(SCHEMA.read_bytes())
+    )
+    read = tree_from_json(tmp_path / "controller.json")
+    assert (read.observations, read.actions) == (tree.observations, tree.actions)
+    assert (read.observation_space, read.action_space) == (tree.observation_space, tree.action_space)
+    points = np.random.default_rng(0).normal(size=(1000, 3)) * 100
+    assert np.array_equal(read.predict(points), tree.predict(points))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": "other"},
+        {"version": 2},
+        {"leaves": {"kind": "other"}},
+        {"nodes": {}},
+        {"observation_space": {"kind": "box"}},
+        {"observations": ["one"]},
+    ],
+)
+def test_damaged_json_is_an_archive_error(change: dict, tmp_path: Path) -> None:
+    path = tmp_path / "controller.json"
+    spaql.export.json(tree_of(), path, points=100)
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | change))
+    with pytest.raises(ArchiveError):
+        tree_from_json(path)
+    path.write_text("{")
+    with pytest.raises(ArchiveError, match="no JSON"):
+        tree_from_json(path)
+
+
+def test_a_difference_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = CCode.write
+
+    def careless(self: CCode, controller, name: str) -> dict[str, bytes]:
+        files = honest(self, controller, name)
+        return {file: content.replace(b" < ", b" <= ") for file, content in files.items()}
+
+    monkeypatch.setattr(CCode, "write", careless)
+    with pytest.raises(ProofError, match=r"boundaries .* the policy gives \[\d.0\], and C"):
+        spaql.export.c(tree_of(), tmp_path / "controller.c", points=0)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda tree, out: spaql.export.c(tree, out / "my-tree.c"), "use letters"),
+        (lambda tree, out: spaql.export.c(tree, out / "controller.txt"), "controller.c"),
+        (lambda tree, out: spaql.export.c(tree, out / "controller.c", form="list"), "rules and table"),
+        (
+            lambda tree, out: spaql.export.c(tree, out / "controller.c", number="half"),
+            "double, float or fixed",
+        ),
+        (lambda tree, out: spaql.export.c(tree, out / "controller.c", safe_action=99), "from 3 to 8"),
+        (lambda tree, out: spaql.export.onnx(tree, out / "controller.onnx", number="fixed"), "not fixed"),
+        (lambda tree, out: spaql.export.st(tree, out / "controller.st", number="fixed"), "not fixed"),
+    ],
+)
+def test_what_cannot_be_is_refused(call, message: str, tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match=message):
+        call(tree_of(), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_laws_and_infinite_actions_are_refused_where_they_cannot_be(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match="double or float"):
+        spaql.export.c(tree_of("laws"), tmp_path / "controller.c", number="fixed")
+    with pytest.raises(SettingError, match="within"):
+        spaql.export.c(tree_of("constants"), tmp_path / "controller.c", safe_action=[0.0, 9.0])
+    endless = RuleTree(
+        [-1], [0.0], [-1], [-1], [0], Constants(np.array([[np.inf]])), Box(-1, 1, (1,)), Box(-1, 1, (1,))
+    )
+    with pytest.raises(SettingError, match="finite"):
+        spaql.export.python(endless, tmp_path / "controller.py")
+
+
+def test_shared_parts_are_written_out_only_within_reason(tmp_path: Path) -> None:
+    """Sixty questions, each with both sides leading to the next one: 2^60 leaves as printed."""
+    n = 60
+    chain = RuleTree(
+        feature=np.array([*(i % 2 for i in range(2 * n)), -1, -1]),
+        threshold=np.arange(2.0 * n + 2),
+        left=np.array([*(2 * (i // 2) + 2 for i in range(2 * n)), -1, -1]),
+        right=np.array([*(2 * (i // 2) + 3 for i in range(2 * n)), -1, -1]),
+        leaf=np.array([-1] * (2 * n) + [0, 1]),
+        leaves=Choices(np.array([0, 1])),
+        observation_space=Box(-1, 1, (2,)),
+        action_space=Discrete(2),
+    )
+    with pytest.raises(SettingError, match="too many to prove"):
+        spaql.export.sql(chain, tmp_path / "controller.sql")
+
+
+def test_without_a_compiler_the_error_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler")
+    with pytest.raises(spaql.export.MissingToolError, match="install gcc"):
+        spaql.export.c(tree_of(), tmp_path / "controller.c")
+
+
+def test_numbers_that_sqlite_misreads_are_written_as_fractions() -> None:
+    import sqlite3
+
+    database = sqlite3.connect(":memory:")
+    rng = np.random.default_rng(0)
+    numbers = [x for x in rng.integers(0, 2**64, 4000, np.uint64).view(np.float64).tolist() if np.isfinite(x)]
+    for x in [0.1, -5e-324, 1.7976931348623157e308, *numbers]:
+        assert database.execute(f"SELECT {literal(x)}").fetchone()[0] == x
+
+
+def test_names_become_different_identifiers() -> None:
+    assert identifiers(["if", "a b", "a-b", "", "Δ", "x2_a_b"], "a_b") == (
+        "x0_if",
+        "x1_a_b",
+        "x2_a_b",
+        "x3",
+        "x4",
+        "x5_x2_a_b",
+    )
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    words = ["train", "cartpole200", "--iterations", "3", "--rollouts", "2", "--seed", "0", "--quiet"]
+    assert CliRunner().invoke(main, [*words, "--out", str(folder)]).exit_code == 0
+    return folder
+
+
+@pytest.mark.parametrize("target", EXPORTERS)
+def test_the_command(target: str, run: Path, tmp_path: Path) -> None:
+    words = ["export", str(run), "--to", target, "--out", str(tmp_path), "--points", "2000"]
+    result = CliRunner().invoke(main, [*words, "--report", str(tmp_path / "proof.json")])
+    assert result.exit_code == 0, result.output
+    assert "no difference from the policy" in result.output
+    proof = json.loads((tmp_path / "proof.json").read_bytes())
+    assert proof["points"]["random points"] == 2000
+    assert sorted(proof["files"]) == sorted(p.name for p in tmp_path.iterdir() if p.name != "proof.json")
+    content = b"".join(p.read_bytes() for p in tmp_path.iterdir() if p.name != "proof.json")
+    assert hashlib.sha256((run / "policy.spaql").read_bytes()).hexdigest().encode() in content
+
+
+def test_the_command_refuses_in_sentences(run: Path, tmp_path: Path) -> None:
+    words = ["export", str(run), "--out", str(tmp_path / "out")]
+    for more, message in (
+        (["--to", "sql", "--number", "float"], "no --number for sql"),
+        (["--to", "c", "--safe-action", "a"], "commas"),
+        (["--to", "c", "--safe-action", "7"], "from 0 to 1"),
+    ):
+        result = CliRunner().invoke(main, [*words, *more])
+        assert result.exit_code > 0
+        assert message in result.output
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+def test_the_header_is_for_people(tmp_path: Path) -> None:
+    agent = spaql.SPAQL("pendulum5", seed=0)
+    spaql.export.c(spaql.rule_tree(agent), tmp_path / "swing.c", number="fixed", points=100)
+    header = (tmp_path / "swing.h").read_text()
+    assert "void swing_act(const int32_t observation[SWING_OBSERVATIONS]," in header
+    assert "observation[2]  speed [rad/s]" in header
+    assert "#define SWING_OBSERVATION_2_BITS (27)" in header
+
+
+@pytest.mark.parametrize("target", EXPORTERS)
+def test_states_of_a_list(target: str, tmp_path: Path) -> None:
+    """Observations may be one number of a list, and actions begin elsewhere than at 0."""
+    tree = RuleTree(
+        feature=[0, -1, 0, -1, -1],
+        threshold=[3.5, 0, 5.5, 0, 0],
+        left=[1, -1, 3, -1, -1],
+        right=[2, -1, 4, -1, -1],
+        leaf=[-1, 0, -1, 1, 0],
+        leaves=Choices(np.array([-1, 1])),
+        observation_space=Discrete(5, start=2),
+        action_space=Discrete(3, start=-1),
+    )
+    exporter, suffix = EXPORTERS[target]
+    proof = exporter(tree, tmp_path / f"controller{suffix}", safe_action=0, points=1000)
+    assert proof.leaves == 5
+    with pytest.raises(SettingError, match="from -1 to 1"):
+        exporter(tree, tmp_path / f"controller{suffix}", safe_action=2)

@@ -1,0 +1,136 @@
+"""Exported C under other compilers, flags and machines; each is left out only where its tool is missing."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from random_trees import random_tree
+from small_machines import AVR, MACHINES, Machine, compile_for, missing, room
+from spaql.export.c_code import CCode
+from spaql.export.compilers import FLAGS
+from spaql.export.controller import Controller, controller_of
+from spaql.export.points import telling_points
+from spaql.export.proof import ProofError, prove
+
+KINDS = ("choices", "constants", "laws")
+FORMS = ("rules", "table")
+
+
+def controller(number: str, kind: str, leaves: int = 40, seed: int = 3) -> Controller:
+    return controller_of(random_tree(np.random.default_rng(seed), 3, leaves, kind), number)
+
+
+@pytest.mark.parametrize("number", ["double", "float", "fixed"])
+@pytest.mark.parametrize("form", FORMS)
+def test_sanitizers_find_nothing(form: str, number: str, tmp_path: Path) -> None:
+    flags = (*FLAGS, "-g", "-fsanitize=undefined,address", "-fno-sanitize-recover=all")
+    made = controller(number, "constants")
+    target = CCode(form, flags)
+    prove(target, made, target.write(made, "controller"), "controller", tmp_path, 20_000)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("flags", ["-std=gnu99 -O3 -march=native", "-std=gnu11 -O3 -mfma -ffp-contract=fast"])
+def test_products_and_sums_are_never_fused(form: str, flags: str, tmp_path: Path) -> None:
+    if " fma " not in Path("/proc/cpuinfo").read_text():
+        pytest.skip("this processor cannot fuse them")
+    made = controller("double", "laws")
+    target = CCode(form, (*FLAGS[1:], *flags.split()))
+    files = target.write(made, "controller")
+    prove(target, made, files, "controller", tmp_path, 100_000)
+    lines = files["controller.c"].splitlines()
+    careless = b"\n".join(line for line in lines if not line.startswith(b"#pragma"))
+    with pytest.raises(ProofError, match="first difference"):
+        prove(target, made, files | {"controller.c": careless}, "controller", tmp_path, 100_000)
+
+
+@pytest.mark.parametrize("flag", ["-ffast-math", "-ffinite-math-only", "-m32 -mfpmath=387"])
+def test_flags_that_change_numbers_do_not_compile(flag: str, tmp_path: Path) -> None:
+    for file, content in CCode().write(controller("double", "choices"), "controller").items():
+        (tmp_path / file).write_bytes(content)
+    words = ["gcc", *flag.split(), "-E", "controller.c"]
+    run = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode != 0
+    assert "#error" in run.stderr
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
+def test_the_header_is_good_for_cpp(tmp_path: Path) -> None:
+    for file, content in CCode().write(controller("float", "choices"), "controller").items():
+        (tmp_path / file).write_bytes(content)
+    main = "int main() { float x[3] = {}, u[1]; controller_act(x, u); return u[0] < 3; }"
+    (tmp_path / "main.cpp").write_text(f'#include "controller.h"\n{main}')
+    subprocess.run(["gcc", "-c", "controller.c"], cwd=tmp_path, check=True)
+    subprocess.run(
+        ["g++", "-Wall", "-Wextra", "-Werror", "main.cpp", "controller.o"], cwd=tmp_path, check=True
+    )
+    assert subprocess.run([tmp_path / "a.out"]).returncode == 0
+
+
+@pytest.mark.skipif(not shutil.which("clang"), reason="needs clang")
+@pytest.mark.parametrize("kind", KINDS)
+def test_clang(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "clang")
+    made = controller("double", kind)
+    prove(CCode(), made, CCode().write(made, "controller"), "controller", tmp_path, 20_000)
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("number", ["double", "float", "fixed"])
+def test_small_machines(machine: Machine, form: str, number: str, tmp_path: Path) -> None:
+    if missing(machine):
+        pytest.skip(f"needs {', '.join(missing(machine))}")
+    if machine is AVR and number == "double":
+        pytest.skip("an AVR has no doubles, and the code says so")
+    made = controller(number, "constants", 16)
+    compile_for(machine, tmp_path, CCode(form).write(made, "controller"))
+    inputs = np.concatenate([batch for _, batch in telling_points(made, 0)])
+    inputs = inputs[np.random.default_rng(0).permutation(len(inputs))[:240]]
+    answers = machine.run(tmp_path, made, inputs)
+    assert np.array_equal(answers.actions, made.wanted(inputs))
+    assert 5 < answers.cost.min() <= answers.cost.max() < 10_000
+    assert room(machine, tmp_path, made).ram == 0
+
+
+@pytest.mark.skipif(bool(missing(AVR)), reason="needs avr-gcc and simavr")
+def test_doubles_do_not_compile_for_an_avr(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(subprocess.CalledProcessError):
+        compile_for(AVR, tmp_path, CCode().write(controller("double", "choices"), "controller"))
+    assert "--number float or fixed" in capfd.readouterr().err
+
+
+ANY = """
+#include "controller.h"
+extern volatile {kind} any;
+void check(void)
+{{
+    {kind} observation[CONTROLLER_OBSERVATIONS], action[CONTROLLER_ACTIONS];
+    for (int i = 0; i < CONTROLLER_OBSERVATIONS; ++i) observation[i] = any;
+    controller_act(observation, action);
+}}
+"""
+
+
+@pytest.mark.skipif(not shutil.which("frama-c"), reason="needs frama-c")
+@pytest.mark.parametrize(("form", "kind"), [("table", "choices"), ("rules", "choices"), ("table", "laws")])
+def test_no_input_reads_out_of_bounds(form: str, kind: str, tmp_path: Path) -> None:
+    """Frama-C's value analysis of all inputs at once, NaN and infinities included."""
+    made = controller("double", kind)
+    for file, content in CCode(form).write(made, "controller").items():
+        (tmp_path / file).write_bytes(content)
+    (tmp_path / "any.c").write_text(ANY.format(kind="double"))
+    words = ["frama-c", "-eva", "-main", "check", "-warn-special-float", "none", "-eva-precision", "9"]
+    words += [str(tmp_path / "controller.c"), str(tmp_path / "any.c")]
+    shown = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    assert "0 alarms generated by the analysis" in shown.stdout, shown.stdout[-3000:] + shown.stderr
+    broken = (tmp_path / "controller.c").read_text().replace("[CONTROLLER_OBSERVATIONS]", "[9]")
+    if form == "table":  # and it would have been found
+        (tmp_path / "controller.c").write_text(
+            broken.replace("while (place < RULES)", "while (place <= RULES)")
+        )
+        shown = subprocess.run(words, capture_output=True, text=True, timeout=300)
+        assert "0 alarms generated by the analysis" not in shown.stdout

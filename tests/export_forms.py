@@ -1,0 +1,54 @@
+"""Every form of every export, and controllers that differ from another in one place."""
+
+import dataclasses
+
+import numpy as np
+
+from spaql.export.c_code import CCode
+from spaql.export.controller import Controller
+from spaql.export.differences import differences
+from spaql.export.json_tree import JsonTree
+from spaql.export.onnx_graph import OnnxGraph
+from spaql.export.proof import Target
+from spaql.export.python_code import PythonCode
+from spaql.export.sql_case import SqlCase
+from spaql.export.structured_text import StructuredText
+
+FORMS: dict[str, tuple[Target, str]] = {
+    "C double, rules": (CCode("rules"), "double"),
+    "C double, table": (CCode("table"), "double"),
+    "C float, rules": (CCode("rules"), "float"),
+    "C float, table": (CCode("table"), "float"),
+    "C fixed, rules": (CCode("rules"), "fixed"),
+    "C fixed, table": (CCode("table"), "fixed"),
+    "Structured Text, LREAL": (StructuredText(), "double"),
+    "Structured Text, REAL": (StructuredText(), "float"),
+    "ONNX double": (OnnxGraph(), "double"),
+    "ONNX float": (OnnxGraph(), "float"),
+    "Python, rules": (PythonCode("rules"), "double"),
+    "Python, table": (PythonCode("table"), "double"),
+    "SQL": (SqlCase(), "double"),
+    "JSON": (JsonTree(), "double"),
+}
+KINDS = ("choices", "constants", "laws")
+SAFE = {"choices": 4, "constants": [1.0, -2.0], "laws": [1.0, -2.0]}
+"""Safe actions of the trees in `random_trees`."""
+
+
+def mutant(controller: Controller, rng: np.random.Generator, what: str) -> Controller:
+    """Make a controller that differs from another in one place, for some number of the machine."""
+    tree, number = controller.tree, controller.number
+    inner, ends = np.flatnonzero(tree.feature >= 0), np.flatnonzero(tree.feature < 0)
+    while True:
+        threshold, leaf = tree.threshold.copy(), tree.leaf.copy()
+        if what == "threshold":
+            node = int(rng.choice(inner))
+            side = bool(rng.random() < 0.5)
+            threshold[node] = number.neighbour(int(tree.feature[node]), threshold[node], upper=side)
+        else:
+            node = int(rng.choice(ends))
+            leaf[node] = (leaf[node] + rng.integers(1, len(tree.leaves))) % len(tree.leaves)
+        other = dataclasses.replace(tree, threshold=threshold, leaf=leaf)
+        for box in differences(tree, other):
+            if (number.values(number.inputs(np.array([box.low])))[0] <= box.high).all():
+                return dataclasses.replace(controller, exact=other)

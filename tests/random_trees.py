@@ -1,0 +1,60 @@
+"""Rule trees drawn at random: thresholds that repeat or lie side by side, bounds that may be infinite."""
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+
+from spaql.policy import Choices, Constants, Laws, RuleTree
+
+ROWS = 6
+
+
+def random_tree(
+    rng: np.random.Generator, dims: int, leaves: int, kind: str = "choices", fresh: float = 0.6
+) -> RuleTree:
+    """Split random leaves until there are enough; kinds are choices, constants and laws.
+
+    Some thresholds are fresh ones, others come from a small pool, wherever they fall.
+    """
+    scale = 10.0 ** rng.integers(-3, 4, dims)
+    pool = np.sort(rng.normal(size=(dims, 12)) * scale[:, None], axis=1)
+    pool[:, 1] = np.nextafter(pool[:, 0], np.inf)
+    pool[:, 2:5] = pool[:, 2:5].astype(np.float32)
+    pool[:, 5] = np.round(pool[:, 5], 2)
+    pool[:, 6] = rng.choice([0.0, -0.0, 5e-324, np.inf, -np.inf], dims)
+    feature, threshold, left, right = [-1], [0.0], [-1], [-1]
+    boxes = [(0, np.full(dims, -4 * scale.max()), np.full(dims, 4 * scale.max()))]
+    while len(boxes) < leaves:
+        place = int(rng.integers(len(boxes)))
+        node, low, high = boxes[place]
+        j = int(rng.integers(dims))
+        t = float(rng.uniform(low[j], high[j]) if rng.random() < fresh else rng.choice(pool[j]))
+        below, above = high.copy(), low.copy()
+        below[j] = above[j] = np.clip(t, low[j], high[j]) + 0.0
+        feature[node], threshold[node], left[node], right[node] = j, t, len(feature), len(feature) + 1
+        boxes[place] = (left[node], low, below)
+        boxes.append((right[node], above, high))
+        for column, value in ((feature, -1), (threshold, 0.0), (left, -1), (right, -1)):
+            column += [value, value]
+    leaf = np.where(np.array(feature) < 0, rng.integers(ROWS, size=len(feature)), -1)
+    bound = np.where(rng.random(dims) < 0.5, np.inf, 2 * scale)
+    table, actions = _leaves(rng, dims, kind)
+    return RuleTree(
+        feature=np.array(feature),
+        threshold=np.array(threshold),
+        left=np.array(left),
+        right=np.array(right),
+        leaf=leaf,
+        leaves=table,
+        observation_space=Box(-bound, bound, dtype=np.float64),
+        action_space=actions,
+    )
+
+
+def _leaves(rng: np.random.Generator, dims: int, kind: str) -> tuple:
+    if kind == "choices":
+        return Choices(np.arange(ROWS) + 3), Discrete(ROWS, start=3)
+    actions = Box(-3.0, 3.0, (2,), np.float64)
+    if kind == "constants":
+        return Constants(rng.uniform(-3, 3, (ROWS, 2))), actions
+    gain = rng.normal(size=(ROWS, 2, dims)) * (rng.random((ROWS, 2, dims)) < 0.7)
+    return Laws(gain, rng.normal(size=(ROWS, 2)), np.full(2, -3.0), np.full(2, 3.0)), actions
