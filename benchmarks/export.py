@@ -24,8 +24,8 @@ from export_forms import FORMS, KINDS, SAFE, mutant
 from random_trees import random_tree
 from small_machines import MACHINES, DoesNotFitError, Machine, compile_for, missing, room
 from spaql.export.c_code import CCode
-from spaql.export.controller import Controller, controller_of
 from spaql.export.differences import differences
+from spaql.export.machine import MachineController, controller_of
 from spaql.export.points import leaf_centres
 from spaql.export.proof import ProofError, Target, prove
 
@@ -78,12 +78,14 @@ def equality(trees: int, points: int, seed: int) -> None:
         click.echo(f"{number:24} what conversion changes is as reported for {sets[number]} of {all_of} trees")
 
 
-def _proven(target: Target, controller: Controller, files: dict[str, bytes], points: int) -> dict[str, int]:
+def _proven(
+    target: Target, controller: MachineController, files: dict[str, bytes], points: int
+) -> dict[str, int]:
     with tempfile.TemporaryDirectory() as folder:
         return prove(target, controller, files, "controller", Path(folder), points).points
 
 
-def _set_is_exact(controller: Controller, rng: np.random.Generator) -> bool:
+def _set_is_exact(controller: MachineController, rng: np.random.Generator) -> bool:
     """Compare the reported boxes with what happens, at their ends and next to them."""
     boxes = differences(controller.exact, controller.number.seen(controller.exact))
     exact = dataclasses.replace(controller, number=controller_of(controller.exact).number)
@@ -147,7 +149,7 @@ def machines(sizes: str, dims: int, seed: int, as_json: bool) -> None:
         click.echo(json.dumps(rows))
 
 
-def _measured(machine: Machine, controller: Controller, form: str) -> dict[str, object]:
+def _measured(machine: Machine, controller: MachineController, form: str) -> dict[str, object]:
     tree, number = controller.tree, controller.number
     row: dict[str, object] = {"machine": machine.name, "number": number.name, "form": form}
     row |= {"leaves": tree.n_leaves, "depth": tree.depth}

@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 
 from spaql.export.c_code import CCode
-from spaql.export.controller import Controller
 from spaql.export.differences import differences
 from spaql.export.json_tree import JsonTree
+from spaql.export.machine import MachineController
 from spaql.export.onnx_graph import OnnxGraph
 from spaql.export.proof import Target
 from spaql.export.python_code import PythonCode
@@ -35,7 +35,7 @@ SAFE = {"choices": 4, "constants": [1.0, -2.0], "laws": [1.0, -2.0]}
 """Safe actions of the trees in `random_trees`."""
 
 
-def mutant(controller: Controller, rng: np.random.Generator, what: str) -> Controller:
+def mutant(controller: MachineController, rng: np.random.Generator, what: str) -> MachineController:
     """Make a controller that differs from another in one place, for some number of the machine."""
     tree, number = controller.tree, controller.number
     inner, ends = np.flatnonzero(tree.feature >= 0), np.flatnonzero(tree.feature < 0)

@@ -11,7 +11,7 @@ import numpy as np
 
 from spaql.export.c_words import TYPES
 from spaql.export.compilers import FLAGS
-from spaql.export.controller import Controller
+from spaql.export.machine import MachineController
 
 FIRMWARE = Path(__file__).parent / "firmware"
 REPEATS = 400
@@ -50,7 +50,7 @@ class Avr:
     size = "avr-size"
     batch = 60
 
-    def link(self, folder: Path, controller: Controller, call: str, inputs: np.ndarray) -> Path:
+    def link(self, folder: Path, controller: MachineController, call: str, inputs: np.ndarray) -> Path:
         kind, (n, dims) = TYPES[controller.number.name], inputs.shape
         rows = ", ".join("{" + ", ".join(_c_number(x) for x in row) + "}" for row in inputs.tolist())
         vectors = f"#define VECTORS {n}\nstatic const NUMBER vectors[{n}][{dims}] PROGMEM = {{{rows}}};\n"
@@ -65,7 +65,7 @@ class Avr:
         ]
         return _linked([*words, f"-I{folder}", str(FIRMWARE / "avr.c"), str(folder / "controller.o")], folder)
 
-    def run(self, folder: Path, controller: Controller, inputs: np.ndarray) -> Answers:
+    def run(self, folder: Path, controller: MachineController, inputs: np.ndarray) -> Answers:
         actions, cost = [], []
         for begin in range(0, len(inputs), self.batch):
             program = self.link(folder, controller, REAL, inputs[begin : begin + self.batch])
@@ -93,13 +93,13 @@ class Arm:
         self.board = board
         self.compiler = ("arm-none-eabi-gcc", "-mthumb", *flags, "-O2")
 
-    def link(self, folder: Path, controller: Controller, call: str, inputs: np.ndarray) -> Path:
+    def link(self, folder: Path, controller: MachineController, call: str, inputs: np.ndarray) -> Path:
         kind = TYPES[controller.number.name]
         words = [*self.compiler, "-std=gnu99", f"-DNUMBER={kind}", f"-DREPEATS={REPEATS}", call]
         words += [f"-I{folder}", "--specs=rdimon.specs", f"-T{FIRMWARE / 'arm.ld'}", "-Wl,--gc-sections"]
         return _linked([*words, str(FIRMWARE / "arm.c"), str(folder / "controller.o")], folder)
 
-    def run(self, folder: Path, controller: Controller, inputs: np.ndarray) -> Answers:
+    def run(self, folder: Path, controller: MachineController, inputs: np.ndarray) -> Answers:
         program = self.link(folder, controller, REAL, inputs)
         kind, n = controller.number.dtype, controller.n_actions
         row = np.dtype([("ticks", np.uint32), ("action", kind, (n,))])
@@ -139,7 +139,7 @@ def compile_for(machine: Machine, folder: Path, files: Mapping[str, bytes]) -> N
     )
 
 
-def room(machine: Machine, folder: Path, controller: Controller) -> Room:
+def room(machine: Machine, folder: Path, controller: MachineController) -> Room:
     """Measure what a controller adds to a firmware, with what it needs of the compiler's library."""
     inputs = controller.number.inputs(np.zeros((1, controller.tree.dims)))
     sizes = []

@@ -12,8 +12,8 @@ import spaql
 from export_forms import FORMS, KINDS, SAFE, mutant
 from random_trees import random_tree
 from spaql import RuleTree
-from spaql.export.controller import Controller, controller_of
 from spaql.export.differences import differences
+from spaql.export.machine import MachineController, controller_of
 from spaql.export.proof import ProofError, Target, prove
 from spaql.policy import Choices, Constants
 
@@ -22,7 +22,7 @@ def drawn(seed: int, dims: int, leaves: int, kind: str) -> RuleTree:
     return random_tree(np.random.default_rng(seed), dims, leaves, kind)
 
 
-def proven(target: Target, controller: Controller, files: dict, folder: Path, points: int) -> None:
+def proven(target: Target, controller: MachineController, files: dict, folder: Path, points: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     prove(target, controller, files, "controller", folder, points)
 

@@ -11,7 +11,7 @@ from random_trees import random_tree
 from small_machines import AVR, MACHINES, Machine, compile_for, missing, room
 from spaql.export.c_code import CCode
 from spaql.export.compilers import FLAGS
-from spaql.export.controller import Controller, controller_of
+from spaql.export.machine import MachineController, controller_of
 from spaql.export.points import telling_points
 from spaql.export.proof import ProofError, prove
 
@@ -19,7 +19,7 @@ KINDS = ("choices", "constants", "laws")
 FORMS = ("rules", "table")
 
 
-def controller(number: str, kind: str, leaves: int = 40, seed: int = 3) -> Controller:
+def controller(number: str, kind: str, leaves: int = 40, seed: int = 3) -> MachineController:
     return controller_of(random_tree(np.random.default_rng(seed), 3, leaves, kind), number)
 
 

@@ -25,7 +25,7 @@ from spaql.export.c_words import (
     undefined,
 )
 from spaql.export.compilers import FLAGS, compiled, compiler_version
-from spaql.export.controller import Controller
+from spaql.export.machine import MachineController
 from spaql.export.numbers import Fixed
 from spaql.export.proof import ProofError, Run, Target
 from spaql.export.rules import Words, chosen_form, nested
@@ -45,7 +45,7 @@ class CCode(Target):
     """Of the compiler."""
     name = "C"
 
-    def write(self, controller: Controller, name: str) -> dict[str, bytes]:
+    def write(self, controller: MachineController, name: str) -> dict[str, bytes]:
         """Write a controller as files, by their names."""
         body = _rules if chosen_form(controller.tree, self.form) == "rules" else table
         lines = [
@@ -56,7 +56,7 @@ class CCode(Target):
         ]
         return {f"{name}.h": _bytes(_header(controller, name)), f"{name}.c": _bytes(lines)}
 
-    def load(self, controller: Controller, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
+    def load(self, controller: MachineController, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
         """Compile the files with a program that reads inputs and writes actions."""
         for file, content in files.items():
             (folder / file).write_bytes(content)
@@ -70,7 +70,9 @@ class CCode(Target):
         return f"{compiler_version()}, {' '.join(self.flags)}"
 
 
-def run_program(command: Sequence[str], controller: Controller, inputs: NDArray[Any]) -> NDArray[np.float64]:
+def run_program(
+    command: Sequence[str], controller: MachineController, inputs: NDArray[Any]
+) -> NDArray[np.float64]:
     """Run the program of a controller on rows of inputs."""
     dtype = controller.number.dtype
     given = subprocess.run(command, input=inputs.astype(dtype).tobytes(), capture_output=True)
@@ -81,7 +83,7 @@ def run_program(command: Sequence[str], controller: Controller, inputs: NDArray[
     return controller.number.actions(outputs)
 
 
-def driver_source(controller: Controller, name: str) -> str:
+def driver_source(controller: MachineController, name: str) -> str:
     """Give a C program that answers each observation on its standard input with an action."""
     kind = TYPES[controller.number.name]
     return f"""#include <stdio.h>
@@ -106,7 +108,7 @@ def _bytes(lines: Sequence[str]) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def _header(controller: Controller, name: str) -> list[str]:
+def _header(controller: MachineController, name: str) -> list[str]:
     tree, number, prefix = controller.tree, controller.number, name.upper()
     lines = [*comment(controller, f"{name}.h"), f"#ifndef {prefix}_H", f"#define {prefix}_H", ""]
     if isinstance(number, Fixed):
@@ -129,7 +131,7 @@ def _header(controller: Controller, name: str) -> list[str]:
     return [*lines, "#ifdef __cplusplus", "}", "#endif", "", "#endif"]
 
 
-def _rules(controller: Controller, name: str) -> Iterator[str]:
+def _rules(controller: MachineController, name: str) -> Iterator[str]:
     tree, number = controller.tree, controller.number
     names, kind, laws = names_in(controller), TYPES[number.name], controller.tree.leaves
 
@@ -167,7 +169,7 @@ def _rules(controller: Controller, name: str) -> Iterator[str]:
     yield "}"
 
 
-def _law(controller: Controller, names: Sequence[str], row: int, i: int) -> str:
+def _law(controller: MachineController, names: Sequence[str], row: int, i: int) -> str:
     """Write a law in its fixed order; it is computed in double precision, whatever the numbers are."""
     laws = controller.tree.leaves
     assert isinstance(laws, Laws)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from spaql.export.c_words import CUT, TYPES, literal, needs_infinity, prototype, undefined
-from spaql.export.controller import Controller
+from spaql.export.machine import MachineController
 from spaql.export.rules import Table, numbered
 from spaql.policy import Laws
 
@@ -32,7 +32,7 @@ _ROM = """
 _READ = {"double": "READ_FLOAT", "float": "READ_FLOAT", "fixed": "READ_LONG"}
 
 
-def table(controller: Controller, name: str) -> Iterator[str]:
+def table(controller: MachineController, name: str) -> Iterator[str]:
     """Write the tables, and the function that looks up in them."""
     yield "#include <stdint.h>"
     if needs_infinity(controller):
@@ -48,7 +48,7 @@ def table(controller: Controller, name: str) -> Iterator[str]:
     yield "}"
 
 
-def _tables(controller: Controller, rows: Table, index: str) -> Iterator[str]:
+def _tables(controller: MachineController, rows: Table, index: str) -> Iterator[str]:
     kind, feature = TYPES[controller.number.name], _index_type(controller.tree.dims)
     yield f"#define RULES {len(rows.feature)}U"
     yield ""
@@ -63,7 +63,7 @@ def _tables(controller: Controller, rows: Table, index: str) -> Iterator[str]:
     yield from _law_tables(controller) if laws else _action_table(controller)
 
 
-def _look_up(controller: Controller, index: str) -> Iterator[str]:
+def _look_up(controller: MachineController, index: str) -> Iterator[str]:
     dims, laws = controller.tree.dims, isinstance(controller.tree.leaves, Laws)
     fast = "uint_fast32_t" if index == "uint32_t" else "uint_fast16_t"
     yield f"{fast} place = 0U;"
@@ -92,7 +92,7 @@ def _look_up(controller: Controller, index: str) -> Iterator[str]:
     yield "}"
 
 
-def _action_table(controller: Controller) -> Iterator[str]:
+def _action_table(controller: MachineController) -> Iterator[str]:
     kind, n = TYPES[controller.number.name], controller.n_actions
     rows = [
         [literal(controller, x, action=i) for i, x in enumerate(controller.leaf_value(row))]
@@ -104,14 +104,14 @@ def _action_table(controller: Controller) -> Iterator[str]:
         yield from _array(f"{kind} ACTION[{len(rows)}][{n}]", (f"{{{', '.join(row)}}}" for row in rows))
 
 
-def _action_lines(controller: Controller) -> list[str]:
+def _action_lines(controller: MachineController) -> list[str]:
     read, n = _READ[controller.number.name], controller.n_actions
     if n == 1:
         return [f"action[0] = {read}(&ACTION[place]);"]
     return [f"for (i = 0U; i < {n}U; ++i) {{", f"    action[i] = {read}(&ACTION[place][i]);", "}"]
 
 
-def _law_tables(controller: Controller) -> Iterator[str]:
+def _law_tables(controller: MachineController) -> Iterator[str]:
     laws, dims, n = controller.tree.leaves, controller.tree.dims, controller.n_actions
     assert isinstance(laws, Laws)
     gains = ("{" + ", ".join(_braced(row) for row in law) + "}" for law in laws.gain.tolist())
@@ -121,7 +121,7 @@ def _law_tables(controller: Controller) -> Iterator[str]:
         yield from _array(f"double {name}[{n}]", map(repr, np.asarray(values).tolist()))
 
 
-def _law_lines(controller: Controller) -> list[str]:
+def _law_lines(controller: MachineController) -> list[str]:
     single = controller.number.name == "float"
     return [
         f"for (i = 0U; i < {controller.n_actions}U; ++i) {{",

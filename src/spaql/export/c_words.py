@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from spaql.export.controller import Controller
+from spaql.export.machine import MachineController
 from spaql.export.numbers import Fixed
 from spaql.export.words import heading, identifiers
 from spaql.policy import Laws
@@ -38,13 +38,13 @@ CUT = (
 )
 
 
-def comment(controller: Controller, file: str) -> list[str]:
+def comment(controller: MachineController, file: str) -> list[str]:
     """Give the comment at the head of a file."""
     lines = [line.replace("*/", "* /").replace("/*", "/ *") for line in heading(controller, file)]
     return [*(f"{'/*' if not i else ' *'} {line}".rstrip() for i, line in enumerate(lines)), " */"]
 
 
-def checks(controller: Controller) -> Iterator[str]:
+def checks(controller: MachineController) -> Iterator[str]:
     """Refuse compilers whose numbers are others, and flags that change what numbers do."""
     if isinstance(controller.number, Fixed):
         return
@@ -75,7 +75,7 @@ def checks(controller: Controller) -> Iterator[str]:
         yield "#endif"
 
 
-def prototype(controller: Controller, name: str, end: str) -> list[str]:
+def prototype(controller: MachineController, name: str, end: str) -> list[str]:
     """Give the declaration of the function."""
     kind, prefix = TYPES[controller.number.name], name.upper()
     return [
@@ -84,7 +84,7 @@ def prototype(controller: Controller, name: str, end: str) -> list[str]:
     ]
 
 
-def names_in(controller: Controller) -> tuple[str, ...]:
+def names_in(controller: MachineController) -> tuple[str, ...]:
     """Give the names of the observations as C writes them."""
     return identifiers(controller.tree.observations, _RESERVED)
 
@@ -94,12 +94,12 @@ def undefined(names: Sequence[str]) -> str:
     return " ||\n        ".join(f"({name} != {name})" for name in names)
 
 
-def needs_infinity(controller: Controller) -> bool:
+def needs_infinity(controller: MachineController) -> bool:
     """Tell whether a threshold is infinite, which only <math.h> can write."""
     return bool((controller.tree.threshold == math.inf).any())
 
 
-def literal(controller: Controller, x: float, feature: int = -1, action: int = -1) -> str:
+def literal(controller: MachineController, x: float, feature: int = -1, action: int = -1) -> str:
     """Write a number of the machine, that of a threshold or of an action."""
     number = controller.number
     if isinstance(number, Fixed):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from spaql.export.controller import Controller
+from spaql.export.machine import MachineController
 from spaql.export.rewrite import constants
 from spaql.policy import Laws, RuleTree
 
@@ -72,7 +72,7 @@ def _labels(tree: RuleTree) -> list[int]:
     return [int(label) for label in np.unique(table, axis=0, return_inverse=True)[1].ravel()]
 
 
-def lost_by_conversion(controller: Controller) -> list[dict[str, Any]]:
+def lost_by_conversion(controller: MachineController) -> list[dict[str, Any]]:
     """Give the observations, in double precision, that converting them leads to other leaves, as boxes.
 
     Each has the actions of the policy and of the export, or, of laws, their rows in the table of leaves.

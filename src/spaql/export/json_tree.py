@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from spaql.errors import ArchiveError, SettingError
-from spaql.export.controller import Controller
+from spaql.export.machine import MachineController
 from spaql.export.proof import Run, Target
 from spaql.policy import Choices, Constants, Laws, Leaves, RuleTree
 from spaql.spaces import describe_space, space_from
@@ -33,7 +33,7 @@ class JsonTree(Target):
 
     name = "JSON"
 
-    def write(self, controller: Controller, name: str) -> dict[str, bytes]:
+    def write(self, controller: MachineController, name: str) -> dict[str, bytes]:
         """Write a controller as files, by their names."""
         tree = controller.exact
         data = {
@@ -51,12 +51,12 @@ class JsonTree(Target):
         }
         return {f"{name}.json": (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()}
 
-    def load(self, controller: Controller, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
+    def load(self, controller: MachineController, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
         """Read the tree back."""
         (folder / f"{name}.json").write_bytes(files[f"{name}.json"])
         data = json.loads(files[f"{name}.json"])
         read = tree_from_json(folder / f"{name}.json")
-        back = Controller(read, controller.number, tuple(data["safe_action"]))
+        back = MachineController(read, controller.number, tuple(data["safe_action"]))
         return back.wanted
 
     def tool(self) -> str:

@@ -12,7 +12,7 @@ from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import MissingExtraError, SettingError
-from spaql.export.controller import Controller
+from spaql.export.machine import MachineController
 from spaql.export.proof import Run, Target
 from spaql.export.rewrite import written_out
 from spaql.export.rules import numbered
@@ -28,13 +28,13 @@ class OnnxGraph(Target):
 
     name = "ONNX"
 
-    def write(self, controller: Controller, name: str) -> dict[str, bytes]:
+    def write(self, controller: MachineController, name: str) -> dict[str, bytes]:
         """Write a controller as files, by their names."""
         if controller.number.name == "fixed":
             raise SettingError("ONNX has the numbers double and float, not fixed.")
         return {f"{name}.onnx": _Graph(controller).model(name).SerializeToString(deterministic=True)}
 
-    def load(self, controller: Controller, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
+    def load(self, controller: MachineController, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
         """Open a session of onnxruntime."""
         runtime = _runtime()
         options = runtime.SessionOptions()
@@ -71,7 +71,7 @@ def _runtime() -> Any:
 class _Graph:
     """The nodes of a model, under way."""
 
-    def __init__(self, controller: Controller) -> None:
+    def __init__(self, controller: MachineController) -> None:
         self._onnx = _onnx()
         self._controller = controller
         self._nodes: list[Any] = []

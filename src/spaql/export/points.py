@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.export.controller import Controller
+from spaql.export.machine import MachineController
 from spaql.export.numbers import Fixed, Number
 from spaql.export.rewrite import bounds
 from spaql.policy import RuleTree
@@ -23,7 +23,9 @@ Doubles = NDArray[np.float64]
 CHUNK = 1 << 17
 
 
-def telling_points(controller: Controller, n: int, seed: int = 0) -> Iterator[tuple[str, NDArray[Any]]]:
+def telling_points(
+    controller: MachineController, n: int, seed: int = 0
+) -> Iterator[tuple[str, NDArray[Any]]]:
     """Give batches of inputs in the machine's numbers, each with what it is made of.
 
     Parameters

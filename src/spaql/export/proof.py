@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.errors import SpaqlError
-from spaql.export.controller import Controller
 from spaql.export.differences import lost_by_conversion
+from spaql.export.machine import MachineController
 from spaql.export.points import telling_points
 from spaql.export.rewrite import constants
 from spaql.policy import Laws
@@ -37,11 +37,11 @@ class Target(ABC):
     name: str
 
     @abstractmethod
-    def write(self, controller: Controller, name: str) -> dict[str, bytes]:
+    def write(self, controller: MachineController, name: str) -> dict[str, bytes]:
         """Write a controller as files, by their names."""
 
     @abstractmethod
-    def load(self, controller: Controller, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
+    def load(self, controller: MachineController, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
         """Make files ready to run in an empty folder: gives the function from inputs to actions."""
 
     @abstractmethod
@@ -86,7 +86,7 @@ def _finite(data: Any) -> Any:
 
 def prove(
     target: Target,
-    controller: Controller,
+    controller: MachineController,
     files: Mapping[str, bytes],
     name: str,
     folder: Path,
@@ -126,7 +126,7 @@ def prove(
     )
 
 
-def _rounding(controller: Controller) -> float:
+def _rounding(controller: MachineController) -> float:
     if isinstance(controller.exact.leaves, Laws):
         return 0.0
     table = constants(controller.exact.leaves).reshape(len(controller.exact.leaves), -1).astype(np.float64)

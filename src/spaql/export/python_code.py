@@ -13,7 +13,7 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
-from spaql.export.controller import Controller
+from spaql.export.machine import MachineController
 from spaql.export.proof import Run, Target
 from spaql.export.rules import Words, chosen_form, nested, numbered
 from spaql.export.words import heading, identifiers, name_of_action
@@ -37,7 +37,7 @@ class PythonCode(Target):
     """"rules", "table", or None to choose by size."""
     name = "Python"
 
-    def write(self, controller: Controller, name: str) -> dict[str, bytes]:
+    def write(self, controller: MachineController, name: str) -> dict[str, bytes]:
         """Write a controller as files, by their names."""
         tree = controller.tree
         head = "\n".join(heading(controller, f"{name}.py")).replace("\\", "\\\\").replace('"""', "'''")
@@ -64,7 +64,7 @@ class PythonCode(Target):
         ]
         return {f"{name}.py": ("\n".join([*lines, *body(controller, names, function)]) + "\n").encode()}
 
-    def load(self, controller: Controller, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
+    def load(self, controller: MachineController, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
         """Make the file's function ready to be called."""
         namespace: dict[str, Any] = {}
         exec(compile(files[f"{name}.py"], f"{name}.py", "exec"), namespace)
@@ -80,7 +80,7 @@ class PythonCode(Target):
         return f"{platform.python_implementation()} {platform.python_version()}"
 
 
-def _rules(controller: Controller, names: Sequence[str], function: list[str]) -> Iterator[str]:
+def _rules(controller: MachineController, names: Sequence[str], function: list[str]) -> Iterator[str]:
     def condition(j: int, t: float, below: bool) -> str:
         return f"{names[j]} {'<' if below else '>='} {_number(t)}"
 
@@ -94,7 +94,7 @@ def _rules(controller: Controller, names: Sequence[str], function: list[str]) ->
     yield from nested(controller.tree, _WORDS, condition, leaf, level=1)
 
 
-def _table(controller: Controller, names: Sequence[str], function: list[str]) -> Iterator[str]:
+def _table(controller: MachineController, names: Sequence[str], function: list[str]) -> Iterator[str]:
     table, laws = numbered(controller.tree), controller.tree.leaves
     yield f"_FEATURE = {tuple(table.feature)}"
     yield f"_THRESHOLD = ({', '.join(map(_number, table.threshold))},)"
@@ -128,13 +128,13 @@ def _number(x: float) -> str:
     return repr(x) if math.isfinite(x) else f'float("{x}")'
 
 
-def _action(controller: Controller, values: Sequence[float]) -> str:
+def _action(controller: MachineController, values: Sequence[float]) -> str:
     if isinstance(controller.tree.action_space, Discrete):
         return str(int(values[0]))
     return f"({', '.join(map(repr, values))},)"
 
 
-def _law(controller: Controller, names: Sequence[str], row: int) -> str:
+def _law(controller: MachineController, names: Sequence[str], row: int) -> str:
     laws = controller.tree.leaves
     assert isinstance(laws, Laws)
     parts = []

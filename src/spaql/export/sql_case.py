@@ -13,7 +13,7 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
-from spaql.export.controller import Controller
+from spaql.export.machine import MachineController
 from spaql.export.proof import Run, Target
 from spaql.export.rules import Words, nested
 from spaql.export.words import heading, identifiers
@@ -33,7 +33,7 @@ class SqlCase(Target):
 
     name = "SQL"
 
-    def write(self, controller: Controller, name: str) -> dict[str, bytes]:
+    def write(self, controller: MachineController, name: str) -> dict[str, bytes]:
         """Write a controller as files, by their names."""
         tree = controller.tree
         columns = identifiers(tree.observations, _RESERVED)
@@ -48,14 +48,14 @@ class SqlCase(Target):
         return {f"{name}.sql": ("\n".join(lines) + "\n").encode()}
 
     @staticmethod
-    def outputs(controller: Controller) -> tuple[str, ...]:
+    def outputs(controller: MachineController) -> tuple[str, ...]:
         """Give the names of the columns that come out."""
         tree = controller.tree
         if isinstance(tree.action_space, Discrete):
             return ("action",)
         return identifiers(tree.actions, " ".join([_RESERVED, *identifiers(tree.observations, _RESERVED)]))
 
-    def load(self, controller: Controller, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
+    def load(self, controller: MachineController, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
         """Make a table of observations to score in a database in memory."""
         columns = identifiers(controller.tree.observations, _RESERVED)
         holes = ", ".join("?" * len(columns))
@@ -74,7 +74,7 @@ class SqlCase(Target):
         return f"SQLite {sqlite3.sqlite_version}"
 
 
-def _expression(controller: Controller, columns: Sequence[str], i: int) -> Iterator[str]:
+def _expression(controller: MachineController, columns: Sequence[str], i: int) -> Iterator[str]:
     tree = controller.tree
     whole = isinstance(tree.action_space, Discrete)
 
@@ -95,7 +95,7 @@ def _expression(controller: Controller, columns: Sequence[str], i: int) -> Itera
     yield from nested(tree, _WORDS, condition, leaf, (unknown, [said]))
 
 
-def _law(controller: Controller, columns: Sequence[str], row: int, i: int) -> str:
+def _law(controller: MachineController, columns: Sequence[str], row: int, i: int) -> str:
     laws = controller.tree.leaves
     assert isinstance(laws, Laws)
     gains = enumerate(laws.gain[row, i].tolist())

@@ -13,7 +13,7 @@ from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
-from spaql.export.controller import Controller
+from spaql.export.machine import MachineController
 from spaql.export.proof import Run, Target
 from spaql.export.rules import Words, nested
 from spaql.export.words import heading, identifiers, name_of_action
@@ -36,7 +36,7 @@ class StructuredText(Target):
 
     name = "Structured Text"
 
-    def write(self, controller: Controller, name: str) -> dict[str, bytes]:
+    def write(self, controller: MachineController, name: str) -> dict[str, bytes]:
         """Write a controller as files, by their names."""
         if controller.number.name == "fixed":
             raise SettingError("Structured Text has the numbers double (LREAL) and float (REAL), not fixed.")
@@ -58,7 +58,7 @@ class StructuredText(Target):
         lines += ["", *_body(controller, inputs, outputs), "END_FUNCTION_BLOCK"]
         return {f"{name}.st": ("\n".join(lines) + "\n").encode()}
 
-    def load(self, controller: Controller, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
+    def load(self, controller: MachineController, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
         """Read the text back as the standard says what its statements mean."""
         return read(files[f"{name}.st"].decode())
 
@@ -67,7 +67,7 @@ class StructuredText(Target):
         return "spaql.export.structured_text.read, which follows the standard; no PLC was asked"
 
 
-def _names(controller: Controller) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _names(controller: MachineController) -> tuple[tuple[str, ...], tuple[str, ...]]:
     tree = controller.tree
     inputs = identifiers(tree.observations, _RESERVED)
     if isinstance(tree.action_space, Discrete):
@@ -75,7 +75,7 @@ def _names(controller: Controller) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return inputs, identifiers(tree.actions, " ".join([_RESERVED, *inputs]))
 
 
-def _body(controller: Controller, inputs: Sequence[str], outputs: Sequence[str]) -> Iterator[str]:
+def _body(controller: MachineController, inputs: Sequence[str], outputs: Sequence[str]) -> Iterator[str]:
     tree, kind, laws = controller.tree, _TYPES[controller.number.name], controller.tree.leaves
     whole = isinstance(tree.action_space, Discrete)
 
@@ -101,7 +101,9 @@ def _body(controller: Controller, inputs: Sequence[str], outputs: Sequence[str])
     yield from nested(tree, _WORDS, condition, leaf, (unknown, safe))
 
 
-def _law(controller: Controller, inputs: Sequence[str], output: str, row: int, i: int) -> Iterator[str]:
+def _law(
+    controller: MachineController, inputs: Sequence[str], output: str, row: int, i: int
+) -> Iterator[str]:
     """Write a law in its fixed order, in double precision whatever the numbers are."""
     laws, single = controller.tree.leaves, controller.number.name == "float"
     assert isinstance(laws, Laws)

@@ -11,8 +11,8 @@ from types import MappingProxyType
 from spaql.archive import write_atomically
 from spaql.errors import SettingError
 from spaql.export.c_code import CCode
-from spaql.export.controller import controller_of
 from spaql.export.json_tree import JsonTree
+from spaql.export.machine import controller_of
 from spaql.export.onnx_graph import OnnxGraph
 from spaql.export.proof import POINTS, Proof, Target, prove
 from spaql.export.python_code import PythonCode

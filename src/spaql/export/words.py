@@ -10,10 +10,10 @@ from importlib.metadata import version
 
 from gymnasium.spaces import Discrete
 
-from spaql.export.controller import Controller
+from spaql.export.machine import MachineController
 
 
-def heading(controller: Controller, file: str) -> list[str]:
+def heading(controller: MachineController, file: str) -> list[str]:
     """Say what a file is and where it comes from, as plain lines."""
     tree = controller.exact
     safe = ", ".join(f"{x:g}" for x in controller.safe)
@@ -29,7 +29,7 @@ def heading(controller: Controller, file: str) -> list[str]:
     return [part for line in lines for part in (textwrap.wrap(line, 96) or [""])]
 
 
-def name_of_action(controller: Controller, label: str = "action[0]  ") -> list[str]:
+def name_of_action(controller: MachineController, label: str = "action[0]  ") -> list[str]:
     """Say what the numbers of an action are; the label is for the number of one of a list."""
     tree = controller.exact
     if not isinstance(tree.action_space, Discrete):

@@ -19,7 +19,7 @@ from spaql.policy import Choices, RuleTree
 
 
 @dataclass(frozen=True, eq=False)
-class Controller:
+class MachineController:
     """A controller as it is exported: every writer takes this, and nothing else."""
 
     exact: RuleTree
@@ -72,7 +72,7 @@ def controller_of(
     number: str = "double",
     safe_action: float | Sequence[float] | None = None,
     provenance: Sequence[str] = (),
-) -> Controller:
+) -> MachineController:
     """Make the controller of a rule tree.
 
     Parameters
@@ -94,7 +94,7 @@ def controller_of(
     safe = _default_action(tree) if safe_action is None else _checked_action(tree, safe_action)
     exact = decided(tree if safe_action is None else guarded(tree, safe))
     numbers = number_of(number, exact, safe)
-    return Controller(exact, numbers, safe, safe_action is not None, tuple(provenance))
+    return MachineController(exact, numbers, safe, safe_action is not None, tuple(provenance))
 
 
 def _default_action(tree: RuleTree) -> tuple[float, ...]:
