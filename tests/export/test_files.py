@@ -21,7 +21,7 @@ from spaql.export.c_code import CCode
 from spaql.export.json_tree import SCHEMA
 from spaql.export.sql_case import literal
 from spaql.export.words import identifiers
-from spaql.policy import Choices, Constants
+from spaql.policy import Choices, Laws
 
 
 def tree_of(kind: str = "choices", leaves: int = 12, seed: int = 0) -> RuleTree:
@@ -103,9 +103,8 @@ def test_laws_and_infinite_actions_are_refused_where_they_cannot_be(tmp_path: Pa
         spaql.export.c(tree_of("laws"), tmp_path / "controller.c", number="fixed")
     with pytest.raises(SettingError, match="within"):
         spaql.export.c(tree_of("constants"), tmp_path / "controller.c", safe_action=[0.0, 9.0])
-    endless = RuleTree(
-        [-1], [0.0], [-1], [-1], [0], Constants(np.array([[np.inf]])), Box(-1, 1, (1,)), Box(-1, 1, (1,))
-    )
+    law = Laws(np.ones((1, 1, 1)), np.zeros((1, 1)), np.zeros(1), np.full(1, np.inf))
+    endless = RuleTree([-1], [0.0], [-1], [-1], [0], law, Box(-1, 1, (1,)), Box(-1, 1, (1,)))
     with pytest.raises(SettingError, match="finite"):
         spaql.export.python(endless, tmp_path / "controller.py")
 

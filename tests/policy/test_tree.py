@@ -131,7 +131,7 @@ def test_text_of_choices_and_constants() -> None:
         ({"leaf": [-1]}, "row for each node"),
         ({"observations": ("a",)}, "2 numbers in an observation"),
         ({"leaves": Choices(np.array([0, 1, 1]))}, "for a list"),
-        ({"leaves": Constants(np.zeros((3, 2)))}, "rows of 1 numbers"),
+        ({"leaves": Constants(np.zeros((3, 2)))}, "rows of 1 finite numbers"),
         ({"leaves": dataclasses.replace(LAWS, low=np.zeros(2))}, "bounds on either side"),
         ({"action_space": Discrete(2)}, "no laws"),
         ({"action_space": Discrete(2), "leaves": Choices(np.array([0, 2, 1]))}, "from 0 to 1"),

@@ -51,7 +51,7 @@ class Constants:
         """Refuse what does not fit the spaces."""
         n = _numbers(actions, "constants")
         if self.value.ndim != 2 or self.value.shape[1] != n or not np.isfinite(self.value).all():
-            raise SettingError(f"Constants are rows of {n} numbers, one a leaf.")
+            raise SettingError(f"Constants are rows of {n} finite numbers, one a leaf.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +93,10 @@ class Laws:
                 f"Laws have gains of the shape (laws, {n}, {observations}), offsets of the shape (laws, {n}) "
                 f"and {n} bounds on either side."
             )
+        if not (np.isfinite(self.gain).all() and np.isfinite(self.offset).all()):
+            raise SettingError("Gains and offsets of laws are finite numbers.")
+        if not (self.low <= self.high).all():
+            raise SettingError("Laws are cut from a lower bound to a higher one.")
 
 
 Leaves = Choices | Constants | Laws
