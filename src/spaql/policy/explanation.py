@@ -38,9 +38,9 @@ class Change:
     """What is done beyond."""
 
     def __str__(self) -> str:
-        verb = "rose" if self.by > 0 else "fell"
+        verb, to_where = ("rose", "to") if self.by > 0 else ("fell", "below")
         by, to = number_text(abs(self.by), DIGITS), number_text(self.to, DIGITS)
-        return f"{self.action}, if {self.observation} {verb} by {by}, to {to}"
+        return f"{self.action}, if {self.observation} {verb} by {by}, {to_where} {to}"
 
 
 @dataclass(frozen=True)
