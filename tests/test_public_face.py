@@ -10,9 +10,9 @@ import spaql
 
 NAMES = [
     "AQL", "SPAQL", "SPAQLTS", "Agent", "ArchiveError", "BadEnvironmentError", "Dynamics", "Evaluation",
-    "History", "Learner", "MissingExtraError", "Partition", "PartitionLearner", "PartitionPolicy", "Policy",
-    "Problem", "RandomPolicy", "Results", "RuleTree", "RuleTreePolicy", "Run", "SettingError", "Settings",
-    "SpaqlError", "Summary", "UnsupportedSpaceError", "__version__", "evaluate", "grid", "load",
+    "History", "Learner", "MissingExtraError", "Partition", "PartitionLearner", "PartitionPolicy", "PlanTree",
+    "Policy", "Problem", "RandomPolicy", "Results", "RuleTree", "RuleTreePolicy", "Run", "SettingError",
+    "Settings", "SpaqlError", "Summary", "UnsupportedSpaceError", "__version__", "evaluate", "grid", "load",
     "make_problem", "read_study", "results", "rule_tree", "sweep",
 ]  # fmt: skip
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Agent,
         Evaluation,
         History,
+        PlanTree,
         evaluate,
         load,
     )
@@ -45,6 +46,7 @@ __all__ = [
     "Partition",
     "PartitionLearner",
     "PartitionPolicy",
+    "PlanTree",
     "Policy",
     "Problem",
     "RandomPolicy",
@@ -90,6 +92,7 @@ _HOMES = {
         "Agent",
         "Evaluation",
         "History",
+        "PlanTree",
         "evaluate",
         "load",
     ),
