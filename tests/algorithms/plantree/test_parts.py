@@ -28,7 +28,7 @@ def remember(step, states, actions, ended=None) -> Memory:
 
 def everything(memory: Memory, code: ActionCode, squares: bool = False):
     scale = Scale.of(memory)
-    return scale, fit_plant(memory, scale, code, [np.arange(len(memory))], squares=squares)
+    return scale, fit_plant(memory, scale, code, [np.arange(len(memory))], squares=squares, cautious=True)
 
 
 def test_a_memory_keeps_what_it_was_given() -> None:

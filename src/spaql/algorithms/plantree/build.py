@@ -58,7 +58,7 @@ def build(
     # Half of the learned plants are kept from the search, to judge by what it has not seen.
     samples = draw_samples(len(memory), 2 * settings.members, rng)
     searched, judging = (
-        fit_plant(memory, scale, code, some, squares=True)
+        fit_plant(memory, scale, code, some, squares=True, cautious=True)
         for some in (samples[: settings.members], samples[settings.members :])
     )
 

@@ -29,10 +29,13 @@ def fit_plant(
     samples: list[NDArray[np.int64]],
     *,
     squares: bool,
+    cautious: bool,
 ) -> Plant:
     """Fit a plant with one tree of dynamics cells for each list of samples, rows of the memory.
 
-    Steps that end an episode teach the termination tree alone: their reward is another.
+    A cautious plant keeps its predictions to what was seen in each cell. One to explore by must not, or
+    nothing unknown would ever be in sight: it keeps them to the box of all that was seen. Steps that end an
+    episode teach the termination tree alone: their reward is another.
     """
     z, after = scale.z(memory.states), scale.z(memory.nexts)
     x = np.concatenate([np.ones((len(z), 1)), z, code.inputs(memory.actions, squares=squares)], axis=1)
@@ -46,7 +49,10 @@ def fit_plant(
         feature, threshold, left, law = grow_motion(x[kept], y[kept] / spread, dims, _LEAST, _EXACT, _RIDGE)
         law = np.ascontiguousarray((law * spread).transpose(0, 2, 1))
         law[:, np.arange(dims), 1 + np.arange(dims)] += 1.0  # the change of a state becomes the next state
-        boxes = _boxes(find_all(feature, threshold, left, 0, z), len(feature), after)
+        if cautious:
+            boxes = _boxes(find_all(feature, threshold, left, 0, z), len(feature), after)
+        else:
+            boxes = _one_box(len(feature), z, after)
         trees.append((feature, threshold, left, law, *boxes))
     roots = np.cumsum([0, *(len(tree[0]) for tree in trees[:-1])])
     shifted = [(tree[0], tree[1], tree[2] + root, *tree[3:]) for tree, root in zip(trees, roots, strict=True)]
@@ -75,6 +81,19 @@ def _boxes(cells: NDArray[np.int64], count: int, after: Floats) -> tuple[Floats,
     seen = np.isfinite(low)
     margin = _MARGIN * np.where(seen, high - low, 0.0)
     return centre, axes, np.where(seen, low - margin, -_FAR), np.where(seen, high + margin, _FAR)
+
+
+def _one_box(count: int, z: Floats, after: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Give the box of all that was seen, for every cell."""
+    low, high = np.minimum(z.min(axis=0), after.min(axis=0)), np.maximum(z.max(axis=0), after.max(axis=0))
+    margin = _MARGIN * (high - low)
+    axes = np.tile(np.eye(len(low)), (count, 1, 1))
+    return (
+        np.zeros((count, len(low))),
+        axes,
+        np.tile(low - margin, (count, 1)),
+        np.tile(high + margin, (count, 1)),
+    )
 
 
 def draw_samples(count: int, members: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:

@@ -88,7 +88,7 @@ def make_plan(
 ) -> Plan:
     """Fit a plant to the memory, and values to the plant, from a worth to begin with."""
     scale = Scale.of(memory)
-    plant = fit_plant(memory, scale, code, [np.arange(len(memory))], squares=False)
+    plant = fit_plant(memory, scale, code, [np.arange(len(memory))], squares=False, cautious=False)
     actions = code.inputs(code.tried(), squares=False)
     chosen: NDArray[np.int64] = np.arange(len(memory))
     if len(memory) > _POINTS:
