@@ -170,24 +170,22 @@ class PlanTreeLearner(Learner):
     def _replan(self, seed: int) -> None:
         self._warm = warm_start(self.memory, self._current_plan())
         self._plan_seed = seed
-        self._plan = self._make_plan(converge=False)
+        self._plan = self._make_plan()
 
-    def _make_plan(self, *, converge: bool) -> Plan:
+    def _make_plan(self) -> Plan:
         rng = np.random.default_rng(self._plan_seed)
         known = self._warm.shape[1]
-        return make_plan(
-            self.memory.until(known), self.code, self.settings, self._warm, rng, converge=converge
-        )
+        return make_plan(self.memory.until(known), self.code, self.settings, self._warm, rng, final=False)
 
     def _current_plan(self) -> Plan | None:
         if self._plan is None and self._warm.shape[1]:
-            self._plan = self._make_plan(converge=False)
+            self._plan = self._make_plan()
         return self._plan
 
     def _build(self, *, last: bool) -> RuleTree:
         rng = np.random.default_rng(self._lot)
         worth = warm_start(self.memory, self._current_plan())
-        plan = make_plan(self.memory, self.code, self.settings, worth, rng, converge=True)
+        plan = make_plan(self.memory, self.code, self.settings, worth, rng, final=True)
         return build(self.memory, plan, self.code, self.settings, self.problem, self.tried, rng, last=last)
 
     def _checked(self, observation: Any) -> Floats:

@@ -84,11 +84,14 @@ def make_plan(
     worth: Floats,
     rng: np.random.Generator,
     *,
-    converge: bool,
+    final: bool,
 ) -> Plan:
-    """Fit a plant to the memory, and values to the plant, from a worth to begin with."""
+    """Fit a plant to the memory, and values to the plant, from a worth to begin with.
+
+    A final plan, to be written down, is made in a cautious plant and swept until it converges.
+    """
     scale = Scale.of(memory)
-    plant = fit_plant(memory, scale, code, [np.arange(len(memory))], squares=False, cautious=False)
+    plant = fit_plant(memory, scale, code, [np.arange(len(memory))], squares=False, cautious=final)
     actions = code.inputs(code.tried(), squares=False)
     chosen: NDArray[np.int64] = np.arange(len(memory))
     if len(memory) > _POINTS:
@@ -107,7 +110,7 @@ def make_plan(
     values = []
     for row, hopeful in enumerate((True, False)):
         begun = worth[row, chosen]
-        long = converge and not hopeful
+        long = final and not hopeful
         values.append(
             sweep(
                 options,
