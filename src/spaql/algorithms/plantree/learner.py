@@ -28,6 +28,8 @@ _GROWTH = 1.25
 """How many times the steps of the last plan the next one has, at least."""
 _RANDOM = 0.05
 """Share of random actions."""
+_HOLDS = 4
+"""Random actions are held for 1, 2, 4 or 8 steps, as those of planning."""
 _TURNS = 2
 """Controllers that play, one after the other, before the last one is made."""
 
@@ -98,20 +100,33 @@ class PlanTreeLearner(Learner):
         self._state = self._checked(observation)
         self._first, self._return = len(self.memory), 0.0
         self.memory.begin()
+        self._hopeful = self.episodes % 2 == 0
+        self._wild = not self._hopeful and not self._goal_seen()
+        self._left = 0
         self._player = self.tried[-1] if 0 < self._turn <= len(self.tried) else None
 
     def act(self, rng: Rng) -> Any:
-        """Play the controller whose turn it is; else explore by look-ahead, every other episode hopefully."""
+        """Play the controller whose turn it is; else explore by look-ahead, every other episode hopefully.
+
+        Where there is nothing yet to tell a good episode from a bad one by, the episodes between hold random
+        actions instead, for 1, 2, 4 or 8 steps.
+        """
         self._rng = rng
         if self._player is not None:
             raw = self._player.rules.predict(self._state)
             self._action = self.code.standard(np.asarray(raw))
             return raw
+        if self._wild:
+            if self._left == 0:
+                self._action = self._tried_actions[int(rng.integers(len(self._tried_actions)))]
+                self._left = 1 << int(rng.integers(_HOLDS))
+            self._left -= 1
+            return self.code.raw(self._action)
         plan = self._current_plan()
         if plan is None or rng.random() < _RANDOM:
             choice = int(rng.integers(len(self._tried_actions)))
         else:
-            choice = int(np.argmax(plan.values(self._state, hopeful=self.episodes % 2 == 0)))
+            choice = int(np.argmax(plan.values(self._state, hopeful=self._hopeful)))
         self._action = self._tried_actions[choice]
         return self.code.raw(self._action)
 
@@ -151,7 +166,7 @@ class PlanTreeLearner(Learner):
 
     def _goal_seen(self) -> bool:
         """Tell whether there is anything to tell a good episode from a bad one by."""
-        return bool(self.memory.ended.any() or np.ptp(self.memory.rewards) > 0)
+        return len(self.memory) > 0 and bool(self.memory.ended.any() or np.ptp(self.memory.rewards) > 0)
 
     # -- what is made of the memory ------------------------------------------------------------------------
 
