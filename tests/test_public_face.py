@@ -10,10 +10,11 @@ import spaql
 
 NAMES = [
     "AQL", "Agent", "ArchiveError", "BadEnvironmentError", "Controller", "Dynamics", "Evaluation",
-    "History", "Learner", "MissingExtraError", "Partition", "PartitionLearner", "PartitionPolicy", "Policy",
-    "Problem", "RandomPolicy", "Results", "RuleTree", "RuleTreePolicy", "Run", "SPAQL", "SPAQLTS",
-    "SettingError", "Settings", "SpaqlError", "Summary", "UnsupportedSpaceError", "__version__", "evaluate",
-    "export", "grid", "load", "make_problem", "read_study", "results", "rule_tree", "sweep",
+    "History", "Learner", "MissingExtraError", "Partition", "PartitionLearner", "PartitionPolicy",
+    "PlanTree", "Policy", "Problem", "RandomPolicy", "Results", "RuleTree", "RuleTreePolicy", "Run",
+    "SPAQL", "SPAQLTS", "SettingError", "Settings", "SpaqlError", "Summary", "UnsupportedSpaceError",
+    "__version__", "evaluate", "export", "grid", "load", "make_problem", "read_study", "results",
+    "rule_tree", "sweep",
 ]  # fmt: skip
 
 

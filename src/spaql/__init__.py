@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         Controller,
         Evaluation,
         History,
+        PlanTree,
         evaluate,
         load,
     )
@@ -48,6 +49,7 @@ __all__ = [
     "Partition",
     "PartitionLearner",
     "PartitionPolicy",
+    "PlanTree",
     "Policy",
     "Problem",
     "RandomPolicy",
@@ -95,6 +97,7 @@ _HOMES = {
         "Controller",
         "Evaluation",
         "History",
+        "PlanTree",
         "evaluate",
         "load",
     ),

@@ -1,8 +1,9 @@
-"""The learners: AQL, SPAQL and SPAQL-TS, and what every other must offer."""
+"""The learners: AQL, SPAQL, SPAQL-TS and PlanTree, and what every other must offer."""
 
 from spaql.algorithms.aql import AQLLearner, AQLSettings
-from spaql.algorithms.learner import Learner, Settings
+from spaql.algorithms.learner import Learner, LearnerSettings, Settings
 from spaql.algorithms.partition_learner import PartitionLearner
+from spaql.algorithms.plantree import PlanTreeLearner, PlanTreeSettings
 from spaql.algorithms.spaql import SPAQLLearner, SPAQLSettings
 from spaql.algorithms.spaql_ts import SPAQLTSLearner, SPAQLTSSettings
 
@@ -10,7 +11,10 @@ __all__ = [
     "AQLLearner",
     "AQLSettings",
     "Learner",
+    "LearnerSettings",
     "PartitionLearner",
+    "PlanTreeLearner",
+    "PlanTreeSettings",
     "SPAQLLearner",
     "SPAQLSettings",
     "SPAQLTSLearner",

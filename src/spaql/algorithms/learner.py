@@ -21,10 +21,8 @@ def setting(default: Any, help: str, *, least: float | None = None, above: float
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class LearnerSettings:
     """The settings of a learner; the command line and the model file are derived from them."""
-
-    rollouts: int = setting(20, "episodes of the evaluation after every iteration (N)", least=1)
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -35,6 +33,13 @@ class Settings:
                 raise SettingError(f"{item.name} is {value}, and must be above {above:g}.")
             if isinstance(item.default, float):  # 20 and 20.0 are one setting, and are saved as one
                 object.__setattr__(self, item.name, float(value))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(LearnerSettings):
+    """The settings of a learner that is evaluated after every episode."""
+
+    rollouts: int = setting(20, "episodes of the evaluation after every iteration (N)", least=1)
 
 
 def _range(metadata: Mapping[str, Any]) -> tuple[float | None, float | None]:
@@ -51,12 +56,24 @@ class Learner(ABC):
 
     name: ClassVar[str]
     """What the command line calls it."""
-    settings_type: ClassVar[type[Settings]]
+    settings_type: ClassVar[type[LearnerSettings]]
+    evaluated: ClassVar[bool] = True
+    """Whether an evaluation follows every episode; if not, `assess` is given the return of the episode
+    itself, and no step is taken but those that are learned from."""
+    standardised: ClassVar[bool] = True
+    """Whether it works in the standard cube; if not, no steps are spent on measuring it."""
     best_return: float | None = None
     """The best mean return of an evaluation so far."""
 
-    def __init__(self, problem: Problem, settings: Settings) -> None:
+    def __init__(self, problem: Problem, settings: LearnerSettings) -> None:
         self.problem = problem
+
+    def aim(self, last_iteration: int | None, last_step: int | None) -> None:  # noqa: B027 (most need not know)
+        """Take note of where training is to end."""
+
+    def episode_limit(self) -> int:
+        """Give the most steps that the next training episode may have."""
+        return self.problem.horizon
 
     @property
     @abstractmethod

@@ -126,6 +126,7 @@ def train(
       spaql train cartpole200 --algo spaql-ts --iterations 300
       spaql train MountainCar-v0 --iterations 200 --scaling 4
       spaql train Pendulum-v1 --levels 5 --seed 1 --out runs/pendulum
+      spaql train Pendulum-v1 --algo plantree --total-timesteps 5000
     """
     if iterations is None and total_timesteps is None:
         iterations = 100
@@ -176,16 +177,20 @@ def train(
 
 
 def _report(result: dict[str, Any]) -> str:
-    arms = f"{result['arms']:,} arms, " if "arms" in result else ""
+    size = "".join(f"{result[name]:,} {name}, " for name in ("arms", "leaves") if name in result)
+    evaluated = result["interactions"] > result["training_steps"]
+    of = (
+        f"{result['iteration'] + 1:,} noisy evaluations" if evaluated else f"{result['iteration']:,} episodes"
+    )
     return "\n".join(
         [
             f"fresh return  {shown_return(result['fresh_return'], result['fresh_ci95'])}"
             f"  ({result['fresh_episodes']} new episodes)",
-            f"best seen     {result['best_return']:.1f}  (the best of {result['iteration'] + 1:,} noisy "
-            "evaluations: biased upwards)",
+            f"best seen     {result['best_return']:.1f}  (the best of {of}: biased upwards)",
             f"cost          {result['training_steps']:,} training steps, {result['interactions']:,} "
-            "interactions with evaluations",
-            f"policy        {arms}seed {result['seed']}, saved in {result['run']}",
+            "interactions "
+            f"{'with' if evaluated else 'and no'} evaluations",
+            f"policy        {size}seed {result['seed']}, saved in {result['run']}",
             "",
             f"Next: spaql evaluate {result['run']} --episodes 500",
         ]

@@ -99,6 +99,7 @@ def make_problem(
     options: Mapping[str, Any] | None = None,
     compiled: bool = True,
     parallel: bool = False,
+    measured: bool = True,
     seed: int = 0,
 ) -> Problem:
     """Make a problem from an environment.
@@ -128,6 +129,9 @@ def make_problem(
         Step the environments of an evaluation in processes of their own, one for each of its episodes:
         for simulators that take a millisecond or more a step. The results are the same; compiled dynamics
         need no such help and ignore it.
+    measured
+        Spend random steps on measuring dimensions without bounds. Otherwise they are squashed by tanh(x),
+        which only suits who standardises by other means.
     seed
         Of the random steps.
 
@@ -160,6 +164,9 @@ def make_problem(
             )
         endless = unbounded(probe.observation_space)
         endless[[j for j in squash if j in range(len(endless))]] = False
+        if not measured:
+            squash = {**squash, **{int(j): 1.0 for j in np.flatnonzero(endless)}}
+            endless[:] = False
         samples = _random_observations(source.probe(limit), seed) if endless.any() else None
         plant = source.dynamics
         seen, done = (tuple(plant.observations), tuple(plant.actions)) if plant is not None else ((), ())

@@ -17,7 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql import archive
-from spaql.algorithms import AQLLearner, Learner, Settings, SPAQLLearner, SPAQLTSLearner
+from spaql.algorithms import (
+    AQLLearner,
+    Learner,
+    LearnerSettings,
+    PlanTreeLearner,
+    SPAQLLearner,
+    SPAQLTSLearner,
+)
 from spaql.errors import ArchiveError, SettingError
 from spaql.policy import Policy
 from spaql.problems import EnvironmentLike, Problem, make_problem
@@ -82,6 +89,7 @@ class Agent:
             reward_range=reward_range,
             compiled=compiled,
             parallel=parallel,
+            measured=self.learner_type.standardised,
         )
         self.history = History()
         self._learner = self.learner_type(self.problem, self.settings)
@@ -163,6 +171,7 @@ class Agent:
                     return row["iteration"] < last_iteration
                 return last_step is None or row["training_steps"] < last_step
 
+            self._learner.aim(last_iteration, last_step)
             train(self._learner, self.problem, self.settings, self.history, self.seed, proceed)
         return self
 
@@ -202,7 +211,7 @@ class Agent:
         return agent
 
 
-def make_settings(learner: type[Learner], given: Mapping[str, Any]) -> Settings:
+def make_settings(learner: type[Learner], given: Mapping[str, Any]) -> LearnerSettings:
     """Make the settings of a learner; unknown names are refused with the nearest valid one."""
     known = [f.name for f in dataclasses.fields(learner.settings_type)]
     for name in given:
@@ -233,6 +242,22 @@ class SPAQLTS(Agent):
     """SPAQL with terminal state, for regulators: values fall with the distance to a reference."""
 
     learner_type = SPAQLTSLearner
+
+
+class PlanTree(Agent):
+    """Learn the plant from a few thousand steps, plan on it, and write the plan down as a small tree.
+
+    Every step is counted in `interactions`, and none is spent on evaluations; an iteration is an episode. The
+    policy is a `RuleTreePolicy`: its leaves hold an action of a list, or an affine law for a Box.
+
+    Examples
+    --------
+    >>> agent = PlanTree("Pendulum-v1", seed=0, effort=0.02).learn(total_timesteps=600, progress_bar=False)
+    >>> int(agent.history["interactions"][-1])
+    600
+    """
+
+    learner_type = PlanTreeLearner
 
 
 def agent_types() -> dict[str, type[Agent]]:

@@ -45,7 +45,7 @@ class Arena:
                 learner.trainee, learner.time_variant, learner.rules, rng, trained=trained, drawn=True
             )
             return steps, evaluation
-        steps = self._train_episode(learner, rng) if trained else 0
+        steps = self.train_episode(learner, rng)[0] if trained else 0
         return steps, self.evaluate(learner.candidate, rng)
 
     def evaluate(self, policy: Policy, rng: Rng, *, deterministic: bool = False) -> Evaluation:
@@ -88,18 +88,21 @@ class Arena:
             )
         return steps, splits, _checked(evaluation)
 
-    def _train_episode(self, learner: Learner, rng: Rng) -> int:
-        """Let the learner play and learn from one episode; gives the number of its steps."""
+    def train_episode(self, learner: Learner, rng: Rng) -> tuple[int, float]:
+        """Let the learner play and learn from one episode; gives its steps and its return."""
         if self._single is None:
             self._single = self._problem.make()
         observation, _ = self._single.reset(seed=int(rng.integers(2**31)))
         learner.begin(observation)
-        for taken in range(1, self._problem.horizon + 1):
+        total = 0.0
+        limit = learner.episode_limit()
+        for taken in range(1, limit + 1):
             observation, reward, terminated, truncated, _ = self._single.step(learner.act(rng))
             learner.learn(self._problem.learning_reward(float(reward)), observation, bool(terminated))
+            total += float(reward)
             if terminated or truncated:
-                return taken
-        return self._problem.horizon
+                return taken, total
+        return limit, total
 
     def _run_together(self, policy: Policy, rng: Rng, draws: Rng | None) -> Evaluation:
         """Run one episode in each of many environments.

@@ -15,7 +15,9 @@ class History:
     Columns of every learner: `iteration`; `mean_return` of this iteration's evaluation; `best_return`,
     the best of those means so far (biased upwards: the best of many noisy means); `training_steps`, the
     steps that were learned from; `interactions`, all steps taken, those of evaluations included. A
-    learner adds its own: for the partition learners `arms`, `temperature`, `splits` and `resets`.
+    learner adds its own: for the partition learners `arms`, `temperature`, `splits` and `resets`. For
+    PlanTree, which is not evaluated, rows begin at 1, a return is that of the episode, and it adds the
+    `turn` of the controller that plays (0 while it explores) and the `leaves` of the last one.
 
     Examples
     --------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing
 
-from spaql.algorithms import Learner, Settings
+from spaql.algorithms import Learner, LearnerSettings, Settings
 from spaql.problems import Problem
 from spaql.training.arena import Arena
 from spaql.training.history import History
@@ -18,13 +18,14 @@ AfterIteration = Callable[[dict[str, float]], bool]
 def train(
     learner: Learner,
     problem: Problem,
-    settings: Settings,
+    settings: LearnerSettings,
     history: History,
     seed: int,
     proceed: AfterIteration,
 ) -> None:
     """Train until `proceed` says no; the history, and with it the training, may have begun before."""
-    with closing(Arena(problem, settings.rollouts)) as arena:
+    rollouts = settings.rollouts if isinstance(settings, Settings) else 0
+    with closing(Arena(problem, rollouts)) as arena:
         go_on = True
         while go_on:
             row = _iterate(learner, problem, arena, history, seed)
@@ -35,15 +36,19 @@ def train(
 def _iterate(
     learner: Learner, problem: Problem, arena: Arena, history: History, seed: int
 ) -> dict[str, float]:
-    """Train for an episode and evaluate; iteration 0 only evaluates."""
-    iteration = len(history)
-    training_steps, interactions = 0, problem.interactions
-    if iteration:
+    """Train for an episode and evaluate; iteration 0 only evaluates, if that is done at all."""
+    iteration, training_steps, interactions = 0 if learner.evaluated else 1, 0, problem.interactions
+    if len(history):
         last = history.last()
+        iteration = int(last["iteration"]) + 1
         training_steps, interactions = int(last["training_steps"]), int(last["interactions"])
     rng = generator(seed, Purpose.TRAINING, iteration)
-    steps, evaluation = arena.iterate(learner, rng, trained=iteration > 0)
-    mean = evaluation.mean
+    if learner.evaluated:
+        steps, evaluation = arena.iterate(learner, rng, trained=iteration > 0)
+        mean, all_steps = evaluation.mean, steps + evaluation.steps
+    else:
+        steps, mean = arena.train_episode(learner, rng)
+        all_steps = steps
     learner.assess(mean)
     assert learner.best_return is not None
     return {
@@ -51,6 +56,6 @@ def _iterate(
         "mean_return": mean,
         "best_return": learner.best_return,
         "training_steps": training_steps + steps,
-        "interactions": interactions + steps + evaluation.steps,
+        "interactions": interactions + all_steps,
         **learner.columns(),
     }

@@ -31,7 +31,7 @@ def save_run(agent: Agent, folder: Path) -> None:
         "problem": problem,
         "settings": dataclasses.asdict(agent.settings),
         "seed": agent.seed,
-        "iterations": len(agent.history) - 1,
+        "iterations": agent.iterations,
         "versions": versions(),
     }
     write_atomically(folder / "settings.json", (json.dumps(settings, indent=2) + "\n").encode())

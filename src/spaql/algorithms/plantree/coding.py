@@ -1,0 +1,90 @@
+"""Numbers that a learned plant works with: standardised states, and actions as its inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+from numpy.typing import NDArray
+
+from spaql.algorithms.plantree.memory import Floats, Memory
+
+_LEVELS = {1: 5, 2: 3}
+"""Even levels that are tried in each number of an action, by how many there are; beyond, one at a time."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """States with mean 0 and standard deviation 1 over the memory: z = (s - mean) / deviation."""
+
+    mean: Floats
+    deviation: Floats
+
+    @classmethod
+    def of(cls, memory: Memory) -> Scale:
+        """Measure the states of a memory."""
+        return cls(memory.states.mean(axis=0), memory.states.std(axis=0) + 1e-9)
+
+    def z(self, states: Floats) -> Floats:
+        """Standardise states."""
+        return np.asarray((states - self.mean) / self.deviation)
+
+
+@dataclass(frozen=True)
+class ActionCode:
+    """Actions as a memory keeps them, a learned plant takes them, and an environment plays them."""
+
+    space: Box | Discrete
+
+    @property
+    def listed(self) -> bool:
+        """Whether actions are of a list."""
+        return isinstance(self.space, Discrete)
+
+    @property
+    def numbers(self) -> int:
+        """The numbers of an action in the memory."""
+        return 1 if isinstance(self.space, Discrete) else int(np.prod(self.space.shape))
+
+    @property
+    def middle(self) -> Floats:
+        """The centre of a Box."""
+        assert isinstance(self.space, Box)
+        return (self.space.low.astype(np.float64) + self.space.high).ravel() / 2
+
+    @property
+    def half(self) -> Floats:
+        """Half the sides of a Box."""
+        assert isinstance(self.space, Box)
+        return (self.space.high.astype(np.float64) - self.space.low).ravel() / 2
+
+    def tried(self) -> Floats:
+        """Give the actions that planning tries, one a row."""
+        if isinstance(self.space, Discrete):
+            return np.arange(float(self.space.n))[:, np.newaxis]
+        if self.numbers in _LEVELS:
+            levels = np.linspace(-1.0, 1.0, _LEVELS[self.numbers])
+            return np.array(list(product(levels, repeat=self.numbers)))
+        steps = np.eye(self.numbers)
+        return np.concatenate([np.zeros((1, self.numbers)), steps, -steps])
+
+    def inputs(self, actions: Floats, *, squares: bool) -> Floats:
+        """Give what a plant takes: for a list which one it is, for a Box the numbers, and their squares."""
+        if isinstance(self.space, Discrete):
+            return np.asarray(actions == np.arange(1.0, float(self.space.n)), np.float64)
+        return np.concatenate([actions, actions**2], axis=1) if squares else actions
+
+    def raw(self, action: Floats) -> Any:
+        """Give an action as the environment takes it."""
+        if isinstance(self.space, Discrete):
+            return np.int64(self.space.start + action[0])
+        return (self.middle + self.half * action).reshape(self.space.shape).astype(self.space.dtype)
+
+    def standard(self, raw: NDArray[Any]) -> Floats:
+        """Give an action of the environment as the memory keeps it."""
+        if isinstance(self.space, Discrete):
+            return np.array([float(raw) - float(self.space.start)])
+        return np.asarray((raw.astype(np.float64).ravel() - self.middle) / self.half)

@@ -1,0 +1,255 @@
+"""PlanTree: learn the plant, plan on it, and write the plan down as a small tree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box
+from numpy.typing import NDArray
+
+from spaql.algorithms.learner import Learner
+from spaql.algorithms.plantree.build import Tried, build
+from spaql.algorithms.plantree.coding import ActionCode
+from spaql.algorithms.plantree.memory import Floats, Memory
+from spaql.algorithms.plantree.planning import Plan, make_plan, warm_start
+from spaql.algorithms.plantree.rules import rules_from, rules_to
+from spaql.algorithms.plantree.settings import PlanTreeSettings
+from spaql.errors import BadEnvironmentError, SettingError, UnsupportedSpaceError
+from spaql.policy import RuleTree, RuleTreePolicy
+from spaql.policy.policy import Rng
+from spaql.problems import Problem
+
+_FIRST_PLAN = 200
+"""Steps before the first plan, and between two, at least."""
+_GROWTH = 1.25
+"""How many times the steps of the last plan the next one has, at least."""
+_RANDOM = 0.05
+"""Share of random actions."""
+_HOLDS = 4
+"""Random actions are held for 1, 2, 4 or 8 steps, as those of planning."""
+_TURNS = 2
+"""Controllers that play, one after the other, before the last one is made."""
+
+
+class PlanTreeLearner(Learner):
+    """Explore by look-ahead in a learned plant; let controllers play the last part of the budget."""
+
+    name = "plantree"
+    settings_type = PlanTreeSettings
+    evaluated = False
+    standardised = False
+
+    def __init__(self, problem: Problem, settings: PlanTreeSettings) -> None:
+        super().__init__(problem, settings)
+        if not isinstance(problem.states.space, Box):
+            raise UnsupportedSpaceError("PlanTree needs a Box of observations: use spaql.SPAQL for a list.")
+        if problem.actions.levels is not None:
+            raise SettingError("PlanTree writes affine laws for a Box of actions: leave out its levels.")
+        self.settings = settings
+        self.code = ActionCode(problem.actions.space)
+        self.memory = Memory(problem.states.dims, self.code.numbers)
+        self.episodes = 0
+        self.tried: list[Tried] = []
+        self._tried_actions = self.code.tried()
+        self._plan: Plan | None = None
+        self._warm = np.zeros((2, 0))
+        """What the steps of the last plan were worth before it: with its seed, all that makes the plan."""
+        self._plan_seed = 0
+        self._lot = 0
+        """The seed of what is made after the last episode."""
+        self._turn = 0
+        self._rules: RuleTree | None = None
+        self._span: tuple[str, int, int] = ("steps", 0, 0)
+        """What the budget counts, and where it begins and ends."""
+
+    # -- the budget ----------------------------------------------------------------------------------------
+
+    def aim(self, last_iteration: int | None, last_step: int | None) -> None:
+        """Take note of the budget; one that was begun before is gone on with."""
+        kind = "episodes" if last_step is None else "steps"
+        last = last_step if last_step is not None else last_iteration
+        assert last is not None
+        if (kind, last) != (self._span[0], self._span[2]):
+            self._span = (kind, self._spent(kind), last)
+            self._turn, self._rules = 0, None
+
+    def _spent(self, kind: str) -> int:
+        return len(self.memory) if kind == "steps" else self.episodes
+
+    def _bounds(self) -> list[int]:
+        """Give where the turns of controllers begin, and the end of the budget."""
+        _, first, last = self._span
+        own = math.floor(self.settings.own_share * (last - first))
+        return [last - own + own * turn // _TURNS for turn in range(_TURNS)] + [last]
+
+    def episode_limit(self) -> int:
+        """End an episode where a turn begins, and with the budget."""
+        if self._span[0] != "steps":
+            return self.problem.horizon
+        ahead = [bound - len(self.memory) for bound in self._bounds() if bound > len(self.memory)]
+        return min(self.problem.horizon, *ahead[:1]) if ahead else self.problem.horizon
+
+    # -- an episode ----------------------------------------------------------------------------------------
+
+    def begin(self, observation: Any) -> None:
+        """Begin an episode."""
+        self._limit = self.episode_limit()
+        self._state = self._checked(observation)
+        self._first, self._return = len(self.memory), 0.0
+        self.memory.begin()
+        self._hopeful = self.episodes % 2 == 0
+        self._wild = not self._hopeful and not self._goal_seen()
+        self._left = 0
+        self._player = self.tried[-1] if 0 < self._turn <= len(self.tried) else None
+
+    def act(self, rng: Rng) -> Any:
+        """Play the controller whose turn it is; else explore by look-ahead, every other episode hopefully.
+
+        Where there is nothing yet to tell a good episode from a bad one by, the episodes between hold random
+        actions instead, for 1, 2, 4 or 8 steps.
+        """
+        self._rng = rng
+        if self._player is not None:
+            raw = self._player.rules.predict(self._state)
+            self._action = self.code.standard(np.asarray(raw))
+            return raw
+        if self._wild:
+            if self._left == 0:
+                self._action = self._tried_actions[int(rng.integers(len(self._tried_actions)))]
+                self._left = 1 << int(rng.integers(_HOLDS))
+            self._left -= 1
+            return self.code.raw(self._action)
+        plan = self._current_plan()
+        if plan is None or rng.random() < _RANDOM:
+            choice = int(rng.integers(len(self._tried_actions)))
+        else:
+            choice = int(np.argmax(plan.values(self._state, hopeful=self._hopeful)))
+        self._action = self._tried_actions[choice]
+        return self.code.raw(self._action)
+
+    def learn(self, reward: float, observation: Any, terminated: bool) -> None:
+        """Remember the step; plan anew when the memory has grown enough."""
+        if not math.isfinite(reward):
+            raise BadEnvironmentError(f"The reward of step {len(self.memory) - self._first + 1} is {reward}.")
+        after = self._checked(observation)
+        self.memory.add(self._state, self._action, reward, after, ended=terminated)
+        self._state, self._return, self._ended = after, self._return + reward, terminated
+        planned = self._warm.shape[1]
+        if self._player is None and len(self.memory) >= max(planned + _FIRST_PLAN, int(planned * _GROWTH)):
+            self._replan(int(self._rng.integers(2**62)))
+
+    def assess(self, mean_return: float) -> None:
+        """Close the episode; make the next controller if its turn, or the end of the budget, has come."""
+        self.episodes += 1
+        if self.best_return is None or mean_return > self.best_return:
+            self.best_return = mean_return
+        length = len(self.memory) - self._first
+        whole = self._ended or length < self._limit or length == self.problem.horizon
+        if self._player is not None and whole:
+            self._player.starts.append(self.memory.states[self._first].copy())
+            self._player.returns.append(self._return)
+        self._lot = int(self._rng.integers(2**62))
+        self._rules = None
+        kind, _, last = self._span
+        bounds, spent = self._bounds(), self._spent(kind)
+        if spent >= last:
+            self._turn = 0
+            self._rules = self._build(last=True)
+        else:
+            turn = sum(spent >= bound for bound in bounds)
+            if turn > self._turn and self._goal_seen():
+                self._turn = turn
+                self.tried.append(Tried(self._build(last=False)))
+
+    def _goal_seen(self) -> bool:
+        """Tell whether there is anything to tell a good episode from a bad one by."""
+        return len(self.memory) > 0 and bool(self.memory.ended.any() or np.ptp(self.memory.rewards) > 0)
+
+    # -- what is made of the memory ------------------------------------------------------------------------
+
+    @property
+    def candidate(self) -> RuleTreePolicy:
+        """The same as `policy`: no episode is spent on comparing the two."""
+        return self.policy
+
+    @property
+    def policy(self) -> RuleTreePolicy:
+        """The controller of the memory as it is now."""
+        if self._rules is None:
+            self._rules = self._build(last=True)
+        return RuleTreePolicy(self._rules)
+
+    def _replan(self, seed: int) -> None:
+        self._warm = warm_start(self.memory, self._current_plan())
+        self._plan_seed = seed
+        self._plan = self._make_plan()
+
+    def _make_plan(self) -> Plan:
+        rng = np.random.default_rng(self._plan_seed)
+        known = self._warm.shape[1]
+        return make_plan(self.memory.until(known), self.code, self.settings, self._warm, rng, final=False)
+
+    def _current_plan(self) -> Plan | None:
+        if self._plan is None and self._warm.shape[1]:
+            self._plan = self._make_plan()
+        return self._plan
+
+    def _build(self, *, last: bool) -> RuleTree:
+        rng = np.random.default_rng(self._lot)
+        worth = warm_start(self.memory, self._current_plan())
+        plan = make_plan(self.memory, self.code, self.settings, worth, rng, final=True)
+        return build(self.memory, plan, self.code, self.settings, self.problem, self.tried, rng, last=last)
+
+    def _checked(self, observation: Any) -> Floats:
+        state = np.array(observation, np.float64).ravel()
+        if np.isnan(state).any():
+            raise BadEnvironmentError(f"The observation of step {len(self.memory)} holds NaN: {observation}.")
+        return state
+
+    def columns(self) -> dict[str, float]:
+        """Record which controller played, if any, and how many leaves the last one has."""
+        last = self._rules or (self.tried[-1].rules if self.tried else None)
+        return {"turn": self._turn, "leaves": last.n_leaves if last is not None else 0}
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Give the memory, what the last plan was made from, and the controllers."""
+        data = {
+            "best_return": self.best_return,
+            "episodes": self.episodes,
+            "plan_seed": self._plan_seed,
+            "lot": self._lot,
+            "turn": self._turn,
+            "span": list(self._span),
+            "returns": [one.returns for one in self.tried],
+        }
+        arrays = {f"memory.{name}": array for name, array in self.memory.arrays().items()}
+        arrays["warm"] = self._warm
+        for i, one in enumerate(self.tried):
+            arrays |= {f"tried.{i}.{name}": array for name, array in rules_to(one.rules).items()}
+            arrays[f"tried.{i}.starts"] = np.array(one.starts).reshape(-1, self.problem.states.dims)
+        if self._rules is not None:
+            arrays |= {f"rules.{name}": array for name, array in rules_to(self._rules).items()}
+        return data, arrays
+
+    def restore(self, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take back what `state` gave."""
+
+        def part(prefix: str) -> dict[str, NDArray[Any]]:
+            return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
+
+        self.best_return, self.episodes = data["best_return"], int(data["episodes"])
+        self._plan_seed, self._lot, self._turn = int(data["plan_seed"]), int(data["lot"]), int(data["turn"])
+        kind, first, last = data["span"]
+        self._span = (str(kind), int(first), int(last))
+        self.memory = Memory.from_arrays(part("memory."))
+        self._warm, self._plan = arrays["warm"], None
+        self.tried = []
+        for i, returns in enumerate(data["returns"]):
+            found = part(f"tried.{i}.")
+            starts = list(found.pop("starts"))
+            self.tried.append(Tried(rules_from(found, self.code, self.problem), starts, list(returns)))
+        rules = part("rules.")
+        self._rules = rules_from(rules, self.code, self.problem) if rules else None

@@ -1,0 +1,124 @@
+"""Every step ever taken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+_COLUMNS = ("states", "actions", "rewards", "nexts", "ended")
+
+
+class Memory:
+    """Transitions in the order in which they happened, and where episodes begin.
+
+    Examples
+    --------
+    >>> memory = Memory(state_dims=2, action_dims=1)
+    >>> memory.begin()
+    >>> memory.add(np.zeros(2), np.ones(1), -1.0, np.ones(2), ended=True)
+    >>> len(memory), memory.rewards, memory.best_to_go(0.99)
+    (1, array([-1.]), -1.0)
+    """
+
+    def __init__(self, state_dims: int, action_dims: int) -> None:
+        self._room = 1024
+        self._count = 0
+        self._columns: dict[str, NDArray[Any]] = {
+            "states": np.empty((self._room, state_dims)),
+            "actions": np.empty((self._room, action_dims)),
+            "rewards": np.empty(self._room),
+            "nexts": np.empty((self._room, state_dims)),
+            "ended": np.empty(self._room, np.bool_),
+        }
+        self._begins: list[int] = []
+
+    def __len__(self) -> int:
+        return self._count
+
+    def begin(self) -> None:
+        """Begin an episode."""
+        if self._begins and self._begins[-1] == self._count:
+            return
+        self._begins.append(self._count)
+
+    def add(self, state: Floats, action: Floats, reward: float, after: Floats, *, ended: bool) -> None:
+        """Add a step; `ended` means that the episode terminated, not that time was up."""
+        if self._count == self._room:
+            self._room *= 2
+            for name, column in self._columns.items():
+                wider = np.empty((self._room, *column.shape[1:]), column.dtype)
+                wider[: self._count] = column
+                self._columns[name] = wider
+        for name, value in zip(_COLUMNS, (state, action, reward, after, ended), strict=True):
+            self._columns[name][self._count] = value
+        self._count += 1
+
+    @property
+    def states(self) -> Floats:
+        """States in which a step was taken."""
+        return self._columns["states"][: self._count]
+
+    @property
+    def actions(self) -> Floats:
+        """What was done: the index of a listed action, or numbers of [-1, 1]."""
+        return self._columns["actions"][: self._count]
+
+    @property
+    def rewards(self) -> Floats:
+        """What it brought."""
+        return self._columns["rewards"][: self._count]
+
+    @property
+    def nexts(self) -> Floats:
+        """States to which it led."""
+        return self._columns["nexts"][: self._count]
+
+    @property
+    def ended(self) -> NDArray[np.bool_]:
+        """Whether it ended the episode."""
+        return self._columns["ended"][: self._count]
+
+    @property
+    def begins(self) -> NDArray[np.int64]:
+        """The first step of each episode."""
+        return np.array([i for i in self._begins if i < self._count], np.int64)
+
+    @property
+    def longest(self) -> int:
+        """The steps of the longest episode."""
+        return int(np.diff(np.append(self.begins, self._count)).max())
+
+    def best_to_go(self, discount: float) -> float:
+        """Give the best discounted return that ever followed a step, in the rest of its episode."""
+        best = -np.inf
+        for first, last in zip(self.begins, np.append(self.begins[1:], self._count), strict=True):
+            to_go = 0.0
+            for reward in self.rewards[first:last][::-1]:
+                to_go = reward + discount * to_go
+                best = max(best, to_go)
+        return float(best)
+
+    def until(self, count: int) -> Memory:
+        """Give the first steps as a memory, which shares them with this one."""
+        first = Memory(0, 0)
+        first._columns, first._room, first._begins = self._columns, count, self._begins
+        first._count = count
+        return first
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Give all of it as arrays (see `from_arrays`)."""
+        found = {name: column[: self._count].copy() for name, column in self._columns.items()}
+        return found | {"begins": np.array(self._begins, np.int64)}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Memory:
+        """Build the memory that `arrays` came from."""
+        memory = cls(arrays["states"].shape[1], arrays["actions"].shape[1])
+        memory._room = memory._count = len(arrays["rewards"])
+        memory._columns = {name: np.array(arrays[name]) for name in _COLUMNS}
+        memory._begins = arrays["begins"].tolist()
+        return memory

@@ -1,0 +1,127 @@
+"""Planning: values on random partitions of what was seen, and what look-ahead on them would do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.algorithms.plantree.coding import ActionCode, Scale
+from spaql.algorithms.plantree.dynamics import fit_plant
+from spaql.algorithms.plantree.memory import Floats, Memory
+from spaql.algorithms.plantree.settings import PlanTreeSettings
+from spaql.kernels.cells import Cells, grow_cells, look_ahead_once, sweep, try_options
+from spaql.kernels.lessons import value_actions
+from spaql.kernels.plants import Plant
+
+_POINTS = 5000
+"""States at which values are kept, at most."""
+_FEWEST = 4
+"""Points in a cell that may be cut."""
+_COARSE = 6.0
+"""Cells longer than the box over this are cut anywhere, so that some are empty: unknown."""
+_SWEEPS, _SWEEPS_AT_MOST = 20, 200
+_CONVERGED = 1e-4
+_MARGIN = 0.05
+"""Width of the unknown around what was seen, as a share of it."""
+_LOWEST = -1e5
+"""Of a worth to begin with, where nothing is known ahead."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A learned plant with values, optimistic and plain."""
+
+    scale: Scale
+    plant: Plant
+    actions: Floats
+    """What the plant takes as each of the actions that are tried."""
+    cells: Cells
+    hopeful: Floats
+    """The value of each cell, if unknown ones are worth the best that was ever seen."""
+    plain: Floats
+    """The value of each cell, if unknown ones are left out."""
+    worth: Floats
+    """Of each step of the memory: hopeful, and plain."""
+    discount: float
+
+    def values(self, state: Floats, *, hopeful: bool) -> Floats:
+        """Give the value of each of the actions that are tried."""
+        return look_ahead_once(
+            self.plant,
+            self.cells,
+            self.hopeful if hopeful else self.plain,
+            self.actions,
+            hopeful,
+            self.discount,
+            self.scale.z(state),
+        )
+
+    def values_of(self, z: Floats, *, hopeful: bool) -> Floats:
+        """Give the value of each of the actions, for standardised states."""
+        value = self.hopeful if hopeful else self.plain
+        return value_actions(self.plant, self.cells, value, self.actions, hopeful, self.discount, z)
+
+
+def warm_start(memory: Memory, plan: Plan | None) -> Floats:
+    """Give what each step of the memory is worth by the last plan, hopeful and plain; 0 without one."""
+    worth = np.zeros((2, len(memory)))
+    if plan is not None:
+        known = plan.worth.shape[1]
+        worth[:, :known] = plan.worth
+        z = plan.scale.z(memory.states[known:])
+        for row, hopeful in enumerate((True, False)):
+            best = plan.values_of(z, hopeful=hopeful).max(axis=1)
+            worth[row, known:] = np.maximum(best, _LOWEST)
+    return worth
+
+
+def make_plan(
+    memory: Memory,
+    code: ActionCode,
+    settings: PlanTreeSettings,
+    worth: Floats,
+    rng: np.random.Generator,
+    *,
+    final: bool,
+) -> Plan:
+    """Fit a plant to the memory, and values to the plant, from a worth to begin with.
+
+    A final plan, to be written down, is made in a cautious plant and swept until it converges.
+    """
+    scale = Scale.of(memory)
+    plant = fit_plant(memory, scale, code, [np.arange(len(memory))], squares=False, cautious=final)
+    actions = code.inputs(code.tried(), squares=False)
+    chosen: NDArray[np.int64] = np.arange(len(memory))
+    if len(memory) > _POINTS:
+        chosen = rng.permutation(len(memory))[:_POINTS]
+    z = scale.z(memory.states)
+    both = np.concatenate([z, scale.z(memory.nexts)])
+    low, high = both.min(axis=0), both.max(axis=0)
+    margin = _MARGIN * (high - low + 1e-9)
+    points = np.ascontiguousarray(z[chosen])
+    cells, member = grow_cells(
+        points, low - margin, high + margin, settings.partitions, _FEWEST, _COARSE, rng
+    )
+    options = try_options(plant, cells, points, actions, settings.discount)
+    unknown = memory.best_to_go(settings.discount)
+    worth = worth.copy()
+    values = []
+    for row, hopeful in enumerate((True, False)):
+        begun = worth[row, chosen]
+        long = final and not hopeful
+        values.append(
+            sweep(
+                options,
+                cells,
+                member,
+                begun,
+                unknown,
+                hopeful,
+                _SWEEPS_AT_MOST if long else _SWEEPS,
+                _CONVERGED if long else 0.0,
+            )
+        )
+        worth[row, chosen] = begun
+    return Plan(scale, plant, actions, cells, values[0], values[1], worth, settings.discount)

@@ -1,0 +1,97 @@
+"""Controllers as rule trees in raw units, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+from numpy.typing import NDArray
+
+from spaql.algorithms.plantree.coding import ActionCode, Scale
+from spaql.kernels.controllers import Controller, tidy
+from spaql.policy import Choices, Laws, RuleTree
+from spaql.problems import Problem
+
+_NODES = ("feature", "threshold", "left", "right", "leaf")
+
+
+def to_rules(tree: Controller, scale: Scale, code: ActionCode, problem: Problem) -> RuleTree:
+    """Write a controller as a rule tree: the standardisation becomes a part of its numbers."""
+    tree = tidy(tree)
+    inner = tree.feature >= 0
+    column = np.maximum(tree.feature, 0)
+    raw = tree.threshold * scale.deviation[column] + scale.mean[column]
+    leaf = np.cumsum(~inner) - 1
+    if isinstance(code.space, Discrete):
+        leaves: Choices | Laws = Choices(int(code.space.start) + tree.law[~inner, 0, 0].astype(np.int64))
+    else:
+        half = code.half[:, np.newaxis]
+        gain = tree.law[~inner][:, :, 1:] * half / scale.deviation
+        offset = code.middle + tree.law[~inner][:, :, 0] * code.half - gain @ scale.mean
+        leaves = Laws(gain, offset, code.middle - code.half, code.middle + code.half)
+    nodes = {
+        "feature": np.where(inner, tree.feature, -1),
+        "threshold": np.where(inner, raw, 0.0),
+        "left": np.where(inner, tree.left, -1),
+        "right": np.where(inner, tree.left + 1, -1),
+        "leaf": np.where(inner, -1, leaf),
+    }
+    return _rule_tree(nodes, leaves, code, problem)
+
+
+def from_rules(rules: RuleTree, scale: Scale, code: ActionCode) -> Controller:
+    """Give the controller of a rule tree that `to_rules` made, for the standardisation of now."""
+    inner = rules.feature >= 0
+    column = np.maximum(rules.feature, 0)
+    threshold = np.where(inner, (rules.threshold - scale.mean[column]) / scale.deviation[column], 0.0)
+    row = np.maximum(rules.leaf, 0)
+    if isinstance(rules.leaves, Laws):
+        gain, offset = rules.leaves.gain[row], rules.leaves.offset[row]
+        first = (offset + gain @ scale.mean - code.middle) / code.half
+        rest = gain * scale.deviation / code.half[:, np.newaxis]
+        law = np.concatenate([first[:, :, np.newaxis], rest], axis=2)
+    else:
+        assert isinstance(rules.leaves, Choices)
+        assert isinstance(code.space, Discrete)
+        law = (rules.leaves.number[row] - int(code.space.start)).astype(np.float64)[:, np.newaxis, np.newaxis]
+    return Controller(
+        rules.feature.astype(np.int64), threshold, np.maximum(rules.left, 0).astype(np.int64), law
+    )
+
+
+def rules_to(rules: RuleTree) -> dict[str, NDArray[Any]]:
+    """Give a rule tree as arrays (see `rules_from`)."""
+    nodes = {name: np.array(getattr(rules, name)) for name in _NODES}
+    if isinstance(rules.leaves, Choices):
+        return nodes | {"number": rules.leaves.number}
+    assert isinstance(rules.leaves, Laws)
+    return nodes | {"gain": rules.leaves.gain, "offset": rules.leaves.offset}
+
+
+def rules_from(arrays: Mapping[str, NDArray[Any]], code: ActionCode, problem: Problem) -> RuleTree:
+    """Build the rule tree that `rules_to` gave."""
+    if "number" in arrays:
+        leaves: Choices | Laws = Choices(arrays["number"])
+    else:
+        leaves = Laws(arrays["gain"], arrays["offset"], code.middle - code.half, code.middle + code.half)
+    return _rule_tree(arrays, leaves, code, problem)
+
+
+def _rule_tree(
+    nodes: Mapping[str, NDArray[Any]], leaves: Choices | Laws, code: ActionCode, problem: Problem
+) -> RuleTree:
+    assert isinstance(problem.states.space, Box)
+    return RuleTree(
+        feature=nodes["feature"],
+        threshold=nodes["threshold"],
+        left=nodes["left"],
+        right=nodes["right"],
+        leaf=nodes["leaf"],
+        leaves=leaves,
+        observation_space=problem.states.space,
+        action_space=code.space,
+        observations=problem.states.names,
+        actions=problem.actions.names,
+    )

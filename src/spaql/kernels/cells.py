@@ -1,0 +1,250 @@
+"""Values on random partitions of the states seen, and look-ahead on them, for PlanTree."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from spaql.kernels.jit import njit, njit_apart
+from spaql.kernels.plants import Floats, Ints, Plant, divide, predict
+
+_HOLDS = 4
+"""Each action is held for 1, 2, 4 and 8 steps."""
+_OVER = 1e-6
+"""Below this chance of going on, an episode is over."""
+_WORTHLESS = 1e6
+_TRIES = 8
+"""Dimensions that are tried for a cut before a cell is left whole."""
+
+
+class Cells(NamedTuple):
+    """Partitions of the state space, in one set of arrays."""
+
+    roots: Ints
+    feature: Ints
+    threshold: Floats
+    left: Ints
+    points: Ints
+    """Points in each cell; the value of one without any is unknown."""
+
+
+class Options(NamedTuple):
+    """What an action and a hold lead to, for every planning point."""
+
+    reward: Floats
+    """Points × options."""
+    discount: Floats
+    cell: Ints
+    """Points × options × partitions."""
+
+
+@njit_apart
+def grow_cells(
+    z: Floats,
+    low: Floats,
+    high: Floats,
+    partitions: int,
+    least: int,
+    coarse: float,
+    rng: np.random.Generator,
+) -> tuple[Cells, Ints]:
+    """Draw random partitions of a box; gives them, and the cell of each point in each.
+
+    While a side is longer than the box's over `coarse`, it is cut anywhere in its middle half, so that a
+    child may hold no point; below that, among the points.
+    """
+    points, dims = z.shape
+    room = partitions * (4 * (points // 2) + 64)
+    feature, threshold, left = np.full(room, -1), np.zeros(room), np.zeros(room, np.int64)
+    count, roots = np.zeros(room, np.int64), np.zeros(partitions, np.int64)
+    begin, end = np.zeros(room, np.int64), np.zeros(room, np.int64)
+    lows, highs = np.zeros((room, dims)), np.zeros((room, dims))
+    member = np.zeros((partitions, points), np.int64)
+    nodes = 0
+    for partition in range(partitions):
+        rows = np.arange(points)
+        roots[partition] = node = nodes
+        begin[node], end[node], lows[node], highs[node] = 0, points, low, high
+        nodes += 1
+        while node < nodes:
+            first, last = begin[node], end[node]
+            count[node] = last - first
+            dim, at = -1, 0.0
+            if last - first >= least and nodes + 2 <= room:
+                dim, at = _random_cut(z, rows[first:last], low, high, lows[node], highs[node], coarse, rng)
+            if dim >= 0:
+                middle = divide(z, rows, first, last, dim, at)
+                feature[node], threshold[node], left[node] = dim, at, nodes
+                for side in range(2):
+                    lows[nodes + side], highs[nodes + side] = lows[node], highs[node]
+                    begin[nodes + side] = first if side == 0 else middle
+                    end[nodes + side] = middle if side == 0 else last
+                highs[nodes, dim] = lows[nodes + 1, dim] = at
+                nodes += 2
+            else:
+                for i in range(first, last):
+                    member[partition, rows[i]] = node
+            node += 1
+    return Cells(roots, feature[:nodes], threshold[:nodes], left[:nodes], count[:nodes]), member
+
+
+@njit
+def _random_cut(
+    z: Floats,
+    rows: Ints,
+    box_low: Floats,
+    box_high: Floats,
+    low: Floats,
+    high: Floats,
+    coarse: float,
+    rng: np.random.Generator,
+) -> tuple[int, float]:
+    for _ in range(_TRIES):
+        dim = int(rng.integers(0, z.shape[1]))
+        side = high[dim] - low[dim]
+        if side > (box_high[dim] - box_low[dim]) / coarse:
+            return dim, float(low[dim] + side * (0.25 + 0.5 * rng.random()))
+        least, most = np.inf, -np.inf
+        for i in range(rows.shape[0]):
+            value = z[rows[i], dim]
+            least, most = min(least, value), max(most, value)
+        at = least + (most - least) * rng.random()
+        if most - least > 1e-9 and at > least:
+            return dim, at
+    return -1, 0.0
+
+
+@njit_apart
+def try_options(plant: Plant, cells: Cells, z: Floats, actions: Floats, gamma: float) -> Options:
+    """Hold every action for 1, 2, 4 and 8 steps from every point."""
+    points, partitions, options = z.shape[0], cells.roots.shape[0], actions.shape[0] * _HOLDS
+    reward, discount = np.zeros((points, options)), np.zeros((points, options))
+    cell = np.zeros((points, options, partitions), np.int32)
+    roots, feature, threshold, left, _ = cells
+    after, room, root = np.empty(z.shape[1]), np.empty(z.shape[1] + 1), plant.roots[0]
+    for i in range(points):
+        for a in range(actions.shape[0]):
+            after[:] = z[i]
+            total, going, steps = 0.0, 1.0, 0
+            for hold in range(_HOLDS):
+                option = a * _HOLDS + hold
+                while steps < 1 << hold:
+                    chance = predict(plant, root, after, actions[a], after, room)
+                    total += going * room[-1]
+                    going *= gamma * (1.0 - chance)
+                    steps += 1
+                reward[i, option], discount[i, option] = total, going
+                for m in range(partitions):
+                    node = roots[m]
+                    while feature[node] >= 0:  # `find`, written out: a call costs as much
+                        node = left[node] + (0 if after[feature[node]] < threshold[node] else 1)
+                    cell[i, option, m] = node
+    return Options(reward, discount, cell)
+
+
+@njit_apart
+def sweep(
+    options: Options,
+    cells: Cells,
+    member: Ints,
+    worth: Floats,
+    unknown: float,
+    optimistic: bool,
+    sweeps: int,
+    tolerance: float,
+) -> Floats:
+    """Improve the worth of the points by sweeps of value iteration; gives the value of every cell.
+
+    W(x) = max over options of the reward + the discount times the mean value of the cells reached; the value
+    of a cell is the mean worth of its points. Optimists value an unknown cell at `unknown`, others leave it
+    out. Ends early when a sweep changes the worth by less than a share `tolerance` of the largest.
+    """
+    points, partitions = worth.shape[0], member.shape[0]
+    rewards, discounts, reached = options
+    count = cells.points
+    value = np.zeros(cells.points.shape[0])
+    for done in range(sweeps + 1):
+        value[:] = 0.0
+        for m in range(partitions):
+            for i in range(points):
+                value[member[m, i]] += worth[i]
+        for cell in range(value.shape[0]):
+            value[cell] = value[cell] / count[cell] if count[cell] else unknown
+        if done == sweeps:
+            break
+        change, largest = 0.0, 1e-9
+        for i in range(points):
+            best = -np.inf
+            for option in range(rewards.shape[1]):
+                ahead = rewards[i, option]
+                if discounts[i, option] > _OVER:
+                    total, known = 0.0, 0
+                    for m in range(partitions):
+                        cell = reached[i, option, m]
+                        if optimistic or count[cell]:
+                            total += value[cell]
+                            known += 1
+                    ahead += discounts[i, option] * (total / known if known else worth[i])
+                best = max(best, ahead)
+            change += abs(best - worth[i])
+            worth[i] = best
+            largest = max(largest, abs(best))
+        if change / points < tolerance * largest:
+            sweeps = done + 1
+    return value
+
+
+@njit
+def look_ahead(
+    plant: Plant,
+    cells: Cells,
+    value: Floats,
+    actions: Floats,
+    optimistic: bool,
+    gamma: float,
+    z: Floats,
+    q: Floats,
+) -> None:
+    """Value every action at a state by holding it in the plant, then by the cells it leads to."""
+    roots, feature, threshold, left, count = cells
+    partitions = roots.shape[0]
+    after, room, root = np.empty(z.shape[0]), np.empty(z.shape[0] + 1), plant.roots[0]
+    for a in range(actions.shape[0]):
+        q[a] = -np.inf
+        after[:] = z
+        total, going, steps = 0.0, 1.0, 0
+        for hold in range(_HOLDS):
+            while steps < 1 << hold:
+                chance = predict(plant, root, after, actions[a], after, room)
+                total += going * room[-1]
+                going *= gamma * (1.0 - chance)
+                steps += 1
+            ahead = total
+            if going > _OVER:
+                worth, known = 0.0, 0
+                for m in range(partitions):
+                    node = roots[m]
+                    while feature[node] >= 0:  # `find`, written out: a call costs as much
+                        node = left[node] + (0 if after[feature[node]] < threshold[node] else 1)
+                    if optimistic or count[node]:
+                        worth += value[node]
+                        known += 1
+                ahead += going * worth / known if known else -_WORTHLESS
+            q[a] = max(q[a], ahead)
+            if going <= _OVER:
+                break
+
+
+@njit_apart
+def look_ahead_once(
+    plant: Plant,
+    cells: Cells,
+    value: Floats,
+    actions: Floats,
+    optimistic: bool,
+    gamma: float,
+    z: Floats,
+) -> Floats:
+    """Give the values of every action at a state."""
+    q = np.empty(actions.shape[0])
+    look_ahead(plant, cells, value, actions, optimistic, gamma, z, q)
+    return q
