@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.algorithms.learner import Learner, Settings
-from spaql.errors import BadEnvironmentError
+from spaql.archive import number
+from spaql.errors import ArchiveError, BadEnvironmentError
 from spaql.kernels.steps import Rules, choose, learn
 from spaql.partition import Partition
 from spaql.policy import PartitionPolicy
@@ -38,7 +39,7 @@ class PartitionLearner(Learner):
             problem.states.dims,
             problem.actions.sizes,
             q=float(problem.horizon),
-            trees=problem.horizon if self.time_variant else 1,
+            trees=self._trees(problem),
         )
         self.splits = 0
         self._room = self.trainee.children_at_most
@@ -117,12 +118,29 @@ class PartitionLearner(Learner):
 
     def restore(self, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take back what `state` gave."""
-        self.best_return = data["best_return"]
-        self.trainee = partition_from(arrays, "trainee.")
+        best = data["best_return"]
+        self.best_return = None if best is None else float(number(data, "best_return"))
+        self.trainee = self._partition_from(arrays, "trainee.")
 
+    @classmethod
+    def check_size(cls, problem: Problem, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Refuse fewer balls than there are trees."""
+        if cls._trees(problem) > arrays["trainee.q"].size:
+            raise ArchiveError(
+                f"The file holds {arrays['trainee.q'].size} balls for {cls._trees(problem)} trees."
+            )
 
-def partition_from(arrays: Mapping[str, NDArray[Any]], prefix: str) -> Partition:
-    """Pick the partition whose arrays have this prefix."""
-    return Partition.from_arrays(
-        {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
-    )
+    @classmethod
+    def _trees(cls, problem: Problem) -> int:
+        return problem.horizon if cls.time_variant else 1
+
+    def _partition_from(self, arrays: Mapping[str, NDArray[Any]], prefix: str) -> Partition:
+        """Pick the partition whose arrays have this prefix; it must be one of this problem."""
+        partition = Partition.from_arrays(
+            {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
+        )
+        problem = self.problem
+        expected = (problem.states.dims, list(problem.actions.sizes), self._trees(problem))
+        if (partition.state_dims, partition.balls.action_sizes.tolist(), partition.trees) != expected:
+            raise ArchiveError("The file's partition has other dimensions than its problem.")
+        return partition

@@ -119,9 +119,13 @@ def _died_here(file: Path) -> bool:
 
 
 def _holder(lease: Path) -> dict[str, Any]:
-    """Read who made a lease; one that was given back is empty."""
-    content = lease.read_bytes()
-    return dict(json.loads(content)) if content else {}
+    """Read who made a lease; one that was given back is empty, and nobody holds one that is damaged."""
+    try:
+        holder = json.loads(lease.read_bytes().decode() or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    named = isinstance(holder, dict) and isinstance(holder.get("pid"), int) and "started" in holder
+    return holder if named else {}
 
 
 def _is_here(holder: dict[str, Any]) -> bool:

@@ -93,6 +93,9 @@ class Laws:
                 f"Laws have gains of the shape (laws, {n}, {observations}), offsets of the shape (laws, {n}) "
                 f"and {n} bounds on either side."
             )
+        finite = np.isfinite(self.gain).all() and np.isfinite(self.offset).all()
+        if not finite or not np.all(self.low <= self.high):
+            raise SettingError("Laws have finite gains and offsets, and bounds of which the lower is first.")
 
 
 Leaves = Choices | Constants | Laws

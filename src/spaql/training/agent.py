@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from spaql import archive
 from spaql.algorithms import AQLLearner, Learner, Settings, SPAQLLearner, SPAQLTSLearner
+from spaql.archive import number, reading
 from spaql.errors import ArchiveError, SettingError
 from spaql.policy import Policy
 from spaql.problems import EnvironmentLike, Problem, make_problem
@@ -96,6 +97,10 @@ class Agent:
             for f in dataclasses.fields(cls.learner_type.settings_type)
         ]
         cls.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+
+    def _move_to(self, problem: Problem) -> None:
+        """Go on in another environment of the same problem."""
+        self.problem = self._learner.problem = problem
 
     @property
     def policy(self) -> Policy:
@@ -284,7 +289,7 @@ def load(
     target = Path(path)
     document = archive.load(target / MODEL_FILE if target.is_dir() else target)
     data, part = document.data, document.part
-    try:
+    with reading("agent"):
         if data["kind"] != "agent":
             raise ArchiveError(
                 f"The file holds a {data['kind']}, not an agent: read it with spaql.Controller.load."
@@ -295,22 +300,19 @@ def load(
             raise ArchiveError(
                 f"The file holds a {algorithm!r} agent: import the module that defines it first."
             )
-        problem = dataclasses.replace(problem_from(data["problem"], part("problem.")), parallel=parallel)
-        if env is not None:
-            given = make_problem(env, horizon=None if isinstance(env, Problem) else problem.horizon)
-            problem = dataclasses.replace(
-                problem,
-                env=given.env,
-                options=given.options,
-                dynamics=given.dynamics,
-                template=given.template,
-            )
-        agent = agent_type(problem, seed=int(data["seed"]), **data["settings"])
+        problem = problem_from(data["problem"], part("problem."))
+        agent_type.learner_type.check_size(problem, part("learner."))
+        agent = agent_type(problem, seed=number(data, "seed", 0, whole=True), **data["settings"])
         agent._learner.restore(data["learner"], part("learner."))
         columns = part("history.")
         agent.history = History.from_arrays({name: columns[name] for name in data["history"]})
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        if isinstance(error, ArchiveError):
-            raise
-        raise ArchiveError(f"The file lacks something that an agent needs ({error!r}).") from error
+    agent._move_to(dataclasses.replace(problem, parallel=parallel, **_found_in(env, problem)))
     return agent
+
+
+def _found_in(env: EnvironmentLike | None, problem: Problem) -> dict[str, Any]:
+    """Give what a problem takes over from another environment."""
+    if env is None:
+        return {}
+    given = make_problem(env, horizon=None if isinstance(env, Problem) else problem.horizon)
+    return {name: getattr(given, name) for name in ("env", "options", "dynamics", "template")}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from spaql.algorithms import Learner, PartitionLearner
-from spaql.errors import BadEnvironmentError
+from spaql.errors import BadEnvironmentError, SettingError
 from spaql.kernels.batch import tally
 from spaql.kernels.steps import Rules
 from spaql.partition import Partition
@@ -16,6 +16,8 @@ from spaql.policy import PartitionPolicy, Policy
 from spaql.policy.policy import Rng
 from spaql.problems import Problem
 from spaql.training.results import Evaluation
+
+_TOGETHER_AT_MOST = 1_000_000
 
 
 class Arena:
@@ -26,6 +28,8 @@ class Arena:
     """
 
     def __init__(self, problem: Problem, rollouts: int) -> None:
+        if rollouts > _TOGETHER_AT_MOST:
+            raise SettingError(f"{rollouts} episodes are too many to run together: ask for fewer rollouts.")
         self._problem = problem
         self._rollouts = rollouts
         self._single: Any = None
