@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -104,6 +105,15 @@ class Learner(ABC):
     @abstractmethod
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Give all that is needed to go on later: plain data, and arrays."""
+
+    def mark(self) -> Any:
+        """Remember where it stands before an iteration, for `go_back`."""
+        data, arrays = self.state()
+        return copy.deepcopy(data), {name: array.copy() for name, array in arrays.items()}
+
+    def go_back(self, mark: Any) -> None:
+        """Go back to where it stood: the environment failed, and the iteration never was."""
+        self.restore(*mark)
 
     @classmethod  # noqa: B027 (nothing to refuse, for a learner whose size the file alone decides)
     def check_size(cls, problem: Problem, arrays: Mapping[str, NDArray[Any]]) -> None:

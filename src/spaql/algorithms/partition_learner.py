@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from spaql.algorithms.learner import Learner, Settings
 from spaql.archive import number
 from spaql.errors import ArchiveError, BadEnvironmentError
-from spaql.kernels.steps import Rules, choose, learn
+from spaql.kernels.steps import Rules, choose, learn, new_journal, take_back
 from spaql.partition import Partition
 from spaql.policy import PartitionPolicy
 from spaql.policy.policy import Rng
@@ -47,6 +47,8 @@ class PartitionLearner(Learner):
         """The standard state, and room for the next."""
         self._raw = np.zeros((1, problem.actions.dims))
         self._sizes = np.zeros(problem.actions.dims, np.int64)
+        self.journal = new_journal(0)
+        """What the episode under way has changed; there is room for one from `mark` on."""
 
     @property
     def candidate(self) -> PartitionPolicy:
@@ -57,6 +59,7 @@ class PartitionLearner(Learner):
         """Begin a training episode."""
         self.splits = 0
         self._step = 0
+        self.journal.length[0] = 0
         self._state[:] = self.problem.states.standardise(observation)
         if np.isnan(self._state).any():
             raise self._holds_nan(observation)
@@ -86,6 +89,7 @@ class PartitionLearner(Learner):
         self.trainee.reserve(self._room)
         splits = learn(
             tuple(self.trainee.balls),
+            tuple(self.journal),
             next_tree,
             tuple(self.rules),
             tuple(self.problem.states.state_map),
@@ -107,6 +111,21 @@ class PartitionLearner(Learner):
         """Whether compiled episodes do what `act` and `learn` would: unless a variant has its own."""
         methods = ("begin", "act", "learn")
         return all(getattr(type(self), name) is getattr(PartitionLearner, name) for name in methods)
+
+    def mark(self) -> Any:
+        """Begin a journal of what the iteration changes; a variant with its own steps marks all its state."""
+        if len(self.journal.ball) != self.problem.horizon:
+            self.journal = new_journal(self.problem.horizon)
+        self.journal.length[0] = 0
+        return self.splits if self.follows_the_kernels else super().mark()
+
+    def go_back(self, mark: Any) -> None:
+        """Take back what the journal says."""
+        if self.follows_the_kernels:
+            take_back(self.journal, self.trainee.balls)
+            self.splits = mark
+        else:
+            super().go_back(mark)
 
     def _holds_nan(self, observation: Any) -> BadEnvironmentError:
         return BadEnvironmentError(f"The observation of step {self._step} holds NaN: {observation}.")

@@ -42,7 +42,7 @@ class Agent:
         or a `Problem`.
     seed
         Of all randomness; the same seed gives the same bytes. Drawn, and kept, if not given.
-    horizon, levels, squash, reference, reward_range, compiled, parallel
+    horizon, levels, squash, reference, reward_range, compiled, parallel, step_timeout
         See `spaql.make_problem`.
     **settings
         Of the algorithm: the fields of `Agent.settings_type`.
@@ -68,6 +68,7 @@ class Agent:
         reward_range: tuple[float, float] | None = None,
         compiled: bool = True,
         parallel: bool = False,
+        step_timeout: float | None = None,
         **settings: Any,
     ) -> None:
         self.seed = secrets.randbits(32) if seed is None else seed
@@ -83,6 +84,7 @@ class Agent:
             reward_range=reward_range,
             compiled=compiled,
             parallel=parallel,
+            step_timeout=step_timeout,
         )
         self.history = History()
         self._learner = self.learner_type(self.problem, self.settings)
@@ -273,7 +275,11 @@ def check_settings(algorithm: str, given: Mapping[str, Any]) -> None:
 
 
 def load(
-    path: str | os.PathLike[str], env: EnvironmentLike | None = None, *, parallel: bool = False
+    path: str | os.PathLike[str],
+    env: EnvironmentLike | None = None,
+    *,
+    parallel: bool = False,
+    step_timeout: float | None = None,
 ) -> Agent:
     """Read an agent from a model file or a run folder; no code in it is ever run.
 
@@ -283,8 +289,8 @@ def load(
         A file written by `Agent.save`, or the folder of a run.
     env
         The environment to go on in, where the file could not name it.
-    parallel
-        Evaluate in processes of their own from now on (see `spaql.make_problem`).
+    parallel, step_timeout
+        Of the environments from now on (see `spaql.make_problem`).
     """
     target = Path(path)
     document = archive.load(target / MODEL_FILE if target.is_dir() else target)
@@ -306,7 +312,10 @@ def load(
         agent._learner.restore(data["learner"], part("learner."))
         columns = part("history.")
         agent.history = History.from_arrays({name: columns[name] for name in data["history"]})
-    agent._move_to(dataclasses.replace(problem, parallel=parallel, **_found_in(env, problem)))
+    found = _found_in(env, problem) | {"parallel": parallel, "step_timeout": step_timeout}
+    if step_timeout is not None:
+        found["dynamics"] = None
+    agent._move_to(dataclasses.replace(problem, **found))
     return agent
 
 

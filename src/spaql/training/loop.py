@@ -35,14 +35,22 @@ def train(
 def _iterate(
     learner: Learner, problem: Problem, arena: Arena, history: History, seed: int
 ) -> dict[str, float]:
-    """Train for an episode and evaluate; iteration 0 only evaluates."""
+    """Train for an episode and evaluate; iteration 0 only evaluates.
+
+    If it fails, the learner is where it was before: it fits the history, can be saved, and can go on.
+    """
     iteration = len(history)
     training_steps, interactions = 0, problem.interactions
     if iteration:
         last = history.last()
         training_steps, interactions = int(last["training_steps"]), int(last["interactions"])
     rng = generator(seed, Purpose.TRAINING, iteration)
-    steps, evaluation = arena.iterate(learner, rng, trained=iteration > 0)
+    mark = learner.mark()
+    try:
+        steps, evaluation = arena.iterate(learner, rng, trained=iteration > 0)
+    except BaseException:
+        learner.go_back(mark)
+        raise
     mean = evaluation.mean
     learner.assess(mean)
     assert learner.best_return is not None

@@ -45,7 +45,7 @@ def resumed(agent: Agent, folder: Path, *, same_seed: bool) -> Agent:
     files = [folder / name for name in (CHECKPOINT_FILE, MODEL_FILE) if (folder / name).exists()]
     if not files:
         raise SettingError(f"There is no run in {folder} to go on with: leave out --resume.")
-    found = load(files[0], parallel=agent.problem.parallel)
+    found = load(files[0], parallel=agent.problem.parallel, step_timeout=agent.problem.step_timeout)
     for what, there, asked in (
         ("algorithm", found.learner_type.name, agent.learner_type.name),
         ("problem", problem_to(found.problem)[0], problem_to(agent.problem)[0]),
