@@ -242,6 +242,7 @@ class Report:
     """Bytes by which the memory of a load exceeds twice its file, at most, over those that were measured."""
     measured: int = 0
     seconds: float = 0.0
+    processor_seconds: float = 0.0
 
     def sound(self) -> bool:
         faults = self.silently_loaded + self.other_errors + self.hangs + self.events
@@ -290,7 +291,7 @@ def fuzz(name: str, mutants: int, seed: int, keep: Path | None) -> Report:
         for content in files:
             attempt(target, folder, content, True, Report(name))  # compiles and imports what is used first
         WATCH.events.clear()
-        began = time.perf_counter()
+        began, processor = time.perf_counter(), time.process_time()
         for index in range(mutants):
             content, may_be_sound = target.mutate(files, rng)
             if measured := index % MEASURED_EVERY == 0:
@@ -312,6 +313,7 @@ def fuzz(name: str, mutants: int, seed: int, keep: Path | None) -> Report:
                     (keep / f"{name}-{seed}-{index}").write_bytes(content)
             report.mutants += 1
         report.seconds = round(time.perf_counter() - began, 1)
+        report.processor_seconds = round(time.process_time() - processor, 1)
     return report
 
 
