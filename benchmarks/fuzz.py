@@ -257,10 +257,17 @@ def hang(number: int, frame: Any) -> None:
     raise Hang
 
 
-def attempt(target: Target, folder: Path, content: bytes, may_be_sound: bool, report: Report) -> str:
+def attempt(
+    target: Target,
+    folder: Path,
+    content: bytes,
+    may_be_sound: bool,
+    report: Report,
+    limit: float = HANGS_AFTER,
+) -> str:
     """Try a mutant; gives what is wrong, if anything."""
     began = time.perf_counter()
-    signal.setitimer(signal.ITIMER_REAL, HANGS_AFTER)
+    signal.setitimer(signal.ITIMER_REAL, limit)
     try:
         target.attempt(folder, content)
         report.loaded += 1
@@ -271,7 +278,7 @@ def attempt(target: Target, folder: Path, content: bytes, may_be_sound: bool, re
         report.refused += 1
     except Hang:
         report.hangs += 1
-        return f"takes longer than {HANGS_AFTER} s"
+        return f"takes longer than {limit} s"
     except BaseException as error:
         report.other_errors += 1
         return f"{type(error).__name__}: {error}"
@@ -289,7 +296,7 @@ def fuzz(name: str, mutants: int, seed: int, keep: Path | None) -> Report:
         folder = Path(where)
         files = target.seeds(folder)
         for content in files:
-            attempt(target, folder, content, True, Report(name))  # compiles and imports what is used first
+            attempt(target, folder, content, True, Report(name), limit=300.0)  # compiles, and imports
         WATCH.events.clear()
         began, processor = time.perf_counter(), time.process_time()
         for index in range(mutants):
