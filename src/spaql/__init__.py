@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     __version__: str
     from spaql.algorithms import Learner, PartitionLearner, Settings
+    from spaql.checks import CheckReport, check_agent, check_problem
     from spaql.errors import (
         ArchiveError,
         BadEnvironmentError,
@@ -38,6 +39,7 @@ __all__ = [
     "Agent",
     "ArchiveError",
     "BadEnvironmentError",
+    "CheckReport",
     "Controller",
     "Dynamics",
     "Evaluation",
@@ -60,6 +62,8 @@ __all__ = [
     "Summary",
     "UnsupportedSpaceError",
     "__version__",
+    "check_agent",
+    "check_problem",
     "evaluate",
     "grid",
     "load",
@@ -72,6 +76,7 @@ __all__ = [
 
 _HOMES = {
     "spaql.algorithms": ("Learner", "PartitionLearner", "Settings"),
+    "spaql.checks": ("CheckReport", "check_agent", "check_problem"),
     "spaql.errors": (
         "ArchiveError",
         "BadEnvironmentError",

@@ -13,6 +13,7 @@ _COMMANDS = {
     "show": "Print a learned policy as if-then rules.",
     "simplify": "Find a smaller tree that controls as well, or nearly.",
     "edit": "Change the action of a leaf by hand.",
+    "check": "Try whether an environment or an algorithm keeps its promises.",
     "sweep": "Execute the runs of a study, here or on a Ray cluster.",
     "paper": "Reproduce the paper: every study, table and figure, and a report.",
     "results": "Summarise the runs of a study, and export them as a table.",
