@@ -43,6 +43,8 @@ from spaql.training import read
 from spaql.training.problem_file import problem_to
 
 HANGS_AFTER = 2.0
+GROWTH_MB = 30
+"""By which no mutant may let the process grow."""
 MEASURED_EVERY = 100
 """Memory is measured for one mutant of so many: it slows Python down."""
 FORBIDDEN = (
@@ -241,11 +243,14 @@ class Report:
     peak_beyond_twice: int = -(2**60)
     """Bytes by which the memory of a load exceeds twice its file, at most, over those that were measured."""
     measured: int = 0
+    largest_growth_mb: int = 0
+    """By which the resident memory of the process has grown at one mutant, at most, over all of them."""
     seconds: float = 0.0
     processor_seconds: float = 0.0
 
     def sound(self) -> bool:
         faults = self.silently_loaded + self.other_errors + self.hangs + self.events
+        faults += self.largest_growth_mb > GROWTH_MB
         return not faults and self.peak_beyond_twice <= TARGETS[self.target].constant
 
 
@@ -289,6 +294,11 @@ def attempt(
     return ""
 
 
+def resident_mb() -> int:
+    """Give the most memory that the process has had so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
 def fuzz(name: str, mutants: int, seed: int, keep: Path | None) -> Report:
     """Try so many mutants; those that show a fault are kept."""
     target, rng, report = TARGETS[name], random.Random(seed), Report(name)
@@ -303,7 +313,11 @@ def fuzz(name: str, mutants: int, seed: int, keep: Path | None) -> Report:
             content, may_be_sound = target.mutate(files, rng)
             if measured := index % MEASURED_EVERY == 0:
                 tracemalloc.start()
+            before = resident_mb()
             wrong = attempt(target, folder, content, may_be_sound or content in files, report)
+            report.largest_growth_mb = max(report.largest_growth_mb, resident_mb() - before)
+            if resident_mb() - before > GROWTH_MB:
+                wrong = f"takes {resident_mb() - before} MB"
             if measured:
                 peak = tracemalloc.get_traced_memory()[1]
                 tracemalloc.stop()
@@ -336,8 +350,7 @@ def main(target: str, mutants: int, seed: int, keep: Path | None) -> None:
     signal.signal(signal.SIGALRM, hang)
     warnings.simplefilter("ignore")
     report = fuzz(target, mutants, seed, keep)
-    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    click.echo(json.dumps({**asdict(report), "resident_mb": resident // 1024}, indent=2))
+    click.echo(json.dumps({**asdict(report), "resident_mb": resident_mb()}, indent=2))
     if not report.sound():
         raise SystemExit("A mutant did what it must not.")
 

@@ -12,6 +12,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -31,6 +32,7 @@ _HEAD = len(_MAGIC) + hashlib.sha256().digest_size
 _DTYPES = {"BOOL": "?", "F16": "<f2", "F32": "<f4", "F64": "<f8"} | {
     f"{sign}{8 * size}": f"<{sign.lower()}{size}" for sign in "IU" for size in (1, 2, 4, 8)
 }
+_TEMPORARY = re.compile(r"\..+\.[0-9]+\.[0-9a-f]{8}")
 _UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What Python and NumPy raise at data of the wrong form."""
 
@@ -172,7 +174,10 @@ def load(path: str | os.PathLike[str]) -> Document:
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file under a temporary name, flush it to the disk, and rename it."""
+    """Write a file under a temporary name, flush it to the disk, and rename it.
+
+    A process that is killed meanwhile leaves the temporary file behind (see `remove_leftovers`).
+    """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}")
@@ -186,6 +191,13 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
         temporary.unlink(missing_ok=True)
         raise
     sync_folder(target.parent)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what `write_atomically` left in a folder when its process was killed."""
+    for path in folder.glob(".*"):
+        if _TEMPORARY.fullmatch(path.name):
+            path.unlink(missing_ok=True)
 
 
 def sync_folder(path: Path) -> None:

@@ -154,7 +154,7 @@ def train(
         agent = resumed(agent, folder, same_seed=seed is not None)
         iterations = iterations and iterations - agent.iterations
         total_timesteps = total_timesteps and total_timesteps - agent.training_steps
-    elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    elif folder.exists() and (not folder.is_dir() or any(folder.glob("[!.]*"))):
         raise SettingError(
             f"{folder} is there already: go on with it by --resume, name another folder with --out, or "
             "remove it."

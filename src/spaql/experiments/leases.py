@@ -37,8 +37,8 @@ class Driver:
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        for file in folder.glob("[!.]*"):
-            if _died_here(file):
+        for file in folder.iterdir():
+            if _died_here(file) or _was_left_here(file):
                 file.unlink(missing_ok=True)
         pid = os.getpid()
         identity = {"machine": _machine(), "pid": pid, "started": _started(pid)}
@@ -115,6 +115,16 @@ def _died_here(file: Path) -> bool:
     with contextlib.suppress(FileNotFoundError):
         holder = _holder(file)
         return _is_here(holder) and holder["started"] != _started(holder["pid"])
+    return False
+
+
+def _was_left_here(file: Path) -> bool:
+    """Say whether a driver of this machine died while it wrote its file, or could not remove it."""
+    host, pid, _ = file.name.removeprefix(".").rsplit("-", 2) if file.name.count("-") > 1 else ("", "", "")
+    if host != socket.gethostname() or not pid.isdecimal() or _started(int(pid)) is not None:
+        return False
+    with contextlib.suppress(FileNotFoundError):
+        return file.name.startswith(".") or not file.stat().st_size
     return False
 
 
