@@ -2,7 +2,6 @@
 
     python benchmarks/fuzz.py --mutants 1000000          # model files
     python benchmarks/fuzz.py --target study --mutants 100000
-    python benchmarks/fuzz.py --atheris 300              # guided by coverage, for so many seconds
 
 A mutant of a model file has bits flipped, parts cut, doubled, swapped with another file's, or numbers,
 types and shapes replaced in its JSON. Three of four get a new, correct hash, so that the readers behind the
