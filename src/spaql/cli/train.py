@@ -95,6 +95,9 @@ def _stop_on_interrupt() -> Iterator[Callable[[Agent, dict[str, float]], bool]]:
     "--parallel", is_flag=True, help="a process for every environment of an evaluation: for slow simulators"
 )
 @click.option(
+    "--step-timeout", type=float, help="seconds after which a step counts as hung  [default: no limit]"
+)
+@click.option(
     "--checkpoint-every",
     type=int,
     default=100,
@@ -119,6 +122,7 @@ def train(
     reference: list[float] | None,
     gymnasium: bool,
     parallel: bool,
+    step_timeout: float | None,
     checkpoint_every: int,
     resume: bool,
     as_json: bool,
@@ -147,6 +151,7 @@ def train(
         reference=reference,
         compiled=not gymnasium,
         parallel=parallel,
+        step_timeout=step_timeout,
         **given,
     )
     folder = out or Path("runs") / env.replace("/", "-") / algo / f"seed={agent.seed}"
