@@ -16,7 +16,7 @@ from pathlib import Path
 
 import atheris
 import click
-import fuzz
+import fuzz_targets as fuzz
 from mutants import HEAD
 
 import spaql
@@ -42,7 +42,6 @@ READERS = (
 @click.option("--seconds", default=600, show_default=True)
 def main(seconds: int) -> None:
     """Fuzz the model file's readers, guided by coverage."""
-    fuzz.WATCH = fuzz.Watch(())
     folder = Path(tempfile.mkdtemp())
     corpus = folder / "corpus"
     corpus.mkdir()

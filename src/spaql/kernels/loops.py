@@ -16,8 +16,8 @@ from spaql.kernels.batch import standing
 from spaql.kernels.flat import Flat, find_leaf, flatten
 from spaql.kernels.jit import ENABLED, njit
 from spaql.kernels.rules import draw, greedy
-from spaql.kernels.standard import StateMap, coordinates_to, standardise_to
-from spaql.kernels.steps import Journal, Rules, choose_from, learn_from
+from spaql.kernels.standard import StateMap, are_finite, coordinates_to, standardise_to
+from spaql.kernels.steps import Journal, Rules, choose_from, learn_from, tell
 from spaql.kernels.tree import Balls, new_found, room_for, search
 
 if ENABLED:
@@ -82,23 +82,6 @@ def compile_loops(
     plant = _Plant(start, look, play, n_state, n_seen, compiled)
     iterate = _iterate(_train(plant), _rollouts(plant), compiled)
     return Loops(iterate, _reset(plant), _step(plant))
-
-
-@njit
-def are_finite(observation: NDArray[np.float64]) -> bool:
-    """Tell whether all numbers are finite."""
-    sound = True
-    for j in range(observation.shape[0]):
-        sound = sound and math.isfinite(observation[j])
-    return sound
-
-
-@njit
-def tell(observation: NDArray[np.float64], reward: float, told: NDArray[np.float64]) -> None:
-    """Write down what came last: the observation, then the reward."""
-    for j in range(observation.shape[0]):
-        told[j] = observation[j]
-    told[-1] = reward
 
 
 # Observations and actions are rounded to single precision, as Gymnasium's spaces have them.

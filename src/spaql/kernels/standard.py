@@ -71,6 +71,15 @@ def misfit(
 
 
 @njit
+def are_finite(observation: NDArray[np.float64]) -> bool:
+    """Tell whether all numbers are finite."""
+    sound = True
+    for j in range(observation.shape[0]):
+        sound = sound and math.isfinite(observation[j])
+    return sound
+
+
+@njit
 def coordinates_to(standard: NDArray[np.float64], fixed: NDArray[np.int64]) -> None:
     """Turn a point of the cube into fixed-point coordinates."""
     for j in range(standard.shape[0]):

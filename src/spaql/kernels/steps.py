@@ -85,6 +85,14 @@ def take_back(journal: Journal, balls: Balls) -> None:
 
 
 @njit
+def tell(observation: NDArray[np.float64], reward: float, told: NDArray[np.float64]) -> None:
+    """Write down what came last: the observation, then the reward."""
+    for j in range(observation.shape[0]):
+        told[j] = observation[j]
+    told[-1] = reward
+
+
+@njit
 def choose_from(
     balls: Balls,
     found: Found,

@@ -110,7 +110,8 @@ class Arena:
             evaluation.starts,
             told,
         )
-        what = f"gave the observation {told[:-1]} and the reward {told[-1]}"
+        lost = not np.isfinite(told[:-1]).all()
+        what = f"gave the observation {told[:-1]}" if lost else f"gave the reward {told[-1]}"
         if not sound:
             guard = self._guard(_TRAINING)
             guard.step = steps
@@ -118,7 +119,7 @@ class Arena:
         if bad >= 0:
             guard = self._guard(_EVALUATION)
             guard.step = int(evaluation.lengths[bad])
-            raise guard.refusal(f"{what}; rewards add up to {evaluation.returns[bad]}", bad)
+            raise guard.refusal(what if lost else f"{what}; rewards add up to {evaluation.returns[bad]}", bad)
         return steps, splits, evaluation
 
     def _guard(self, episode: str) -> Guard:
