@@ -1,9 +1,11 @@
 """Kill sweeps at random moments, and see that nothing is lost.
 
     python benchmarks/chaos.py --drivers 100 --workers 100
+    python benchmarks/chaos.py --drivers 0 --workers 0 --storm 1000
 
 A trial of the first kind kills -9 the driver, waits for its workers to be gone, and starts the sweep again;
-one of the second kind kills -9 a worker, and the sweep must go on by itself. After each, all runs must be
+one of the second kind kills -9 a worker, and the sweep must go on by itself. In a storm a sweep is killed
+again and again, workers and driver by turns, until nothing is left to do. After each, all runs must be
 finished once, with the bytes of an undisturbed sweep, and nothing left in the workshop. Linux only.
 """
 
@@ -83,6 +85,14 @@ def command_line(pid: int) -> bytes:
         return b""
 
 
+def wait_for_end(session: int) -> int:
+    """Wait for a session's processes to be gone; gives how many are not."""
+    deadline = time.monotonic() + 10
+    while members(session) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return len(members(session))
+
+
 def await_moment(sweep: subprocess.Popen[bytes], out: Path, finished: int, rng: np.random.Generator) -> None:
     """Wait until so many runs are finished, and a little more: the load of the machine does not matter."""
     while len(RunStore(out).finished()) < finished and sweep.poll() is None:
@@ -95,10 +105,7 @@ def kill_driver(study: Path, out: Path, finished: int, rng: np.random.Generator)
     await_moment(sweep, out, finished, rng)
     sweep.kill()
     sweep.wait()
-    deadline = time.monotonic() + 10
-    while members(sweep.pid) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    orphans = len(members(sweep.pid))
+    orphans = wait_for_end(sweep.pid)
     before = len(RunStore(out).finished())
     hung = not ended(start(study, out))
     # A start that finds every run done says so; one that repeats a run finishes more than are missing.
@@ -121,6 +128,31 @@ def kill_worker(study: Path, out: Path, finished: int, rng: np.random.Generator)
     return {"orphans": 0, "hangs": hung, "repeated": repeated, "in_vain": not victims}
 
 
+def storm(study: Path, out: Path, kills: int, rng: np.random.Generator) -> dict[str, int]:
+    """Kill workers, and at last the driver, of one start after another; then let a last one finish."""
+    found = {"kills": 0, "driver_kills": 0, "orphans": 0, "hangs": 0, "gone_on": 0}
+    while found["kills"] < kills:
+        sweep, done = start(study, out), len(RunStore(out).finished())
+        for _ in range(int(rng.integers(1, 4))):
+            await_moment(sweep, out, len(RunStore(out).finished()) + int(rng.integers(4)), rng)
+            victims = workers_of(sweep.pid)
+            if victims and sweep.poll() is None:
+                os.kill(int(rng.choice(victims)), signal.SIGKILL)
+                found["kills"] += 1
+        over = sweep.poll() is not None
+        if not over:
+            sweep.kill()
+            found["kills"] += 1
+            found["driver_kills"] += 1
+        sweep.wait()
+        found["orphans"] += wait_for_end(sweep.pid)
+        found["gone_on"] += len(RunStore(out).finished()) > done
+        if over and len(RunStore(out).finished()) == json.loads((out / "summary.json").read_text())["runs"]:
+            break
+    found["hangs"] += not ended(start(study, out))
+    return found
+
+
 def examine(out: Path, digest: str, runs: int) -> dict[str, int]:
     store = RunStore(out)
     finished = store.finished()
@@ -136,9 +168,10 @@ def examine(out: Path, digest: str, runs: int) -> dict[str, int]:
 @click.command()
 @click.option("--drivers", default=100, help="kills of a driver")
 @click.option("--workers", default=100, help="kills of a worker")
+@click.option("--storm", "storms", default=0, help="kills in sweeps that are killed again and again")
 @click.option("--runs", default=40, help="runs of a sweep, a multiple of four")
 @click.option("--seed", default=0)
-def main(drivers: int, workers: int, runs: int, seed: int) -> None:
+def main(drivers: int, workers: int, storms: int, runs: int, seed: int) -> None:
     """Kill sweeps at random moments, and see that nothing is lost."""
     rng = np.random.default_rng(seed)
     with tempfile.TemporaryDirectory() as folder:
@@ -161,9 +194,19 @@ def main(drivers: int, workers: int, runs: int, seed: int) -> None:
                 total["kills"] += not found["in_vain"]  # else all was done before
                 shutil.rmtree(out)
             report[kind] = total
+        total = {"kills": 0, "sweeps": 0}
+        while total["kills"] < storms:
+            out = Path(tempfile.mkdtemp(dir=folder))
+            found = storm(study, out, min(25, storms - int(total["kills"])), rng)
+            for name, count in (found | examine(out, digest, runs)).items():
+                total[name] = total.get(name, 0) + int(count)
+            total["sweeps"] += 1
+            shutil.rmtree(out)
+            click.echo(json.dumps(total), err=True)
+        report["storm"] = total
     click.echo(json.dumps({"runs": runs, "undisturbed_seconds": round(seconds, 2), **report}, indent=2))
-    faults = [n for total in report.values() for key, n in total.items() if key not in ("kills", "in_vain")]
-    if any(faults):
+    faults = ("orphans", "hangs", "repeated", "lost", "duplicated", "different", "left_over")
+    if any(total.get(fault) for total in report.values() for fault in faults):
         raise SystemExit("Something was lost, repeated, or left behind.")
 
 

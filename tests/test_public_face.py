@@ -9,12 +9,12 @@ import pytest
 import spaql
 
 NAMES = [
-    "AQL", "Agent", "ArchiveError", "BadEnvironmentError", "Controller", "Dynamics", "Evaluation",
-    "History", "Learner", "MissingExtraError", "Partition", "PartitionLearner", "PartitionPolicy",
-    "PlanTree", "Policy", "Problem", "RandomPolicy", "Results", "RuleTree", "RuleTreePolicy", "Run",
-    "SPAQL", "SPAQLTS", "SettingError", "Settings", "SpaqlError", "Summary", "UnsupportedSpaceError",
-    "__version__", "evaluate", "export", "grid", "load", "make_problem", "read_study", "results",
-    "rule_tree", "sweep",
+    "AQL", "Agent", "ArchiveError", "BadEnvironmentError", "CheckReport", "Controller", "Dynamics",
+    "Evaluation", "History", "Learner", "MissingExtraError", "Partition", "PartitionLearner",
+    "PartitionPolicy", "PlanTree", "Policy", "Problem", "RandomPolicy", "Results", "RuleTree",
+    "RuleTreePolicy", "Run", "SPAQL", "SPAQLTS", "SettingError", "Settings", "SpaqlError", "Summary",
+    "UnsupportedSpaceError", "__version__", "check_agent", "check_problem", "evaluate", "export", "grid",
+    "load", "make_problem", "read_study", "results", "rule_tree", "sweep",
 ]  # fmt: skip
 
 

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     __version__: str
     from spaql import export
     from spaql.algorithms import Learner, PartitionLearner, Settings
+    from spaql.checks import CheckReport, check_agent, check_problem
     from spaql.errors import (
         ArchiveError,
         BadEnvironmentError,
@@ -40,6 +41,7 @@ __all__ = [
     "Agent",
     "ArchiveError",
     "BadEnvironmentError",
+    "CheckReport",
     "Controller",
     "Dynamics",
     "Evaluation",
@@ -63,6 +65,8 @@ __all__ = [
     "Summary",
     "UnsupportedSpaceError",
     "__version__",
+    "check_agent",
+    "check_problem",
     "evaluate",
     "export",
     "grid",
@@ -76,6 +80,7 @@ __all__ = [
 
 _HOMES = {
     "spaql.algorithms": ("Learner", "PartitionLearner", "Settings"),
+    "spaql.checks": ("CheckReport", "check_agent", "check_problem"),
     "spaql.errors": (
         "ArchiveError",
         "BadEnvironmentError",

@@ -1,31 +1,40 @@
 """The model file: plain data and arrays, never code.
 
 Layout: 8 bytes of magic (`spaql` and the format version), the SHA-256 of all that follows (32 bytes),
-then a safetensors file whose metadata holds one JSON text. A file whose hash is wrong is refused before
-any of it is parsed.
+then a safetensors file whose metadata holds one JSON text (docs/model-file.md has it in full). A file whose
+hash is wrong is refused before any of it is parsed, and the arrays are views of the file's bytes: a size that
+is written in the file is held against them before anything of that size is made.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
+import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
 from safetensors import numpy as tensors
 
-from spaql.errors import ArchiveError
+from spaql.errors import ArchiveError, SpaqlError
 
 FORMAT = 1
 _MAGIC = b"spaql\0\0" + bytes([FORMAT])
 _HEAD = len(_MAGIC) + hashlib.sha256().digest_size
+_DTYPES = {"BOOL": "?", "F16": "<f2", "F32": "<f4", "F64": "<f8"} | {
+    f"{sign}{8 * size}": f"<{sign.lower()}{size}" for sign in "IU" for size in (1, 2, 4, 8)
+}
+_TEMPORARY = re.compile(r"\..+\.[0-9]+\.[0-9a-f]{8}")
+_UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What Python and NumPy raise at data of the wrong form."""
 
 
 @dataclass(frozen=True)
@@ -68,15 +77,87 @@ def loads(content: bytes) -> Document:
     if hashlib.sha256(body).digest() != content[len(_MAGIC) : _HEAD]:
         raise ArchiveError("The file is damaged: its content does not have the hash it was saved with.")
     try:
-        header_length = int.from_bytes(body[:8], "little")
-        header = json.loads(bytes(body[8 : 8 + header_length]))
-        data = json.loads(header["__metadata__"]["spaql"])
-        arrays = tensors.load(bytes(body))
-    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
+        size = int.from_bytes(body[:8], "little")
+        header = _json(str(body[8 : 8 + size], "utf-8"))
+        data = _json(header.pop("__metadata__")["spaql"])
+        arrays = _views(header, body[8 + size :])
+    except _UNREADABLE as error:
         raise ArchiveError(f"The file is no spaql model file inside ({error}).") from error
     if not isinstance(data, dict):
         raise ArchiveError("The file is no spaql model file inside (no object of settings).")
     return Document(data, arrays)
+
+
+def _json(text: str) -> Any:
+    """Read JSON as its standard has it: without NaN, and without numbers that a float cannot hold."""
+    return json.loads(text, parse_constant=_refuse, parse_float=_finite)
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    return value if math.isfinite(value) else _refuse(digits)
+
+
+def _refuse(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no number")
+
+
+def _views(header: Mapping[str, Any], body: memoryview) -> dict[str, NDArray[Any]]:
+    """Give the arrays of a safetensors file as read-only views; they fill its body without gaps."""
+    arrays, places = {}, []
+    for name, entry in header.items():
+        dtype, shape, (begin, end) = np.dtype(_DTYPES[entry["dtype"]]), entry["shape"], entry["data_offsets"]
+        if not all(type(n) is int and 0 <= n <= len(body) for n in (*shape, begin, end)):
+            raise ValueError(f"{name} has no shape and place in the file")
+        if begin > end or math.prod(shape) * dtype.itemsize != end - begin:
+            raise ValueError(f"{name} has another size than its place in the file")
+        array = np.frombuffer(body[begin:end], dtype).reshape(shape)
+        if dtype.kind == "b" and np.any(array.view(np.uint8) > 1):
+            raise ValueError(f"{name} holds what is neither true nor false")
+        arrays[name] = array
+        places.append((begin, end))
+    place = 0
+    for begin, end in sorted(places):
+        if begin != place:
+            raise ValueError("the arrays overlap, or leave gaps")
+        place = end
+    if place != len(body):
+        raise ValueError("there is more in it than its arrays")
+    return arrays
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Turn all that goes wrong with the data of a file into `ArchiveError`: it is not what it says it is."""
+    try:
+        yield
+    except ArchiveError:
+        raise
+    except (*_UNREADABLE, AssertionError, MemoryError, SpaqlError) as error:
+        raise ArchiveError(f"The file holds no {what} that can be used ({error!r}).") from error
+
+
+def number(
+    data: Mapping[str, Any],
+    name: str,
+    least: float = -math.inf,
+    most: float = math.inf,
+    *,
+    whole: bool = False,
+) -> Any:
+    """Read a finite number that lies in a range; nothing that is written otherwise, such as a text.
+
+    Examples
+    --------
+    >>> number({"horizon": 200}, "horizon", 1, whole=True)
+    200
+    """
+    value = data[name]
+    if type(value) is not int and (whole or type(value) is not float):
+        raise ArchiveError(f"The file has {value!r} where {name}, a {'whole ' * whole}number, should be.")
+    if not math.isfinite(value) or not least <= value <= most:
+        raise ArchiveError(f"The file says that {name} is {value}, which is out of range.")
+    return value
 
 
 def save(path: str | os.PathLike[str], data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -93,7 +174,10 @@ def load(path: str | os.PathLike[str]) -> Document:
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file under a temporary name, flush it to the disk, and rename it."""
+    """Write a file under a temporary name, flush it to the disk, and rename it.
+
+    A process that is killed meanwhile leaves the temporary file behind (see `remove_leftovers`).
+    """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}")
@@ -107,6 +191,13 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
         temporary.unlink(missing_ok=True)
         raise
     sync_folder(target.parent)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what `write_atomically` left in a folder when its process was killed."""
+    for path in folder.glob(".*"):
+        if _TEMPORARY.fullmatch(path.name):
+            path.unlink(missing_ok=True)
 
 
 def sync_folder(path: Path) -> None:

@@ -228,7 +228,7 @@ def test_numbers_that_are_not_finite_are_refused() -> None:
     agent = spaql.SPAQL(late, rollouts=1, seed=0, squash={1: 1.0})
     with (
         closing(Arena(agent.problem, 1)) as arena,
-        pytest.raises(spaql.BadEnvironmentError, match="Step 7 of a"),
+        pytest.raises(spaql.BadEnvironmentError, match="step 7 of a"),
     ):
         arena.iterate(agent._learner, np.random.default_rng(0), trained=True)
 

@@ -64,6 +64,14 @@ def test_another_run_is_not_gone_on_with(tmp_path: Path, options: list[str], mes
     assert message in done.output
 
 
+def test_a_training_killed_in_its_first_checkpoint_is_no_dead_end(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / ".checkpoint.spaql.4711.0123abcd").write_bytes(b"half a file")
+    run("--iterations", "2", "--out", str(folder))
+    assert sorted(path.name for path in folder.iterdir()) == ["history.csv", "policy.spaql", "settings.json"]
+
+
 def test_there_must_be_something_to_go_on_with(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, [*TRAIN, "--out", str(tmp_path / "none"), "--resume"])
     assert done.exit_code == 1

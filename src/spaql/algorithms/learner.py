@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
@@ -26,13 +29,26 @@ class LearnerSettings:
 
     def __post_init__(self) -> None:
         for item in fields(self):
-            value, least, above = getattr(self, item.name), *_range(item.metadata)
+            value, least, above = self._plain(item.name, item.default), *_range(item.metadata)
             if least is not None and not value >= least:
                 raise SettingError(f"{item.name} is {value}, and must be at least {least:g}.")
             if above is not None and not value > above:
                 raise SettingError(f"{item.name} is {value}, and must be above {above:g}.")
             if isinstance(item.default, float):  # 20 and 20.0 are one setting, and are saved as one
                 object.__setattr__(self, item.name, float(value))
+
+    def _plain(self, name: str, default: Any) -> Any:
+        """Give a setting, a number as Python's own; refuse what is no number where one is needed."""
+        value = getattr(self, name)
+        if isinstance(value, np.generic):
+            value = value.item()
+            object.__setattr__(self, name, value)
+        kinds: dict[type, tuple[type, ...]] = {int: (int,), float: (int, float)}
+        kind = kinds.get(type(default))
+        if kind and (type(value) not in kind or not math.isfinite(value)):
+            whole = "whole " if kind == (int,) else ""
+            raise SettingError(f"{name} is {value!r}, and must be a {whole}number.")
+        return value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +125,22 @@ class Learner(ABC):
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Give all that is needed to go on later: plain data, and arrays."""
 
+    def mark(self) -> Any:
+        """Remember where it stands before an iteration, for `go_back`."""
+        data, arrays = self.state()
+        return copy.deepcopy(data), {name: array.copy() for name, array in arrays.items()}
+
+    def go_back(self, mark: Any) -> None:
+        """Go back to where it stood: the environment failed, and the iteration never was."""
+        self.restore(*mark)
+
+    @classmethod  # noqa: B027 (nothing to refuse, for a learner whose size the file alone decides)
+    def check_size(cls, problem: Problem, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Refuse the arrays of a file that cannot be this problem's, before a learner of its size is made."""
+
     @abstractmethod
     def restore(self, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take back what `state` gave."""
+        """Take back what `state` gave, of a learner for the same problem; refuse what it cannot have given.
+
+        Raises `ArchiveError`.
+        """

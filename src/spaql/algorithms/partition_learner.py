@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.algorithms.learner import Learner, Settings
-from spaql.errors import BadEnvironmentError
-from spaql.kernels.steps import Rules, choose, learn
+from spaql.archive import number
+from spaql.errors import ArchiveError, BadEnvironmentError
+from spaql.kernels.steps import Rules, choose, learn, new_journal, take_back
 from spaql.partition import Partition
 from spaql.policy import PartitionPolicy
 from spaql.policy.policy import Rng
@@ -38,7 +39,7 @@ class PartitionLearner(Learner):
             problem.states.dims,
             problem.actions.sizes,
             q=float(problem.horizon),
-            trees=problem.horizon if self.time_variant else 1,
+            trees=self._trees(problem),
         )
         self.splits = 0
         self._room = self.trainee.children_at_most
@@ -46,6 +47,8 @@ class PartitionLearner(Learner):
         """The standard state, and room for the next."""
         self._raw = np.zeros((1, problem.actions.dims))
         self._sizes = np.zeros(problem.actions.dims, np.int64)
+        self.journal = new_journal(0)
+        """What the episode under way has changed; there is room for one from `mark` on."""
 
     @property
     def candidate(self) -> PartitionPolicy:
@@ -56,6 +59,7 @@ class PartitionLearner(Learner):
         """Begin a training episode."""
         self.splits = 0
         self._step = 0
+        self.journal.length[0] = 0
         self._state[:] = self.problem.states.standardise(observation)
         if np.isnan(self._state).any():
             raise self._holds_nan(observation)
@@ -85,6 +89,7 @@ class PartitionLearner(Learner):
         self.trainee.reserve(self._room)
         splits = learn(
             tuple(self.trainee.balls),
+            tuple(self.journal),
             next_tree,
             tuple(self.rules),
             tuple(self.problem.states.state_map),
@@ -107,6 +112,21 @@ class PartitionLearner(Learner):
         methods = ("begin", "act", "learn")
         return all(getattr(type(self), name) is getattr(PartitionLearner, name) for name in methods)
 
+    def mark(self) -> Any:
+        """Begin a journal of what the iteration changes; a variant with its own steps marks all its state."""
+        if len(self.journal.ball) != self.problem.horizon:
+            self.journal = new_journal(self.problem.horizon)
+        self.journal.length[0] = 0
+        return self.splits if self.follows_the_kernels else super().mark()
+
+    def go_back(self, mark: Any) -> None:
+        """Take back what the journal says."""
+        if self.follows_the_kernels:
+            take_back(self.journal, self.trainee.balls)
+            self.splits = mark
+        else:
+            super().go_back(mark)
+
     def _holds_nan(self, observation: Any) -> BadEnvironmentError:
         return BadEnvironmentError(f"The observation of step {self._step} holds NaN: {observation}.")
 
@@ -117,12 +137,29 @@ class PartitionLearner(Learner):
 
     def restore(self, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take back what `state` gave."""
-        self.best_return = data["best_return"]
-        self.trainee = partition_from(arrays, "trainee.")
+        best = data["best_return"]
+        self.best_return = None if best is None else float(number(data, "best_return"))
+        self.trainee = self._partition_from(arrays, "trainee.")
 
+    @classmethod
+    def check_size(cls, problem: Problem, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Refuse fewer balls than there are trees."""
+        if cls._trees(problem) > arrays["trainee.q"].size:
+            raise ArchiveError(
+                f"The file holds {arrays['trainee.q'].size} balls for {cls._trees(problem)} trees."
+            )
 
-def partition_from(arrays: Mapping[str, NDArray[Any]], prefix: str) -> Partition:
-    """Pick the partition whose arrays have this prefix."""
-    return Partition.from_arrays(
-        {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
-    )
+    @classmethod
+    def _trees(cls, problem: Problem) -> int:
+        return problem.horizon if cls.time_variant else 1
+
+    def _partition_from(self, arrays: Mapping[str, NDArray[Any]], prefix: str) -> Partition:
+        """Pick the partition whose arrays have this prefix; it must be one of this problem."""
+        partition = Partition.from_arrays(
+            {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
+        )
+        problem = self.problem
+        expected = (problem.states.dims, list(problem.actions.sizes), self._trees(problem))
+        if (partition.state_dims, partition.balls.action_sizes.tolist(), partition.trees) != expected:
+            raise ArchiveError("The file's partition has other dimensions than its problem.")
+        return partition

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.algorithms.learner import Settings, setting
-from spaql.algorithms.partition_learner import PartitionLearner, partition_from
+from spaql.algorithms.partition_learner import PartitionLearner
+from spaql.archive import number
 from spaql.kernels.steps import Rules
 from spaql.partition import Partition
 from spaql.policy import PartitionPolicy
@@ -115,7 +116,7 @@ class SPAQLLearner(PartitionLearner):
     def restore(self, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take back what `state` gave."""
         super().restore(data, arrays)
-        self._keep(partition_from(arrays, "best."))
-        self.rules = self.rules._replace(temperature=float(data["temperature"]))
-        self.growth = float(data["growth"])
-        self.changes = int(data["changes"])
+        self._keep(self._partition_from(arrays, "best."))
+        self.rules = self.rules._replace(temperature=float(number(data, "temperature", 0)))
+        self.growth = float(number(data, "growth", 0))
+        self.changes = number(data, "changes", 0, whole=True)

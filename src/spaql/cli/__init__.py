@@ -16,6 +16,7 @@ _COMMANDS = {
     "edit": "Change the action of a leaf by hand.",
     "draw": "Draw a learned policy: its tree, maps, phase portrait and more.",
     "export": "Write a learned policy as C, ONNX and more, proven equal.",
+    "check": "Try whether an environment or an algorithm keeps its promises.",
     "sweep": "Execute the runs of a study, here or on a Ray cluster.",
     "paper": "Reproduce the paper: every study, table and figure, and a report.",
     "results": "Summarise the runs of a study, and export them as a table.",

@@ -86,6 +86,9 @@ def _stop_on_interrupt() -> Iterator[Callable[[Agent, dict[str, float]], bool]]:
     "--parallel", is_flag=True, help="a process for every environment of an evaluation: for slow simulators"
 )
 @click.option(
+    "--step-timeout", type=float, help="seconds after which a step counts as hung  [default: no limit]"
+)
+@click.option(
     "--checkpoint-every",
     type=int,
     default=100,
@@ -110,6 +113,7 @@ def train(
     reference: list[float] | None,
     gymnasium: bool,
     parallel: bool,
+    step_timeout: float | None,
     checkpoint_every: int,
     resume: bool,
     as_json: bool,
@@ -139,6 +143,7 @@ def train(
         reference=reference,
         compiled=not gymnasium,
         parallel=parallel,
+        step_timeout=step_timeout,
         **given,
     )
     folder = out or Path("runs") / env.replace("/", "-") / algo / f"seed={agent.seed}"
@@ -146,7 +151,7 @@ def train(
         agent = resumed(agent, folder, same_seed=seed is not None)
         iterations = iterations and iterations - agent.iterations
         total_timesteps = total_timesteps and total_timesteps - agent.training_steps
-    elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    elif folder.exists() and (not folder.is_dir() or any(folder.glob("[!.]*"))):
         raise SettingError(
             f"{folder} is there already: go on with it by --resume, name another folder with --out, or "
             "remove it."

@@ -55,8 +55,9 @@ def execute(run: Run, *, root: str, checkpoint_every: int) -> Outcome:
 def _train_agent(run: Run, checkpoint: Path, checkpoint_every: int) -> Agent:
     """Train an agent, from its checkpoint on if there is one; a damaged one is as good as none."""
     make = agent_type(run.algorithm)
+    how = {name: run.settings[name] for name in ("parallel", "step_timeout") if name in run.settings}
     try:
-        agent = load(checkpoint, parallel=bool(run.settings.get("parallel")))
+        agent = load(checkpoint, **how)
     except ArchiveError:
         agent = make(run.problem, seed=run.agent_seed, **run.settings)
     if (missing := run.iterations - agent.iterations) > 0:

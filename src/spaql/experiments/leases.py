@@ -37,8 +37,8 @@ class Driver:
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        for file in folder.glob("[!.]*"):
-            if _died_here(file):
+        for file in folder.iterdir():
+            if _died_here(file) or _was_left_here(file):
                 file.unlink(missing_ok=True)
         pid = os.getpid()
         identity = {"machine": _machine(), "pid": pid, "started": _started(pid)}
@@ -118,10 +118,24 @@ def _died_here(file: Path) -> bool:
     return False
 
 
+def _was_left_here(file: Path) -> bool:
+    """Say whether a driver of this machine died while it wrote its file, or could not remove it."""
+    host, pid, _ = file.name.removeprefix(".").rsplit("-", 2) if file.name.count("-") > 1 else ("", "", "")
+    if host != socket.gethostname() or not pid.isdecimal() or _started(int(pid)) is not None:
+        return False
+    with contextlib.suppress(FileNotFoundError):
+        return file.name.startswith(".") or not file.stat().st_size
+    return False
+
+
 def _holder(lease: Path) -> dict[str, Any]:
-    """Read who made a lease; one that was given back is empty."""
-    content = lease.read_bytes()
-    return dict(json.loads(content)) if content else {}
+    """Read who made a lease; one that was given back is empty, and nobody holds one that is damaged."""
+    try:
+        holder = json.loads(lease.read_bytes().decode() or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    named = isinstance(holder, dict) and isinstance(holder.get("pid"), int) and "started" in holder
+    return holder if named else {}
 
 
 def _is_here(holder: dict[str, Any]) -> bool:

@@ -66,8 +66,9 @@ class RunStore:
     def result(self, run_id: str) -> dict[str, Any]:
         """Read the result of a finished run."""
         try:
-            result: dict[str, Any] = json.loads((self.root / run_id / _RESULT).read_bytes())
-        except (OSError, ValueError) as error:
+            result: dict[str, Any] = json.loads((self.root / run_id / _RESULT).read_text("utf-8"))
+            _check_result(result)
+        except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
             raise SettingError(
                 f"{self.root / run_id} is not the folder of a finished run ({error})."
             ) from error
@@ -171,6 +172,19 @@ class RunStore:
                     total.update(hashlib.sha256(name).digest())
                     total.update(hashlib.sha256(path.read_bytes()).digest())
         return total.hexdigest()
+
+
+def _check_result(content: Mapping[str, Any]) -> None:
+    """Refuse what is no result of a run, by a `ValueError` or what Python raises at data of another form."""
+    run, result = content["run"], content["result"]
+    if not isinstance(run["settings"], dict) or not isinstance(result, dict):
+        raise ValueError("its settings or results are no table")
+    for name, kind in (("problem", str), ("algorithm", str), ("seed", int), ("iterations", int)):
+        if type(run[name]) is not kind:
+            raise ValueError(f"{name} is {run[name]!r}")
+    for name, value in result.items():
+        if type(value) not in (int, float, type(None)) or (type(value) is int and abs(value) >= 2**63):
+            raise ValueError(f"{name} is {value!r}")
 
 
 def _finished_under(folder: str, prefix: str) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import math
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,8 @@ from spaql.training import check_settings
 
 _STUDY = ("problems", "algorithms", "seeds", "root_seed", "iterations", "fresh_episodes", "grid", "runs")
 _ENTRY = ("problem", "algorithm", "seeds", "iterations", "fresh_episodes")
+_MOST_RUNS = 1_000_000
+"""Of one study: more would be a slip of the pen, and could not be listed in memory."""
 
 
 def grid(
@@ -56,6 +59,9 @@ def grid(
     """
     if isinstance(problems, str) or isinstance(algorithms, str):
         raise SettingError("problems and algorithms are lists of names.")
+    numbers = [len(problems), len(algorithms), len(_seeds(seeds)), *map(len, varied.values())]
+    if math.prod(numbers) > _MOST_RUNS:
+        raise SettingError(f"A study has {_MOST_RUNS:,} runs at most, and this one {math.prod(numbers):,}.")
     return [
         Run(
             problem=problem,
@@ -176,6 +182,8 @@ def _check_shape(content: Mapping[str, Any], varied: Any, entries: Any) -> None:
 
 def _seeds(seeds: int | Sequence[int]) -> Sequence[int]:
     if isinstance(seeds, int) and not isinstance(seeds, bool) and seeds > 0:
+        if seeds > _MOST_RUNS:
+            raise SettingError(f"seeds is {seeds}, and a study has {_MOST_RUNS:,} runs at most.")
         return range(seeds)
     if isinstance(seeds, list | tuple | range) and all(isinstance(seed, int) for seed in seeds):
         return seeds

@@ -16,8 +16,8 @@ from spaql.kernels.batch import standing
 from spaql.kernels.flat import Flat, find_leaf, flatten
 from spaql.kernels.jit import ENABLED, njit
 from spaql.kernels.rules import draw, greedy
-from spaql.kernels.standard import StateMap, coordinates_to, standardise_to
-from spaql.kernels.steps import Rules, choose_from, learn_from
+from spaql.kernels.standard import StateMap, are_finite, coordinates_to, standardise_to
+from spaql.kernels.steps import Journal, Rules, choose_from, learn_from, tell
 from spaql.kernels.tree import Balls, new_found, room_for, search
 
 if ENABLED:
@@ -35,7 +35,7 @@ Kernel = Callable[..., Any]
 class Loops(NamedTuple):
     """What is compiled for one set of dynamics."""
 
-    iterate: Callable[..., tuple[int, int, bool]]
+    iterate: Callable[..., tuple[int, int, bool, int]]
     reset: Callable[..., None]
     step: Callable[..., None]
     observe: Callable[..., None]
@@ -115,6 +115,7 @@ def _train(plant: _Plant) -> Kernel:
     @plant.compiled
     def train(
         balls: Balls,
+        journal: Journal,
         time_variant: bool,
         rules: Rules,
         state_map: StateMap,
@@ -122,14 +123,22 @@ def _train(plant: _Plant) -> Kernel:
         reward_low: float,
         reward_high: float,
         rng: np.random.Generator,
+        told: NDArray[np.float64],
     ) -> tuple[int, int, bool]:
-        """Play and learn from an episode; gives its steps, its splits, and whether all numbers were sound."""
+        """Play and learn from an episode; gives its steps, its splits, and whether all numbers were sound.
+
+        If not, the last observation and reward are in `told`.
+        """
         dims = balls.action_sizes.shape[0]
         observation, here, there = np.empty(n_seen), np.empty(n_seen), np.empty(n_seen)
         fixed, sizes = np.empty(n_seen, np.int64), np.empty(dims, np.int64)
         uniforms, action = np.empty(1 + dims), np.empty(dims)
+        journal.length[0] = 0
         state = start(rng)
         look(state, observation)
+        if not are_finite(observation):
+            tell(observation, 0.0, told)
+            return 0, 0, False
         standardise_to(state_map, observation, here)
         coordinates_to(here, fixed)
         found = new_found(room_for(balls, rules.horizon), dims)
@@ -143,20 +152,18 @@ def _train(plant: _Plant) -> Kernel:
                 action[j] = raw_action(action_map, j, action[j])
             state, reward, terminated = play(state, action)
             look(state, observation)
-            standardise_to(state_map, observation, there)
-            sound = math.isfinite(reward)
-            for j in range(n_seen):
-                sound = sound and not math.isnan(there[j])
-            if not sound:
+            learned = (reward - reward_low) / (reward_high - reward_low)
+            if not math.isfinite(learned) or not are_finite(observation):
+                tell(observation, reward, told)
                 return taken, splits, False
+            standardise_to(state_map, observation, there)
             coordinates_to(there, fixed)
             root = taken if time_variant else 0
             highest = 0.0
             if root < rules.horizon:
                 count = search(balls, root, fixed, found)
                 highest = balls.q[found.ball[greedy(balls, found, count)]]
-            learned = (reward - reward_low) / (reward_high - reward_low)
-            if learn_from(balls, rules, ball, depth, sizes, here, learned, highest):
+            if learn_from(balls, journal, rules, ball, depth, sizes, here, learned, highest):
                 splits += 1
                 if root < rules.horizon:  # the ball that was split may be one of those found
                     count = search(balls, root, fixed, found)
@@ -183,8 +190,12 @@ def _rollouts(plant: _Plant) -> Kernel:
         returns: NDArray[np.float64],
         lengths: NDArray[np.int64],
         starts: NDArray[np.float64],
-    ) -> None:
-        """Run episodes of a flattened policy side by side, so that the processor can overlap their steps."""
+        told: NDArray[np.float64],
+    ) -> int:
+        """Run episodes of a flattened policy side by side, so that the processor can overlap their steps.
+
+        Gives the episode that is unsound, whose last observation and reward are then in `told`, or -1.
+        """
         n, dims = returns.shape[0], action_sizes.shape[0]
         observation, raw = np.empty(n_seen), np.empty(dims)
         middles = standing(flat, action_sizes, action_map)
@@ -203,6 +214,10 @@ def _rollouts(plant: _Plant) -> Kernel:
                 i = running[k]
                 state = states[i]
                 look(state, observation)
+                if not are_finite(observation):
+                    lengths[i] = taken
+                    tell(observation, returns[i], told)
+                    return int(i)
                 leaf = find_leaf(flat, taken if time_variant else 0, observation, n_seen)
                 for j in range(dims):
                     raw[j] = middles[leaf, j]
@@ -211,6 +226,10 @@ def _rollouts(plant: _Plant) -> Kernel:
                         raw[j] = raw_action(action_map, j, draw(action_sizes[j], low, size, rng.random()))
                 states[i], reward, terminated = play(state, raw)
                 returns[i] += reward
+                if not math.isfinite(returns[i]):
+                    lengths[i] = taken + 1
+                    tell(observation, reward, told)
+                    return int(i)
                 if terminated:
                     lengths[i] = taken + 1
                 else:
@@ -219,6 +238,7 @@ def _rollouts(plant: _Plant) -> Kernel:
             n = still
             if n == 0:
                 break
+        return -1
 
     return cast(Kernel, rollouts)
 
@@ -227,6 +247,7 @@ def _iterate(train: Kernel, rollouts: Kernel, compiled: Callable[[Kernel], Any])
     @compiled
     def iterate(
         balls: Balls,
+        journal: Journal,
         trees: int,
         time_variant: bool,
         rules: Rules,
@@ -241,18 +262,25 @@ def _iterate(train: Kernel, rollouts: Kernel, compiled: Callable[[Kernel], Any])
         returns: NDArray[np.float64],
         lengths: NDArray[np.int64],
         starts: NDArray[np.float64],
-    ) -> tuple[int, int, bool]:
-        """Train for an episode, if wanted, and evaluate; gives steps, splits, and whether all was sound."""
-        steps, splits, sound = 0, 0, True
+        told: NDArray[np.float64],
+    ) -> tuple[int, int, bool, int]:
+        """Train for an episode, if wanted, and evaluate.
+
+        Gives the steps, the splits, whether the training was sound, and the episode of the evaluation that
+        was not, or -1. What was not sound is in `told`: the last observation, and the reward.
+        """
+        steps, splits, sound, bad = 0, 0, True, -1
         if trained:
             steps, splits, sound = train(
-                balls, time_variant, rules, state_map, action_map, reward_low, reward_high, rng
+                balls, journal, time_variant, rules, state_map, action_map, reward_low, reward_high, rng, told
             )
         if sound:
             flat = flatten(balls, trees, state_map, known_thresholds)
             sizes, horizon = balls.action_sizes, rules.horizon
-            rollouts(flat, time_variant, sizes, action_map, horizon, drawn, rng, returns, lengths, starts)
-        return steps, splits, sound
+            bad = rollouts(
+                flat, time_variant, sizes, action_map, horizon, drawn, rng, returns, lengths, starts, told
+            )
+        return steps, splits, sound, bad
 
     return cast(Kernel, iterate)
 

@@ -51,6 +51,35 @@ def standardise(state_map: StateMap, raw: NDArray[np.float64]) -> NDArray[np.flo
 
 
 @njit
+def misfit(
+    batch: NDArray[np.float64],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    running: NDArray[np.bool_],
+    ended: NDArray[np.bool_],
+) -> int:
+    """Find the first number of a batch of observations that is not finite or out of bounds, or give -1.
+
+    Observations that are not running are passed over, and the bounds of those that have ended.
+    """
+    for i in range(batch.shape[0]):
+        for j in range(batch.shape[1]):
+            x = batch[i, j]
+            if running[i] and (not math.isfinite(x) or not (ended[i] or low[j] <= x <= high[j])):
+                return int(i * batch.shape[1] + j)
+    return -1
+
+
+@njit
+def are_finite(observation: NDArray[np.float64]) -> bool:
+    """Tell whether all numbers are finite."""
+    sound = True
+    for j in range(observation.shape[0]):
+        sound = sound and math.isfinite(observation[j])
+    return sound
+
+
+@njit
 def coordinates_to(standard: NDArray[np.float64], fixed: NDArray[np.int64]) -> None:
     """Turn a point of the cube into fixed-point coordinates."""
     for j in range(standard.shape[0]):

@@ -35,6 +35,63 @@ class Rules(NamedTuple):
     """Metric of the distance to the reference: Euclidean, or infinity."""
 
 
+class Journal(NamedTuple):
+    """What an episode has changed in a partition, a row for each of its steps: see `take_back`."""
+
+    ball: NDArray[np.int64]
+    q: NDArray[np.float64]
+    visits: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    """Two numbers a row, as in `Balls`."""
+    length: NDArray[np.int64]
+    """One number: the rows that are written."""
+
+
+def new_journal(steps: int) -> Journal:
+    """Make room for so many steps."""
+    return Journal(
+        np.empty(steps, np.int64),
+        np.empty(steps),
+        np.empty(steps, np.int64),
+        np.empty((steps, 2), np.int64),
+        np.zeros(1, np.int64),
+    )
+
+
+@njit
+def note(journal: Journal, balls: Balls, ball: int) -> None:
+    """Write down a ball as it is before it is changed."""
+    row = journal.length[0]
+    if row < journal.ball.shape[0]:
+        journal.ball[row] = ball
+        journal.q[row] = balls.q[ball]
+        journal.visits[row] = balls.visits[ball]
+        journal.counts[row, 0] = balls.counts[0]
+        journal.counts[row, 1] = balls.counts[1]
+        journal.length[0] = row + 1
+
+
+@njit
+def take_back(journal: Journal, balls: Balls) -> None:
+    """Undo what is written down, the last first; a ball that was played had not been split."""
+    for row in range(journal.length[0] - 1, -1, -1):
+        ball = journal.ball[row]
+        balls.q[ball] = journal.q[row]
+        balls.visits[ball] = journal.visits[row]
+        balls.first_child[ball] = -1
+        balls.counts[0] = journal.counts[row, 0]
+        balls.counts[1] = journal.counts[row, 1]
+    journal.length[0] = 0
+
+
+@njit
+def tell(observation: NDArray[np.float64], reward: float, told: NDArray[np.float64]) -> None:
+    """Write down what came last: the observation, then the reward."""
+    for j in range(observation.shape[0]):
+        told[j] = observation[j]
+    told[-1] = reward
+
+
 @njit
 def choose_from(
     balls: Balls,
@@ -63,6 +120,7 @@ def choose_from(
 @njit
 def learn_from(
     balls: Balls,
+    journal: Journal,
     rules: Rules,
     ball: int,
     depth: int,
@@ -76,6 +134,7 @@ def learn_from(
     V(x') = weight(x) min(H, highest), where `highest` is the highest Q of RELEVANT(x'), or 0 past the
     horizon.
     """
+    note(journal, balls, ball)
     value = min(float(rules.horizon), highest)
     if not math.isinf(rules.reference_std):
         value *= reference_weight(state, rules.reference, rules.reference_std, rules.euclidean)
@@ -106,6 +165,7 @@ def choose(
 @njit
 def learn(
     balls_fields: Fields,
+    journal_fields: Fields,
     next_root: int,
     rules_fields: Fields,
     state_fields: Fields,
@@ -123,6 +183,7 @@ def learn(
     is given. Past the horizon the root is -1.
     """
     balls, rules, state_map = Balls(*balls_fields), Rules(*rules_fields), StateMap(*state_fields)
+    journal = Journal(*journal_fields)
     standardise_to(state_map, observation, next_state)
     for j in range(next_state.shape[0]):
         if math.isnan(next_state[j]):
@@ -131,4 +192,4 @@ def learn(
     if next_root >= 0:
         found, count = relevant(balls, next_root, coordinates(next_state))
         highest = balls.q[found.ball[greedy(balls, found, count)]]
-    return 1 if learn_from(balls, rules, ball, depth, sizes, state, reward, highest) else 0
+    return 1 if learn_from(balls, journal, rules, ball, depth, sizes, state, reward, highest) else 0

@@ -132,6 +132,42 @@ def split(balls: Balls, ball: int, sizes: NDArray[np.int64], state_dims: int) ->
 
 
 @njit
+def is_forest(balls: Balls, trees: int, state_dims: int) -> bool:
+    """Tell whether every ball has one place, after that of its parent: then each search ends where it can.
+
+    The arrays have the same length, and the numbers of actions are known to be positive.
+    """
+    n, dims = balls.first_child.shape[0], balls.action_sizes.shape[0]
+    placed, depth = np.zeros(n, np.bool_), np.zeros(n, np.uint8)
+    size = np.empty((n, dims), np.int64)
+    for root in range(trees):
+        placed[root] = True
+        size[root] = balls.action_sizes
+    for ball in range(n):
+        if not placed[ball]:
+            return False
+        first = balls.first_child[ball]
+        if first < 0:
+            continue
+        parts = action_parts(size[ball])
+        children = parts << state_dims
+        if depth[ball] >= MAX_DEPTH or first <= ball or first + children > n:
+            return False
+        for child in range(children):
+            if placed[first + child]:
+                return False
+            placed[first + child] = True
+            depth[first + child] = depth[ball] + 1
+            part = child % parts
+            for j in range(dims):
+                whole = size[ball, j]
+                half = whole // 2 if whole > 1 else whole
+                size[first + child, j] = whole - half if whole > 1 and part & 1 else half
+                part = part >> 1 if whole > 1 else part
+    return True
+
+
+@njit
 def locate(
     balls: Balls,
     root: int,

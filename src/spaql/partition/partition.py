@@ -19,6 +19,7 @@ from spaql.kernels.tree import (
     Balls,
     action_parts,
     coordinate,
+    is_forest,
     locate,
     relevant,
     split,
@@ -170,11 +171,14 @@ class Partition:
         """Build the partition that `arrays` came from; raises `ArchiveError` if there can be none."""
         try:
             state_dims, trees = (int(n) for n in arrays["dims"])
+            integral = all(arrays[name].dtype.kind == "i" for name in Balls._fields if name != "q")
+            if not integral or arrays["q"].dtype != np.float64:
+                raise ValueError("they are of other types")
             if trees > len(arrays["q"]):  # before anything of that size is allocated
                 raise ValueError(f"{trees} trees of {len(arrays['q'])} balls")
             partition = cls(state_dims, [int(n) for n in arrays["action_sizes"]], trees=trees)
             fields = {
-                name: np.ascontiguousarray(arrays[name], getattr(partition.balls, name).dtype)
+                name: np.array(arrays[name], getattr(partition.balls, name).dtype, order="C")
                 for name in Balls._fields
             }
         except (KeyError, TypeError, ValueError, SettingError, OverflowError) as error:
@@ -235,8 +239,6 @@ class Partition:
         """Give all children of split balls of one depth."""
         parts = np.prod(np.where(size > 1, 2, 1), axis=1)
         children = parts << self.state_dims
-        if depth > MAX_DEPTH or children.sum() > self.n_balls:
-            raise ArchiveError("These arrays are no partition: balls have more children than there are.")
         parent = np.repeat(np.arange(len(ball)), children)
         child = np.arange(len(parent)) - np.repeat(np.cumsum(children) - children, children)
         orthant, part = child // parts[parent], child % parts[parent]
@@ -283,14 +285,8 @@ class Partition:
             and balls.counts.tolist() == [used, np.count_nonzero(balls.first_child < 0)]
             and bool(np.all(balls.action_sizes <= INTERVAL))
             and bool(np.all(balls.visits >= 0))
-            and not np.isnan(balls.q).any()
+            and bool(np.isfinite(balls.q).all())
+            and is_forest(balls, self.trees, self.state_dims)
         )
-        if sound:
-            places = np.zeros(used + 1, np.int64)
-            for level in self._levels(np.arange(self.trees)):
-                np.add.at(places, np.clip(level[0], 0, used), 1)
-                if places[used] or np.any(places[level[0]] > 1):
-                    break
-            sound = bool(np.all(places[:used] == 1)) and places[used] == 0
         if not sound:
             raise ArchiveError("These arrays are no partition: they do not fit together.")

@@ -93,10 +93,9 @@ class Laws:
                 f"Laws have gains of the shape (laws, {n}, {observations}), offsets of the shape (laws, {n}) "
                 f"and {n} bounds on either side."
             )
-        if not (np.isfinite(self.gain).all() and np.isfinite(self.offset).all()):
-            raise SettingError("Gains and offsets of laws are finite numbers.")
-        if not (self.low <= self.high).all():
-            raise SettingError("Laws are cut from a lower bound to a higher one.")
+        finite = np.isfinite(self.gain).all() and np.isfinite(self.offset).all()
+        if not finite or not np.all(self.low <= self.high):
+            raise SettingError("Laws have finite gains and offsets, and bounds of which the lower is first.")
 
 
 Leaves = Choices | Constants | Laws

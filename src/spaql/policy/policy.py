@@ -9,6 +9,8 @@ import numpy as np
 from gymnasium import Space
 from numpy.typing import NDArray
 
+from spaql.errors import SettingError
+
 Rng = np.random.Generator
 
 
@@ -49,8 +51,13 @@ class Policy(ABC):
         None for every other; an `episode_start` sets it back.
         """
         shape = self.observation_space.shape or ()
-        single = np.shape(observation) == shape
-        batch = np.asarray(observation).reshape(-1, *shape)
+        array = np.asarray(observation)
+        single = array.shape == shape
+        if (not single and array.shape[1:] != shape) or array.ndim > 1 + len(shape):
+            raise SettingError(
+                f"An observation has the shape {shape}, and a batch of them (n, ...): this is {array.shape}."
+            )
+        batch = array.reshape(-1, *shape)
         steps = np.zeros(len(batch), np.int64) if state is None else state[0]
         if episode_start is not None:
             steps = np.where(episode_start, 0, steps)

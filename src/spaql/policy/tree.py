@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.policy.leaves import Leaves
-from spaql.spaces import action_names, observation_names
+from spaql.spaces import action_names, count_actions, observation_names
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +208,7 @@ class RuleTree:
             raise SettingError("Every lock names a row in the table of leaves, and a box of observations.")
         if len(self.observations) != self.dims:
             raise SettingError(f"There are {self.dims} numbers in an observation to name.")
-        if len(self.actions) != (expected := len(action_names(self.action_space))):
+        if len(self.actions) != (expected := count_actions(self.action_space)):
             raise SettingError(f"There are {expected} actions to name.")
 
     def __repr__(self) -> str:

@@ -9,10 +9,11 @@ import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
-from spaql.errors import ArchiveError, SettingError
+from spaql.archive import reading
+from spaql.errors import ArchiveError
 from spaql.policy.leaves import Choices, Constants, Laws, Leaves
 from spaql.policy.tree import Lock, RuleTree
-from spaql.spaces import describe_space, space_from
+from spaql.spaces import count_actions, describe_space, space_from
 
 _NODES = ("feature", "threshold", "left", "right", "leaf")
 _LEAVES: dict[str, tuple[type[Leaves], tuple[str, ...]]] = {
@@ -44,24 +45,25 @@ def tree_to(tree: RuleTree) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 
 def tree_from(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> RuleTree:
     """Build the tree that was described; raises `ArchiveError` if there can be none."""
-    try:
+    with reading("rule tree"):
         make, names = _LEAVES[data["leaves"]]
         kind = np.int64 if make is Choices else np.float64
         table: dict[str, Any] = {name: arrays[f"leaves.{name}"].astype(kind) for name in names}
         within = None if data["within"] is None else space_from(data["within"])
         if within is not None and not isinstance(within, Box):
-            raise ValueError("bounds are a Box")
+            raise ArchiveError("The file bounds a tree by something else than a Box.")
+        actions = space_from(data["action_space"])
+        if len(data["actions"]) != count_actions(actions):  # else as many names would be made up
+            raise ArchiveError("The file does not name the actions of its tree.")
         locks = zip(*(arrays[f"locks.{name}"] for name in ("low", "high", "row")), strict=True)
         return RuleTree(
             **{name: arrays[name] for name in _NODES},
             leaves=make(**table),
             observation_space=space_from(data["observation_space"]),
-            action_space=space_from(data["action_space"]),
+            action_space=actions,
             observations=tuple(str(name) for name in data["observations"]),
             actions=tuple(str(name) for name in data["actions"]),
             smallest=bool(data["smallest"]),
             within=within,
             locks=tuple(Lock(low, high, int(row)) for low, high, row in locks),
         )
-    except (KeyError, TypeError, ValueError, IndexError, SettingError) as error:
-        raise ArchiveError(f"The file holds no rule tree ({error}).") from error

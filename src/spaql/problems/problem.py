@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.wrappers import TimeLimit
 from numpy.typing import NDArray
 
@@ -20,6 +20,7 @@ from spaql.errors import BadEnvironmentError, SettingError
 from spaql.problems.classic import find_dynamics
 from spaql.problems.dynamics import Dynamics
 from spaql.problems.environment import DynamicsEnv, DynamicsVectorEnv
+from spaql.problems.guard import Guard, GuardedEnv, apart
 from spaql.problems.presets import PRESETS, Preset
 from spaql.spaces import StandardActions, StandardStates, unbounded
 
@@ -54,6 +55,8 @@ class Problem:
     """Environment steps spent on measuring unbounded dimensions."""
     parallel: bool = False
     """Step the environments of an evaluation in processes of their own: for slow simulators."""
+    step_timeout: float | None = None
+    """Seconds that a step of an environment may take."""
     template: Environment | None = field(default=None, repr=False, compare=False)
     """The environment that was given as an object."""
 
@@ -72,8 +75,8 @@ class Problem:
         """Make n environments that are stepped together, Gymnasium's own where it has one."""
         if self.dynamics is not None:
             return DynamicsVectorEnv(self.dynamics.id, n, self.horizon)
-        if self.parallel:
-            return AsyncVectorEnv([self.make] * n, autoreset_mode=AutoresetMode.NEXT_STEP)
+        if self.parallel or self.step_timeout is not None:
+            return apart(self.make, n)
         plain = self.template is None and not self.options
         if plain and self.env is not None and _spec(self.env).vector_entry_point is not None:
             return gymnasium.make_vec(self.env, n, max_episode_steps=self.horizon)
@@ -100,6 +103,7 @@ def make_problem(
     compiled: bool = True,
     parallel: bool = False,
     measured: bool = True,
+    step_timeout: float | None = None,
     seed: int = 0,
 ) -> Problem:
     """Make a problem from an environment.
@@ -132,6 +136,11 @@ def make_problem(
     measured
         Spend random steps on measuring dimensions without bounds. Otherwise they are squashed by tanh(x),
         which only suits who standardises by other means.
+    step_timeout
+        Seconds that a step (or reset) may take; past them `BadEnvironmentError` is raised, and what was
+        learned before the iteration is kept. All environments then run in processes of their own, which can
+        be killed whatever they are at; compiled dynamics, which cannot, are not used. Steps of an evaluation
+        are made together, so there it is the time until the last has made its own.
     seed
         Of the random steps.
 
@@ -143,11 +152,13 @@ def make_problem(
     """
     if isinstance(env, Problem):
         asked = (horizon, levels, squash, reference, reward_range, options)
-        if any(value is not None for value in asked) or not compiled or parallel:
+        if any(value is not None for value in (*asked, step_timeout)) or not compiled or parallel:
             raise SettingError("The problem is already made: give what is to change to make_problem.")
         return env
     if horizon is not None and horizon < 1:
         raise SettingError("The horizon is a number of steps, 1 or more.")
+    if step_timeout is not None and not step_timeout > 0:
+        raise SettingError("The time limit of a step is a number of seconds above 0.")
     source, preset = _source(env, options)
     horizon = horizon or (preset.horizon if preset else None)
     levels = levels or (preset.levels if preset else None)
@@ -167,7 +178,7 @@ def make_problem(
         if not measured:
             squash = {**squash, **{int(j): 1.0 for j in np.flatnonzero(endless)}}
             endless[:] = False
-        samples = _random_observations(source.probe(limit), seed) if endless.any() else None
+        samples = _random_observations(source, limit, probe, seed, step_timeout) if endless.any() else None
         plant = source.dynamics
         seen, done = (tuple(plant.observations), tuple(plant.actions)) if plant is not None else ((), ())
         states = StandardStates.of(probe.observation_space, squash, samples, seen)
@@ -190,9 +201,10 @@ def make_problem(
         actions=actions,
         reference=None if reference is None else tuple(float(x) for x in reference),
         reward_range=reward_range,
-        dynamics=source.dynamics if compiled else None,
+        dynamics=source.dynamics if compiled and step_timeout is None else None,
         interactions=0 if samples is None else len(samples),
         parallel=parallel,
+        step_timeout=step_timeout,
         template=source.template,
     )
 
@@ -275,18 +287,22 @@ def _replica(env: Environment, horizon: int) -> Environment:
     return TimeLimit(copy.deepcopy(env), horizon)
 
 
-def _random_observations(env: Environment, seed: int) -> NDArray[np.float64]:
+def _random_observations(
+    source: _Source, horizon: int, probe: Environment, seed: int, step_timeout: float | None
+) -> NDArray[np.float64]:
     """Observe `SCALE_STEPS` steps of random episodes."""
-    env.action_space.seed(seed)
+    actions = copy.deepcopy(probe.action_space)
+    actions.seed(seed)
+    guard = Guard(source.name, probe.observation_space, "a random episode")
+    env = GuardedEnv(
+        lambda: source.probe(horizon), guard, (probe.observation_space, probe.action_space), step_timeout
+    )
     rows, ended = [], True
-    for step in range(SCALE_STEPS):
-        if ended:
-            env.reset(seed=seed + step)
-        observation, _, terminated, truncated, _ = env.step(env.action_space.sample())
-        ended = terminated or truncated
-        rows.append(np.asarray(observation, np.float64).ravel())
-    env.close()
-    samples = np.array(rows)
-    if not np.isfinite(samples).all():
-        raise BadEnvironmentError("The environment gave an observation that is infinite or NaN.")
-    return samples
+    with closing(env):
+        for step in range(SCALE_STEPS):
+            if ended:
+                env.reset(seed=seed + step)
+            observation, _, terminated, truncated = env.step(actions.sample())
+            ended = terminated or truncated
+            rows.append(np.asarray(observation, np.float64).ravel())
+    return np.array(rows)

@@ -2,13 +2,14 @@
 
 from spaql.spaces.actions import StandardActions
 from spaql.spaces.describe import describe_space, space_from
-from spaql.spaces.names import action_names, observation_names
+from spaql.spaces.names import action_names, count_actions, observation_names
 from spaql.spaces.states import StandardStates, unbounded
 
 __all__ = [
     "StandardActions",
     "StandardStates",
     "action_names",
+    "count_actions",
     "describe_space",
     "observation_names",
     "space_from",

@@ -9,6 +9,12 @@ from gymnasium.spaces import Box, Discrete
 
 from spaql.errors import ArchiveError
 
+_NUMBERS = ["float16", "float32", "float64"] + [f"{u}int{8 * n}" for u in ("", "u") for n in (1, 2, 4, 8)]
+"""Types of a Box; to NumPy, other names of types may be small programs."""
+
+_LARGEST = 2**53
+"""Whole numbers up to here are exact in double precision."""
+
 
 def describe_space(space: Space[Any]) -> dict[str, Any]:
     """Describe a Box or Discrete space as JSON-ready data.
@@ -40,8 +46,13 @@ def space_from(description: Mapping[str, Any]) -> Box | Discrete:
     """
     try:
         if description["kind"] == "discrete":
-            return Discrete(int(description["n"]), start=int(description["start"]))
-        dtype = np.dtype(str(description["dtype"]))
+            n, start = int(description["n"]), int(description["start"])
+            if n + abs(start) > _LARGEST:
+                raise ValueError(f"{n} numbers from {start} on")
+            return Discrete(n, start=start)
+        if description["kind"] != "box" or description["dtype"] not in _NUMBERS:
+            raise ValueError(f"a {description['kind']} of {description['dtype']}")
+        dtype = np.dtype(description["dtype"])
         shape = tuple(int(n) for n in description["shape"])
         low, high = (
             np.array([float(x) for x in description[name]]).astype(dtype).reshape(shape)

@@ -17,6 +17,17 @@ def observation_names(space: Box | Discrete, names: Sequence[str] = ()) -> tuple
     return tuple(names) or tuple(f"x{j}" for j in range(int(np.prod(space.shape or (1,)))))
 
 
+def count_actions(space: Box | Discrete) -> int:
+    """Give how many actions of a list, or numbers of an action, there are to name.
+
+    Examples
+    --------
+    >>> count_actions(Discrete(2, start=1)), count_actions(Box(-1.0, 1.0, (3,)))
+    (2, 3)
+    """
+    return int(space.n) if isinstance(space, Discrete) else int(np.prod(space.shape))
+
+
 def action_names(space: Box | Discrete, names: Sequence[str] = ()) -> tuple[str, ...]:
     """Give the names of the actions of a list, or of the numbers of an action.
 
@@ -29,4 +40,4 @@ def action_names(space: Box | Discrete, names: Sequence[str] = ()) -> tuple[str,
         return tuple(names)
     if isinstance(space, Discrete):
         return tuple(f"action {space.start + i}" for i in range(int(space.n)))
-    return tuple(f"u{j}" for j in range(int(np.prod(space.shape))))
+    return tuple(f"u{j}" for j in range(count_actions(space)))

@@ -25,6 +25,7 @@ from spaql.algorithms import (
     SPAQLLearner,
     SPAQLTSLearner,
 )
+from spaql.archive import number, reading
 from spaql.errors import ArchiveError, SettingError
 from spaql.policy import Policy
 from spaql.problems import EnvironmentLike, Problem, make_problem
@@ -48,7 +49,7 @@ class Agent:
         or a `Problem`.
     seed
         Of all randomness; the same seed gives the same bytes. Drawn, and kept, if not given.
-    horizon, levels, squash, reference, reward_range, compiled, parallel
+    horizon, levels, squash, reference, reward_range, compiled, parallel, step_timeout
         See `spaql.make_problem`.
     **settings
         Of the algorithm: the fields of `Agent.settings_type`.
@@ -74,6 +75,7 @@ class Agent:
         reward_range: tuple[float, float] | None = None,
         compiled: bool = True,
         parallel: bool = False,
+        step_timeout: float | None = None,
         **settings: Any,
     ) -> None:
         self.seed = secrets.randbits(32) if seed is None else seed
@@ -90,6 +92,7 @@ class Agent:
             compiled=compiled,
             parallel=parallel,
             measured=self.learner_type.standardised,
+            step_timeout=step_timeout,
         )
         self.history = History()
         self._learner = self.learner_type(self.problem, self.settings)
@@ -104,6 +107,10 @@ class Agent:
             for f in dataclasses.fields(cls.learner_type.settings_type)
         ]
         cls.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+
+    def _move_to(self, problem: Problem) -> None:
+        """Go on in another environment of the same problem."""
+        self.problem = self._learner.problem = problem
 
     @property
     def policy(self) -> Policy:
@@ -293,7 +300,11 @@ def check_settings(algorithm: str, given: Mapping[str, Any]) -> None:
 
 
 def load(
-    path: str | os.PathLike[str], env: EnvironmentLike | None = None, *, parallel: bool = False
+    path: str | os.PathLike[str],
+    env: EnvironmentLike | None = None,
+    *,
+    parallel: bool = False,
+    step_timeout: float | None = None,
 ) -> Agent:
     """Read an agent from a model file or a run folder; no code in it is ever run.
 
@@ -303,13 +314,13 @@ def load(
         A file written by `Agent.save`, or the folder of a run.
     env
         The environment to go on in, where the file could not name it.
-    parallel
-        Evaluate in processes of their own from now on (see `spaql.make_problem`).
+    parallel, step_timeout
+        Of the environments from now on (see `spaql.make_problem`).
     """
     target = Path(path)
     document = archive.load(target / MODEL_FILE if target.is_dir() else target)
     data, part = document.data, document.part
-    try:
+    with reading("agent"):
         if data["kind"] != "agent":
             raise ArchiveError(
                 f"The file holds a {data['kind']}, not an agent: read it with spaql.Controller.load."
@@ -320,22 +331,22 @@ def load(
             raise ArchiveError(
                 f"The file holds a {algorithm!r} agent: import the module that defines it first."
             )
-        problem = dataclasses.replace(problem_from(data["problem"], part("problem.")), parallel=parallel)
-        if env is not None:
-            given = make_problem(env, horizon=None if isinstance(env, Problem) else problem.horizon)
-            problem = dataclasses.replace(
-                problem,
-                env=given.env,
-                options=given.options,
-                dynamics=given.dynamics,
-                template=given.template,
-            )
-        agent = agent_type(problem, seed=int(data["seed"]), **data["settings"])
+        problem = problem_from(data["problem"], part("problem."))
+        agent_type.learner_type.check_size(problem, part("learner."))
+        agent = agent_type(problem, seed=number(data, "seed", 0, whole=True), **data["settings"])
         agent._learner.restore(data["learner"], part("learner."))
         columns = part("history.")
         agent.history = History.from_arrays({name: columns[name] for name in data["history"]})
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        if isinstance(error, ArchiveError):
-            raise
-        raise ArchiveError(f"The file lacks something that an agent needs ({error!r}).") from error
+    found = _found_in(env, problem) | {"parallel": parallel, "step_timeout": step_timeout}
+    if step_timeout is not None:
+        found["dynamics"] = None
+    agent._move_to(dataclasses.replace(problem, **found))
     return agent
+
+
+def _found_in(env: EnvironmentLike | None, problem: Problem) -> dict[str, Any]:
+    """Give what a problem takes over from another environment."""
+    if env is None:
+        return {}
+    given = make_problem(env, horizon=None if isinstance(env, Problem) else problem.horizon)
+    return {name: getattr(given, name) for name in ("env", "options", "dynamics", "template")}

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from spaql.algorithms import Learner, PartitionLearner
-from spaql.errors import BadEnvironmentError
+from spaql.errors import SettingError
 from spaql.kernels.batch import tally
-from spaql.kernels.steps import Rules
+from spaql.kernels.steps import Journal, Rules, new_journal
 from spaql.partition import Partition
 from spaql.policy import PartitionPolicy, Policy
 from spaql.policy.policy import Rng
 from spaql.problems import Problem
+from spaql.problems.guard import Guard, GuardedEnv, GuardedVectorEnv
 from spaql.training.results import Evaluation
+
+_TOGETHER_AT_MOST = 1_000_000
+_TRAINING, _EVALUATION = "a training episode", "an evaluation episode"
 
 
 class Arena:
@@ -26,10 +29,12 @@ class Arena:
     """
 
     def __init__(self, problem: Problem, rollouts: int) -> None:
+        if rollouts > _TOGETHER_AT_MOST:
+            raise SettingError(f"{rollouts} episodes are too many to run together: ask for fewer rollouts.")
         self._problem = problem
         self._rollouts = rollouts
-        self._single: Any = None
-        self._vector: Any = None
+        self._single: GuardedEnv | None = None
+        self._vector: GuardedVectorEnv | None = None
 
     def close(self) -> None:
         """Close the environments."""
@@ -42,7 +47,13 @@ class Arena:
         compiled = self._problem.dynamics is not None
         if compiled and isinstance(learner, PartitionLearner) and learner.follows_the_kernels:
             steps, learner.splits, evaluation = self._iterate_compiled(
-                learner.trainee, learner.time_variant, learner.rules, rng, trained=trained, drawn=True
+                learner.trainee,
+                learner.time_variant,
+                learner.rules,
+                rng,
+                journal=learner.journal,
+                trained=trained,
+                drawn=True,
             )
             return steps, evaluation
         steps = self.train_episode(learner, rng)[0] if trained else 0
@@ -53,12 +64,26 @@ class Arena:
         if self._problem.dynamics is not None and isinstance(policy, PartitionPolicy):
             rules = Rules(self._problem.horizon, 0.0, 0.0, np.zeros(policy.states.dims), math.inf, False)
             return self._iterate_compiled(
-                policy.partition, policy.time_variant, rules, rng, trained=False, drawn=not deterministic
+                policy.partition,
+                policy.time_variant,
+                rules,
+                rng,
+                journal=new_journal(0),
+                trained=False,
+                drawn=not deterministic,
             )[2]
-        return _checked(self._run_together(policy, rng, None if deterministic else rng))
+        return self._run_together(policy, rng, None if deterministic else rng)
 
     def _iterate_compiled(
-        self, partition: Partition, time_variant: bool, rules: Rules, rng: Rng, *, trained: bool, drawn: bool
+        self,
+        partition: Partition,
+        time_variant: bool,
+        rules: Rules,
+        rng: Rng,
+        *,
+        journal: Journal,
+        trained: bool,
+        drawn: bool,
     ) -> tuple[int, int, Evaluation]:
         """Train, if wanted, and evaluate in one call; gives the steps and splits of the training."""
         problem, n = self._problem, self._rollouts
@@ -66,8 +91,10 @@ class Arena:
         if trained:
             partition.reserve(problem.horizon * partition.children_at_most)
         evaluation = Evaluation(np.empty(n), np.empty(n, np.int64), np.empty((n, problem.states.dims)))
-        steps, splits, sound = problem.dynamics.loops.iterate(
+        told = np.zeros(problem.states.dims + 1)
+        steps, splits, sound, bad = problem.dynamics.loops.iterate(
             partition.balls,
+            journal,
             partition.trees,
             time_variant,
             rules,
@@ -81,25 +108,37 @@ class Arena:
             evaluation.returns,
             evaluation.lengths,
             evaluation.starts,
+            told,
         )
+        lost = not np.isfinite(told[:-1]).all()
+        what = f"gave the observation {told[:-1]}" if lost else f"gave the reward {told[-1]}"
         if not sound:
-            raise BadEnvironmentError(
-                f"Step {steps} of a training episode of {problem.name} gave NaN, or an infinite reward."
-            )
-        return steps, splits, _checked(evaluation)
+            guard = self._guard(_TRAINING)
+            guard.step = steps
+            raise guard.refusal(what)
+        if bad >= 0:
+            guard = self._guard(_EVALUATION)
+            guard.step = int(evaluation.lengths[bad])
+            raise guard.refusal(what if lost else f"{what}; rewards add up to {evaluation.returns[bad]}", bad)
+        return steps, splits, evaluation
+
+    def _guard(self, episode: str) -> Guard:
+        return Guard(self._problem.name, self._problem.states.space, episode)
 
     def train_episode(self, learner: Learner, rng: Rng) -> tuple[int, float]:
         """Let the learner play and learn from one episode; gives its steps and its return."""
+        problem = self._problem
         if self._single is None:
-            self._single = self._problem.make()
-        observation, _ = self._single.reset(seed=int(rng.integers(2**31)))
+            spaces = problem.states.space, problem.actions.space
+            self._single = GuardedEnv(problem.make, self._guard(_TRAINING), spaces, problem.step_timeout)
+        observation = self._single.reset(seed=int(rng.integers(2**31)))
         learner.begin(observation)
         total = 0.0
         limit = learner.episode_limit()
         for taken in range(1, limit + 1):
-            observation, reward, terminated, truncated, _ = self._single.step(learner.act(rng))
-            learner.learn(self._problem.learning_reward(float(reward)), observation, bool(terminated))
-            total += float(reward)
+            observation, reward, terminated, truncated = self._single.step(learner.act(rng))
+            learner.learn(problem.learning_reward(reward), observation, terminated)
+            total += reward
             if terminated or truncated:
                 return taken, total
         return limit, total
@@ -110,27 +149,25 @@ class Arena:
         An environment whose episode has ended is stepped on with the others (Gymnasium resets it on
         the next step), but what it does then counts for nothing.
         """
+        problem, n = self._problem, self._rollouts
         if self._vector is None:
-            self._vector = self._problem.make_vector(self._rollouts)
-        n = self._rollouts
-        observations, _ = self._vector.reset(seed=int(rng.integers(2**31)))
-        starts = self._problem.states.batch(observations).copy()
+            guard = self._guard(_EVALUATION)
+            self._vector = GuardedVectorEnv(problem.make_vector(n), guard, problem.step_timeout)
+        observations = self._vector.reset(seed=int(rng.integers(2**31)))
+        starts = problem.states.batch(observations).copy()
         returns, lengths = np.zeros(n), np.zeros(n, np.int64)
         running = np.ones(n, np.bool_)
         steps = np.zeros(n, np.int64)
-        for _ in range(self._problem.horizon):
+        for _ in range(problem.horizon):
             actions = policy.act(observations, steps, draws)
-            observations, rewards, terminated, truncated, _ = self._vector.step(actions)
-            rewards, terminated = np.asarray(rewards), np.asarray(terminated)  # some give JAX's arrays
-            if not tally(rewards, terminated, np.asarray(truncated), running, returns, lengths):
+            observations, rewards, terminated, truncated = self._vector.step(actions, running)
+            going_on = tally(rewards, terminated, truncated, running, returns, lengths)
+            if not np.isfinite(returns).all():
+                bad = int(np.flatnonzero(~np.isfinite(returns))[0])
+                raise self._vector.guard.refusal(
+                    f"gave the reward {rewards[bad]}; rewards add up to {returns[bad]}", bad
+                )
+            if not going_on:
                 break
             steps += 1
         return Evaluation(returns, lengths, starts)
-
-
-def _checked(evaluation: Evaluation) -> Evaluation:
-    sound = np.isfinite(evaluation.returns)
-    if not sound.all():
-        bad = int(np.flatnonzero(~sound)[0])
-        raise BadEnvironmentError(f"The rewards of episode {bad} add up to {evaluation.returns[bad]}.")
-    return evaluation

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from spaql import archive
+from spaql.archive import reading
 from spaql.errors import ArchiveError, SettingError
 from spaql.policy import RuleTree, RuleTreePolicy
 from spaql.policy.tree_file import tree_from, tree_to
@@ -68,11 +69,9 @@ class Controller:
             raise ArchiveError(
                 f"The file holds a {data.get('kind')}, not a controller: read it with spaql.load."
             )
-        try:
+        with reading("controller"):
             problem = problem_from(data["problem"], document.part("problem."))
             return cls(tree_from(data["tree"], document.part("tree.")), problem, dict(data["origin"]))
-        except (KeyError, TypeError, ValueError, SettingError) as error:
-            raise ArchiveError(f"The file lacks something that a controller needs ({error!r}).") from error
 
 
 def read(path: str | os.PathLike[str]) -> Agent | Controller:

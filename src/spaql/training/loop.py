@@ -36,19 +36,27 @@ def train(
 def _iterate(
     learner: Learner, problem: Problem, arena: Arena, history: History, seed: int
 ) -> dict[str, float]:
-    """Train for an episode and evaluate; iteration 0 only evaluates, if that is done at all."""
+    """Train for an episode and evaluate; iteration 0 only evaluates, if that is done at all.
+
+    If it fails, the learner is where it was before: it fits the history, can be saved, and can go on.
+    """
     iteration, training_steps, interactions = 0 if learner.evaluated else 1, 0, problem.interactions
     if len(history):
         last = history.last()
         iteration = int(last["iteration"]) + 1
         training_steps, interactions = int(last["training_steps"]), int(last["interactions"])
     rng = generator(seed, Purpose.TRAINING, iteration)
-    if learner.evaluated:
-        steps, evaluation = arena.iterate(learner, rng, trained=iteration > 0)
-        mean, all_steps = evaluation.mean, steps + evaluation.steps
-    else:
-        steps, mean = arena.train_episode(learner, rng)
-        all_steps = steps
+    mark = learner.mark()
+    try:
+        if learner.evaluated:
+            steps, evaluation = arena.iterate(learner, rng, trained=iteration > 0)
+            mean, all_steps = evaluation.mean, steps + evaluation.steps
+        else:
+            steps, mean = arena.train_episode(learner, rng)
+            all_steps = steps
+    except BaseException:
+        learner.go_back(mark)
+        raise
     learner.assess(mean)
     assert learner.best_return is not None
     return {

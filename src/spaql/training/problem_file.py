@@ -4,13 +4,16 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
+from spaql.archive import number, reading
 from spaql.errors import ArchiveError
 from spaql.kernels.standard import StateMap
 from spaql.problems import Problem, find_dynamics
-from spaql.spaces import StandardActions, StandardStates, describe_space, space_from
+from spaql.spaces import StandardActions, StandardStates, count_actions, describe_space, space_from
+
+_MOST = 2**31
+"""Of a number of steps or levels that a file may ask for."""
 
 
 def problem_to(problem: Problem) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -35,29 +38,48 @@ def problem_to(problem: Problem) -> tuple[dict[str, Any], dict[str, NDArray[Any]
 
 def problem_from(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Problem:
     """Build the problem that was described; its environment is made when it is first needed."""
-    states = space_from(data["observation_space"])
-    dims = int(np.prod(states.shape or (1,)))
-    state_map = StateMap(
-        np.ascontiguousarray(arrays["center"], np.float64),
-        np.ascontiguousarray(arrays["scale"], np.float64),
-        np.ascontiguousarray(arrays["squash"], np.bool_),
-    )
-    if any(array.shape != (dims,) for array in state_map) or not np.all(state_map.scale > 0):
-        raise ArchiveError("The file's map into the standard cube does not fit its observations.")
-    actions = space_from(data["action_space"])
-    n_actions = int(actions.n) if isinstance(actions, Discrete) else int(np.prod(actions.shape))
-    return Problem(
-        name=str(data["name"]),
-        env=data["env"],
-        options=data["options"],
-        horizon=int(data["horizon"]),
-        states=StandardStates(states, state_map, _names(data, "observations", dims)),
-        actions=StandardActions.of(actions, data["levels"], _names(data, "actions", n_actions)),
-        reference=None if data["reference"] is None else tuple(data["reference"]),
-        reward_range=(float(data["reward_range"][0]), float(data["reward_range"][1])),
-        dynamics=find_dynamics(data["env"]) if data["compiled"] else None,
-        interactions=int(data["interactions"]),
-    )
+    with reading("problem"):
+        states = space_from(data["observation_space"])
+        dims = int(np.prod(states.shape or (1,)))
+        state_map = StateMap(
+            np.array(arrays["center"], np.float64),
+            np.array(arrays["scale"], np.float64),
+            np.array(arrays["squash"], np.bool_),
+        )
+        finite = np.isfinite(state_map.center).all() and np.isfinite(state_map.scale).all()
+        if any(a.shape != (dims,) for a in state_map) or not finite or not np.all(state_map.scale > 0):
+            raise ArchiveError("The file's map into the standard cube does not fit its observations.")
+        actions = space_from(data["action_space"])
+        levels = None if data["levels"] is None else number(data, "levels", 2, _MOST, whole=True)
+        env, options = data["env"], data["options"]
+        if not (env is None or isinstance(env, str)) or not isinstance(options, dict):
+            raise ArchiveError(f"The file names no environment: {env!r} with {options!r}.")
+        return Problem(
+            name=str(data["name"]),
+            env=env,
+            options=options,
+            horizon=number(data, "horizon", 1, _MOST, whole=True),
+            states=StandardStates(states, state_map, _names(data, "observations", dims)),
+            actions=StandardActions.of(actions, levels, _names(data, "actions", count_actions(actions))),
+            reference=None if data["reference"] is None else _floats(data["reference"], dims),
+            reward_range=_reward_range(data["reward_range"]),
+            dynamics=find_dynamics(env) if env is not None and data["compiled"] else None,
+            interactions=number(data, "interactions", 0, whole=True),
+        )
+
+
+def _floats(values: Any, n: int) -> tuple[float, ...]:
+    """Read so many numbers."""
+    if not isinstance(values, list | tuple) or len(values) != n:
+        raise ArchiveError(f"The file has {values!r} where {n} numbers should be.")
+    return tuple(float(number({"a number": value}, "a number")) for value in values)
+
+
+def _reward_range(values: Any) -> tuple[float, float]:
+    low, high = _floats(values, 2)
+    if not low < high:
+        raise ArchiveError(f"The file has {values!r} where a range of rewards, the lower first, should be.")
+    return low, high
 
 
 def _names(data: Mapping[str, Any], what: str, n: int) -> tuple[str, ...]:

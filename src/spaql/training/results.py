@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,7 +47,9 @@ class Evaluation:
     @property
     def mean(self) -> float:
         """Mean return."""
-        return float(self.returns.mean())
+        with np.errstate(over="ignore"):
+            mean = float(self.returns.mean())
+        return mean if math.isfinite(mean) else float((self.returns / len(self.returns)).sum())
 
     @property
     def ci95(self) -> float:

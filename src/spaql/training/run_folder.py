@@ -8,7 +8,7 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
-from spaql.archive import write_atomically
+from spaql.archive import remove_leftovers, write_atomically
 from spaql.errors import SettingError
 from spaql.training.agent import MODEL_FILE, Agent, load
 from spaql.training.problem_file import problem_to
@@ -38,6 +38,7 @@ def save_run(agent: Agent, folder: Path) -> None:
     write_atomically(folder / "history.csv", agent.history.to_csv().encode())
     agent.save(folder / MODEL_FILE)
     (folder / CHECKPOINT_FILE).unlink(missing_ok=True)
+    remove_leftovers(folder)
 
 
 def resumed(agent: Agent, folder: Path, *, same_seed: bool) -> Agent:
@@ -45,7 +46,7 @@ def resumed(agent: Agent, folder: Path, *, same_seed: bool) -> Agent:
     files = [folder / name for name in (CHECKPOINT_FILE, MODEL_FILE) if (folder / name).exists()]
     if not files:
         raise SettingError(f"There is no run in {folder} to go on with: leave out --resume.")
-    found = load(files[0], parallel=agent.problem.parallel)
+    found = load(files[0], parallel=agent.problem.parallel, step_timeout=agent.problem.step_timeout)
     for what, there, asked in (
         ("algorithm", found.learner_type.name, agent.learner_type.name),
         ("problem", problem_to(found.problem)[0], problem_to(agent.problem)[0]),

@@ -1,0 +1,161 @@
+"""Sweep for half an hour on a small disk that fills up now and then, while workers and drivers are killed.
+
+    python benchmarks/soak.py --minutes 30
+
+One study is executed again and again, each time into an empty folder on a tmpfs of a few megabytes. Every
+half a second the dice are thrown: a worker is killed -9, the driver is killed -9, or the disk is filled to
+the last byte for a while. A sweep that has ended is started again until all its runs are finished; then they
+must be there once, with the bytes of an undisturbed sweep, and nothing else. The memory of every process is
+watched. Linux, as root (to mount).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import numpy as np
+from chaos import STUDY, ended, examine, members, start, wait_for_end, workers_of
+
+from spaql.experiments import RunStore
+
+SETTLED = 20.0
+"""Seconds after which a process has imported and compiled what it needs."""
+Counts = dict[str, int]
+
+
+@contextlib.contextmanager
+def small_disk(megabytes: int) -> Iterator[Path]:
+    """Mount a tmpfs of a few megabytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", folder], check=True)
+        try:
+            yield Path(folder)
+        finally:
+            subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def fill(disk: Path) -> None:
+    """Write until nothing more can be written."""
+    with contextlib.suppress(OSError), open(disk / "ballast", "wb", buffering=0) as file:
+        while file.write(bytes(4096)):
+            pass
+
+
+class Memory:
+    """The resident memory of processes: how much each has grown since it settled."""
+
+    def __init__(self) -> None:
+        self._settled: dict[int, float] = {}
+        self._born: dict[int, float] = {}
+        self.growth = self.peak = self.longest = 0.0
+        self.watched = 0
+
+    def look(self, pids: list[int]) -> None:
+        for pid in pids:
+            born = self._born.setdefault(pid, time.monotonic())
+            try:
+                pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+            except (OSError, IndexError):
+                continue
+            resident, age = pages * os.sysconf("SC_PAGESIZE") / 2**20, time.monotonic() - born
+            self.peak = max(self.peak, resident)
+            if age > SETTLED:
+                self.watched += pid not in self._settled
+                self.growth = max(self.growth, resident - self._settled.setdefault(pid, resident))
+                self.longest = max(self.longest, age)
+
+
+def disturb(sweep: subprocess.Popen[bytes], disk: Path, rng: np.random.Generator, counts: Counts) -> None:
+    """Throw the dice."""
+    ballast = disk / "ballast"
+    if ballast.exists():
+        if rng.random() < 0.05:
+            ballast.unlink()
+    elif rng.random() < 0.01:
+        fill(disk)
+        counts["full_disks"] += 1
+    if rng.random() < 0.05 and (victims := workers_of(sweep.pid)):
+        os.kill(int(rng.choice(victims)), signal.SIGKILL)
+        counts["worker_kills"] += 1
+    if rng.random() < 0.01 and sweep.poll() is None:
+        sweep.kill()
+        counts["driver_kills"] += 1
+
+
+def soak_once(
+    study: Path,
+    disk: Path,
+    runs: int,
+    rng: np.random.Generator,
+    memory: Memory,
+    counts: Counts,
+    end: float,
+) -> None:
+    """Execute the study once, however often it takes; past the end it is let alone."""
+    out = disk / "out"
+    while len(RunStore(out).finished()) < runs:
+        sweep = start(study, out)
+        counts["starts"] += 1
+        while sweep.poll() is None:
+            time.sleep(0.5)
+            memory.look(members(sweep.pid))
+            if time.monotonic() < end:
+                disturb(sweep, disk, rng, counts)
+            else:
+                (disk / "ballast").unlink(missing_ok=True)
+        counts["orphans"] += wait_for_end(sweep.pid)
+
+
+@click.command()
+@click.option("--minutes", default=30.0, show_default=True)
+@click.option("--runs", default=80, show_default=True, help="of the study, a multiple of four")
+@click.option("--megabytes", default=24, show_default=True, help="of the disk")
+@click.option("--seed", default=0, show_default=True)
+def main(minutes: float, runs: int, megabytes: int, seed: int) -> None:
+    """Sweep on a disk that fills up, while workers and drivers are killed."""
+    rng, memory = np.random.default_rng(seed), Memory()
+    counts = dict.fromkeys(("studies", "starts", "worker_kills", "driver_kills", "full_disks", "orphans"), 0)
+    faults = dict.fromkeys(("lost", "duplicated", "different", "left_over", "hangs"), 0)
+    with tempfile.TemporaryDirectory() as folder, small_disk(megabytes) as disk:
+        study = Path(folder) / "study.toml"
+        study.write_text(STUDY.format(seeds=runs // 4))
+        assert start(study, Path(folder) / "undisturbed").wait() == 0  # compiles, and may take long
+        digest = RunStore(Path(folder) / "undisturbed").digest()
+        began = time.monotonic()
+        end = began + 60 * minutes
+        while time.monotonic() < end:
+            soak_once(study, disk, runs, rng, memory, counts, end)
+            (disk / "ballast").unlink(missing_ok=True)
+            faults["hangs"] += not ended(start(study, disk / "out"))  # finds nothing to do, and tidies up
+            for name, count in examine(disk / "out", digest, runs).items():
+                faults[name] += int(count)
+            shutil.rmtree(disk / "out")
+            counts["studies"] += 1
+            click.echo(json.dumps(counts | faults), err=True)
+        report = {
+            "minutes": round((time.monotonic() - began) / 60, 1),
+            "runs": runs * counts["studies"],
+            **counts,
+            **faults,
+            "processes_watched": memory.watched,
+            "largest_growth_mb": round(memory.growth, 1),
+            "peak_mb": round(memory.peak, 1),
+            "longest_life_s": round(memory.longest),
+        }
+    click.echo(json.dumps(report, indent=2))
+    if any(faults.values()) or counts["orphans"] or memory.growth > 50:
+        raise SystemExit("Something was lost or left behind, or memory grew.")
+
+
+if __name__ == "__main__":
+    main()

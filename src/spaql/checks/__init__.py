@@ -1,0 +1,19 @@
+"""Batteries of checks that a user can run on an own algorithm, environment or plant."""
+
+from spaql.checks.agent_case import AgentCase
+from spaql.checks.agents import AGENT_CHECKS, check_agent
+from spaql.checks.episodes import ProblemCase
+from spaql.checks.problems import PROBLEM_CHECKS, check_problem
+from spaql.checks.report import Check, CheckReport, Finding
+
+__all__ = [
+    "AGENT_CHECKS",
+    "PROBLEM_CHECKS",
+    "AgentCase",
+    "Check",
+    "CheckReport",
+    "Finding",
+    "ProblemCase",
+    "check_agent",
+    "check_problem",
+]

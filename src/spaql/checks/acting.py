@@ -1,0 +1,181 @@
+"""What is asked of the actions of an agent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+
+from spaql.checks.agent_case import AgentCase
+from spaql.checks.report import fail, skip
+from spaql.errors import BadEnvironmentError, SpaqlError
+from spaql.interpret import rule_tree
+from spaql.policy import PartitionPolicy
+
+
+def an_untrained_agent_acts(case: AgentCase) -> None:
+    """An agent that has learned nothing yet gives actions of the action space."""
+    _in_space(case, case.make().predict(case.observations)[0])
+
+
+def one_observation_gives_one_action(case: AgentCase) -> None:
+    """For one observation, one action of the action space is given, of its type."""
+    space = case.problem.actions.space
+    action, _ = case.trained.predict(case.observations[0], deterministic=True)
+    if not space.contains(action):
+        fail(f"It is {action!r}, not of {space}.")
+    if isinstance(space, Box) and np.asarray(action).dtype != space.dtype:
+        fail(f"It is of the type {np.asarray(action).dtype}, not {space.dtype}.")
+
+
+def a_batch_gives_a_row_each(case: AgentCase) -> None:
+    """For a batch of observations, one action of the action space is given for each."""
+    actions, _ = case.trained.predict(case.observations)
+    if len(actions) != len(case.observations):
+        fail(f"{len(actions)} actions for {len(case.observations)} observations.")
+    _in_space(case, actions)
+
+
+def an_empty_batch_gives_nothing(case: AgentCase) -> None:
+    """For no observations, no actions are given."""
+    actions = case.act(case.trained, case.observations[:0])
+    if len(actions):
+        fail(f"It gave {actions!r}.")
+
+
+def a_batch_is_as_its_observations(case: AgentCase) -> None:
+    """Without a draw, a batch is given the actions that its observations are given one by one."""
+    together = case.act(case.trained, case.observations)
+    alone = [case.act(case.trained, x) for x in case.observations]
+    for i, (a, b) in enumerate(zip(together, alone, strict=True)):
+        if not np.array_equal(a, b):
+            fail(f"Observation {case.observations[i]} gives {b} alone and {a} in a batch.")
+
+
+def the_order_of_a_batch_does_not_matter(case: AgentCase) -> None:
+    """Without a draw, an observation is given its action whatever stands beside it."""
+    forth, back = case.act(case.trained, case.observations), case.act(case.trained, case.observations[::-1])
+    if not np.array_equal(forth, back[::-1]):
+        fail("Reversed, a batch is given other actions.")
+
+
+def actions_repeat(case: AgentCase) -> None:
+    """Without a draw, the same observation is given the same action every time."""
+    first, second = (case.act(case.trained, case.observations) for _ in range(2))
+    if not np.array_equal(first, second):
+        fail("Two calls gave different actions.")
+
+
+def observations_are_left_alone(case: AgentCase) -> None:
+    """Observations may be read-only, and are not written to."""
+    given = case.observations.copy()
+    given.setflags(write=False)
+    case.trained.predict(given)
+    writable = case.observations.copy()
+    case.trained.predict(writable)
+    if not np.array_equal(writable, given):
+        fail("They were changed.")
+
+
+def lists_and_doubles_are_observations(case: AgentCase) -> None:
+    """An observation as a list, or in double precision, is given the same action."""
+    if isinstance(case.problem.states.space, Discrete):
+        skip("Observations are numbers of a list.")
+    x = case.observations[0]
+    expected = case.act(case.trained, x)
+    for given in (x.tolist(), x.astype(np.float64), np.asfortranarray(np.stack([x, x]))[0]):
+        if not np.array_equal(case.act(case.trained, given), expected):
+            fail(f"As {type(given).__name__}, it is given another.")
+
+
+def far_observations_are_given_actions(case: AgentCase) -> None:
+    """Observations far out of bounds, infinite ones too, are given actions of the action space."""
+    space = case.problem.states.space
+    if isinstance(space, Discrete):
+        skip("Observations are numbers of a list.")
+    far = np.array([np.full(space.shape, x) for x in (np.inf, -np.inf, 1e30, -1e30, 0.0)], np.float64)
+    _in_space(case, case.act(case.trained, far))
+
+
+def nan_is_refused(case: AgentCase) -> None:
+    """An observation that holds NaN is refused with `BadEnvironmentError`."""
+    if isinstance(case.problem.states.space, Discrete):
+        skip("Observations are numbers of a list.")
+    batch = case.observations.copy()
+    batch[1] = np.nan
+    _refused(lambda: case.act(case.trained, batch), BadEnvironmentError)
+
+
+def other_shapes_are_refused(case: AgentCase) -> None:
+    """An observation of another shape is refused with an error of spaql, not taken for something else."""
+    dims = case.problem.states.dims
+    for shape in ((2 * dims + 1,), (3, 2 * dims), (2, 2, dims)):
+        _refused(lambda shape=shape: case.act(case.trained, np.zeros(shape)), SpaqlError)
+
+
+def acting_teaches_nothing(case: AgentCase) -> None:
+    """An agent is the same before and after it has acted."""
+    agent = case.train(1)
+    before = case.bytes_of(agent)
+    agent.predict(case.observations)
+    agent.policy.act(case.observations, np.zeros(len(case.observations), np.int64), None)
+    if case.bytes_of(agent) != before:
+        fail("What would be saved of it has changed.")
+
+
+def the_policy_acts_as_the_agent(case: AgentCase) -> None:
+    """The policy alone gives the actions of the agent."""
+    steps = np.zeros(len(case.observations), np.int64)
+    policy = case.trained.policy.act(case.observations, steps, None)
+    if not np.array_equal(policy, case.act(case.trained, case.observations)):
+        fail("They differ.")
+
+
+def rules_are_the_policy(case: AgentCase) -> None:
+    """The rule tree of a policy gives its actions."""
+    policy = case.trained.policy
+    if not isinstance(policy, PartitionPolicy):
+        skip(f"A {type(policy).__name__} has no rule tree.")
+    if isinstance(case.problem.states.space, Discrete):
+        skip("Observations are numbers of a list.")
+    tree = rule_tree(case.trained, 0 if policy.time_variant else None)
+    given = policy.act(case.observations, np.zeros(len(case.observations), np.int64), None)
+    if not np.array_equal(tree.predict(case.observations.astype(np.float64)), given):
+        fail("They differ.")
+
+
+def _in_space(case: AgentCase, actions: Any) -> None:
+    space = case.problem.actions.space
+    for action in actions:
+        if not space.contains(action):
+            fail(f"{action!r} is not of {space}.")
+
+
+def _refused(call: Any, kind: type[SpaqlError]) -> None:
+    try:
+        given = call()
+    except kind:
+        return
+    except Exception as error:
+        fail(f"It raised {type(error).__name__}: {error}.")
+    fail(f"It was given {given!r}.")
+
+
+ACTING = (
+    an_untrained_agent_acts,
+    one_observation_gives_one_action,
+    a_batch_gives_a_row_each,
+    an_empty_batch_gives_nothing,
+    a_batch_is_as_its_observations,
+    the_order_of_a_batch_does_not_matter,
+    actions_repeat,
+    observations_are_left_alone,
+    lists_and_doubles_are_observations,
+    far_observations_are_given_actions,
+    nan_is_refused,
+    other_shapes_are_refused,
+    acting_teaches_nothing,
+    the_policy_acts_as_the_agent,
+    rules_are_the_policy,
+)

@@ -1,0 +1,312 @@
+"""What is asked of an environment, or a compiled plant, before anything learns on it."""
+
+from __future__ import annotations
+
+import copy
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Discrete
+
+from spaql.checks.episodes import EPISODES, STEPS, ProblemCase, global_generators, global_seed
+from spaql.checks.report import Check, CheckReport, Finding, fail, run_all, skip
+from spaql.checks.standard import (
+    standard_actions_are_actions,
+    standard_observations_are_in_the_cube,
+    standard_observations_come_back,
+    standard_observations_use_the_cube,
+    the_compiled_plant_is_the_written_one,
+    the_problem_can_be_saved,
+    the_reference_can_be_reached,
+)
+from spaql.errors import SpaqlError
+from spaql.problems import EnvironmentLike, make_problem
+from spaql.problems.guard import Guard
+
+
+def check_problem(env: EnvironmentLike, **options: Any) -> CheckReport:
+    """Try whether an environment, a plant or a problem keeps what algorithms rely on.
+
+    Parameters
+    ----------
+    env
+        As in `spaql.make_problem`.
+    **options
+        Of `spaql.make_problem`, such as `horizon`.
+
+    Examples
+    --------
+    >>> report = check_problem("cartpole200")
+    >>> bool(report), report["rewards are finite"].outcome
+    (True, 'passed')
+    """
+    subject = env if isinstance(env, str) else getattr(env, "name", None) or getattr(env, "id", None)
+    subject = subject or type(env).__name__
+    try:
+        problem = make_problem(env, **options)
+    except SpaqlError as error:
+        made = Check(can_be_made)
+        return CheckReport(subject, (Finding(made.name, made.promise, "failed", str(error)),))
+    return run_all(problem.name, PROBLEM_CHECKS, ProblemCase(problem))
+
+
+def can_be_made(case: ProblemCase) -> None:
+    """Spaces, horizon and measurements make a problem, and an environment of it can be made."""
+    case.problem.make().close()
+
+
+def resets(case: ProblemCase) -> None:
+    """A reset gives an observation and a dictionary."""
+    for episode in case.episodes:
+        if not isinstance(episode.info, dict):
+            fail(f"Its second value is {episode.info!r}.")
+
+
+def observations_have_their_shape(case: ProblemCase) -> None:
+    """Every observation has the shape of the observation space."""
+    shape = case.problem.states.space.shape or ()
+    for x in case.observations:
+        if np.shape(x) != shape:
+            fail(f"One has the shape {np.shape(x)}, not {shape}.")
+
+
+def observations_are_of_their_type(case: ProblemCase) -> None:
+    """Every observation is of the type of the observation space."""
+    space = case.problem.states.space
+    for x in case.observations:
+        found = np.asarray(x).dtype
+        if found != space.dtype and not (isinstance(space, Discrete) and found.kind in "iu"):
+            fail(f"One is of the type {found}, not {space.dtype}.")
+
+
+def observations_are_finite(case: ProblemCase) -> None:
+    """No observation holds NaN or infinity."""
+    for x in case.observations:
+        if not np.isfinite(np.asarray(x, np.float64)).all():
+            fail(f"One is {x}.")
+
+
+def observations_are_within_bounds(case: ProblemCase) -> None:
+    """Observations lie in their space, but for a little noise, and the last of one that terminates."""
+    guard = Guard(case.problem.name, case.problem.states.space, "a random episode")
+    for episode in case.episodes:
+        ends = [False, *(bool(step.terminated) for step in episode.steps)]
+        for guard.step, (x, ended) in enumerate(zip(episode.observations, ends, strict=True)):
+            guard.check([x], np.ones(1, np.bool_), np.array([ended]))
+
+
+def observations_are_their_own(case: ProblemCase) -> None:
+    """An observation does not change when the environment goes on."""
+    with closing(case.problem.make()) as env:
+        first, _ = env.reset(seed=0)
+        kept = np.array(first)
+        for _ in range(3):
+            ends = env.step(case.actions.sample())[2:4]
+            if not np.array_equal(np.asarray(first), kept):
+                fail(f"The first one was {kept}, and became {first}.")
+            if any(ends):
+                break
+
+
+def rewards_are_numbers(case: ProblemCase) -> None:
+    """Every reward is one real number."""
+    for step in case.all_steps:
+        if np.ndim(step.reward) or np.asarray(step.reward).dtype.kind not in "fiub":
+            fail(f"One is {step.reward!r}.")
+
+
+def rewards_are_finite(case: ProblemCase) -> None:
+    """No reward is NaN or infinite, and an episode of them adds up."""
+    for step in case.all_steps:
+        if not np.isfinite(float(step.reward) * case.problem.horizon):
+            fail(f"One is {step.reward}; a whole episode of it is no finite number.")
+
+
+def rewards_are_in_their_range(case: ProblemCase) -> None:
+    """Rewards lie in the range that they are learned from."""
+    low, high = case.problem.reward_range
+    if (low, high) == (0.0, 1.0):
+        skip("No range was given: rewards are learned from as they are.")
+    for step in case.all_steps:
+        if not low - 1e-9 <= float(step.reward) <= high + 1e-9:
+            fail(f"One is {step.reward}, outside of [{low}, {high}].")
+
+
+def ends_are_true_or_false(case: ProblemCase) -> None:
+    """Whether an episode has terminated, or was truncated, is true or false."""
+    for step in case.all_steps:
+        for flag in (step.terminated, step.truncated):
+            if not isinstance(flag, bool | np.bool_):
+                fail(f"One is {flag!r}.")
+
+
+def info_is_a_dictionary(case: ProblemCase) -> None:
+    """A step gives a dictionary as its last value."""
+    for step in case.all_steps:
+        if not isinstance(step.info, dict):
+            fail(f"One is {step.info!r}.")
+
+
+def the_horizon_truncates(case: ProblemCase) -> None:
+    """An episode that reaches the horizon is truncated, which is not to terminate."""
+    horizon = case.problem.horizon
+    if horizon > STEPS:
+        skip(f"The horizon of {horizon} steps is long.")
+    for episode in case.episodes:
+        last = episode.steps[-1]
+        if len(episode.steps) == horizon and not last.truncated:
+            fail(
+                f"After {horizon} steps it went on, or terminated: the end of time is no state of the plant."
+            )
+
+
+def termination_is_of_the_plant(case: ProblemCase) -> None:
+    """Whether an episode terminates does not depend on how many steps it has had."""
+    lengths = [len(episode.steps) for episode in case.episodes if episode.steps[-1].terminated]
+    if len(lengths) == EPISODES and len(set(lengths)) == 1 and lengths[0] > 1:
+        fail(f"All terminated after {lengths[0]} steps: is that a time limit?")
+
+
+def seeds_repeat_the_start(case: ProblemCase) -> None:
+    """A reset with the same seed gives the same observation, whatever was played before."""
+    with closing(case.problem.make()) as env:
+        first, _ = env.reset(seed=5)
+        env.step(case.actions.sample())
+        second, _ = env.reset(seed=5)
+    if not np.array_equal(first, second):
+        fail(f"It gave {first}, then {second}.")
+
+
+def seeds_repeat_the_episode(case: ProblemCase) -> None:
+    """The same seed and actions give the same episode, whatever global random generators hold."""
+    found = []
+    for outside in (1, 2):
+        with global_seed(outside):
+            found.append(case.play(7))
+    one, other = ([(np.asarray(s.observation).tolist(), s.reward) for s in e.steps] for e in found)
+    if one != other:
+        fail("Two such episodes differ.")
+
+
+def copies_are_independent(case: ProblemCase) -> None:
+    """Environments that are made one after the other share no state."""
+    alone = case.play(3)
+    with closing(case.problem.make()) as other, closing(case.problem.make()) as env:
+        seen, over = [env.reset(seed=3)[0]], False
+        other.reset(seed=1)
+        for step in alone.steps:
+            over = over or any(other.step(step.action)[2:4])
+            seen.append(env.step(step.action)[0])
+            if over:
+                break
+    if not all(np.array_equal(a, b) for a, b in zip(alone.observations, seen, strict=False)):
+        fail("An episode differs when another environment is stepped beside it.")
+
+
+def global_generators_are_left_alone(case: ProblemCase) -> None:
+    """Neither Python's nor NumPy's global random generator is used."""
+    before = global_generators()
+    case.play(1)
+    if global_generators() != before:
+        fail("One of them has moved: draw from self.np_random.")
+
+
+def every_action_is_taken(case: ProblemCase) -> None:
+    """Every action of a list, and the ends of every range, can be played."""
+    space = case.problem.actions.space
+    if isinstance(space, Discrete):
+        actions: list[Any] = [np.int64(space.start + i) for i in range(min(int(space.n), 100))]
+    else:
+        actions = [space.low.copy(), space.high.copy()]
+    for action in actions:
+        with closing(case.problem.make()) as env:
+            env.reset(seed=0)
+            try:
+                env.step(action)
+            except Exception as error:
+                fail(f"{action} raises {type(error).__name__}: {error}.")
+
+
+def actions_are_left_alone(case: ProblemCase) -> None:
+    """An action that is given is not written to."""
+    if isinstance(case.problem.actions.space, Discrete):
+        skip("Its actions are numbers of a list.")
+    with closing(case.problem.make()) as env:
+        env.reset(seed=0)
+        for end in (case.problem.actions.space.high, case.problem.actions.space.low):
+            action = np.array(end)
+            action.setflags(write=False)
+            env.step(action)
+
+
+def spaces_stay_as_they_are(case: ProblemCase) -> None:
+    """Observation and action space are the same before and after an episode."""
+    with closing(case.problem.make()) as env:
+        before = copy.deepcopy((env.observation_space, env.action_space))
+        env.reset(seed=0)
+        for _ in range(min(case.problem.horizon, 50)):
+            if any(env.step(case.actions.sample())[2:4]):
+                break
+        env.reset(seed=1)
+        if before != (env.observation_space, env.action_space):
+            fail(f"They were {before} and became {(env.observation_space, env.action_space)}.")
+
+
+def closes_twice(case: ProblemCase) -> None:
+    """An environment can be closed, and closed again."""
+    env = case.problem.make()
+    env.reset(seed=0)
+    env.close()
+    env.close()
+
+
+def many_are_as_one(case: ProblemCase) -> None:
+    """Environments that are stepped together give a row of the right form for each."""
+    states = case.problem.states
+    with closing(case.problem.make_vector(3)) as envs:
+        observations, _ = envs.reset(seed=0)
+        guard = Guard(case.problem.name, states.space, "an episode")
+        guard.check(observations, np.ones(3, np.bool_), np.zeros(3, np.bool_))
+        actions = case.problem.actions.restore(np.zeros((3, case.problem.actions.dims)))
+        result = envs.step(actions)
+    for name, array in zip(("rewards", "terminated", "truncated"), result[1:4], strict=True):
+        if np.shape(array) != (3,):
+            fail(f"The {name} of three have the shape {np.shape(array)}.")
+
+
+PROBLEM_CHECKS: tuple[Check[ProblemCase], ...] = tuple(
+    Check(function)
+    for function in (
+        can_be_made,
+        resets,
+        observations_have_their_shape,
+        observations_are_of_their_type,
+        observations_are_finite,
+        observations_are_within_bounds,
+        observations_are_their_own,
+        rewards_are_numbers,
+        rewards_are_finite,
+        rewards_are_in_their_range,
+        ends_are_true_or_false,
+        info_is_a_dictionary,
+        the_horizon_truncates,
+        termination_is_of_the_plant,
+        seeds_repeat_the_start,
+        seeds_repeat_the_episode,
+        copies_are_independent,
+        global_generators_are_left_alone,
+        every_action_is_taken,
+        actions_are_left_alone,
+        spaces_stay_as_they_are,
+        closes_twice,
+        many_are_as_one,
+        standard_observations_are_in_the_cube,
+        standard_observations_come_back,
+        standard_observations_use_the_cube,
+        standard_actions_are_actions,
+        the_reference_can_be_reached,
+        the_problem_can_be_saved,
+        the_compiled_plant_is_the_written_one,
+    )
+)

@@ -1,0 +1,126 @@
+"""What checks found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, NoReturn, TypeVar
+
+Case = TypeVar("Case")
+
+
+class CheckFailedError(Exception):
+    """A promise that is not kept; the message says how."""
+
+
+class CheckSkippedError(Exception):
+    """A check that does not apply; the message says why."""
+
+
+def fail(why: str) -> NoReturn:
+    """Say that the promise is not kept."""
+    raise CheckFailedError(why)
+
+
+def skip(why: str) -> NoReturn:
+    """Say that the check does not apply."""
+    raise CheckSkippedError(why)
+
+
+@dataclass(frozen=True)
+class Check(Generic[Case]):
+    """A function that tries one promise: its name and docstring say which."""
+
+    function: Callable[[Case], None]
+
+    @property
+    def name(self) -> str:
+        """The promise in short."""
+        return self.function.__name__.replace("_", " ")
+
+    @property
+    def promise(self) -> str:
+        """The promise."""
+        return (self.function.__doc__ or "").strip().partition("\n")[0]
+
+    def run(self, case: Case) -> Finding:
+        """Try it; what the function raises otherwise is a failure too."""
+        outcome: Outcome = "passed"
+        why = ""
+        try:
+            self.function(case)
+        except CheckSkippedError as reason:
+            outcome, why = "skipped", str(reason)
+        except CheckFailedError as reason:
+            outcome, why = "failed", str(reason)
+        except Exception as error:
+            outcome, why = "failed", f"{type(error).__name__}: {error}"
+        return Finding(self.name, self.promise, outcome, why)
+
+
+Outcome = Literal["passed", "failed", "skipped"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found."""
+
+    name: str
+    promise: str
+    outcome: Outcome
+    why: str = ""
+    """Why it failed or was skipped."""
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """What a battery of checks found, in their order.
+
+    Examples
+    --------
+    >>> report = CheckReport("a plant", (Finding("resets", "A reset begins an episode.", "passed"),))
+    >>> bool(report), len(report.failed)
+    (True, 0)
+    """
+
+    subject: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def failed(self) -> tuple[Finding, ...]:
+        """The checks that failed."""
+        return tuple(finding for finding in self.findings if finding.outcome == "failed")
+
+    def __bool__(self) -> bool:
+        return not self.failed
+
+    def __getitem__(self, name: str) -> Finding:
+        return next(finding for finding in self.findings if finding.name == name)
+
+    def data(self) -> dict[str, Any]:
+        """Give the report as plain data."""
+        return {
+            "subject": self.subject,
+            "passed": bool(self),
+            "checks": [
+                {"name": f.name, "promise": f.promise, "outcome": f.outcome, "why": f.why}
+                for f in self.findings
+            ],
+        }
+
+    def __str__(self) -> str:
+        width = max(len(finding.name) for finding in self.findings)
+        counts = dict.fromkeys(("passed", "failed", "skipped"), 0)
+        lines = []
+        for finding in self.findings:
+            counts[finding.outcome] += 1
+            said = f"{finding.promise} {finding.why}".strip() if finding.outcome == "failed" else finding.why
+            line = f"{finding.outcome:<7}  {finding.name:<{width}}  {said or finding.promise}"
+            lines.append(line.rstrip())
+        summary = ", ".join(f"{n} {outcome}" for outcome, n in counts.items() if n)
+        return "\n".join([*lines, "", f"{self.subject}: {summary}"])
+
+
+def run_all(subject: str, checks: Iterable[Check[Case]], case: Case) -> CheckReport:
+    """Run checks on one case."""
+    return CheckReport(subject, tuple(check.run(case) for check in checks))

@@ -1,0 +1,119 @@
+"""What is asked of saving, loading and copying an agent."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+
+from spaql.checks.agent_case import AgentCase
+from spaql.checks.report import fail
+from spaql.errors import ArchiveError
+from spaql.training import Agent, load
+
+
+def a_loaded_agent_acts_as_before(case: AgentCase) -> None:
+    """An agent that is loaded gives the actions of the one that was saved."""
+    loaded = _reloaded(case)
+    if not np.array_equal(*(case.act(agent, case.observations) for agent in (loaded, case.trained))):
+        fail("They differ.")
+
+
+def a_loaded_agent_is_of_its_kind(case: AgentCase) -> None:
+    """An agent that is loaded has the kind, settings, seed and history of the one that was saved."""
+    loaded, saved = _reloaded(case), case.trained
+    for what, there, expected in (
+        ("kind", type(loaded), type(saved)),
+        ("settings", loaded.settings, saved.settings),
+        ("seed", loaded.seed, saved.seed),
+        ("history", loaded.history.to_csv(), saved.history.to_csv()),
+    ):
+        if there != expected:
+            fail(f"Its {what} is {there}, not {expected}.")
+
+
+def saving_again_gives_the_same_bytes(case: AgentCase) -> None:
+    """An agent that is loaded and saved gives the same file."""
+    if case.bytes_of(_reloaded(case)) != case.bytes_of(case.trained):
+        fail("The files differ.")
+
+
+def saving_changes_nothing(case: AgentCase) -> None:
+    """An agent that was saved in between ends as one that was not."""
+    saved, other = case.make(), case.make()
+    for agent in (saved, other):
+        agent.learn(2, progress_bar=False)
+        if agent is saved:
+            case.bytes_of(agent)
+        agent.learn(2, progress_bar=False)
+    if case.bytes_of(saved) != case.bytes_of(other):
+        fail("They differ.")
+
+
+def saving_leaves_one_file(case: AgentCase) -> None:
+    """Saving writes one file, and nothing beside it."""
+    folder = case.folder / "alone"
+    folder.mkdir()
+    case.trained.save(folder / "agent.spaql")
+    names = sorted(path.name for path in folder.iterdir())
+    if names != ["agent.spaql"]:
+        fail(f"It left {', '.join(names)}.")
+
+
+def a_damaged_file_is_refused(case: AgentCase) -> None:
+    """A file that was cut, or in which a byte was changed, is refused with `ArchiveError`."""
+    content, path = case.bytes_of(case.trained), case.folder / "damaged.spaql"
+    for at in (0, 7, 20, len(content) // 2, len(content) - 1):
+        flipped = content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+        for damaged in (content[:at], flipped):
+            path.write_bytes(damaged)
+            try:
+                load(path)
+            except ArchiveError:
+                continue
+            fail(f"One with a fault at byte {at} of {len(content)} was loaded.")
+
+
+def training_goes_on_to_the_same_bytes(case: AgentCase) -> None:
+    """Training that was interrupted and gone on with ends in the same bytes as training without a break."""
+    case.train(2).save(case.folder / "half.spaql")
+    resumed = load(case.folder / "half.spaql", env=case.problem).learn(2, progress_bar=False)
+    if case.bytes_of(resumed) != case.bytes_of(case.train(4)):
+        fail("They differ.")
+
+
+def a_checkpoint_is_the_agent(case: AgentCase) -> None:
+    """A checkpoint is the file that saving at that iteration gives."""
+    path = case.folder / "checkpoint.spaql"
+    agent = case.make().learn(2, checkpoint=path, checkpoint_every=2, progress_bar=False)
+    if path.read_bytes() != case.bytes_of(agent):
+        fail("They differ.")
+
+
+def a_copy_is_independent(case: AgentCase) -> None:
+    """A deep copy acts as the agent does, and the agent stays as it is when the copy learns."""
+    agent = case.train(2)
+    before, twin = case.bytes_of(agent), copy.deepcopy(agent)
+    if case.bytes_of(twin) != before:
+        fail("It differs from what it is a copy of.")
+    twin.learn(2, progress_bar=False)
+    if case.bytes_of(agent) != before:
+        fail("The agent learned what its copy did.")
+
+
+def _reloaded(case: AgentCase) -> Agent:
+    case.trained.save(case.folder / "saved.spaql")
+    return load(case.folder / "saved.spaql", env=case.problem)
+
+
+SAVING = (
+    a_loaded_agent_acts_as_before,
+    a_loaded_agent_is_of_its_kind,
+    saving_again_gives_the_same_bytes,
+    saving_changes_nothing,
+    saving_leaves_one_file,
+    a_damaged_file_is_refused,
+    training_goes_on_to_the_same_bytes,
+    a_checkpoint_is_the_agent,
+    a_copy_is_independent,
+)

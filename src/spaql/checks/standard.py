@@ -1,0 +1,95 @@
+"""What is asked of the way from raw numbers to the standard cube and back, and of compiled plants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+
+from spaql.archive import dumps, loads
+from spaql.checks.episodes import ProblemCase
+from spaql.checks.report import fail, skip
+from spaql.kernels.tree import INTERVAL
+from spaql.training.problem_file import problem_from, problem_to
+
+
+def standard_observations_are_in_the_cube(case: ProblemCase) -> None:
+    """Observations in standard coordinates lie in [-1, 1]."""
+    if not np.all(np.abs(case.standard) <= 1.0):
+        fail(f"One is {case.standard[np.abs(case.standard).max(axis=1).argmax()]}.")
+
+
+def standard_observations_come_back(case: ProblemCase) -> None:
+    """From the cube back to raw units and into the cube again is where it began."""
+    points = np.random.default_rng(0).uniform(-0.99, 0.99, (100, case.problem.states.dims))
+    for point in points:
+        there = case.problem.states.standardise(case.problem.states.restore(point))
+        if not np.allclose(there, point, rtol=0, atol=1e-6):
+            fail(f"{point} came back as {there}.")
+
+
+def standard_observations_use_the_cube(case: ProblemCase) -> None:
+    """No number is pressed into a corner of the cube, where a partition cannot tell its values apart."""
+    spread = np.ptp(case.standard, axis=0)
+    seen = np.array([np.asarray(x, np.float64).ravel() for x in case.observations])
+    for j in np.flatnonzero((spread < 1e-4) & (np.ptp(seen, axis=0) > 0)):
+        fail(f"Number {j} takes {spread[j] / 2:.1g} of its range: give bounds that fit, or squash it.")
+
+
+def standard_actions_are_actions(case: ProblemCase) -> None:
+    """Every standard action is an action of the environment, and both ends of each range are reached."""
+    actions = case.problem.actions
+    ends = [(-1.0, 1.0) if size == INTERVAL else (0.0, size - 1.0) for size in actions.sizes]
+    raw = actions.restore(np.array(ends).T)
+    if not all(actions.space.contains(action) for action in raw):
+        fail(f"{raw.tolist()} are not all in {actions.space}.")
+    if isinstance(actions.space, Box):
+        reached = np.allclose(raw[0], actions.space.low) and np.allclose(raw[1], actions.space.high)
+        if not reached:
+            fail(f"The ends are {raw.tolist()}, not those of {actions.space}.")
+
+
+def the_reference_can_be_reached(case: ProblemCase) -> None:
+    """The reference is an observation: it lies in the observation space."""
+    if case.problem.reference is None:
+        skip("There is none.")
+    space, reference = case.problem.states.space, np.array(case.problem.reference)
+    inside = isinstance(space, Discrete) or np.all((space.low <= reference) & (reference <= space.high))
+    if not inside or not np.isfinite(reference).all():
+        fail(f"{reference} is not in {space}.")
+
+
+def the_problem_can_be_saved(case: ProblemCase) -> None:
+    """The problem comes back from a model file as it was."""
+    document = loads(dumps(*problem_to(case.problem)))
+    again = problem_from(document.data, document.arrays)
+    if dumps(*problem_to(again)) != dumps(*problem_to(case.problem)):
+        fail("Its description differs.")
+
+
+def the_compiled_plant_is_the_written_one(case: ProblemCase) -> None:
+    """Compiled dynamics do what their functions do as plain Python."""
+    dynamics = case.problem.dynamics
+    if dynamics is None:
+        skip("There are no compiled dynamics.")
+    start, play, observe = (
+        cast(Callable[..., Any], getattr(f, "py_func", f))
+        for f in (dynamics.start, dynamics.step, dynamics.observe)
+    )
+    rng = np.random.default_rng(0)
+    one = np.ones(1, np.bool_)
+    for _ in range(20):
+        state = tuple(float(x) for x in start(rng))
+        action = case.actions.sample()
+        given = np.array(action, np.float64).reshape(1, -1)
+        played = int(action) if isinstance(case.problem.actions.space, Discrete) else given[0].copy()
+        written, reward, terminated = play(state, played)
+        states, seen = np.array([state]), np.zeros((1, len(dynamics.observations)))
+        rewards, ended = np.zeros(1), np.zeros(1, np.bool_)
+        dynamics.loops.step(one, given, states, seen, rewards, ended)
+        pairs = ((states[0], written), (seen[0], np.float32(observe(written))), (rewards[0], reward))
+        same = all(np.allclose(a, b, rtol=1e-6, atol=1e-9) for a, b in pairs) and ended[0] == terminated
+        if not same:
+            fail(f"From {state} by {action}: {states[0]} and {rewards[0]}, written {written} and {reward}.")

@@ -1,0 +1,278 @@
+"""Every shipped problem passes its checks, and every check catches an environment that was made for it."""
+
+import math
+import random
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import spaql
+from spaql.checks import PROBLEM_CHECKS, ProblemCase
+from spaql.problems import PRESETS
+
+SHIPPED = [*PRESETS, "CartPole-v1", "MountainCar-v0", "MountainCarContinuous-v0", "Acrobot-v1"]
+SHARED: list[float] = [0.0]
+
+
+class Sound(gymnasium.Env):
+    """Two numbers, one of them pushed by the action; it terminates when that one leaves (-0.9, 0.9)."""
+
+    def __init__(self) -> None:
+        self.observation_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
+        self.action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
+
+    def seen(self) -> Any:
+        return self.state.astype(np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        self.state = self.np_random.uniform(-0.5, 0.5, 2)
+        return self.seen(), {}
+
+    def step(self, action):
+        self.steps += 1
+        self.state = self.state.copy()
+        self.state[0] += 0.1 * float(action[0])
+        self.state[1] = self.np_random.uniform(-0.5, 0.5)
+        return self.seen(), float(-abs(self.state[0])), bool(abs(self.state[0]) > 0.9), False, {}
+
+
+def spoiled(**methods: Callable[..., Any]) -> Callable[[], gymnasium.Env]:
+    """Give an environment some of whose methods are faulty."""
+    return type("Faulty", (Sound,), methods)
+
+
+def answer(index: int, value: Any) -> Callable[[], gymnasium.Env]:
+    """Give an environment that answers every step with one thing that is wrong."""
+
+    def step(self, action):
+        result = list(Sound.step(self, action))
+        result[index] = value(self, result[index]) if callable(value) else value
+        return tuple(result)
+
+    return spoiled(step=step)
+
+
+def overwrites(self):
+    if not hasattr(self, "buffer"):
+        self.buffer = np.zeros(2, np.float32)
+    self.buffer[:] = self.state
+    return self.buffer
+
+
+def draws(source: Callable[[], float]) -> Callable[[], gymnasium.Env]:
+    return answer(1, lambda env, reward: reward + 1e-3 * source())
+
+
+def reset_without_seed(self, *, seed=None, options=None):
+    return Sound.reset(self, seed=seed if not hasattr(self, "steps") else None)
+
+
+def reset_without_info(self, *, seed=None, options=None):
+    return Sound.reset(self, seed=seed)[0], 0
+
+
+def writes(self, action):
+    action *= 0.5
+    return Sound.step(self, action)
+
+
+def grows(self, *, seed=None, options=None):
+    result = Sound.reset(self, seed=seed)
+    self.resets = getattr(self, "resets", 0) + 1
+    if self.resets > 1:
+        self.action_space = spaces.Box(-2.0, 2.0, (1,), np.float32)
+    return result
+
+
+def close_once(self):
+    if getattr(self, "closed", False):
+        raise RuntimeError("closed already")
+    self.closed = True
+
+
+def counted(self, action):
+    result = Sound.step(self, 0 * action)
+    return *result[:2], self.steps >= 10, *result[3:]
+
+
+def never_truncated(self, action):
+    return Sound.step(self, 0 * action)
+
+
+def one_way(self, action):
+    if action[0] == self.action_space.high[0]:
+        raise ValueError("too much")
+    return Sound.step(self, action)
+
+
+def shares(self, action):
+    SHARED[0] += 0.01
+    result = Sound.step(self, action)
+    return np.float32([result[0][0], 0.001 * math.sin(1e3 * SHARED[0])]), *result[1:]
+
+
+def problem(make: Callable[[], gymnasium.Env] = Sound, **options: Any) -> spaql.Problem:
+    return spaql.make_problem(make(), **({"horizon": 40} | options))
+
+
+def with_changes(found: spaql.Problem, **changes: Any) -> spaql.Problem:
+    """Give a problem with things that `make_problem` would not do."""
+    for name, value in changes.items():
+        object.__setattr__(found, name, value)
+    return found
+
+
+def map_out_of_the_cube() -> spaql.Problem:
+    found = problem()
+    states = with_changes(type(found.states)(found.states.space, found.states.state_map))
+    object.__setattr__(states, "standardise", lambda x: 10 * np.asarray(x, np.float64))
+    return with_changes(found, states=states)
+
+
+def map_that_forgets() -> spaql.Problem:
+    found = problem()
+    states = type(found.states)(found.states.space, found.states.state_map)
+    object.__setattr__(states, "restore", lambda x: 0.5 * np.asarray(x, np.float64))
+    return with_changes(found, states=states)
+
+
+def wide_bounds() -> spaql.Problem:
+    def init(self):
+        Sound.__init__(self)
+        self.observation_space = spaces.Box(-1e6, 1e6, (2,), np.float32)
+
+    return problem(spoiled(__init__=init))
+
+
+def actions_out_of_space() -> spaql.Problem:
+    found = problem()
+    actions = type(found.actions)(found.actions.space)
+    object.__setattr__(actions, "restore", lambda x: np.float32(2 * x))
+    return with_changes(found, actions=actions)
+
+
+def plant_with_a_memory() -> spaql.Problem:
+    """A plant that is compiled while it has one gain, and written to have another."""
+    gain = 1.0
+
+    def start(rng):
+        return (rng.uniform(-1.0, 1.0),)
+
+    def step(state, action):
+        return (state[0] + gain * action[0],), 0.0, False
+
+    plant = spaql.Dynamics(
+        id="test/Memory-v0",
+        start=start,
+        step=step,
+        observations={"x": (-3, 3)},
+        actions={"u": (-1, 1)},
+        horizon=10,
+    )
+    made = spaql.make_problem(plant)
+    one = np.ones(1, np.bool_)
+    plant.loops.step(one, np.zeros((1, 1)), np.zeros((1, 1)), np.zeros((1, 1)), np.zeros(1), one.copy())
+    gain = 2.0
+    return made
+
+
+def reference_out_of_reach() -> spaql.Problem:
+    return problem(reference=[5.0, 0.0])
+
+
+def many_of_another_kind() -> spaql.Problem:
+    class Odd(gymnasium.vector.SyncVectorEnv):
+        def step(self, actions):
+            result = super().step(actions)
+            return result[0], result[1][:, np.newaxis], *result[2:]
+
+    found = problem()
+    return with_changes(found, make_vector=lambda n: Odd([found.make] * n))
+
+
+def not_to_be_saved() -> spaql.Problem:
+    return with_changes(problem(), name=7.5, horizon=40)
+
+
+def broken_make() -> spaql.Problem:
+    def fail():
+        raise RuntimeError("no licence")
+
+    return with_changes(problem(), make=fail)
+
+
+def long_episodes() -> spaql.Problem:
+    found = problem(spoiled(step=never_truncated))
+    return with_changes(found, make=spoiled(step=never_truncated))
+
+
+FAULTY: dict[str, Callable[[], spaql.Problem]] = {
+    "can be made": broken_make,
+    "resets": lambda: problem(spoiled(reset=reset_without_info)),
+    "observations have their shape": lambda: problem(spoiled(seen=lambda self: np.zeros(3, np.float32))),
+    "observations are of their type": lambda: problem(spoiled(seen=lambda self: self.state)),
+    "observations are finite": lambda: problem(answer(0, np.float32([0.0, np.inf]))),
+    "observations are within bounds": lambda: problem(spoiled(seen=lambda self: np.float32(5 * self.state))),
+    "observations are their own": lambda: problem(spoiled(seen=overwrites)),
+    "rewards are numbers": lambda: problem(answer(1, lambda env, reward: np.array([reward]))),
+    "rewards are finite": lambda: problem(answer(1, 1e307)),
+    "rewards are in their range": lambda: problem(reward_range=(-0.001, 0.0)),
+    "ends are true or false": lambda: problem(answer(3, 0)),
+    "info is a dictionary": lambda: problem(answer(4, None)),
+    "the horizon truncates": long_episodes,
+    "termination is of the plant": lambda: problem(spoiled(step=counted)),
+    "seeds repeat the start": lambda: problem(spoiled(reset=reset_without_seed)),
+    "seeds repeat the episode": lambda: problem(draws(np.random.random)),
+    "copies are independent": lambda: problem(spoiled(step=shares)),
+    "global generators are left alone": lambda: problem(draws(random.random)),
+    "every action is taken": lambda: problem(spoiled(step=one_way)),
+    "actions are left alone": lambda: problem(spoiled(step=writes)),
+    "spaces stay as they are": lambda: problem(spoiled(reset=grows)),
+    "closes twice": lambda: problem(spoiled(close=close_once)),
+    "many are as one": many_of_another_kind,
+    "standard observations are in the cube": map_out_of_the_cube,
+    "standard observations come back": map_that_forgets,
+    "standard observations use the cube": wide_bounds,
+    "standard actions are actions": actions_out_of_space,
+    "the reference can be reached": reference_out_of_reach,
+    "the problem can be saved": not_to_be_saved,
+    "the compiled plant is the written one": plant_with_a_memory,
+}
+
+
+def test_a_sound_environment_passes() -> None:
+    report = spaql.check_problem(problem())
+    assert report, str(report)
+
+
+@pytest.mark.parametrize("check", PROBLEM_CHECKS, ids=lambda check: check.name)
+def test_every_check_catches_the_fault_that_was_made_for_it(check: Any) -> None:
+    assert check.promise.endswith(".")
+    assert check.run(ProblemCase(problem())).outcome != "failed"
+    finding = check.run(ProblemCase(FAULTY[check.name]()))
+    assert finding.outcome == "failed", finding
+    assert finding.why
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_shipped_problem_passes(name: str) -> None:
+    report = spaql.check_problem(name)
+    assert report, str(report)
+    assert len(report.findings) == len(PROBLEM_CHECKS)
+
+
+def test_what_cannot_be_a_problem_is_said() -> None:
+    class Text(gymnasium.Env):
+        observation_space = spaces.Text(5)
+        action_space = spaces.Discrete(2)
+
+    report = spaql.check_problem(Text(), horizon=5)
+    assert not report
+    assert "must be a Box or Discrete" in report["can be made"].why
+    assert "no limit" in spaql.check_problem(Sound())["can be made"].why

@@ -1,0 +1,156 @@
+"""Files made by an enemy: a right hash over numbers that no model has."""
+
+import json
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import spaql
+from spaql import archive
+from spaql.training import read
+
+FUZZ = Path(__file__).parents[2] / "benchmarks" / "fuzz.py"
+HUGE = 10**18
+DATA = [
+    ("problem.horizon", HUGE),
+    ("problem.horizon", 2**31),
+    ("problem.horizon", 0),
+    ("problem.horizon", -1),
+    ("problem.horizon", 2.5),
+    ("problem.horizon", "200"),
+    ("problem.levels", HUGE),
+    ("problem.interactions", -1),
+    ("problem.reference", [0.0]),
+    ("problem.reference", ["nan", "nan", "nan"]),
+    ("problem.reward_range", [1.0, 0.0]),
+    ("problem.env", 5),
+    ("problem.options", []),
+    ("problem.action_space.dtype", "O"),
+    ("problem.action_space.shape", [HUGE]),
+    ("problem.action_space", {"kind": "discrete", "n": HUGE, "start": 0}),
+    ("problem.observation_space.low", ["nan", "nan", "nan"]),
+    ("settings.rollouts", 2.5),
+    ("settings.rollouts", True),
+    ("settings.scaling", "20"),
+    ("seed", -1),
+    ("seed", 0.5),
+    ("learner.best_return", "high"),
+    ("history", ["iteration", "iteration.x"]),
+]
+ARRAYS = [
+    ("learner.trainee.dims", np.array([3, HUGE])),
+    ("learner.trainee.dims", np.array([-3, 12])),
+    ("learner.trainee.dims", np.array([2, 12])),
+    ("learner.trainee.q", np.full(396, np.nan)),
+    ("learner.trainee.q", np.full(396, np.inf)),
+    ("learner.trainee.q", np.zeros(396, np.float32)),
+    ("learner.trainee.visits", np.full(396, -1)),
+    ("learner.trainee.first_child", np.full(396, 395, np.int32)),
+    ("learner.trainee.action_sizes", np.array([HUGE])),
+    ("problem.scale", np.zeros(3)),
+    ("problem.scale", np.full(3, np.inf)),
+    ("problem.center", np.full(3, np.nan)),
+    ("problem.center", np.zeros(10**5)),
+    ("history.iteration", np.zeros(13, np.int64)),
+    ("history.interactions", np.full(13, np.nan)),
+]
+
+
+def golden(name: str) -> archive.Document:
+    return archive.load(Path(__file__).parents[1] / "golden" / "0.1" / f"{name}.spaql")
+
+
+def changed(data: dict, path: str, value: object) -> dict:
+    data = json.loads(json.dumps(data))
+    *way, last = path.split(".")
+    inner = data
+    for key in way:
+        inner = inner[key]
+    inner[last] = value
+    return data
+
+
+def refused(path: Path, data: dict, arrays: dict) -> None:
+    """A file is refused, and costs no more memory than twice its size and a constant."""
+    archive.save(path, data, arrays)
+    tracemalloc.start()
+    try:
+        with pytest.raises(spaql.ArchiveError):
+            read(path)
+        assert tracemalloc.get_traced_memory()[1] < 2 * path.stat().st_size + 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(("path", "value"), DATA, ids=lambda x: str(x)[:40])
+def test_numbers_that_no_agent_has_are_refused(path: str, value: object, tmp_path: Path) -> None:
+    document = golden("aql-pendulum5")
+    refused(tmp_path / "a.spaql", changed(document.data, path, value), document.arrays)
+
+
+@pytest.mark.parametrize(("name", "array"), ARRAYS, ids=lambda x: str(x)[:40])
+def test_arrays_that_no_agent_has_are_refused(name: str, array: np.ndarray, tmp_path: Path) -> None:
+    document = golden("aql-pendulum5")
+    refused(tmp_path / "a.spaql", document.data, document.arrays | {name: array})
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("tree.action_space", {"kind": "discrete", "n": HUGE, "start": 0}),
+        ("tree.actions", []),
+        ("tree.leaves", "laws"),
+        ("tree.within", {"kind": "discrete", "n": 2, "start": 0}),
+        ("tree.observations", ["x"]),
+        ("origin", 5),
+    ],
+    ids=str,
+)
+def test_trees_that_no_controller_has_are_refused(path: str, value: object, tmp_path: Path) -> None:
+    document = golden("controller-spaql-mountaincar")
+    refused(tmp_path / "a.spaql", changed(document.data, path, value), document.arrays)
+
+
+def test_laws_are_finite(tmp_path: Path) -> None:
+    document = golden("controller-spaql-pendulum")
+    rows = document.arrays["tree.leaves.value"]
+    laws = {
+        "gain": np.zeros((len(rows), 1, 3)),
+        "offset": rows,
+        "low": np.array([-2.0]),
+        "high": np.array([2.0]),
+    }
+    data = changed(document.data, "tree.leaves", "laws")
+    arrays = document.arrays | {f"tree.leaves.{name}": array for name, array in laws.items()}
+    archive.save(tmp_path / "sound.spaql", data, arrays)
+    read(tmp_path / "sound.spaql")
+    for name, array in laws.items():
+        bad = arrays | {f"tree.leaves.{name}": np.full_like(array, np.nan)}
+        refused(tmp_path / "a.spaql", data, bad)
+
+
+def test_a_large_file_takes_little_more_than_itself(tmp_path: Path) -> None:
+    agent = spaql.AQL("cartpole200", seed=0, rollouts=1).learn(3000, progress_bar=False)
+    agent.save(tmp_path / "large.spaql")
+    size = (tmp_path / "large.spaql").stat().st_size
+    tracemalloc.start()
+    spaql.load(tmp_path / "large.spaql")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert size > 1_000_000
+    assert peak < 2 * size + 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("target", "mutants"), [("model", 1000), ("study", 500), ("store", 500), ("cli", 100)]
+)
+def test_mutated_files_do_nothing_but_raise(target: str, mutants: int) -> None:
+    command = [sys.executable, str(FUZZ), "--target", target, "--mutants", str(mutants), "--seed", "5"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads(done.stdout)
+    assert report["mutants"] == report["refused"] + report["loaded"] == mutants
