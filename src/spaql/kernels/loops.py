@@ -200,7 +200,7 @@ def _rollouts(plant: _Plant) -> Kernel:
         observation, raw = np.empty(n_seen), np.empty(dims)
         middles = standing(flat, action_sizes, action_map)
         states = [start(rng) for _ in range(n)]
-        running = np.empty(n, np.int64)
+        running, bad = np.empty(n, np.int64), -1
         for k in range(n):
             look(states[k], observation)
             for j in range(n_seen):
@@ -214,10 +214,6 @@ def _rollouts(plant: _Plant) -> Kernel:
                 i = running[k]
                 state = states[i]
                 look(state, observation)
-                if not are_finite(observation):
-                    lengths[i] = taken
-                    tell(observation, returns[i], told)
-                    return int(i)
                 leaf = find_leaf(flat, taken if time_variant else 0, observation, n_seen)
                 for j in range(dims):
                     raw[j] = middles[leaf, j]
@@ -225,20 +221,23 @@ def _rollouts(plant: _Plant) -> Kernel:
                         low, size = flat.low[leaf, j], flat.size[leaf, j]
                         raw[j] = raw_action(action_map, j, draw(action_sizes[j], low, size, rng.random()))
                 states[i], reward, terminated = play(state, raw)
-                returns[i] += reward
-                if not math.isfinite(returns[i]):
+                doubt = 0.0  # and NaN if a number is not finite: so one question is asked a step
+                for j in range(n_seen):
+                    doubt += observation[j] - observation[j]
+                returns[i] += reward + doubt
+                if terminated or not math.isfinite(returns[i]):
                     lengths[i] = taken + 1
-                    tell(observation, reward, told)
-                    return int(i)
-                if terminated:
-                    lengths[i] = taken + 1
+                    if bad < 0 and not math.isfinite(returns[i]):
+                        bad = i
+                        lengths[i] = taken + (1 if doubt == 0.0 else 0)
+                        tell(observation, reward, told)
                 else:
                     running[still] = i
                     still += 1
             n = still
             if n == 0:
                 break
-        return -1
+        return bad
 
     return cast(Kernel, rollouts)
 

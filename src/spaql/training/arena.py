@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spaql.algorithms import Learner, PartitionLearner
-from spaql.errors import SettingError
+from spaql.errors import BadEnvironmentError, SettingError
 from spaql.kernels.batch import tally
 from spaql.kernels.steps import Journal, Rules, new_journal
 from spaql.partition import Partition
@@ -110,17 +111,27 @@ class Arena:
             evaluation.starts,
             told,
         )
-        lost = not np.isfinite(told[:-1]).all()
-        what = f"gave the observation {told[:-1]}" if lost else f"gave the reward {told[-1]}"
         if not sound:
-            guard = self._guard(_TRAINING)
-            guard.step = steps
-            raise guard.refusal(what)
+            raise self._lost(_TRAINING, steps, told)
         if bad >= 0:
-            guard = self._guard(_EVALUATION)
-            guard.step = int(evaluation.lengths[bad])
-            raise guard.refusal(what if lost else f"{what}; rewards add up to {evaluation.returns[bad]}", bad)
+            raise self._lost(_EVALUATION, int(evaluation.lengths[bad]), told, evaluation.returns[bad], bad)
         return steps, splits, evaluation
+
+    def _lost(
+        self,
+        episode: str,
+        step: int,
+        told: NDArray[np.float64],
+        total: float | None = None,
+        number: int | None = None,
+    ) -> BadEnvironmentError:
+        """Say what compiled dynamics told last: an observation, and a reward."""
+        guard = self._guard(episode)
+        guard.step = step
+        if not np.isfinite(told[:-1]).all():
+            return guard.refusal(f"gave the observation {told[:-1]}", number)
+        added = "" if total is None else f"; rewards add up to {total}"
+        return guard.refusal(f"gave the reward {told[-1]}{added}", number)
 
     def _guard(self, episode: str) -> Guard:
         return Guard(self._problem.name, self._problem.states.space, episode)
