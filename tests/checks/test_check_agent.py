@@ -333,6 +333,11 @@ def test_every_shipped_agent_passes(kind: type[spaql.Agent], env: str) -> None:
     assert [finding.name for finding in report.findings] == [check.name for check in AGENT_CHECKS]
 
 
+def test_plantree_passes() -> None:
+    report = spaql.check_agent(spaql.PlanTree, "CartPole-v1")
+    assert report, str(report)
+
+
 def test_an_agent_is_checked_with_its_settings_and_left_as_it_is(tmp_path: Path) -> None:
     one = spaql.SPAQL("MountainCar-v0", horizon=20, scaling=3, rollouts=2, seed=9)
     one.learn(2, progress_bar=False).save(tmp_path / "a.spaql")

@@ -39,7 +39,7 @@ def test_bad_numbers_are_named(env: gymnasium.Env, message: str) -> None:
     with pytest.raises(spaql.BadEnvironmentError, match=message):
         agent.learn(1, progress_bar=False)
     with closing(Arena(agent.problem, 1)) as arena, pytest.raises(spaql.BadEnvironmentError, match="step 3"):
-        arena._train_episode(agent._learner, np.random.default_rng(0))
+        arena.train_episode(agent._learner, np.random.default_rng(0))
 
 
 def test_large_returns_are_no_fault_while_each_is_finite() -> None:

@@ -48,6 +48,11 @@ class AgentCase:
         settings = dataclasses.fields(self.kind.learner_type.settings_type)
         return next(item.name for item in settings if type(item.default) in (int, float))
 
+    @property
+    def first_row(self) -> int:
+        """The iteration of the history's first row."""
+        return 0 if self.kind.learner_type.evaluated else 1
+
     def make(self, problem: Problem | None = None, **changes: Any) -> Agent:
         """Make a fresh agent."""
         settings = {"seed": self.seed, **self.settings, **changes}

@@ -33,7 +33,7 @@ class RuleTreePolicy(Policy):
 
     def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
         """Give a batch of raw actions."""
-        return self.tree.predict(np.asarray(observations).reshape(len(steps), -1))
+        return self.tree.predict(np.asarray(observations).reshape(len(steps), self.tree.dims))
 
     def explain(self, observation: Any) -> Explanation:
         """Say why this is done for an observation: the rule that was followed, and what would change it."""

@@ -178,8 +178,14 @@ class Agent:
                     return row["iteration"] < last_iteration
                 return last_step is None or row["training_steps"] < last_step
 
+            rows, mark = len(self.history), self._learner.mark()
             self._learner.aim(last_iteration, last_step)
-            train(self._learner, self.problem, self.settings, self.history, self.seed, proceed)
+            try:
+                train(self._learner, self.problem, self.settings, self.history, self.seed, proceed)
+            except BaseException:
+                if len(self.history) == rows:  # the aim was never gone for
+                    self._learner.go_back(mark)
+                raise
         return self
 
     def predict(

@@ -84,8 +84,9 @@ class History:
                 raise ArchiveError(f"The column {name} of the file's history is no row of numbers.")
         if any(len(column) != len(arrays["iteration"]) for column in arrays.values()):
             raise ArchiveError("The columns of the file's history are of different lengths.")
-        if not np.array_equal(arrays["iteration"], np.arange(len(arrays["iteration"]))):
-            raise ArchiveError("The rows of the file's history are not counted from 0.")
+        counted = arrays["iteration"]
+        if len(counted) and (counted[0] not in (0, 1) or np.any(np.diff(counted) != 1)):
+            raise ArchiveError("The rows of the file's history are not counted from 0 or 1.")
         for name, column in arrays.items():
             kind = _WHOLE if column.dtype.kind == "i" else _REAL
             history._columns[name] = array(kind, column.astype(kind).tobytes())

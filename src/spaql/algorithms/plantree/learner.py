@@ -15,7 +15,7 @@ from spaql.algorithms.plantree.build import Tried, build
 from spaql.algorithms.plantree.coding import ActionCode
 from spaql.algorithms.plantree.memory import Floats, Memory
 from spaql.algorithms.plantree.planning import Plan, make_plan, warm_start
-from spaql.algorithms.plantree.rules import rules_from, rules_to
+from spaql.algorithms.plantree.rules import idle_rules, rules_from, rules_to
 from spaql.algorithms.plantree.settings import PlanTreeSettings
 from spaql.errors import BadEnvironmentError, SettingError, UnsupportedSpaceError
 from spaql.policy import RuleTree, RuleTreePolicy
@@ -30,6 +30,8 @@ _RANDOM = 0.05
 """Share of random actions."""
 _HOLDS = 4
 """Random actions are held for 1, 2, 4 or 8 steps, as those of planning."""
+_LARGEST = 1e100
+"""Of rewards, whose squares are added up."""
 _TURNS = 2
 """Controllers that play, one after the other, before the last one is made."""
 
@@ -132,7 +134,7 @@ class PlanTreeLearner(Learner):
 
     def learn(self, reward: float, observation: Any, terminated: bool) -> None:
         """Remember the step; plan anew when the memory has grown enough."""
-        if not math.isfinite(reward):
+        if not abs(reward) <= _LARGEST:
             raise BadEnvironmentError(f"The reward of step {len(self.memory) - self._first + 1} is {reward}.")
         after = self._checked(observation)
         self.memory.add(self._state, self._action, reward, after, ended=terminated)
@@ -198,6 +200,8 @@ class PlanTreeLearner(Learner):
         return self._plan
 
     def _build(self, *, last: bool) -> RuleTree:
+        if not len(self.memory):
+            return idle_rules(self.code, self.problem)
         rng = np.random.default_rng(self._lot)
         worth = warm_start(self.memory, self._current_plan())
         plan = make_plan(self.memory, self.code, self.settings, worth, rng, final=True)

@@ -41,6 +41,17 @@ def to_rules(tree: Controller, scale: Scale, code: ActionCode, problem: Problem)
     return _rule_tree(nodes, leaves, code, problem)
 
 
+def idle_rules(code: ActionCode, problem: Problem) -> RuleTree:
+    """Give the controller that knows nothing: the first action of a list, or the middle of a Box."""
+    if isinstance(code.space, Discrete):
+        leaves: Choices | Laws = Choices(np.array([int(code.space.start)]))
+    else:
+        gain = np.zeros((1, len(code.middle), problem.states.dims))
+        leaves = Laws(gain, code.middle[np.newaxis], code.middle - code.half, code.middle + code.half)
+    alone = {"feature": -1, "threshold": 0.0, "left": -1, "right": -1, "leaf": 0}
+    return _rule_tree({name: np.array([value]) for name, value in alone.items()}, leaves, code, problem)
+
+
 def from_rules(rules: RuleTree, scale: Scale, code: ActionCode) -> Controller:
     """Give the controller of a rule tree that `to_rules` made, for the standardisation of now."""
     inner = rules.feature >= 0
