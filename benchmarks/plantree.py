@@ -67,7 +67,7 @@ def table(rows: list[dict]) -> str:
         "return",
         "worst seed",
         "worst start",
-        "|du|",
+        "change",
         "leaves",
         "s",
         "cpu s",
