@@ -151,7 +151,7 @@ def is_forest(balls: Balls, trees: int, state_dims: int) -> bool:
             continue
         parts = action_parts(size[ball])
         children = parts << state_dims
-        if depth[ball] >= MAX_DEPTH or first <= ball or first + children > n:
+        if depth[ball] >= MAX_DEPTH or first <= ball or first > n - children:
             return False
         for child in range(children):
             if placed[first + child]:
