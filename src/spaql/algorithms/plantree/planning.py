@@ -11,7 +11,7 @@ from spaql.algorithms.plantree.coding import ActionCode, Scale
 from spaql.algorithms.plantree.dynamics import fit_plant
 from spaql.algorithms.plantree.memory import Floats, Memory
 from spaql.algorithms.plantree.settings import PlanTreeSettings
-from spaql.kernels.cells import Cells, grow_cells, look_ahead_once, sweep, try_options
+from spaql.kernels.cells import Cells, grow_cells, look_ahead_once, mean_values, sweep, try_options
 from spaql.kernels.lessons import value_actions
 from spaql.kernels.plants import Plant
 
@@ -25,8 +25,6 @@ _SWEEPS, _SWEEPS_AT_MOST = 20, 200
 _CONVERGED = 1e-4
 _MARGIN = 0.05
 """Width of the unknown around what was seen, as a share of it."""
-_LOWEST = -1e5
-"""Of a worth to begin with, where nothing is known ahead."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +69,9 @@ def warm_start(memory: Memory, plan: Plan | None) -> Floats:
         known = plan.worth.shape[1]
         worth[:, :known] = plan.worth
         z = plan.scale.z(memory.states[known:])
-        for row, hopeful in enumerate((True, False)):
-            best = plan.values_of(z, hopeful=hopeful).max(axis=1)
-            worth[row, known:] = np.maximum(best, _LOWEST)
+        for row, value in enumerate((plan.hopeful, plan.plain)):
+            rest = float(plan.worth[row].mean())
+            worth[row, known:] = mean_values(plan.cells, value, row == 0, z, rest)
     return worth
 
 
