@@ -89,6 +89,21 @@ def grow_cells(
     return Cells(roots, feature[:nodes], threshold[:nodes], left[:nodes], count[:nodes]), member
 
 
+@njit_apart
+def nearest(z: Floats, points: Floats) -> Ints:
+    """Give the row of the nearest state to each point."""
+    rows = np.zeros(points.shape[0], np.int64)
+    for i in range(points.shape[0]):
+        least = np.inf
+        for row in range(z.shape[0]):
+            apart = 0.0
+            for j in range(z.shape[1]):
+                apart += (z[row, j] - points[i, j]) ** 2
+            if apart < least:
+                least, rows[i] = apart, row
+    return rows
+
+
 @njit
 def _random_cut(
     z: Floats,
@@ -204,7 +219,7 @@ def sweep(
 
 @njit_apart
 def mean_values(cells: Cells, value: Floats, optimistic: bool, z: Floats, unknown: float) -> Floats:
-    """Give the mean value of the cells that hold each state; `unknown` where an unoptimistic one knows none."""
+    """Give the mean value of the cells that hold each state; `unknown` where, without hope, none is known."""
     roots, feature, threshold, left, count = cells
     means = np.full(z.shape[0], unknown)
     for i in range(z.shape[0]):

@@ -5,7 +5,7 @@ import pytest
 from gymnasium.spaces import Box, Discrete
 
 from spaql.algorithms.plantree.coding import ActionCode, Scale
-from spaql.algorithms.plantree.dynamics import fit_plant
+from spaql.algorithms.plantree.dynamics import CAUTIOUS, fit_plant
 from spaql.algorithms.plantree.memory import Memory
 from spaql.algorithms.plantree.termination import fit_ends, quadratic
 from spaql.kernels.cells import Cells, Options, sweep
@@ -28,7 +28,7 @@ def remember(step, states, actions, ended=None) -> Memory:
 
 def everything(memory: Memory, code: ActionCode, squares: bool = False):
     scale = Scale.of(memory)
-    return scale, fit_plant(memory, scale, code, [np.arange(len(memory))], squares=squares, cautious=True)
+    return scale, fit_plant(memory, scale, code, [np.arange(len(memory))], squares=squares, margin=CAUTIOUS)
 
 
 def test_a_memory_keeps_what_it_was_given() -> None:

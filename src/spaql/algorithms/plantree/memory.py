@@ -92,6 +92,11 @@ class Memory:
         """The steps of the longest episode."""
         return int(np.diff(np.append(self.begins, self._count)).max())
 
+    @property
+    def goal_seen(self) -> bool:
+        """Whether anything tells a good episode from a bad one."""
+        return self._count > 0 and bool(self.ended.any() or np.ptp(self.rewards) > 0)
+
     def best_to_go(self, discount: float) -> float:
         """Give the best discounted return that ever followed a step, in the rest of its episode."""
         best = -np.inf

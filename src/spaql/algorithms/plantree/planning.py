@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.algorithms.plantree.coding import ActionCode, Scale
-from spaql.algorithms.plantree.dynamics import fit_plant
+from spaql.algorithms.plantree.dynamics import BOLD, CAUTIOUS, fit_plant
 from spaql.algorithms.plantree.memory import Floats, Memory
 from spaql.algorithms.plantree.settings import PlanTreeSettings
 from spaql.kernels.cells import Cells, grow_cells, look_ahead_once, mean_values, sweep, try_options
@@ -23,8 +23,8 @@ _COARSE = 6.0
 """Cells longer than the box over this are cut anywhere, so that some are empty: unknown."""
 _SWEEPS, _SWEEPS_AT_MOST = 20, 200
 _CONVERGED = 1e-4
-_MARGIN = 0.05
-"""Width of the unknown around what was seen, as a share of it."""
+_SEARCHING, _REFINING = 0.7, 0.05
+"""Width of the unknown around what was seen, as a share of it: until a goal is seen, and then."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,9 @@ def make_plan(
     A final plan, to be written down, is made in a cautious plant and swept until it converges.
     """
     scale = Scale.of(memory)
-    plant = fit_plant(memory, scale, code, [np.arange(len(memory))], squares=False, cautious=final)
+    plant = fit_plant(
+        memory, scale, code, [np.arange(len(memory))], squares=False, margin=CAUTIOUS if final else BOLD
+    )
     actions = code.inputs(code.tried(), squares=False)
     chosen: NDArray[np.int64] = np.arange(len(memory))
     if len(memory) > _POINTS:
@@ -97,7 +99,7 @@ def make_plan(
     z = scale.z(memory.states)
     both = np.concatenate([z, scale.z(memory.nexts)])
     low, high = both.min(axis=0), both.max(axis=0)
-    margin = _MARGIN * (high - low + 1e-9)
+    margin = (_REFINING if memory.goal_seen else _SEARCHING) * (high - low + 1e-9)
     points = np.ascontiguousarray(z[chosen])
     cells, member = grow_cells(
         points, low - margin, high + margin, settings.partitions, _FEWEST, _COARSE, rng
