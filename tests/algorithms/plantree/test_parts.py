@@ -24,7 +24,7 @@ from spaql.kernels.cells import (
 )
 from spaql.kernels.controllers import Controller, count_leaves, find_rule, grow_choices, grow_laws, tidy
 from spaql.kernels.ends import grow_ends
-from spaql.kernels.plants import find, predict, solve
+from spaql.kernels.plants import find, predict, product, solve
 from spaql.kernels.search import Game, play, polish, prune
 
 RNG = np.random.default_rng
@@ -291,6 +291,11 @@ def test_options_and_mean_values_are_those_of_their_definition() -> None:
     ahead = options.reward[i] + options.discount[i] * value[options.cell[i]].mean(axis=1)
     assert q == pytest.approx(ahead.reshape(5, 4).max(axis=1))
     assert len(worth) == 150
+
+
+def test_a_product_of_matrices_needs_no_library() -> None:
+    a, b = RNG(13).normal(size=(4, 3)), RNG(14).normal(size=(3, 5))
+    assert product(a, b) == pytest.approx(a @ b)
 
 
 def test_the_nearest_state_is_the_one_least_far_away() -> None:
