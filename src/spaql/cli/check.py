@@ -53,6 +53,8 @@ def check(subject: str, horizon: int | None) -> Report:
 def _coloured(report: CheckReport) -> str:
     lines = []
     for line in str(report).splitlines():
-        outcome = line.partition(" ")[0]
-        lines.append(line.replace(outcome, styled(outcome, **_STYLES.get(outcome, {})), 1))
+        outcome, space, said = line.partition(" ")
+        if outcome in _STYLES:
+            outcome = styled(outcome, **_STYLES[outcome])
+        lines.append(outcome + space + said)
     return "\n".join(lines)

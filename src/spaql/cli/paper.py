@@ -99,12 +99,13 @@ def paper(
 
 
 def _text(claims: list[Claim], files: list[Path], seconds: float, quick: bool) -> str:
+    if not claims:
+        return "\n".join(map(str, files)) or f"{seconds:,.0f} s"
     lines = []
     for claim in claims:
         lines.append(f"{claim.verdict:15} {claim.claim}\n{'':15} published: {claim.published}")
         lines.append(f"{'':15} measured:  {claim.measured}")
-    if claims and quick:
+    if quick:
         lines.append("\nThe quick version cannot judge the paper: it only goes through every stage.")
-    lines += [str(file) for file in files if not claims]
-    lines.append(f"\n{seconds:,.0f} s. Open {files[-1]}" if claims else f"{seconds:,.0f} s")
+    lines.append(f"\n{seconds:,.0f} s. Open {files[-1]}")
     return "\n".join(lines)
