@@ -36,8 +36,7 @@ class Choice(click.Choice[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Refuse what is none of the words."""
         if value not in self.choices:
-            words = ", ".join(self.choices)
-            self.fail(f"{value!r} is not one of {words}: {nearest(value, self.choices)}", param, ctx)
+            self.fail(f"{value!r} is not one of them: {nearest(value, self.choices)}", param, ctx)
         return super().convert(value, param, ctx)
 
 
