@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.arguments import complete_environment_or_run, read_to_play
+from spaql.cli.group import FAILED
 from spaql.cli.report import Report, reports, styled
 from spaql.errors import SettingError
 
@@ -47,7 +48,7 @@ def check(subject: str, horizon: int | None) -> Report:
         report = check_agent(agent)
     else:
         report = check_problem(subject, horizon=horizon)
-    return Report(report.data(), _coloured(report), code=0 if report else 1)
+    return Report(report.data(), _coloured(report), code=0 if report else FAILED)
 
 
 def _coloured(report: CheckReport) -> str:

@@ -70,9 +70,8 @@ class LazyGroup(click.Group):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise click.exceptions.Exit(BROKEN_PIPE) from None
         except OSError as error:
-            if error.filename is None:
-                raise
-            raise click.ClickException(f"{error.strerror}: {error.filename}") from error
+            where = f": {error.filename}" if error.filename else ""
+            raise click.ClickException(f"{error.strerror or error}{where}") from error
 
 
 def _options(command: click.Command) -> list[click.Option]:
