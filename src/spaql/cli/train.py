@@ -25,7 +25,9 @@ _FRESH = 100
 class _SettingOption(click.Option):
     """An option for a setting that some algorithms have."""
 
-    algorithms: tuple[str, ...] = ()
+    def __init__(self, *args: Any, algorithms: list[str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.algorithms = algorithms
 
 
 class _TrainCommand(click.Command):
@@ -36,7 +38,7 @@ class _TrainCommand(click.Command):
         sections: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
             if isinstance(param, click.Option) and (record := param.get_help_record(ctx)) is not None:
-                of = param.algorithms if isinstance(param, _SettingOption) else ()
+                of = param.algorithms if isinstance(param, _SettingOption) else []
                 title = f"Settings of {', '.join(of)}" if of else "Options"
                 sections.setdefault(title, []).append(record)
         for title, records in sections.items():
@@ -55,13 +57,14 @@ def _setting_options(command: Callable[..., Report]) -> Callable[..., Report]:
             owners.setdefault(item.name, []).append(name)
             found[item.name] = item, hints[item.name]
     for name, (item, hint) in reversed(found.items()):
-        option = _SettingOption(
-            [f"--{name.replace('_', '-')}"],
+        option = click.option(
+            f"--{name.replace('_', '-')}",
+            cls=_SettingOption,
+            algorithms=owners[name],
             type=Choice(get_args(hint)) if get_origin(hint) is Literal else hint,
             help=f"{item.metadata['help']}  [default: {item.default}]",
         )
-        option.algorithms = tuple(owners[name])
-        command.__dict__.setdefault("__click_params__", []).append(option)
+        command = option(command)
     return command
 
 
