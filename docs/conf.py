@@ -6,9 +6,16 @@ project = "spaql"
 author = "the spaql developers"
 release = version = version_of("spaql")
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
-source_suffix = {".md": "markdown"}
-exclude_patterns = ["_build"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinx_design",
+]
+source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb"}
+nb_execution_mode = "off"  # notebooks are kept as they were run, and the tests run their cells
+exclude_patterns = ["_build", "**.ipynb_checkpoints"]
 default_role = "code"
 
 myst_enable_extensions = ["colon_fence", "dollarmath"]
