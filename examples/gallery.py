@@ -95,6 +95,8 @@ SHOWS = (
         x="position",
         y="speed",
         cost="PlanTree, 10,000 steps",
+        steps=600,
+        every=4,
     ),
     Show(
         name="acrobot",
@@ -284,7 +286,7 @@ def draw_trail(pen: ImageDraw.ImageDraw, spots: np.ndarray, jump: float) -> None
 
 def save(frames: list[Image.Image], file: Path, delay: int) -> None:
     """Write a GIF with one palette for all frames, so that only what moves is written again."""
-    palette = frames[len(frames) // 2].quantize(64)
+    palette = frames[len(frames) // 2].quantize(128, Image.Quantize.MAXCOVERAGE)
     white = [255 if part > 248 else part for part in palette.getpalette() or []]
     palette.putpalette(white)
     images = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
