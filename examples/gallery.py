@@ -2,7 +2,7 @@
 
 `python examples/gallery.py --out docs/gallery` learns a controller for each problem and draws it, `--only
 pendulum` for one. Controllers are kept in `--runs`: what is there is drawn again without learning. It needs
-`pip install "spaql[classic-control,plot,stats]"`.
+`pip install "spaql[classic-control,plot]"`.
 """
 
 import argparse

@@ -2,7 +2,7 @@
 
 `python examples/plantree_pictures.py --out docs/plantree` learns from 10,000 steps and looks into the
 learner; `--run FOLDER` takes an agent that `spaql train Pendulum-v1 --algo plantree` left. It reads what
-is private to the algorithm, so it follows its changes. It needs `pip install "spaql[plot,stats]"`.
+is private to the algorithm, so it follows its changes. It needs `pip install "spaql[plot]"`.
 """
 
 import argparse
