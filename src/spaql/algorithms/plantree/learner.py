@@ -7,17 +7,18 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Box
+from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.algorithms.learner import Learner
 from spaql.algorithms.plantree.build import Tried, build
 from spaql.algorithms.plantree.coding import ActionCode
-from spaql.algorithms.plantree.memory import Floats, Memory
+from spaql.algorithms.plantree.memory import LARGEST, Floats, Memory
 from spaql.algorithms.plantree.planning import Plan, make_plan, warm_start
 from spaql.algorithms.plantree.rules import idle_rules, rules_from, rules_to
 from spaql.algorithms.plantree.settings import PlanTreeSettings
-from spaql.errors import BadEnvironmentError, SettingError, UnsupportedSpaceError
+from spaql.archive import number
+from spaql.errors import ArchiveError, BadEnvironmentError, SettingError, UnsupportedSpaceError
 from spaql.policy import RuleTree, RuleTreePolicy
 from spaql.policy.policy import Rng
 from spaql.problems import Problem
@@ -30,8 +31,6 @@ _RANDOM = 0.05
 """Share of random actions."""
 _HOLDS = 4
 """Random actions are held for 1, 2, 4 or 8 steps, as those of planning."""
-_LARGEST = 1e100
-"""Of rewards, whose squares are added up."""
 _TURNS = 2
 """Controllers that play, one after the other, before the last one is made."""
 
@@ -134,7 +133,7 @@ class PlanTreeLearner(Learner):
 
     def learn(self, reward: float, observation: Any, terminated: bool) -> None:
         """Remember the step; plan anew when the memory has grown enough."""
-        if not abs(reward) <= _LARGEST:
+        if not abs(reward) <= LARGEST:
             raise BadEnvironmentError(f"The reward of step {len(self.memory) - self._first + 1} is {reward}.")
         after = self._checked(observation)
         self.memory.add(self._state, self._action, reward, after, ended=terminated)
@@ -244,16 +243,37 @@ class PlanTreeLearner(Learner):
         def part(prefix: str) -> dict[str, NDArray[Any]]:
             return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
 
-        self.best_return, self.episodes = data["best_return"], int(data["episodes"])
-        self._plan_seed, self._lot, self._turn = int(data["plan_seed"]), int(data["lot"]), int(data["turn"])
-        kind, first, last = data["span"]
-        self._span = (str(kind), int(first), int(last))
-        self.memory = Memory.from_arrays(part("memory."))
-        self._warm, self._plan = arrays["warm"], None
-        self.tried = []
-        for i, returns in enumerate(data["returns"]):
-            found = part(f"tried.{i}.")
-            starts = list(found.pop("starts"))
-            self.tried.append(Tried(rules_from(found, self.code, self.problem), starts, list(returns)))
+        best, dims = data["best_return"], self.problem.states.dims
+        self.best_return = None if best is None else float(number(data, "best_return"))
+        self.episodes = number(data, "episodes", 0, whole=True)
+        self._plan_seed = number(data, "plan_seed", 0, whole=True)
+        self._lot = number(data, "lot", 0, whole=True)
+        self._turn = number(data, "turn", 0, _TURNS, whole=True)
+        self._span = _span_from(data["span"])
+        listed = int(self.code.space.n) if isinstance(self.code.space, Discrete) else 0
+        self.memory = Memory.from_arrays(part("memory."), dims, self.code.numbers, listed)
+        self._warm, self._plan = np.array(arrays["warm"], order="C"), None
+        known = self._warm.shape[1]
+        if self._warm.dtype != np.float64 or len(self._warm) != 2 or known > len(self.memory):
+            raise ArchiveError("The file's plan is not one of its memory.")
+        if np.isnan(self._warm).any():
+            raise ArchiveError("The file's plan holds numbers that are none.")
+        self.tried = [self._tried_from(part(f"tried.{i}."), one) for i, one in enumerate(data["returns"])]
         rules = part("rules.")
         self._rules = rules_from(rules, self.code, self.problem) if rules else None
+
+    def _tried_from(self, arrays: dict[str, NDArray[Any]], returns: list[Any]) -> Tried:
+        starts = arrays.pop("starts")
+        fits = starts.shape == (len(returns), self.problem.states.dims) and np.isfinite(starts).all()
+        if not fits or not np.isfinite(np.array(returns, np.float64)).all():
+            raise ArchiveError("The file's controllers have starts and returns that do not fit.")
+        rules = rules_from(arrays, self.code, self.problem)
+        return Tried(rules, list(starts.astype(np.float64)), [float(one) for one in returns])
+
+
+def _span_from(given: list[Any]) -> tuple[str, int, int]:
+    kind, first, last = given
+    if kind not in ("steps", "episodes"):
+        raise ArchiveError(f"The file's budget counts {kind!r}, neither steps nor episodes.")
+    ends = {"first": first, "last": last}
+    return kind, number(ends, "first", 0, whole=True), number(ends, "last", 0, whole=True)
