@@ -165,9 +165,9 @@ def use_store(folder: Path, content: bytes) -> None:
 
 
 def grow_words(folder: Path) -> list[bytes]:
-    """Give a model, and the words of some commands."""
+    """Give some models, and the words of some commands."""
     return [
-        *grow(folder)[-2:],
+        *grow(folder)[-4:],
         b"train cartpole200 --algo spaql --iterations 1 --rollouts 1 --seed 0 --scaling 2 --quiet --out",
         b"results nowhere --json --digest",
         b"show nowhere --step 0 --digits 3 --at 0,1,2,3",
@@ -176,9 +176,10 @@ def grow_words(folder: Path) -> list[bytes]:
 
 
 def mutate_words(files: list[bytes], rng: random.Random) -> tuple[bytes, bool]:
+    models = [content for content in files if content.startswith(b"spaql")]
     if rng.random() < 0.5:
-        return mutant_of(files[:2], rng)[0], True
-    return mutate_text(files[2:], rng)
+        return mutant_of(models, rng)[0], True
+    return mutate_text(files[len(models) :], rng)
 
 
 def use_command(folder: Path, content: bytes) -> None:
