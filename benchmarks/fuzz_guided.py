@@ -36,7 +36,7 @@ READERS = (
     (describe, ("space_from",)),
     (history.History, ("from_arrays",)),
     (Partition, ("from_arrays", "_check_sound")),
-    (PlanTreeLearner, ("restore", "_tried_from")),
+    (PlanTreeLearner, ("restore", "_candidate_from")),
     (Memory, ("from_arrays",)),
     (controller.Controller, ("load",)),
 )

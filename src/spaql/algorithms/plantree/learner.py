@@ -11,7 +11,7 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.algorithms.learner import Learner
-from spaql.algorithms.plantree.build import Tried, build
+from spaql.algorithms.plantree.build import Candidate, choose, search
 from spaql.algorithms.plantree.coding import ActionCode
 from spaql.algorithms.plantree.memory import LARGEST, Floats, Memory
 from spaql.algorithms.plantree.planning import Plan, make_plan, warm_start
@@ -25,14 +25,13 @@ from spaql.problems import Problem
 
 _FIRST_PLAN = 200
 """Steps before the first plan, and between two, at least."""
-_GROWTH = 1.25
+_GROWTH = 1.4
 """How many times the steps of the last plan the next one has, at least."""
 _RANDOM = 0.05
 """Share of random actions."""
-_HOLDS = 4
-"""Random actions are held for 1, 2, 4 or 8 steps, as those of planning."""
-_TURNS = 2
-"""Controllers that play, one after the other, before the last one is made."""
+_TURNS = 4
+"""Turns in which a controller plays. Before every other one candidates are searched for, before each one is
+chosen."""
 
 
 class PlanTreeLearner(Learner):
@@ -53,7 +52,7 @@ class PlanTreeLearner(Learner):
         self.code = ActionCode(problem.actions.space)
         self.memory = Memory(problem.states.dims, self.code.numbers)
         self.episodes = 0
-        self.tried: list[Tried] = []
+        self.candidates: list[Candidate] = []
         self._tried_actions = self.code.tried()
         self._plan: Plan | None = None
         self._warm = np.zeros((2, 0))
@@ -61,7 +60,11 @@ class PlanTreeLearner(Learner):
         self._plan_seed = 0
         self._lot = 0
         """The seed of what is made after the last episode."""
+        self._hoped = 0
+        """Steps that were taken hopefully."""
         self._turn = 0
+        self._playing = 0
+        """Which of the candidates plays, in a turn."""
         self._rules: RuleTree | None = None
         self._span: tuple[str, int, int] = ("steps", 0, 0)
         """What the budget counts, and where it begins and ends."""
@@ -87,11 +90,10 @@ class PlanTreeLearner(Learner):
         return [last - own + own * turn // _TURNS for turn in range(_TURNS)] + [last]
 
     def episode_limit(self) -> int:
-        """End an episode where a turn begins, and with the budget."""
-        if self._span[0] != "steps":
-            return self.problem.horizon
-        ahead = [bound - len(self.memory) for bound in self._bounds() if bound > len(self.memory)]
-        return min(self.problem.horizon, *ahead[:1]) if ahead else self.problem.horizon
+        """End an episode with the budget."""
+        kind, _, last = self._span
+        left = last - len(self.memory) if kind == "steps" else 0
+        return min(self.problem.horizon, left) if left > 0 else self.problem.horizon
 
     # -- an episode ----------------------------------------------------------------------------------------
 
@@ -101,28 +103,19 @@ class PlanTreeLearner(Learner):
         self._state = self._checked(observation)
         self._first, self._return = len(self.memory), 0.0
         self.memory.begin()
-        self._hopeful = self.episodes % 2 == 0
-        self._wild = not self._hopeful and not self._goal_seen()
-        self._left = 0
-        self._player = self.tried[-1] if 0 < self._turn <= len(self.tried) else None
+        self._hopeful = self._hoped <= len(self.memory) / 2 or not self.memory.goal_seen
+        self._player = self.candidates[self._playing] if self._turn > 0 else None
 
     def act(self, rng: Rng) -> Any:
-        """Play the controller whose turn it is; else explore by look-ahead, every other episode hopefully.
+        """Play the controller whose turn it is; else explore by look-ahead.
 
-        Where there is nothing yet to tell a good episode from a bad one by, the episodes between hold random
-        actions instead, for 1, 2, 4 or 8 steps.
+        It is hopeful in half of the steps, and in all while nothing tells a good episode from a bad one.
         """
         self._rng = rng
         if self._player is not None:
             raw = self._player.rules.predict(self._state)
             self._action = self.code.standard(np.asarray(raw))
             return raw
-        if self._wild:
-            if self._left == 0:
-                self._action = self._tried_actions[int(rng.integers(len(self._tried_actions)))]
-                self._left = 1 << int(rng.integers(_HOLDS))
-            self._left -= 1
-            return self.code.raw(self._action)
         plan = self._current_plan()
         if plan is None or rng.random() < _RANDOM:
             choice = int(rng.integers(len(self._tried_actions)))
@@ -138,6 +131,7 @@ class PlanTreeLearner(Learner):
         after = self._checked(observation)
         self.memory.add(self._state, self._action, reward, after, ended=terminated)
         self._state, self._return, self._ended = after, self._return + reward, terminated
+        self._hoped += self._player is None and self._hopeful
         planned = self._warm.shape[1]
         if self._player is None and len(self.memory) >= max(planned + _FIRST_PLAN, int(planned * _GROWTH)):
             self._replan(int(self._rng.integers(2**62)))
@@ -158,16 +152,14 @@ class PlanTreeLearner(Learner):
         bounds, spent = self._bounds(), self._spent(kind)
         if spent >= last:
             self._turn = 0
-            self._rules = self._build(last=True)
+            self._rules = self._choose(self.candidates or self._search(), last=True).rules
         else:
             turn = sum(spent >= bound for bound in bounds)
-            if turn > self._turn and self._goal_seen():
+            if turn > self._turn and self.memory.goal_seen:
+                if turn % 2 or not self.candidates:
+                    self.candidates = self._search()
                 self._turn = turn
-                self.tried.append(Tried(self._build(last=False)))
-
-    def _goal_seen(self) -> bool:
-        """Tell whether there is anything to tell a good episode from a bad one by."""
-        return len(self.memory) > 0 and bool(self.memory.ended.any() or np.ptp(self.memory.rewards) > 0)
+                self._playing = self.candidates.index(self._choose(self.candidates, last=False))
 
     # -- what is made of the memory ------------------------------------------------------------------------
 
@@ -180,7 +172,7 @@ class PlanTreeLearner(Learner):
     def policy(self) -> RuleTreePolicy:
         """The controller of the memory as it is now."""
         if self._rules is None:
-            self._rules = self._build(last=True)
+            self._rules = self._choose(self._search(), last=True).rules
         return RuleTreePolicy(self._rules)
 
     def _replan(self, seed: int) -> None:
@@ -198,13 +190,22 @@ class PlanTreeLearner(Learner):
             self._plan = self._make_plan()
         return self._plan
 
-    def _build(self, *, last: bool) -> RuleTree:
+    def _search(self) -> list[Candidate]:
+        """Give those that have played, and what is found with all that is known now."""
+        played = [one for one in self.candidates if one.returns]
         if not len(self.memory):
-            return idle_rules(self.code, self.problem)
-        rng = np.random.default_rng(self._lot)
+            return [Candidate(idle_rules(self.code, self.problem))]
+        rng = np.random.default_rng((self._lot, 0))
         worth = warm_start(self.memory, self._current_plan())
         plan = make_plan(self.memory, self.code, self.settings, worth, rng, final=True)
-        return build(self.memory, plan, self.code, self.settings, self.problem, self.tried, rng, last=last)
+        found = search(self.memory, plan, self.code, self.settings, self.problem, played, rng)
+        return played + [Candidate(rules) for rules in found]
+
+    def _choose(self, candidates: list[Candidate], *, last: bool) -> Candidate:
+        if len(candidates) == 1:
+            return candidates[0]
+        rng = np.random.default_rng((self._lot, 1))
+        return choose(self.memory, self.code, self.settings, candidates, rng, last=last)
 
     def _checked(self, observation: Any) -> Floats:
         state = np.array(observation, np.float64).ravel()
@@ -214,7 +215,7 @@ class PlanTreeLearner(Learner):
 
     def columns(self) -> dict[str, float]:
         """Record which controller played, if any, and how many leaves the last one has."""
-        last = self._rules or (self.tried[-1].rules if self.tried else None)
+        last = self._rules or (self._player.rules if self._player is not None else None)
         return {"turn": self._turn, "leaves": last.n_leaves if last is not None else 0}
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -226,13 +227,15 @@ class PlanTreeLearner(Learner):
             "lot": self._lot,
             "turn": self._turn,
             "span": list(self._span),
-            "returns": [one.returns for one in self.tried],
+            "hoped": self._hoped,
+            "playing": self._playing,
+            "returns": [one.returns for one in self.candidates],
         }
         arrays = {f"memory.{name}": array for name, array in self.memory.arrays().items()}
         arrays["warm"] = self._warm
-        for i, one in enumerate(self.tried):
-            arrays |= {f"tried.{i}.{name}": array for name, array in rules_to(one.rules).items()}
-            arrays[f"tried.{i}.starts"] = np.array(one.starts).reshape(-1, self.problem.states.dims)
+        for i, one in enumerate(self.candidates):
+            arrays |= {f"candidate.{i}.{name}": array for name, array in rules_to(one.rules).items()}
+            arrays[f"candidate.{i}.starts"] = np.array(one.starts).reshape(-1, self.problem.states.dims)
         if self._rules is not None:
             arrays |= {f"rules.{name}": array for name, array in rules_to(self._rules).items()}
         return data, arrays
@@ -245,11 +248,11 @@ class PlanTreeLearner(Learner):
 
         best, dims = data["best_return"], self.problem.states.dims
         self.best_return = None if best is None else float(number(data, "best_return"))
-        self.episodes = number(data, "episodes", 0, whole=True)
-        self._plan_seed = number(data, "plan_seed", 0, whole=True)
-        self._lot = number(data, "lot", 0, whole=True)
-        self._turn = number(data, "turn", 0, _TURNS, whole=True)
-        self._span = _span_from(data["span"])
+        for name in ("episodes", "plan_seed", "lot", "hoped", "playing"):
+            number(data, name, 0, whole=True)
+        self.episodes, self._hoped, self._playing = data["episodes"], data["hoped"], data["playing"]
+        self._plan_seed, self._lot = data["plan_seed"], data["lot"]
+        self._turn, self._span = number(data, "turn", 0, _TURNS, whole=True), _span_from(data["span"])
         listed = int(self.code.space.n) if isinstance(self.code.space, Discrete) else 0
         self.memory = Memory.from_arrays(part("memory."), dims, self.code.numbers, listed)
         self._warm, self._plan = np.array(arrays["warm"], order="C"), None
@@ -258,17 +261,20 @@ class PlanTreeLearner(Learner):
             raise ArchiveError("The file's plan is not one of its memory.")
         if np.isnan(self._warm).any():
             raise ArchiveError("The file's plan holds numbers that are none.")
-        self.tried = [self._tried_from(part(f"tried.{i}."), one) for i, one in enumerate(data["returns"])]
+        played = enumerate(data["returns"])
+        self.candidates = [self._candidate_from(part(f"candidate.{i}."), one) for i, one in played]
+        if self._turn > 0 and self._playing >= len(self.candidates):
+            raise ArchiveError("The file's turn is that of a controller which is not there.")
         rules = part("rules.")
         self._rules = rules_from(rules, self.code, self.problem) if rules else None
 
-    def _tried_from(self, arrays: dict[str, NDArray[Any]], returns: list[Any]) -> Tried:
+    def _candidate_from(self, arrays: dict[str, NDArray[Any]], returns: list[Any]) -> Candidate:
         starts = arrays.pop("starts")
         fits = starts.shape == (len(returns), self.problem.states.dims) and np.isfinite(starts).all()
         if not fits or not np.isfinite(np.array(returns, np.float64)).all():
             raise ArchiveError("The file's controllers have starts and returns that do not fit.")
         rules = rules_from(arrays, self.code, self.problem)
-        return Tried(rules, list(starts.astype(np.float64)), [float(one) for one in returns])
+        return Candidate(rules, list(starts.astype(np.float64)), [float(one) for one in returns])
 
 
 def _span_from(given: list[Any]) -> tuple[str, int, int]:
