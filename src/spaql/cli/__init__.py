@@ -12,6 +12,7 @@ _COMMANDS = {
     "evaluate": "Run fresh episodes of a learned policy.",
     "stress": "Look for the worst: starts, changed plants, noise, delay.",
     "show": "Print a learned policy as if-then rules.",
+    "model": "Show what was learned of the plant: its laws, and how right they are.",
     "simplify": "Find a smaller tree that controls as well, or nearly.",
     "edit": "Change the action of a leaf by hand.",
     "draw": "Draw a learned policy: its tree, maps, phase portrait and more.",

@@ -17,15 +17,16 @@ from spaql.figures import (
     compute_growth,
     compute_map,
     compute_phase,
+    compute_plant,
     compute_sizes,
     compute_tree,
     save_as,
 )
 from spaql.interpret import rule_tree
 from spaql.policy import RuleTree
-from spaql.training import Agent, Controller, read, size_curve
+from spaql.training import Agent, Controller, PlanTree, read, size_curve
 
-KINDS = ("tree", "map", "value", "visits", "balls", "phase", "growth", "sizes")
+KINDS = ("tree", "map", "value", "visits", "balls", "phase", "growth", "sizes", "plant")
 Along = tuple[str | int, tuple[float, float] | None]
 
 
@@ -96,6 +97,7 @@ def draw(
       phase   episodes over the map of actions
       growth  the partition while the agent learns; trains anew, to the same bytes
       sizes   the return of smaller trees
+      plant   the cells of the learned plant, and where it is wrong (plantree)
 
     Observations are known by name, with or without their unit, or by number; if cos(angle) and sin(angle)
     are observed, then angle is known too. What is neither on an axis nor fixed is averaged over the states
@@ -107,6 +109,7 @@ def draw(
       spaql draw runs/cartpole map --x "pole angle" --y "pole speed:-2:2" --out map.svg
       spaql draw runs/cartpole balls --x 0 --y 2 --at "cart speed=0" --out balls.png
       spaql draw runs/pendulum phase --x angle --y speed --episodes 5 --out phase.svg
+      spaql draw runs/plantree plant --x angle --y speed --out plant.svg
       spaql draw runs/pendulum growth --x "sin(angle)" --y speed --out growth.gif
     """
     agent = read(run)
@@ -146,6 +149,11 @@ def _over_plane(
         return compute_balls(agent, x, y, **plane)
     if kind == "phase":
         return compute_phase(agent, x, y, **plane)
+    if kind == "plant":
+        if not isinstance(agent, PlanTree):
+            raise SettingError("Only plantree learns a model of the plant: draw an agent of that kind.")
+        del plane["step"]
+        return compute_plant(agent, x, y, **plane)
     if kind == "growth":
         if not isinstance(agent, Agent):
             raise SettingError("A controller does not learn: draw the growth of an agent.")
