@@ -10,12 +10,14 @@ import click
 
 from spaql.cli.report import shown_return
 from spaql.policy import RandomPolicy
+from spaql.problems import make_problem
 from spaql.training import Evaluation, read
 from spaql.training import evaluate as run_episodes
 
 
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
+@click.option("--env", help="play in another environment of the same spaces  [default: that of the run]")
 @click.option("--episodes", type=int, default=100, show_default=True, help="how many")
 @click.option("--seed", type=int, default=0, show_default=True, help="of the episodes")
 @click.option("--deterministic", is_flag=True, help="play a ball's centre or first action, draw nothing")
@@ -24,6 +26,7 @@ from spaql.training import evaluate as run_episodes
 @click.option("--json", "as_json", is_flag=True, help="print the result as JSON")
 def evaluate(
     run: Path,
+    env: str | None,
     episodes: int,
     seed: int,
     deterministic: bool,
@@ -37,13 +40,17 @@ def evaluate(
     Examples:
       spaql evaluate runs/cartpole --episodes 500
       spaql evaluate runs/cartpole/policy.spaql --random --json
+      spaql evaluate runs/in-the-model --env Pendulum-v1
     """
     agent = read(run)
-    result = run_episodes(agent, episodes=episodes, seed=seed, deterministic=deterministic, parallel=parallel)
+    problem = agent.problem if env is None else make_problem(env)
+    result = run_episodes(
+        agent, problem, episodes=episodes, seed=seed, deterministic=deterministic, parallel=parallel
+    )
     random = None
     if with_random:
         policy = RandomPolicy(agent.problem.states, agent.problem.actions)
-        random = run_episodes(policy, agent.problem, episodes=episodes, seed=seed, parallel=parallel)
+        random = run_episodes(policy, problem, episodes=episodes, seed=seed, parallel=parallel)
     click.echo(json.dumps(_data(result, random)) if as_json else _report(result, random))
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spaql.errors import SettingError
 from spaql.figures.axis import Axis
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_POINTS = 4_000
+_POINTS = 2_000
 """Steps at most that are drawn."""
 _LEAST = 1e-4
 """Errors below this share are drawn as this one."""
@@ -107,6 +108,7 @@ def draw_plant(record: PlantRecord) -> Figure:
 
     figure = new_figure(record.title, record.note, 5.2, width=7.2)
     ax = figure.subplots()
+    ax.grid(visible=False)
     errors = np.maximum(record.error, _LEAST)
     order = np.argsort(errors)  # the worst on top
     dots = ax.scatter(
@@ -133,8 +135,20 @@ def _draw_borders(ax: Axes, record: PlantRecord) -> None:
     xs = np.linspace(record.x.low, record.x.high, columns + 1)
     ys = np.linspace(record.y.low, record.y.high, rows + 1)
     lines: list[Any] = []
-    for i, j in np.argwhere(cells[:, 1:] != cells[:, :-1]):
-        lines.append([(xs[j + 1], ys[i]), (xs[j + 1], ys[i + 1])])
-    for i, j in np.argwhere(cells[1:] != cells[:-1]):
-        lines.append([(xs[j], ys[i + 1]), (xs[j + 1], ys[i + 1])])
+    for j, differs in enumerate((cells[:, 1:] != cells[:, :-1]).T):
+        lines += [[(xs[j + 1], ys[first]), (xs[j + 1], ys[last])] for first, last in _runs(differs)]
+    for i, differs in enumerate(cells[1:] != cells[:-1]):
+        lines += [[(xs[first], ys[i + 1]), (xs[last], ys[i + 1])] for first, last in _runs(differs)]
     ax.add_collection(LineCollection(lines, colors="#222222", linewidths=0.5))
+
+
+def _runs(flags: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
+    """Give where each run of true flags begins, and where it has ended.
+
+    Examples
+    --------
+    >>> list(_runs(np.array([True, True, False, True])))
+    [(0, 2), (3, 4)]
+    """
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]])))
+    return zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)

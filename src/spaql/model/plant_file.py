@@ -53,9 +53,12 @@ def plant_from(document: Document) -> PlantModel:
             raise ArchiveError("The file has a plant whose observations are no vector.")
         if len(data["actions"]) != count_actions(actions):  # else as many names would be made up
             raise ArchiveError("The file does not name the actions of its plant.")
+        parts = document.part("plant.")
+        if any(array.dtype.kind not in "iu" for array in (arrays["samples"], *(parts[n] for n in _WHOLE))):
+            raise ArchiveError("The file has other numbers where whole ones of its plant should be.")
         return PlantModel(
             name=str(data["name"]),
-            plant=plant_of(document.part("plant.")),
+            plant=plant_of(parts),
             observation_space=observations,
             action_space=actions,
             horizon=number(data, "horizon", 1, 2**31, whole=True),

@@ -136,7 +136,8 @@ class PlantModel:
         return found
 
     def _batch(self, observations: Any) -> Floats:
-        batch = np.ascontiguousarray(observations, np.float64).reshape(-1, self.dims)
+        # A copy: the kernels would be compiled anew for an array that may not be written to.
+        batch = np.array(observations, np.float64).reshape(-1, self.dims)
         if np.isnan(batch).any():
             row = int(np.flatnonzero(np.isnan(batch).any(axis=1))[0])
             raise BadEnvironmentError(f"Observation {row} of the batch holds NaN: {batch[row]}.")

@@ -13,6 +13,8 @@ from spaql.errors import SettingError
 from spaql.model.plant_model import Floats, PlantModel
 
 REWARD = "reward, summed"
+_NOTHING = 1e-6
+"""A relative error below this is rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,4 +152,8 @@ def _ahead(n: int) -> str:
 
 
 def _share(relative: float) -> str:
-    return "-" if np.isnan(relative) else f"{100 * relative:.2g} %"
+    if np.isnan(relative):
+        return "-"
+    if relative < _NOTHING:
+        return "0 %"
+    return f"{100 * relative:.2g} %" if relative < 0.1 else f"{100 * relative:,.0f} %"
