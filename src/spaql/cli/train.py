@@ -123,7 +123,8 @@ def train(
     """Learn a policy for ENV and save it in a run folder.
 
     ENV is the id of a Gymnasium environment with Box or Discrete observations and Box or Discrete
-    actions, or one of the paper's setups: pendulum, pendulum5, cartpole200.
+    actions, one of the paper's setups (pendulum, pendulum5, cartpole200), or a learned plant that
+    `spaql model` has written as .spaql.
 
     \b
     Examples:

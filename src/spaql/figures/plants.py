@@ -119,6 +119,7 @@ def draw_plant(record: PlantRecord) -> Figure:
         cmap="viridis_r",
         norm=LogNorm(_LEAST, max(1.0, float(errors.max()))),
         linewidths=0,
+        rasterized=True,
     )
     _draw_borders(ax, record)
     mark_axes(ax, record.x, record.y)

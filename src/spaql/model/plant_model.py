@@ -137,7 +137,10 @@ class PlantModel:
 
     def _batch(self, observations: Any) -> Floats:
         # A copy: the kernels would be compiled anew for an array that may not be written to.
-        batch = np.array(observations, np.float64).reshape(-1, self.dims)
+        array = np.array(observations, np.float64)
+        if array.size % self.dims:
+            raise SettingError(f"An observation has {self.dims} numbers: give one, or rows of them.")
+        batch = array.reshape(-1, self.dims)
         if np.isnan(batch).any():
             row = int(np.flatnonzero(np.isnan(batch).any(axis=1))[0])
             raise BadEnvironmentError(f"Observation {row} of the batch holds NaN: {batch[row]}.")
@@ -151,9 +154,10 @@ class PlantModel:
             if len(number) != count or np.any((number < 0) | (number >= space.n)):
                 raise SettingError(f"Give an action of {space} for each of {count} observations.")
             return np.eye(int(space.n))[number]
-        u = np.asarray(actions, np.float64).reshape(count, -1)
-        if u.shape[1] != len(self.actions) or np.isnan(u).any():
+        u = np.asarray(actions, np.float64)
+        if u.size != count * len(self.actions) or np.isnan(u).any():
             raise SettingError(f"Give {len(self.actions)} numbers of an action for each of {count} rows.")
+        u = u.reshape(count, -1)
         u = np.clip(u, space.low.ravel(), space.high.ravel())
         return np.concatenate([u, u**2], axis=1)
 
