@@ -65,6 +65,13 @@ def test_other_algorithms_train_in_a_simulator_also_from_a_file(tmp_path: Path, 
         spaql.make_problem("agent.spaql")
 
 
+def test_stable_baselines3_trains_in_a_simulator() -> None:
+    baselines = pytest.importorskip("stable_baselines3")
+    env = simulator(known("Pendulum-v1").model)
+    learner = baselines.PPO("MlpPolicy", env, n_steps=64, n_epochs=1, seed=0, device="cpu").learn(64)
+    assert env.action_space.contains(learner.predict(env.reset(seed=0)[0])[0])
+
+
 def test_the_command_shows_writes_and_judges(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
 
