@@ -11,7 +11,7 @@ import spaql
 from learned_plants import ENVIRONMENTS, experienced, known, some_steps
 from spaql import archive
 from spaql.algorithms.plantree.coding import Scale
-from spaql.algorithms.plantree.dynamics import fit_plant
+from spaql.algorithms.plantree.dynamics import CAUTIOUS, fit_plant
 from spaql.kernels.plants import predict
 from spaql.model import PlantModel, read_json, text, write_json
 from spaql.model.json_form import SCHEMA
@@ -22,7 +22,7 @@ def test_raw_units_say_what_standardised_ones_do(name: str) -> None:
     agent = known(name)
     memory, code, model = agent._learner.memory, agent._learner.code, agent.model
     scale = Scale.of(memory)
-    plant = fit_plant(memory, scale, code, [np.arange(len(memory))], squares=True, cautious=True)
+    plant = fit_plant(memory, scale, code, [np.arange(len(memory))], squares=True, margin=CAUTIOUS)
     states, actions = some_steps(agent)
     told = model.predict(states, actions)
     after, room = np.empty(model.dims), np.empty(model.dims + 1)

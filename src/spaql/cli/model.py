@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql import archive
-from spaql.cli.report import numbers
+from spaql.cli.arguments import read_to_play, run_argument
+from spaql.cli.report import Report, numbers, reports
 from spaql.errors import SettingError
-from spaql.model import PlantModel, PredictionErrors, end_lines, law_lines, text, write_json
-from spaql.policy.text import number_text
-from spaql.training import PlanTree, model_errors, read
+
+if TYPE_CHECKING:
+    from spaql.model import PlantModel, PredictionErrors
+    from spaql.training import PlanTree
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@run_argument
 @click.option("--digits", type=int, default=3, show_default=True, help="round numbers to so many digits")
 @click.option("--exact", is_flag=True, help="write all digits of all numbers")
 @click.option(
@@ -29,7 +29,7 @@ from spaql.training import PlanTree, model_errors, read
 @click.option(
     "--out", type=click.Path(path_type=Path), help="write the model: as .spaql to train in, or as .json"
 )
-@click.option("--json", "as_json", is_flag=True, help="print its size, and the errors, as JSON")
+@reports("its size, and the errors,")
 def model(
     run: Path,
     digits: int,
@@ -39,8 +39,7 @@ def model(
     episodes: int,
     seed: int,
     out: Path | None,
-    as_json: bool,
-) -> None:
+) -> Report:
     """Print the model of the plant that RUN has learned (plantree), in raw units.
 
     RUN is a run folder, or a model file of an agent or of a plant. The model is a tree of cells; in each, the
@@ -57,36 +56,41 @@ def model(
       spaql model runs/pendulum --out plant.spaql
       spaql train plant.spaql --algo spaql --iterations 200
     """
+    from spaql.model import text
+    from spaql.training import model_errors
+
     agent, plant = _read(run)
     if out is not None:
         _write(plant, out)
-        click.echo(out)
-        return
-    found: tuple[PredictionErrors, ...] = ()
+        return Report({"file": str(out)}, str(out))
     if errors:
         if agent is None:
             raise SettingError(f"{run} holds a plant alone: give the run that it was learned in.")
         found = (model_errors(agent, episodes=episodes, seed=seed), model_errors(agent, held_out=True))
-    if as_json:
-        click.echo(json.dumps(_size(plant) | ({"errors": [_plain(one) for one in found]} if errors else {})))
-    elif errors:
-        click.echo("\n\n".join(map(str, found)))
-    elif at is not None:
-        click.echo("\n".join(_cell(plant, at, None if exact else digits)))
-    else:
-        click.echo(text(plant, None if exact else digits))
+        data = _size(plant) | {"errors": [_data(one) for one in found]}
+        return Report(data, "\n\n".join(map(str, found)))
+    shown = None if exact else digits
+    if at is not None:
+        return Report(_size(plant), "\n".join(_cell(plant, at, shown)))
+    return Report(_size(plant), lambda: text(plant, shown))
 
 
 def _read(run: Path) -> tuple[PlanTree | None, PlantModel]:
+    from spaql import archive
+    from spaql.model import PlantModel
+    from spaql.training import PlanTree
+
     if run.is_file() and archive.load(run).data.get("kind") == "plant":
         return None, PlantModel.load(run)
-    agent = read(run)
+    agent = read_to_play(run)
     if not isinstance(agent, PlanTree):
         raise SettingError(f"{run} has learned no model of its plant: that is what --algo plantree does.")
     return agent, agent.model
 
 
 def _write(plant: PlantModel, out: Path) -> None:
+    from spaql.model import write_json
+
     if out.suffix == ".json":
         write_json(plant, out)
     elif out.suffix == ".spaql":
@@ -96,6 +100,9 @@ def _write(plant: PlantModel, out: Path) -> None:
 
 
 def _cell(plant: PlantModel, at: list[float], digits: int | None) -> list[str]:
+    from spaql.model import end_lines, law_lines
+    from spaql.policy.text import number_text
+
     if len(at) != plant.dims:
         raise SettingError(f"An observation has {plant.dims} numbers: {', '.join(plant.observations)}.")
     cell = int(plant.find(at)[0])
@@ -110,15 +117,15 @@ def _size(plant: PlantModel) -> dict[str, Any]:
     return {"name": plant.name, "cells": plant.n_cells, "steps": plant.steps, "horizon": plant.horizon}
 
 
-def _plain(errors: PredictionErrors) -> dict[str, Any]:
-    def column(values: Any) -> list[float | None]:
-        return [None if x != x else x for x in values.tolist()]
-
+def _data(errors: PredictionErrors) -> dict[str, Any]:
     ahead = {
-        str(n): {"predictions": count, "error": column(e), "median": column(m), "relative": column(r)}
-        for n, count, e, m, r in zip(
-            errors.steps, errors.counts, errors.error, errors.median, errors.relative, strict=True
-        )
+        str(n): {
+            "predictions": count,
+            "error": errors.error[i].tolist(),
+            "median": errors.median[i].tolist(),
+            "relative": errors.relative[i].tolist(),
+        }
+        for i, (n, count) in enumerate(zip(errors.steps, errors.counts, strict=True))
     }
     ends = dict(zip(("there", "told", "told_wrongly"), errors.ends, strict=True))
     return {"on": errors.on, "of": list(errors.names), "steps": ahead, "ends": ends}

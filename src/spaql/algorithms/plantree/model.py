@@ -6,7 +6,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from spaql.algorithms.plantree.coding import ActionCode, Scale
-from spaql.algorithms.plantree.dynamics import fit_plant
+from spaql.algorithms.plantree.dynamics import CAUTIOUS, fit_plant
 from spaql.algorithms.plantree.memory import Floats, Memory
 from spaql.errors import SettingError
 from spaql.kernels.plants import Ints, Plant, find_all
@@ -23,7 +23,7 @@ def fit_model(memory: Memory, code: ActionCode, problem: Problem) -> PlantModel:
     if not len(memory) or memory.ended.all():
         raise SettingError("There is no step yet to learn a model from: call learn first.")
     scale = Scale.of(memory)
-    plant = fit_plant(memory, scale, code, [np.arange(len(memory))], squares=True, cautious=True)
+    plant = fit_plant(memory, scale, code, [np.arange(len(memory))], squares=True, margin=CAUTIOUS)
     assert isinstance(problem.states.space, Box)
     going = ~memory.ended
     nodes = find_all(plant.feature, plant.threshold, plant.left, 0, scale.z(memory.states[going]))
