@@ -61,6 +61,18 @@ def test_what_is_no_count_is_refused(bad: dict[str, object]) -> None:
         run(**bad)
 
 
+def test_a_run_has_one_budget() -> None:
+    assert (run().iterations, run().total_timesteps) == (100, None)
+    by_steps = run(total_timesteps=5000)
+    assert (by_steps.iterations, by_steps.total_timesteps) == (None, 5000)
+    assert by_steps.digest != run(iterations=5000).digest
+    with pytest.raises(SettingError, match="either iterations or total_timesteps"):
+        run(iterations=5, total_timesteps=5000)
+    for bad in (0, 1.5, "many"):
+        with pytest.raises(SettingError, match=r"total_timesteps is .* must be a whole number"):
+            run(total_timesteps=bad)
+
+
 def test_seeds_are_spawned_from_the_root() -> None:
     seeds = {run(seed=seed, root_seed=root).agent_seed for seed in range(200) for root in range(5)}
     assert len(seeds) == 1000
@@ -123,6 +135,21 @@ def test_a_study_joins_a_grid_and_a_list(tmp_path) -> None:
     assert all(run.root_seed == 7 and run.settings["rollouts"] == 3 for run in runs)
 
 
+def test_a_study_may_count_steps() -> None:
+    study = {
+        "problems": ["Pendulum-v1"],
+        "algorithms": ["plantree"],
+        "total_timesteps": 5000,
+        "runs": [
+            {"problem": "Pendulum-v1", "algorithm": "spaql", "iterations": 20},
+            {"problem": "CartPole-v1", "algorithm": "plantree"},
+        ],
+    }
+    budgets = [(one.algorithm, one.iterations, one.total_timesteps) for one in study_from(study)]
+    assert budgets == [("plantree", None, 5000), ("spaql", 20, None), ("plantree", None, 5000)]
+    assert {one.total_timesteps for one in grid(["pendulum"], ["spaql"], total_timesteps=700)} == {700}
+
+
 BASE = {"problems": ["cartpole200"], "algorithms": ["spaql"]}
 
 
@@ -136,6 +163,10 @@ BASE = {"problems": ["cartpole200"], "algorithms": ["spaql"]}
         ({"grid": {"scaling": 4}}, "list of values for each setting"),
         ({"grid": {"iterations": [1, 2]}}, "put iterations above it"),
         ({"grid": {"scaling": [-4]}}, "at least 0"),
+        ({"grid": {"total_timesteps": [1, 2]}}, "put total_timesteps above it"),
+        ({"iterations": 5, "total_timesteps": 5}, "either iterations or total_timesteps"),
+        ({"total_timestep": 5}, "did you mean total_timesteps"),
+        ({"algorithms": ["trpo"], "total_timesteps": 5}, "give it iterations"),
         ({"seeds": 0}, "seeds is how many"),
         ({"iterations": "many"}, "must be a whole number"),
         ({"runs": [{"problem": "pendulum"}]}, "names its problem and its algorithm"),

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import spaql
 from spaql import Run, SettingError, grid, sweep
+from spaql.cli import main
 from spaql.experiments import RunStore
 from spaql.experiments.execute import execute
 from spaql.training import agent_type
@@ -101,6 +103,39 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
     assert spaql.load(broken.checkpoint(run)).iterations == 16
     execute(run, root=str(broken.root), checkpoint_every=100)
     assert broken.digest() == plain.digest()
+
+
+def test_runs_by_steps_go_on_to_the_same_bytes_and_are_in_the_table(tmp_path: Path) -> None:
+    quick = {"effort": 0.01, "leaves": 4, "members": 2}
+    run = Run(
+        problem="CartPole-v1", algorithm="plantree", total_timesteps=400, settings=quick, named=(),
+        fresh_episodes=5,
+    )  # fmt: skip
+    plain, broken = RunStore(tmp_path / "plain"), RunStore(tmp_path / "broken")
+    assert execute(run, root=str(plain.root), checkpoint_every=100).interactions == 400
+    agent = spaql.PlanTree(run.problem, seed=run.agent_seed, **quick)
+    agent.learn(
+        total_timesteps=400,
+        callback=lambda _, row: row["training_steps"] < 200,
+        checkpoint=broken.checkpoint(run),
+        checkpoint_every=1,
+        progress_bar=False,
+    )
+    assert 200 <= spaql.load(broken.checkpoint(run)).training_steps < 400
+    execute(run, root=str(broken.root), checkpoint_every=100)
+    assert broken.digest() == plain.digest()
+    execute(small_grid()[0], root=str(plain.root), checkpoint_every=100)
+    table = spaql.results(plain.root)
+    assert table["algorithm"].tolist() == ["plantree", "spaql"]
+    assert table["total_timesteps"][0] == table["interactions"][0] == 400
+    assert np.isnan(table["total_timesteps"][1])
+    assert np.isnan(table["iterations"][0])
+    assert (table["leaves"][0], table["final_leaves"][0] <= 4) == (4, True)
+    shown = CliRunner().invoke(main, ["results", str(plain.root)])
+    assert shown.exit_code == 0, shown.output
+    assert "total_timesteps" in shown.stdout
+    with pytest.raises(SettingError, match="total_timesteps = 400, not 500"):
+        plain.missing([dataclasses.replace(run, total_timesteps=500, seed=1)])
 
 
 def test_a_damaged_checkpoint_is_as_good_as_none(tmp_path: Path) -> None:

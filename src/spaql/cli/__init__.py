@@ -18,6 +18,7 @@ _SECTIONS = {
     },
     "Understand it": {
         "show": "Print a learned policy as if-then rules.",
+        "model": "Print what was learned of the plant, and how right it is.",
         "draw": "Draw a learned policy: its tree, maps, phase portrait and more.",
         "evaluate": "Run fresh episodes of a learned policy.",
         "stress": "Look for the worst: starts, changed plants, noise, delay.",

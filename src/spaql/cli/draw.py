@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from spaql.policy import RuleTree
     from spaql.training import Agent, Controller
 
-KINDS = ("tree", "map", "value", "visits", "balls", "phase", "growth", "sizes")
+KINDS = ("tree", "map", "value", "visits", "balls", "phase", "growth", "sizes", "plant")
 Along = tuple[str | int, tuple[float, float] | None]
 
 
@@ -99,6 +99,7 @@ def draw(
       phase   episodes over the map of actions
       growth  the partition while the agent learns; trains anew, to the same bytes
       sizes   the return of smaller trees
+      plant   the cells of the learned plant, and where it is wrong (plantree)
 
     Observations are known by name, with or without their unit, or by number; if cos(angle) and sin(angle)
     are observed, then angle is known too. What is neither on an axis nor fixed is averaged over the states
@@ -110,6 +111,7 @@ def draw(
       spaql draw runs/cartpole map --x "pole angle" --y "pole speed:-2:2"
       spaql draw runs/cartpole balls --x 0 --y 2 --at "cart speed=0"
       spaql draw runs/pendulum phase --x angle --y speed --episodes 5
+      spaql draw runs/plantree plant --x angle --y speed
       spaql draw runs/pendulum growth --x "sin(angle)" --y speed --out growth.gif
     """
     from spaql.experiments.paper_tables import NAMES
@@ -152,13 +154,25 @@ def _tree(
 def _over_plane(
     kind: str, agent: Agent | Controller, x: str | int, y: str | int, plane: dict[str, Any]
 ) -> Record:
-    from spaql.figures import Growth, compute_balls, compute_growth, compute_map, compute_phase
-    from spaql.training import Agent
+    from spaql.figures import (
+        Growth,
+        compute_balls,
+        compute_growth,
+        compute_map,
+        compute_phase,
+        compute_plant,
+    )
+    from spaql.training import Agent, PlanTree
 
     if kind == "balls":
         return compute_balls(agent, x, y, **plane)
     if kind == "phase":
         return compute_phase(agent, x, y, **plane)
+    if kind == "plant":
+        if not isinstance(agent, PlanTree):
+            raise SettingError("Only plantree learns a model of the plant: draw an agent of that kind.")
+        del plane["step"]
+        return compute_plant(agent, x, y, **plane)
     if kind == "growth":
         if not isinstance(agent, Agent):
             raise SettingError("A controller does not learn: draw the growth of an agent.")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @run_argument
+@click.option("--env", help="play in another environment of the same spaces  [default: that of the run]")
 @click.option("--episodes", type=int, default=100, show_default=True, help="how many to run")
 @click.option("--seed", type=int, default=0, show_default=True, help="of the episodes")
 @click.option("--random", "with_random", is_flag=True, help="run the random policy beside it")
@@ -23,7 +24,13 @@ if TYPE_CHECKING:
 @click.option("--parallel", is_flag=True, help="a process for every environment: for slow simulators")
 @reports("the result")
 def evaluate(
-    run: Path, episodes: int, seed: int, with_random: bool, deterministic: bool, parallel: bool
+    run: Path,
+    env: str | None,
+    episodes: int,
+    seed: int,
+    with_random: bool,
+    deterministic: bool,
+    parallel: bool,
 ) -> Report:
     """Run fresh episodes of the policy in RUN, a run folder or a model file.
 
@@ -31,16 +38,21 @@ def evaluate(
     Examples:
       spaql evaluate runs/cartpole --episodes 500
       spaql evaluate runs/cartpole/policy.spaql --random --json
+      spaql evaluate runs/in-the-model --env Pendulum-v1
     """
     from spaql.policy import RandomPolicy
+    from spaql.problems import make_problem
     from spaql.training import evaluate as run_episodes
 
     agent = read_to_play(run)
-    result = run_episodes(agent, episodes=episodes, seed=seed, deterministic=deterministic, parallel=parallel)
+    problem = agent.problem if env is None else make_problem(env)
+    result = run_episodes(
+        agent, problem, episodes=episodes, seed=seed, deterministic=deterministic, parallel=parallel
+    )
     random = None
     if with_random:
         policy = RandomPolicy(agent.problem.states, agent.problem.actions)
-        random = run_episodes(policy, agent.problem, episodes=episodes, seed=seed, parallel=parallel)
+        random = run_episodes(policy, problem, episodes=episodes, seed=seed, parallel=parallel)
     return Report(_data(result, random), _text(result, random))
 
 

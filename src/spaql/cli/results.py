@@ -16,6 +16,7 @@ _MEASURED = {
     "fresh_return": "fresh return",
     "best_return": "best seen",
     "arms": "arms",
+    "leaves": "leaves",
     "interactions": "interactions",
 }
 
@@ -60,10 +61,12 @@ def summarise(table: Results) -> list[dict[str, Any]]:
     """Count the runs that differ in their seed alone, with the means of their results."""
     import numpy as np
 
+    from spaql.experiments.table import BUDGETS
     from spaql.stats import mean_ci95
 
     names = list(table)
-    keys = [name for name in names[: names.index("iterations") + 1] if name != "seed"] if table.runs else []
+    last = max((names.index(name) for name in BUDGETS if name in names), default=-1)
+    keys = [name for name in names[: last + 1] if name != "seed"] if table.runs else []
     rows: dict[tuple[Any, ...], list[int]] = {}
     columns = [["" if value != value else value for value in table[key].tolist()] for key in keys]
     for index, values in enumerate(zip(*columns, strict=True)):
@@ -75,7 +78,7 @@ def summarise(table: Results) -> list[dict[str, Any]]:
             **{
                 name: dict(zip(("mean", "ci95"), mean_ci95(table[name][members]), strict=True))
                 for name in _MEASURED
-                if name in table and np.isfinite(table[name][members]).all()
+                if name in table and name not in keys and np.isfinite(table[name][members]).all()
             },
         }
         for values, members in rows.items()
@@ -84,12 +87,13 @@ def summarise(table: Results) -> list[dict[str, Any]]:
 
 def _table(groups: list[dict[str, Any]]) -> str:
     """Write what all groups have in common, then a line for each with what differs and what came out."""
-    keys = [key for key in groups[0] if key not in _MEASURED and key != "runs"]
+    keys = list(groups[0])[: list(groups[0]).index("runs")]
+    shown = [name for name in _MEASURED if any(isinstance(group.get(name), dict) for group in groups)]
     different = [key for key in keys if len({str(group[key]) for group in groups}) > 1]
     common = ", ".join(f"{key} {_shown(groups[0][key])}" for key in keys if key not in different)
-    rows = [[*different, "runs", *_MEASURED.values()]]
+    rows = [[*different, "runs", *(_MEASURED[name] for name in shown)]]
     for group in groups:
-        measured = [_interval(group[name]) if name in group else "" for name in _MEASURED]
+        measured = [_interval(group[name]) if name in group else "" for name in shown]
         rows.append([*(_shown(group[key]) for key in different), f"{group['runs']:,}", *measured])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     texts = [isinstance(groups[0][key], str) for key in different]

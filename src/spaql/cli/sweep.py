@@ -52,6 +52,8 @@ def sweep(
       [grid]
       scaling = [0.4, 20]
 
+    The budget of a run is iterations, or total_timesteps: training steps.
+
     \b
     Examples:
       spaql sweep study.toml --workers 8 --out studies/first

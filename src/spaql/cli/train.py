@@ -149,8 +149,8 @@ def train(
     """Learn a policy for ENV and save it in a run folder.
 
     ENV is the id of a Gymnasium environment with Box or Discrete observations and actions; one of the
-    paper's setups, pendulum, pendulum5 or cartpole200; or module:id, where the module defines the
-    environment, or a plant as `spaql new` writes it.
+    paper's setups, pendulum, pendulum5 or cartpole200; module:id, where the module defines the
+    environment, or a plant as `spaql new` writes it; or a learned plant, as `spaql model` writes it (.spaql).
 
     \b
     Examples:

@@ -37,6 +37,7 @@ def execute(run: Run, *, root: str, checkpoint_every: int) -> Outcome:
     if not store.is_finished(run):
         began = time.perf_counter()
         if run.algorithm in BASELINES:
+            assert run.iterations is not None  # `study.check` refuses others
             trained: Agent | Baseline = train_baseline(
                 run.algorithm, run.problem, iterations=run.iterations, seed=run.agent_seed, **run.settings
             )
@@ -62,6 +63,14 @@ def _train_agent(run: Run, checkpoint: Path, checkpoint_every: int) -> Agent:
         agent = load(checkpoint, **how)
     except ArchiveError:
         agent = make(run.problem, seed=run.agent_seed, **run.settings)
-    if (missing := run.iterations - agent.iterations) > 0:
-        agent.learn(missing, checkpoint=checkpoint, checkpoint_every=checkpoint_every, progress_bar=False)
+    iterations = None if run.iterations is None else run.iterations - agent.iterations
+    steps = None if run.total_timesteps is None else run.total_timesteps - agent.training_steps
+    if (iterations or steps or 0) > 0:
+        agent.learn(
+            iterations,
+            total_timesteps=steps,
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
+            progress_bar=False,
+        )
     return agent

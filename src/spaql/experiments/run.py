@@ -17,6 +17,9 @@ from spaql.errors import SettingError
 _NAME_AT_MOST = 200
 """Bytes of one part of an id: file systems take 255, and temporary names need some."""
 
+_ITERATIONS = 100
+"""Of a run whose budget is not given."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
@@ -29,7 +32,9 @@ class Run:
     algorithm
         Its name (`module:name` imports the module first).
     iterations
-        Training episodes.
+        Training episodes; 100 by default.
+    total_timesteps
+        Instead: training ends after the iteration in which so many training steps are reached.
     seed
         Which of the seeds spawned from `root_seed`; runs that differ in settings alone share them.
     root_seed
@@ -50,7 +55,8 @@ class Run:
 
     problem: str
     algorithm: str
-    iterations: int = 100
+    iterations: int | None = None
+    total_timesteps: int | None = None
     seed: int = 0
     root_seed: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -64,7 +70,12 @@ class Run:
             object.__setattr__(self, "named", tuple(self.settings))
         if unknown := set(self.named or ()) - set(self.settings):
             raise SettingError(f"The id of a run spells its settings, and {', '.join(unknown)} is not one.")
-        for name, least in (("iterations", 1), ("fresh_episodes", 1), ("seed", 0), ("root_seed", 0)):
+        if self.iterations is not None and self.total_timesteps is not None:
+            raise SettingError("A run has one budget: give either iterations or total_timesteps.")
+        if self.total_timesteps is None and self.iterations is None:
+            object.__setattr__(self, "iterations", _ITERATIONS)
+        budget = "iterations" if self.total_timesteps is None else "total_timesteps"
+        for name, least in ((budget, 1), ("fresh_episodes", 1), ("seed", 0), ("root_seed", 0)):
             value = getattr(self, name)
             if not isinstance(value, int) or value < least:
                 raise SettingError(f"{name} is {value!r}, and must be a whole number, at least {least}.")

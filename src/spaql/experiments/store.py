@@ -179,7 +179,8 @@ def _check_result(content: Mapping[str, Any]) -> None:
     run, result = content["run"], content["result"]
     if not isinstance(run["settings"], dict) or not isinstance(result, dict):
         raise ValueError("its settings or results are no table")
-    for name, kind in (("problem", str), ("algorithm", str), ("seed", int), ("iterations", int)):
+    budget = "iterations" if run.get("total_timesteps") is None else "total_timesteps"
+    for name, kind in (("problem", str), ("algorithm", str), ("seed", int), (budget, int)):
         if type(run[name]) is not kind:
             raise ValueError(f"{name} is {run[name]!r}")
     for name, value in result.items():

@@ -17,8 +17,9 @@ from spaql.experiments.run import Run
 from spaql.problems import check_environment
 from spaql.training import check_settings
 
-_STUDY = ("problems", "algorithms", "seeds", "root_seed", "iterations", "fresh_episodes", "grid", "runs")
-_ENTRY = ("problem", "algorithm", "seeds", "iterations", "fresh_episodes")
+_BUDGETS = ("iterations", "total_timesteps")
+_STUDY = ("problems", "algorithms", "seeds", "root_seed", *_BUDGETS, "fresh_episodes", "grid", "runs")
+_ENTRY = ("problem", "algorithm", "seeds", *_BUDGETS, "fresh_episodes")
 _MOST_RUNS = 1_000_000
 """Of one study: more would be a slip of the pen, and could not be listed in memory."""
 
@@ -29,7 +30,8 @@ def grid(
     *,
     seeds: int | Sequence[int] = 1,
     root_seed: int = 0,
-    iterations: int = 100,
+    iterations: int | None = None,
+    total_timesteps: int | None = None,
     fresh_episodes: int = 100,
     settings: Mapping[str, Any] | None = None,
     **varied: Sequence[Any],
@@ -44,8 +46,8 @@ def grid(
         How many, counted from 0; or which.
     root_seed
         What the agents' seeds are spawned from.
-    iterations, fresh_episodes
-        Of every run.
+    iterations, total_timesteps, fresh_episodes
+        Of every run (see `Run`).
     settings
         Of every run; the ids do not spell them.
     **varied
@@ -67,6 +69,7 @@ def grid(
             problem=problem,
             algorithm=algorithm,
             iterations=iterations,
+            total_timesteps=total_timesteps,
             seed=seed,
             root_seed=root_seed,
             settings={**(settings or {}), **dict(zip(varied, values, strict=True))},
@@ -94,10 +97,10 @@ def read_study(path: str | os.PathLike[str]) -> list[Run]:
 def study_from(content: Mapping[str, Any]) -> list[Run]:
     """Give the runs of a study.
 
-    Top-level keys: `problems`, `algorithms`, `seeds` (how many, or which), `root_seed`, `iterations`,
-    `fresh_episodes`; all others are settings of every run. The table `grid` holds lists of settings to
-    combine. Each table of the list `runs` is a combination of its own: `problem`, `algorithm`, and what
-    differs from the top level.
+    Top-level keys: `problems`, `algorithms`, `seeds` (how many, or which), `root_seed`, `iterations` or
+    `total_timesteps`, `fresh_episodes`; all others are settings of every run. The table `grid` holds lists of
+    settings to combine. Each table of the list `runs` is a combination of its own: `problem`, `algorithm`,
+    and what differs from the top level.
 
     Examples
     --------
@@ -106,7 +109,7 @@ def study_from(content: Mapping[str, Any]) -> list[Run]:
     ['pendulum/spaql/scaling=1/seed=0', 'pendulum/spaql/scaling=4/seed=0']
     """
     common = {key: value for key, value in content.items() if key not in _STUDY}
-    shared = {key: content[key] for key in ("root_seed", "iterations", "fresh_episodes") if key in content}
+    shared = {key: content[key] for key in ("root_seed", *_BUDGETS, "fresh_episodes") if key in content}
     varied, entries = content.get("grid", {}), content.get("runs", [])
     try:
         _check_shape(content, varied, entries)
@@ -120,7 +123,9 @@ def study_from(content: Mapping[str, Any]) -> list[Run]:
         )
         for entry in entries:
             own = {key: value for key, value in entry.items() if key not in _ENTRY}
-            budget = {key: entry[key] for key in ("iterations", "fresh_episodes") if key in entry}
+            budget = {key: entry[key] for key in (*_BUDGETS, "fresh_episodes") if key in entry}
+            owned = _BUDGETS if any(key in entry for key in _BUDGETS) else ()
+            above = {key: value for key, value in shared.items() if key not in owned}
             runs += [
                 Run(
                     problem=entry["problem"],
@@ -128,7 +133,7 @@ def study_from(content: Mapping[str, Any]) -> list[Run]:
                     seed=seed,
                     settings={**common, **own},
                     named=tuple(own),
-                    **{**shared, **budget},
+                    **{**above, **budget},
                 )
                 for seed in _seeds(entry.get("seeds", content.get("seeds", 1)))
             ]
@@ -152,6 +157,10 @@ def check(runs: Sequence[Run]) -> None:
     for run in {run.group: run for run in runs}.values():
         if run.algorithm not in BASELINES:
             check_settings(run.algorithm, run.settings)
+        elif run.iterations is None:
+            raise SettingError(
+                f"{run.algorithm} learns in batches of steps: give it iterations, in [[runs]]."
+            )
     for problem in {run.problem for run in runs}:
         check_environment(problem)
 

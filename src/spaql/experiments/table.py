@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 from spaql.errors import MissingExtraError, SettingError
 from spaql.experiments.store import RunStore
 
+BUDGETS = ("iterations", "total_timesteps")
+"""What the length of a run is given in, of which a table has those that there are."""
+
 
 class Results(Mapping[str, NDArray[Any]]):
     """Columns of all finished runs of a store: what was run, then what came out.
@@ -76,8 +79,10 @@ class Results(Mapping[str, NDArray[Any]]):
 def results(store: str | os.PathLike[str]) -> Results:
     """Read the finished runs under a folder as a table.
 
-    The columns are `problem`, `algorithm`, the settings that were given, `seed`, `iterations`, then the
-    return of fresh episodes with its interval and the last row of the run's history.
+    The columns are `problem`, `algorithm`, the settings that were given, `seed`, the budget (`iterations`,
+    `total_timesteps`, or both, if some runs have one and some the other), then the return of fresh episodes
+    with its interval and the last row of the run's history. What is both a setting and in the history, as
+    PlanTree's `leaves`, is called `final_leaves` there.
     """
     folder = RunStore(store)
     if not folder.root.is_dir():
@@ -87,7 +92,9 @@ def results(store: str | os.PathLike[str]) -> Results:
     measured = list(dict.fromkeys(name for row in rows for name in row["result"]))
 
     def run(name: str) -> NDArray[Any]:
-        return _column([row["run"][name] for row in rows])
+        return _column([row["run"].get(name) for row in rows])
+
+    given = [name for name in BUDGETS if any(row["run"].get(name) is not None for row in rows)]
 
     return Results(
         {
@@ -95,8 +102,13 @@ def results(store: str | os.PathLike[str]) -> Results:
             "algorithm": run("algorithm"),
             **{name: _column([row["run"]["settings"].get(name) for row in rows]) for name in settings},
             "seed": run("seed"),
-            "iterations": run("iterations"),
-            **{name: _column([row["result"].get(name) for row in rows]) for name in measured},
+            **{name: run(name) for name in given or BUDGETS[:1]},
+            **{
+                f"final_{name}" if name in settings else name: _column(
+                    [row["result"].get(name) for row in rows]
+                )
+                for name in measured
+            },
         }
     )
 

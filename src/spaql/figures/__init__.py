@@ -11,6 +11,7 @@ from spaql.figures.growth import Growth, GrowthFrame, GrowthRecord, animate, com
 from spaql.figures.maps import AxisRange, MapRecord, Outline, Piece, Trail, compute_map
 from spaql.figures.overlays import compute_balls, compute_phase
 from spaql.figures.paper import NAMES, paper_figures
+from spaql.figures.plants import PlantRecord, compute_plant
 from spaql.figures.scaling import ScalingPanel, ScalingRecord, ScalingSeries
 from spaql.figures.sizes import SizesRecord, compute_sizes
 from spaql.figures.trees import TreeNode, TreeRecord, compute_tree
@@ -33,6 +34,7 @@ __all__ = [
     "MapRecord",
     "Outline",
     "Piece",
+    "PlantRecord",
     "Record",
     "ScalingPanel",
     "ScalingRecord",
@@ -48,6 +50,7 @@ __all__ = [
     "compute_growth",
     "compute_map",
     "compute_phase",
+    "compute_plant",
     "compute_sizes",
     "compute_tree",
     "draw",

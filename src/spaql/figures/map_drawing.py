@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spaql.figures.colours import choice_colours, number_map, paler
-from spaql.figures.maps import MapRecord, Trail
+from spaql.figures.maps import AxisRange, MapRecord, Trail
 from spaql.figures.style import count, multiples_of_pi, new_figure
 
 if TYPE_CHECKING:
@@ -36,11 +36,16 @@ def draw_on(ax: Axes, record: MapRecord) -> Any:
     _draw_balls(ax, record)
     for trail in record.trails:
         _draw_trail(ax, trail)
-    ax.set(xlabel=record.x.label, ylabel=record.y.label, xlim=extent[:2], ylim=extent[2:])
-    for axis, along in ((ax.xaxis, record.x), (ax.yaxis, record.y)):
+    mark_axes(ax, record.x, record.y)
+    return image
+
+
+def mark_axes(ax: Axes, x: AxisRange, y: AxisRange) -> None:
+    """Give axes their names and ends, and angles their turns."""
+    ax.set(xlabel=x.label, ylabel=y.label, xlim=(x.low, x.high), ylim=(y.low, y.high))
+    for axis, along in ((ax.xaxis, x), (ax.yaxis, y)):
         if along.turns:
             _mark_turns(axis)
-    return image
 
 
 def explain_colours(figure: Figure, axes: list[Axes], record: MapRecord, image: Any) -> None:

@@ -238,8 +238,8 @@ def chart(scene: Scene, plane: Plane, shows: str, action: int, resolution: int) 
         f"{scene.title}: {subject.get(shows, 'what the policy does')}",
         "\n".join(note),
         shows,
-        _range(plane.x),
-        _range(plane.y),
+        axis_range(plane.x),
+        axis_range(plane.y),
         _rows(values, resolution),
         share,
         choices,
@@ -249,7 +249,8 @@ def chart(scene: Scene, plane: Plane, shows: str, action: int, resolution: int) 
     )
 
 
-def _range(axis: Axis) -> AxisRange:
+def axis_range(axis: Axis) -> AxisRange:
+    """Give an axis as it stands in a record."""
     return AxisRange(axis.label, axis.low, axis.high, axis.turns)
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from typing import Any, Protocol
 
+import numpy as np
 from gymnasium.spaces import Discrete
+from numpy.typing import NDArray
 
 from spaql.policy.leaves import Choices, Constants
 from spaql.policy.tree import RuleTree
@@ -30,13 +34,43 @@ def text(tree: RuleTree, digits: int | None = None, *, numbered: bool = False) -
     >>> print(text(spaql.rule_tree(agent), digits=3).splitlines()[0])
     if sin(angle) < 0.5:
     """
-    return "\n".join(_lines(tree, digits, numbered))
+    leaves = count(1)
+
+    def leaf(node: int) -> list[str]:
+        remark = f"  # leaf {next(leaves)}" if numbered else ""
+        return [leaf_text(tree, int(tree.leaf[node]), digits) + remark]
+
+    return "\n".join(rule_lines(tree, tree.observations, digits, leaf))
 
 
-def _lines(tree: RuleTree, digits: int | None, numbered: bool) -> Iterator[str]:
-    """Give the lines; what waits is on a stack, because a tree may be deeper than Python's."""
+class Nodes(Protocol):
+    """A binary tree as parallel arrays: what is asked for is below a threshold, or not."""
+
+    @property
+    def feature(self) -> NDArray[np.integer[Any]]:
+        """What a node asks for; -1 for a leaf."""
+
+    @property
+    def threshold(self) -> NDArray[np.float64]:
+        """Of each node."""
+
+    @property
+    def left(self) -> NDArray[np.integer[Any]]:
+        """Where it goes on if so."""
+
+    @property
+    def right(self) -> NDArray[np.integer[Any]]:
+        """Where it goes on if not."""
+
+
+def rule_lines(
+    tree: Nodes, names: Sequence[str], digits: int | None, leaf: Callable[[int], Sequence[str]]
+) -> Iterator[str]:
+    """Give the lines of a tree, those of each leaf as given for its node.
+
+    What waits is on a stack, because a tree may be deeper than Python's.
+    """
     waiting: list[tuple[int, int, str]] = [(0, 0, "start")]
-    leaves = 0
     while waiting:
         node, level, role = waiting.pop()
         indent = "    " * level
@@ -44,13 +78,12 @@ def _lines(tree: RuleTree, digits: int | None, numbered: bool) -> Iterator[str]:
             if role == "else":
                 yield f"{indent}else:"
                 indent += "    "
-            leaves += 1
-            remark = f"  # leaf {leaves}" if numbered else ""
-            yield indent + leaf_text(tree, int(tree.leaf[node]), digits) + remark
+            for line in leaf(node):
+                yield indent + line
             continue
         word = "elif" if role == "else" else "if"
         threshold = number_text(float(tree.threshold[node]), digits)
-        yield f"{indent}{word} {tree.observations[tree.feature[node]]} < {threshold}:"
+        yield f"{indent}{word} {names[tree.feature[node]]} < {threshold}:"
         waiting.append((int(tree.right[node]), level, "else"))
         waiting.append((int(tree.left[node]), level + 1, "then"))
 

@@ -26,6 +26,8 @@ from spaql.problems.presets import PRESETS, Preset
 from spaql.spaces import StandardActions, StandardStates, unbounded
 
 Environment = gymnasium.Env[Any, Any]
+LEARNED = "spaql.model:spaql/LearnedPlant-v0"
+"""The environment that a model file of a learned plant is."""
 SCALE_STEPS = 1_000
 """Random steps by which unbounded observation dimensions are measured."""
 
@@ -113,7 +115,7 @@ def make_problem(
     ----------
     env
         An environment's id, a preset (`pendulum`, `pendulum5`, `cartpole200`), a Gymnasium environment,
-        `Dynamics`, or a problem, which is returned as it is.
+        `Dynamics`, the model file of a learned plant (`.spaql`), or a problem, which is returned as it is.
     horizon
         Steps after which an episode ends; the environment's own limit by default.
     levels
@@ -169,7 +171,7 @@ def make_problem(
         raise SettingError("The reward range is two numbers, the lower one first.")
     probe = source.probe(horizon)
     try:
-        limit = horizon or (probe.spec.max_episode_steps if probe.spec is not None else None)
+        limit = horizon or _time_limit(probe)
         if limit is None:
             raise SettingError(
                 f"{source.name} sets no limit to an episode: give a horizon, the number of steps of one."
@@ -234,6 +236,8 @@ def _source(
     if isinstance(env, Dynamics):
         return _Source(env.id, env.id, {}, None, env), None
     if isinstance(env, str):
+        if _is_model_file(env):
+            return _Source(env, LEARNED, {"model": env, **(options or {})}, None, None), None
         preset = PRESETS.get(env)
         env_id = preset.env if preset else env
         if ":" in env_id:
@@ -265,9 +269,13 @@ def environment_names() -> list[str]:
 
 
 def check_environment(env: str) -> None:
-    """Refuse a name that is neither a preset nor the id of an environment."""
-    if env not in PRESETS:
+    """Refuse a name that is neither a preset, nor the id of an environment, nor a model file."""
+    if env not in PRESETS and not _is_model_file(env):
         _spec(env)
+
+
+def _is_model_file(env: str) -> bool:
+    return env.endswith(".spaql")
 
 
 def _spec(env: str) -> EnvSpec:
@@ -298,6 +306,17 @@ def _explained(env: str) -> Iterator[None]:
         elif isinstance(error, ModuleNotFoundError) and ":" in env:
             advice = f"{error}. Run this in the folder of {error.name}.py, or install its package."
         raise BadEnvironmentError(f"Gymnasium cannot make {env!r}: {advice}") from error
+
+
+def _time_limit(env: Environment) -> int | None:
+    """Give the steps after which an environment truncates an episode, if it says so."""
+    if env.spec is not None and env.spec.max_episode_steps is not None:
+        return env.spec.max_episode_steps
+    while isinstance(env, gymnasium.Wrapper):
+        if isinstance(env, TimeLimit):
+            return env._max_episode_steps
+        env = env.env
+    return None
 
 
 def _replica(env: Environment, horizon: int) -> Environment:

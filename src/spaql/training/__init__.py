@@ -15,6 +15,7 @@ from spaql.training.bench import Bench, Signal, Success, find_bench
 from spaql.training.controller import Controller, read
 from spaql.training.evaluation import evaluate
 from spaql.training.history import History
+from spaql.training.recording import model_errors, record
 from spaql.training.results import Episode, Evaluation
 from spaql.training.robustness import RobustnessRow, robustness
 from spaql.training.size_curve import SizedTree, size_curve, smallest_within
@@ -44,8 +45,10 @@ __all__ = [
     "evaluate",
     "find_bench",
     "load",
+    "model_errors",
     "play",
     "read",
+    "record",
     "robustness",
     "sample_starts",
     "size_curve",

@@ -26,6 +26,7 @@ from spaql.algorithms import (
 )
 from spaql.archive import number, reading
 from spaql.errors import ArchiveError, SettingError, nearest
+from spaql.model import PlantModel, Recorded
 from spaql.policy import Policy
 from spaql.problems import EnvironmentLike, Problem, make_problem
 from spaql.training.history import History
@@ -94,7 +95,7 @@ class Agent:
             step_timeout=step_timeout,
         )
         self.history = History()
-        self._learner = self.learner_type(self.problem, self.settings)
+        self._learner: Learner = self.learner_type(self.problem, self.settings)
         self._rng = np.random.default_rng(self.seed)
 
     def __init_subclass__(cls) -> None:
@@ -264,6 +265,16 @@ class PlanTree(Agent):
     """
 
     learner_type = PlanTreeLearner
+    _learner: PlanTreeLearner
+
+    @property
+    def model(self) -> PlantModel:
+        """The learned plant, fitted to all steps so far: made anew each time, to the same bits."""
+        return self._learner.model
+
+    def hold_out(self) -> tuple[PlantModel, list[Recorded]]:
+        """Give a model of four fifths of the episodes so far, and the others to judge it by."""
+        return self._learner.hold_out()
 
 
 def agent_types() -> dict[str, type[Agent]]:
@@ -321,8 +332,9 @@ def load(
     data, part = document.data, document.part
     with reading("agent"):
         if data["kind"] != "agent":
+            home = {"controller": "Controller", "plant": "model.PlantModel"}.get(data["kind"], "Controller")
             raise ArchiveError(
-                f"The file holds a {data['kind']}, not an agent: read it with spaql.Controller.load."
+                f"The file holds a {data['kind']}, not an agent: read it with spaql.{home}.load."
             )
         algorithm = data["algorithm"]
         agent_type = agent_types().get(algorithm)

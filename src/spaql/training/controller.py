@@ -66,8 +66,9 @@ class Controller:
         document = archive.load(path)
         data = document.data
         if data.get("kind") != "controller":
+            home = "model.PlantModel.load" if data.get("kind") == "plant" else "load"
             raise ArchiveError(
-                f"The file holds a {data.get('kind')}, not a controller: read it with spaql.load."
+                f"The file holds a {data.get('kind')}, not a controller: read it with spaql.{home}."
             )
         with reading("controller"):
             problem = problem_from(data["problem"], document.part("problem."))

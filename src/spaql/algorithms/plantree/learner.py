@@ -14,11 +14,13 @@ from spaql.algorithms.learner import Learner
 from spaql.algorithms.plantree.build import Candidate, choose, search
 from spaql.algorithms.plantree.coding import ActionCode
 from spaql.algorithms.plantree.memory import LARGEST, Floats, Memory
+from spaql.algorithms.plantree.model import fit_model, hold_out
 from spaql.algorithms.plantree.planning import Plan, make_plan, warm_start
 from spaql.algorithms.plantree.rules import idle_rules, rules_from, rules_to
 from spaql.algorithms.plantree.settings import PlanTreeSettings
 from spaql.archive import number
 from spaql.errors import ArchiveError, BadEnvironmentError, SettingError, UnsupportedSpaceError
+from spaql.model import PlantModel, Recorded
 from spaql.policy import RuleTree, RuleTreePolicy
 from spaql.policy.policy import Rng
 from spaql.problems import Problem
@@ -174,6 +176,15 @@ class PlanTreeLearner(Learner):
         if self._rules is None:
             self._rules = self._choose(self._search(), last=True).rules
         return RuleTreePolicy(self._rules)
+
+    @property
+    def model(self) -> PlantModel:
+        """The plant as it is known from the memory of now; made anew each time, to the same bits."""
+        return fit_model(self.memory, self.code, self.problem)
+
+    def hold_out(self) -> tuple[PlantModel, list[Recorded]]:
+        """Give a model of four fifths of the episodes, and the others."""
+        return hold_out(self.memory, self.code, self.problem)
 
     def _replan(self, seed: int) -> None:
         self._warm = warm_start(self.memory, self._current_plan())

@@ -129,6 +129,14 @@ class Memory:
         first._count = count
         return first
 
+    def only(self, episodes: NDArray[np.bool_]) -> Memory:
+        """Give the steps of some episodes as a memory of its own; says of each episode whether it is one."""
+        lengths = np.diff(np.append(self.begins, self._count))
+        rows = np.repeat(episodes, lengths)
+        found = {name: column[: self._count][rows] for name, column in self._columns.items()}
+        first = np.cumsum(lengths * episodes) - lengths * episodes
+        return Memory.from_arrays(found | {"begins": first[episodes]})
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Give all of it as arrays (see `from_arrays`)."""
         found = {name: column[: self._count].copy() for name, column in self._columns.items()}

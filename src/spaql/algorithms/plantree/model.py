@@ -1,0 +1,153 @@
+"""The plant as PlanTree knows it, for others: fitted to all samples, and written in raw units."""
+
+from __future__ import annotations
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+
+from spaql.algorithms.plantree.coding import ActionCode, Scale
+from spaql.algorithms.plantree.dynamics import CAUTIOUS, fit_plant
+from spaql.algorithms.plantree.memory import Floats, Memory
+from spaql.errors import SettingError
+from spaql.kernels.plants import Ints, Plant, find_all
+from spaql.kernels.raw_plants import RawPlant
+from spaql.model import PlantModel, Recorded
+from spaql.problems import Problem
+
+_HELD_OUT = 5
+"""Every so manyth episode is kept from a model that is judged by it."""
+
+
+def fit_model(memory: Memory, code: ActionCode, problem: Problem) -> PlantModel:
+    """Fit the model in which controllers are searched for, to all samples: there is no chance in it."""
+    if not len(memory) or memory.ended.all():
+        raise SettingError("There is no step yet to learn a model from: call learn first.")
+    scale = Scale.of(memory)
+    plant = fit_plant(memory, scale, code, [np.arange(len(memory))], squares=True, margin=CAUTIOUS)
+    assert isinstance(problem.states.space, Box)
+    going = ~memory.ended
+    nodes = find_all(plant.feature, plant.threshold, plant.left, 0, scale.z(memory.states[going]))
+    both = np.concatenate([memory.states, memory.nexts])
+    order = _as_printed(plant)
+    return PlantModel(
+        name=problem.name,
+        plant=raw_plant(plant, scale, code, order, memory.states),
+        observation_space=problem.states.space,
+        action_space=code.space,
+        horizon=problem.horizon,
+        samples=np.bincount(nodes, minlength=len(plant.feature))[order],
+        starts=memory.states[memory.begins],
+        seen=np.stack([both.min(axis=0), both.max(axis=0)]),
+        steps=len(memory),
+        observations=problem.states.names,
+        actions=problem.actions.names,
+    )
+
+
+def hold_out(memory: Memory, code: ActionCode, problem: Problem) -> tuple[PlantModel, list[Recorded]]:
+    """Fit a model to four fifths of the episodes, and give the others beside it."""
+    episodes = np.arange(len(memory.begins))
+    kept = episodes % _HELD_OUT == _HELD_OUT - 1
+    if not kept.any():
+        raise SettingError(f"Fewer than {_HELD_OUT} episodes were played: too few to keep some from a model.")
+    others = [
+        Recorded(
+            np.concatenate([part.states, part.nexts[-1:]]),
+            np.array([code.raw(action) for action in part.actions]),
+            part.rewards,
+            bool(part.ended[-1]),
+        )
+        for part in (memory.only(episodes == i) for i in np.flatnonzero(kept))
+    ]
+    return fit_model(memory.only(~kept), code, problem), others
+
+
+def _as_printed(plant: Plant) -> Ints:
+    """Give the leaves from the first to the last as rules are printed."""
+    found, waiting = [], [0]
+    while waiting:
+        node = waiting.pop()
+        if plant.feature[node] < 0:
+            found.append(node)
+        else:
+            waiting += [int(plant.left[node]) + 1, int(plant.left[node])]
+    return np.array(found)
+
+
+def raw_plant(plant: Plant, scale: Scale, code: ActionCode, order: Ints, states: Floats) -> RawPlant:
+    """Write a plant of one member, fitted to states, in raw units.
+
+    The standardisation becomes a part of its numbers; its cells are given in an order.
+    """
+    inner = plant.feature >= 0
+    cell = np.full(len(inner), -1)
+    cell[order] = np.arange(len(order))
+    ends = plant.end_feature >= 0
+    return RawPlant(
+        feature=plant.feature,
+        threshold=_raw_cuts(plant, scale, states),
+        left=np.where(inner, plant.left, -1),
+        right=np.where(inner, plant.left + 1, -1),
+        cell=cell,
+        law=_raw_laws(plant.law[order], scale, code),
+        centre=plant.centre[order] * scale.deviation + scale.mean,
+        axes=plant.axes[order],
+        low=plant.low[order],
+        high=plant.high[order],
+        scale=scale.deviation,
+        rewards=plant.rewards,
+        end_feature=plant.end_feature,
+        end_threshold=_raw_ends(plant.end_feature, plant.end_threshold, scale),
+        end_left=np.where(ends, plant.end_left, -1),
+        end_right=np.where(ends, plant.end_left + 1, -1),
+        end_chance=plant.end_chance,
+        end_score=_raw_score(plant.end_score, scale),
+    )
+
+
+def _raw_cuts(plant: Plant, scale: Scale, states: Floats) -> Floats:
+    """Give the states at which cells are cut: a cut is a number of one of them, to the bit."""
+    z, found = scale.z(states), np.zeros(len(plant.feature))
+    for node in np.flatnonzero(plant.feature >= 0):
+        j = plant.feature[node]
+        found[node] = states[z[:, j] >= plant.threshold[node], j].min()
+    return found
+
+
+def _raw_ends(feature: Ints, threshold: Floats, scale: Scale) -> Floats:
+    """Give the thresholds of ends; that of a score, which comes after all observations, stays as it is."""
+    seen = (feature >= 0) & (feature < len(scale.mean))
+    column = np.where(seen, feature, 0)
+    return np.where(seen, threshold * scale.deviation[column] + scale.mean[column], threshold)
+
+
+def _raw_laws(law: Floats, scale: Scale, code: ActionCode) -> Floats:
+    """Turn laws on [1, z, action] for z' and the reward into laws on [1, s, inputs] for s' and the reward."""
+    dims = len(scale.mean)
+    offset, gain, action = law[:, :, 0], law[:, :, 1 : 1 + dims] / scale.deviation, law[:, :, 1 + dims :]
+    offset = offset - gain @ scale.mean
+    if isinstance(code.space, Discrete):  # the first action is what the offset is for
+        action = np.concatenate([np.zeros_like(action[:, :, :1]), action], axis=2)
+    else:  # a = (u - middle) / half, and its square
+        linear, square = action[:, :, : code.numbers] / code.half, action[:, :, code.numbers :] / code.half**2
+        offset = offset - linear @ code.middle + square @ code.middle**2
+        action = np.concatenate([linear - 2.0 * code.middle * square, square], axis=2)
+    raw = np.concatenate([offset[:, :, np.newaxis], gain, action], axis=2)
+    raw[:, :dims] *= scale.deviation[:, np.newaxis]
+    raw[:, :dims, 0] += scale.mean
+    return raw
+
+
+def _raw_score(score: Floats, scale: Scale) -> Floats:
+    """Turn the weights of 1, z and z z' into those of 1, s and s s'."""
+    if not len(score):
+        return score
+    mean, deviation = scale.mean, scale.deviation
+    dims = len(mean)
+    first, second = np.triu_indices(dims)
+    linear = score[1 : 1 + dims] / deviation
+    square = score[1 + dims :] / (deviation[first] * deviation[second])
+    offset = score[0] - linear @ mean + square @ (mean[first] * mean[second])
+    np.subtract.at(linear, first, square * mean[second])
+    np.subtract.at(linear, second, square * mean[first])
+    return np.concatenate([[offset], linear, square])

@@ -1,0 +1,131 @@
+"""`spaql model`: what was learned of the plant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from spaql.cli.arguments import read_to_play, run_argument
+from spaql.cli.report import Report, numbers, reports
+from spaql.errors import SettingError
+
+if TYPE_CHECKING:
+    from spaql.model import PlantModel, PredictionErrors
+    from spaql.training import PlanTree
+
+
+@click.command()
+@run_argument
+@click.option("--digits", type=int, default=3, show_default=True, help="round numbers to so many digits")
+@click.option("--exact", is_flag=True, help="write all digits of all numbers")
+@click.option(
+    "--at", metavar="X,Y,...", callback=numbers, help="print only the cell of this observation, and its law"
+)
+@click.option("--errors", is_flag=True, help="print how far predictions are from what happens instead")
+@click.option("--episodes", type=int, default=20, show_default=True, help="fresh ones, for --errors")
+@click.option("--seed", type=int, default=0, show_default=True, help="of the fresh episodes")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="write the model: as .spaql to train in, or as .json"
+)
+@reports("its size, and the errors,")
+def model(
+    run: Path,
+    digits: int,
+    exact: bool,
+    at: list[float] | None,
+    errors: bool,
+    episodes: int,
+    seed: int,
+    out: Path | None,
+) -> Report:
+    """Print the model of the plant that RUN has learned (plantree), in raw units.
+
+    RUN is a run folder, or a model file of an agent or of a plant. The model is a tree of cells; in each, the
+    next observation and the reward are affine laws of the observation and the action.
+
+    A plant that was written as .spaql is an environment of its own: other algorithms can be trained in it.
+
+    \b
+    Examples:
+      spaql model runs/pendulum
+      spaql model runs/pendulum --at 1,0,0
+      spaql model runs/pendulum --errors
+      spaql model runs/pendulum --out plant.json
+      spaql model runs/pendulum --out plant.spaql
+      spaql train plant.spaql --algo spaql --iterations 200
+    """
+    from spaql.model import text
+    from spaql.training import model_errors
+
+    agent, plant = _read(run)
+    if out is not None:
+        _write(plant, out)
+        return Report({"file": str(out)}, str(out))
+    if errors:
+        if agent is None:
+            raise SettingError(f"{run} holds a plant alone: give the run that it was learned in.")
+        found = (model_errors(agent, episodes=episodes, seed=seed), model_errors(agent, held_out=True))
+        data = _size(plant) | {"errors": [_data(one) for one in found]}
+        return Report(data, "\n\n".join(map(str, found)))
+    shown = None if exact else digits
+    if at is not None:
+        return Report(_size(plant), "\n".join(_cell(plant, at, shown)))
+    return Report(_size(plant), lambda: text(plant, shown))
+
+
+def _read(run: Path) -> tuple[PlanTree | None, PlantModel]:
+    from spaql import archive
+    from spaql.model import PlantModel
+    from spaql.training import PlanTree
+
+    if run.is_file() and archive.load(run).data.get("kind") == "plant":
+        return None, PlantModel.load(run)
+    agent = read_to_play(run)
+    if not isinstance(agent, PlanTree):
+        raise SettingError(f"{run} has learned no model of its plant: that is what --algo plantree does.")
+    return agent, agent.model
+
+
+def _write(plant: PlantModel, out: Path) -> None:
+    from spaql.model import write_json
+
+    if out.suffix == ".json":
+        write_json(plant, out)
+    elif out.suffix == ".spaql":
+        plant.save(out)
+    else:
+        raise SettingError(f"{out} ends in no format of models: call it .spaql or .json.")
+
+
+def _cell(plant: PlantModel, at: list[float], digits: int | None) -> list[str]:
+    from spaql.model import end_lines, law_lines
+    from spaql.policy.text import number_text
+
+    if len(at) != plant.dims:
+        raise SettingError(f"An observation has {plant.dims} numbers: {', '.join(plant.observations)}.")
+    cell = int(plant.find(at)[0])
+    lines = []
+    for name, low, high in zip(plant.observations, *plant.box(cell), strict=True):
+        ends = (number_text(float(end), digits) for end in (low, high))
+        lines.append(f"{next(ends)} <= {name} < {next(ends)}")
+    return [*lines, *law_lines(plant, cell, digits), "", *end_lines(plant, digits)]
+
+
+def _size(plant: PlantModel) -> dict[str, Any]:
+    return {"name": plant.name, "cells": plant.n_cells, "steps": plant.steps, "horizon": plant.horizon}
+
+
+def _data(errors: PredictionErrors) -> dict[str, Any]:
+    ahead = {
+        str(n): {
+            "predictions": count,
+            "error": errors.error[i].tolist(),
+            "median": errors.median[i].tolist(),
+            "relative": errors.relative[i].tolist(),
+        }
+        for i, (n, count) in enumerate(zip(errors.steps, errors.counts, strict=True))
+    }
+    ends = dict(zip(("there", "told", "told_wrongly"), errors.ends, strict=True))
+    return {"on": errors.on, "of": list(errors.names), "steps": ahead, "ends": ends}
