@@ -19,6 +19,7 @@ _COMMANDS = {
     "check": "Try whether an environment or an algorithm keeps its promises.",
     "sweep": "Execute the runs of a study, here or on a Ray cluster.",
     "paper": "Reproduce the paper: every study, table and figure, and a report.",
+    "compare": "Compare returns and interactions with those of other algorithms.",
     "results": "Summarise the runs of a study, and export them as a table.",
 }
 

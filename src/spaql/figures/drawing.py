@@ -20,6 +20,7 @@ from spaql.figures.growth import GrowthRecord, animate, draw_growth
 from spaql.figures.map_drawing import draw_map
 from spaql.figures.maps import MapRecord
 from spaql.figures.record import from_data, to_json
+from spaql.figures.rivals import RivalsRecord, draw_rivals
 from spaql.figures.scaling import ScalingRecord, draw_scaling
 from spaql.figures.sizes import SizesRecord, draw_sizes
 from spaql.figures.style import styled
@@ -38,6 +39,7 @@ Record = (
     | GrowthRecord
     | SizesRecord
     | BasinRecord
+    | RivalsRecord
 )
 
 _KINDS: Mapping[str, tuple[type[Record], Callable[[Any], Figure]]] = MappingProxyType(
@@ -51,6 +53,7 @@ _KINDS: Mapping[str, tuple[type[Record], Callable[[Any], Figure]]] = MappingProx
         "map": (MapRecord, draw_map),
         "growth": (GrowthRecord, draw_growth),
         "sizes": (SizesRecord, draw_sizes),
+        "rivals": (RivalsRecord, draw_rivals),
     }
 )
 _KIND_OF = {record_type: kind for kind, (record_type, _) in _KINDS.items()}
