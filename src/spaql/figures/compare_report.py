@@ -63,6 +63,18 @@ _SETTINGS = (
 )
 
 
+_AGAINST = (
+    "- PlanTree was developed on these five problems (on other seeds); the networks' settings were tuned on "
+    "them too, but by others, mostly for longer runs, and not for few interactions.\n"
+    "- Five plants with two to six numbers of state and one action say nothing of images, many dimensions or "
+    "noise, where networks are at home and PlanTree is untried.\n"
+    "- The textbook's controllers need no interactions. Whoever has the equations should begin there.\n"
+    "- A network learns from one step to the next and can go on for ever; PlanTree must know its budget.\n"
+    "- Episodes that measure are free here. In practice a network's user spends some to pick a checkpoint; "
+    "without that, its last policy may be worse than an earlier one."
+)
+
+
 def write_comparison(store: RunStore, out: Path, command: str) -> list[Duel]:
     """Write tables, figures and the report of what is finished; gives PlanTree's duels with its rivals.
 
@@ -114,7 +126,8 @@ def _text(
             markdown(tables[f"returns-{problem}"]),
             markdown([_without_problem(row) for row in tables[f"details-{problem}"]]),
         ]
-    parts += ["## How it was measured", _HOW, "## Settings and their source", _SETTINGS]
+    parts += ["## What speaks against this comparison", _AGAINST, "## How it was measured", _HOW]
+    parts += ["## Settings and their source", _SETTINGS]
     return "\n\n".join([*parts, markdown(tables["hyperparameters"])])
 
 

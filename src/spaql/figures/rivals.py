@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_CLOSE = 0.2
+_CLOSE = 0.15
 """Share of the range of returns, from the best down, that is shown again, larger."""
 _INCHES = (2.5, 2.3)
 """Heights of the two panels."""
@@ -80,6 +80,8 @@ def _curve(line: Sequence[Standing]) -> RivalCurve:
 
 def draw_rivals(record: RivalsRecord) -> Figure:
     """Draw all returns and, above them, the best ones larger; a label stands where a curve's end is seen."""
+    from matplotlib.ticker import LogLocator
+
     figure = new_figure(record.title, record.note, 1.6 + sum(_INCHES))
     close, whole = figure.subplots(2, 1, sharex=True, height_ratios=_INCHES)
     means = [mean for curve in record.curves for mean in curve.mean] + list(record.textbook)
@@ -100,10 +102,11 @@ def draw_rivals(record: RivalsRecord) -> Figure:
     steps = [x for curve in record.curves for x in curve.interactions]
     whole.set_xscale("log")
     whole.set_xlim(min(steps) / 1.15, max(steps) * 1.15)
+    whole.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     whole.minorticks_off()
     whole.xaxis.set_major_formatter(count)
     whole.set_xlabel("interactions (log)")
-    close.set_title("the best fifth of the range")
+    close.set_title("the best, larger")
     whole.set_title("all")
     ends = [(curve.mean[-1], _label(curve), curve.algorithm) for curve in record.curves]
     ends += [(level, f"{number(level)}  no interactions", "classical") for level in record.textbook]
@@ -129,7 +132,7 @@ def _draw_curve(ax: Axes, curve: RivalCurve) -> None:
             color=colour,
             fmt=f"{marker}-",
             markersize=6,
-            linewidth=2.2,
+            linewidth=1.8,
             zorder=5,
         )
         return
