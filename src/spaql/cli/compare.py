@@ -67,8 +67,8 @@ def compare(
     Needs the extras `paper` and `baselines` (torch, for the networks alone):
     pip install "spaql[paper,baselines]".
 
-    It may be stopped at any time; the same command goes on with what is missing. The whole takes a day of one
-    core, most of it for the networks.
+    It may be stopped at any time; the same command goes on with what is missing. The whole takes many hours
+    of one core.
 
     \b
     Examples:

@@ -11,6 +11,7 @@ from spaql.figures.growth import Growth, GrowthFrame, GrowthRecord, animate, com
 from spaql.figures.maps import AxisRange, MapRecord, Outline, Piece, Trail, compute_map
 from spaql.figures.overlays import compute_balls, compute_phase
 from spaql.figures.paper import NAMES, paper_figures
+from spaql.figures.rivals import RivalCurve, RivalsRecord, compute_rivals
 from spaql.figures.scaling import ScalingPanel, ScalingRecord, ScalingSeries
 from spaql.figures.sizes import SizesRecord, compute_sizes
 from spaql.figures.trees import TreeNode, TreeRecord, compute_tree
@@ -34,6 +35,8 @@ __all__ = [
     "Outline",
     "Piece",
     "Record",
+    "RivalCurve",
+    "RivalsRecord",
     "ScalingPanel",
     "ScalingRecord",
     "ScalingSeries",
@@ -48,6 +51,7 @@ __all__ = [
     "compute_growth",
     "compute_map",
     "compute_phase",
+    "compute_rivals",
     "compute_sizes",
     "compute_tree",
     "draw",

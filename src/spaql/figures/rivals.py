@@ -80,7 +80,7 @@ def _curve(line: Sequence[Standing]) -> RivalCurve:
 
 def draw_rivals(record: RivalsRecord) -> Figure:
     """Draw all returns and, above them, the best ones larger; a label stands where a curve's end is seen."""
-    from matplotlib.ticker import LogLocator
+    from matplotlib.ticker import LogLocator, MaxNLocator
 
     figure = new_figure(record.title, record.note, 1.6 + sum(_INCHES))
     close, whole = figure.subplots(2, 1, sharex=True, height_ratios=_INCHES)
@@ -98,6 +98,7 @@ def draw_rivals(record: RivalsRecord) -> Figure:
             _draw_curve(ax, curve)
         ax.set_ylim(*limits)
         ax.set_ylabel("return")
+        ax.yaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 5, 10], integer=True))
         ax.yaxis.set_major_formatter(number)
     steps = [x for curve in record.curves for x in curve.interactions]
     whole.set_xscale("log")
