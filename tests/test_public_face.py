@@ -1,8 +1,12 @@
 """What `import spaql` offers and what it costs."""
 
 import os
+import re
 import subprocess
 import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,6 +33,44 @@ def test_the_public_names_are_these() -> None:
     assert sorted(spaql.__all__) == sorted(NAMES) == sorted(dir(spaql))
     for name in NAMES:
         assert getattr(spaql, name) is not None
+
+
+def found(path: str) -> Any:
+    """What a dotted path names: a module, or an attribute of one."""
+    try:
+        return import_module(path)
+    except ModuleNotFoundError:
+        home, _, name = path.rpartition(".")
+        return getattr(found(home), name)
+
+
+def documented() -> list[Any]:
+    """All that the directives of the reference name, with the members that they list."""
+    text = (Path(__file__).parent.parent / "docs" / "reference.md").read_text()
+    things = []
+    for kind, path, options in re.findall(r"^\.\. auto(\w+):: (\S+)\n((?:   :.*\n)*)", text, re.MULTILINE):
+        thing = found(path)
+        things.append(thing)
+        members = re.search(r":members:(.*)", options)
+        if kind == "module" and members is not None:
+            listed = members[1].replace(",", " ").split() or [one for one in vars(thing) if one[0] != "_"]
+            things += [getattr(thing, name) for name in listed]
+    return things
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    there = documented()
+    missing = [n for n in NAMES if n != "__version__" and not any(getattr(spaql, n) is one for one in there)]
+    assert missing == []
+
+
+def test_every_public_name_has_a_docstring() -> None:
+    for name in set(NAMES) - {"__version__"}:
+        own = getattr(spaql, name).__doc__
+        assert own, f"{name} has no docstring"
+        assert own.strip().partition("\n")[0].endswith("."), (
+            f"the docstring of {name} begins with no sentence"
+        )
 
 
 def test_unknown_names_are_errors() -> None:

@@ -2,4 +2,4 @@
 
 from spaql.cli import main
 
-main()
+main(prog_name="spaql")

@@ -1,5 +1,22 @@
 """What can go wrong, as a tree; every message is a sentence that says what to do."""
 
+import difflib
+from collections.abc import Iterable
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Say what was probably meant, as the end of a sentence.
+
+    Examples
+    --------
+    >>> nearest("spaq", ["aql", "spaql"])
+    'did you mean spaql?'
+    >>> nearest("trpo", ["aql", "spaql"])
+    'there is aql, spaql.'
+    """
+    near = difflib.get_close_matches(name, known := list(known), 1)
+    return f"did you mean {near[0]}?" if near else f"there is {', '.join(known)}."
+
 
 class SpaqlError(Exception):
     """The root of all errors that spaql raises on purpose."""

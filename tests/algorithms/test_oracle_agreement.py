@@ -40,6 +40,7 @@ from spaql.algorithms import (
 from spaql.partition import Partition as FastPartition
 from spaql.problems import Problem
 from spaql.spaces import StandardActions, StandardStates
+from uncompiled import examples
 
 ALGORITHMS = ("aql", "spaql", "spaql-ts")
 EXAMPLES = 35
@@ -382,7 +383,7 @@ def test_learner_agrees_with_the_oracle(algorithm: str, kind: str) -> None:
 
 @all_algorithms
 @both_kinds
-@settings(max_examples=10, deadline=None, derandomize=True)
+@settings(max_examples=examples(10), deadline=None, derandomize=True)
 @given(data=st.data())
 def test_split_balls_have_an_empty_domain(algorithm: str, kind: str, data: st.DataObject) -> None:
     """With all balls in the search, definition (5) gives what a search of the unsplit ones gives."""

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -28,7 +29,7 @@ QUICK = ("--iterations", "3", "--rollouts", "2", "--seed", "0")
 def test_train_leaves_a_run_folder() -> None:
     out = spaql_command("train", "cartpole200", *QUICK, "--algo", "spaql-ts", "--out", "run").stdout
     assert "fresh return" in out
-    assert "spaql evaluate run" in out
+    assert "Next: spaql show run" in out
     assert sorted(p.name for p in Path("run").iterdir()) == ["history.csv", "policy.spaql", "settings.json"]
     settings = json.loads(Path("run/settings.json").read_text())
     assert settings["settings"]["metric"] == "euclidean"
@@ -64,13 +65,16 @@ def test_evaluate() -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("train", "CartPol-v1"), 1, "CartPole"),
+        (("train", "CartPol-v1"), 1, "did you mean CartPole-v1?"),
+        (("train", "cartpole20"), 1, "did you mean cartpole200?"),
+        (("train", "cartpole200", "--algo", "spaq"), 2, "did you mean spaql?"),
+        (("train", "cartpole200", "--scalin", "1"), 2, "--scaling"),
         (("train", "MountainCar-v0", "--algo", "spaql-ts"), 1, "regulates to a reference"),
         (("train", "cartpole200", "--algo", "aql", "--metric", "infinity"), 1, "aql has no setting 'metric'"),
         (("train", "cartpole200", "--rollouts", "0"), 1, "at least 1"),
         (("train", "cartpole200", "--reference", "a,b"), 2, "commas"),
         (("evaluate", "nowhere"), 1, "Cannot read"),
-        (("evaluat", "nowhere"), 2, "No such command"),
+        (("evaluat", "nowhere"), 2, "did you mean evaluate?"),
     ],
 )
 def test_errors_are_sentences(words: tuple[str, ...], code: int, message: str) -> None:
@@ -86,9 +90,11 @@ def test_a_run_is_never_overwritten() -> None:
 
 def test_help_of_every_command() -> None:
     assert "A first minute" in spaql_command("--help").stdout
-    for command in ("train", "evaluate", "show", "draw"):
+    for command in main.list_commands(click.Context(main)):
         assert command in spaql_command("--help").stdout
-        assert "Examples:" in spaql_command(command, "--help").stdout
+        shown = spaql_command(command, "--help").stdout
+        assert "spaql " in shown.split("Options:")[0].split("\n", 1)[1], f"{command} shows no example"
+        assert max(map(len, shown.splitlines())) <= 80, f"the help of {command} is too wide"
 
 
 def test_show_prints_the_rules() -> None:
@@ -111,7 +117,7 @@ def test_simplify_edit_and_show_go_on_from_a_controller() -> None:
     curve = spaql_command(
         "simplify", "cart", "--episodes", "20", "--leaves", "99", "--out", "small.spaql", "--json"
     )
-    assert sum(row["chosen"] for row in json.loads(curve.stdout)) == 1
+    assert sum(row["chosen"] for row in json.loads(curve.stdout)["trees"]) == 1
     assert "# leaf 1" in spaql_command("show", "small.spaql", "--numbers").stdout
     said = spaql_command(
         "edit", "small.spaql", "--leaf", "1", "--do", "push right", "--lock", "--out", "new.spaql"

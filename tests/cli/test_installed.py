@@ -37,12 +37,12 @@ def test_version_and_module(tmp_path: Path) -> None:
     assert spaql.__version__ in out
 
 
-def test_three_fresh_processes_give_the_same_bytes(tmp_path: Path) -> None:
+def test_fresh_processes_give_the_same_bytes(tmp_path: Path) -> None:
     """For each algorithm on CartPole and Pendulum: all files of the run folder are equal."""
     for algorithm in ("aql", "spaql", "spaql-ts"):
         for env in ("cartpole200", "pendulum"):
             contents = set()
-            for i in range(3):
+            for i in range(2):
                 out = f"{algorithm}-{env}-{i}"
                 words = ("train", env, "--algo", algorithm, "--iterations", "3", "--rollouts", "3")
                 run(*words, "--seed", "7", "--out", out, "--quiet", cwd=tmp_path)
@@ -78,7 +78,8 @@ def test_an_interrupted_training_is_saved_and_can_go_on(tmp_path: Path) -> None:
     assert "iteration 0" in process.stderr.readline()
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
+    assert process.returncode == 130, err
+    assert "--resume goes on" in err
     done = json.loads(out)["iteration"]
     resumed = spaql.load(tmp_path / "run").learn(5, progress_bar=False)
     whole = spaql.SPAQL("cartpole200", seed=3).learn(done + 5, progress_bar=False)

@@ -12,6 +12,7 @@ from spaql.kernels.standard import StateMap, coordinates, standardise
 from spaql.kernels.tree import relevant
 from spaql.partition import Partition
 from spaql.spaces import StandardStates
+from uncompiled import examples
 
 INTERVAL = Partition.INTERVAL
 
@@ -42,7 +43,7 @@ def neighbours(table: np.ndarray, rng: np.random.Generator, n: int) -> np.ndarra
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     dims=st.integers(1, 5),
     sizes=st.lists(st.sampled_from([1, 2, 3, 5, INTERVAL]), min_size=1, max_size=2),

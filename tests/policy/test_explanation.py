@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import spaql
 from spaql.policy import Choices, Explanation, PartitionPolicy
+from uncompiled import examples
 
 AGENTS = {
     "cartpole200": lambda: spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1),
@@ -101,7 +102,7 @@ def trees(draw: st.DrawFn) -> spaql.RuleTree:
 
 
 @given(tree=trees(), point=st.tuples(st.floats(-2, 2), st.floats(-2, 2)))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_a_tree_is_explained_by_the_bounds_of_its_leaf(
     tree: spaql.RuleTree, point: tuple[float, float]
 ) -> None:

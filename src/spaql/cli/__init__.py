@@ -2,64 +2,70 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+import os
+import sys
 
 import click
 
-_COMMANDS = {
-    "train": "Learn a policy for an environment.",
-    "evaluate": "Run fresh episodes of a learned policy.",
-    "stress": "Look for the worst: starts, changed plants, noise, delay.",
-    "show": "Print a learned policy as if-then rules.",
-    "simplify": "Find a smaller tree that controls as well, or nearly.",
-    "edit": "Change the action of a leaf by hand.",
-    "draw": "Draw a learned policy: its tree, maps, phase portrait and more.",
-    "export": "Write a learned policy as C, ONNX and more, proven equal.",
-    "check": "Try whether an environment or an algorithm keeps its promises.",
-    "sweep": "Execute the runs of a study, here or on a Ray cluster.",
-    "paper": "Reproduce the paper: every study, table and figure, and a report.",
-    "compare": "Compare returns and interactions with those of other algorithms.",
-    "results": "Summarise the runs of a study, and export them as a table.",
+from spaql.cli.group import LazyGroup
+
+_SECTIONS = {
+    "Make a controller": {
+        "new": "Begin a project for a plant of your own.",
+        "train": "Learn a policy for an environment.",
+        "simplify": "Find a smaller tree that controls as well, or nearly.",
+        "edit": "Change the action of a leaf by hand.",
+    },
+    "Understand it": {
+        "show": "Print a learned policy as if-then rules.",
+        "draw": "Draw a learned policy: its tree, maps, phase portrait and more.",
+        "evaluate": "Run fresh episodes of a learned policy.",
+        "stress": "Look for the worst: starts, changed plants, noise, delay.",
+    },
+    "Use it": {
+        "export": "Write a learned policy as C, ONNX and more, proven equal.",
+    },
+    "Study": {
+        "sweep": "Execute the runs of a study, here or on a Ray cluster.",
+        "results": "Summarise the runs of a study, and export them as a table.",
+        "paper": "Reproduce the paper: its studies, tables, figures, and a report.",
+        "compare": "Set returns and interactions beside those of other algorithms.",
+    },
+    "Help": {
+        "check": "Try whether an environment or an algorithm keeps its promises.",
+        "completion": "Print the lines that teach a shell to complete commands.",
+    },
 }
 
 
-class _LazyGroup(click.Group):
-    """Commands by name: `--help` and completion need not import what a command needs."""
+@click.group(
+    cls=LazyGroup,
+    sections=_SECTIONS,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="""\b
+Exit codes:
+  0    done
+  1    a check failed, or what was asked for could not be done
+  2    the command line was not understood
+  130  interrupted by Ctrl-C
+  141  the program that reads the output has ended (spaql show RUN | head)
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in _COMMANDS:
-            return None
-        command: click.Command = getattr(import_module(f"spaql.cli.{name}"), name)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
-
-    def invoke(self, ctx: click.Context) -> Any:
-        from spaql.errors import SpaqlError
-
-        try:
-            return super().invoke(ctx)
-        except SpaqlError as error:
-            raise click.ClickException(str(error)) from error
-
-
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+Every command that reports takes --json. `spaql COMMAND --help` has examples.
+""",
+)
 @click.version_option(package_name="spaql", prog_name="spaql")
 def main() -> None:
     """Readable controllers from a simulator.
 
-    Learn a controller for a Gymnasium environment by adaptive partitioning of its state-action space
-    (AQL, SPAQL, SPAQL-TS): a table that a person can read.
+    Give spaql a Gymnasium environment, or a plant's equations: it learns a controller that a person can read,
+    a decision tree over the observations, to be drawn, stress-tested, edited by hand and exported.
 
     \b
     A first minute:
-      spaql train cartpole200 --algo spaql-ts --iterations 500 --seed 1 --out runs/cartpole
+      spaql train cartpole200 --algo spaql-ts --iterations 500 --out runs/cartpole
+      spaql show runs/cartpole --digits 3
       spaql evaluate runs/cartpole --episodes 500
-      spaql show runs/cartpole
     """
+    # `module:id` may name a file of this folder, as with `python -m`; it comes last and hides no package.
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())

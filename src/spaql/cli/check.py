@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql.checks import check_agent, check_problem
+from spaql.cli.arguments import complete_environment_or_run, read_to_play
+from spaql.cli.group import FAILED
+from spaql.cli.report import Report, reports, styled
 from spaql.errors import SettingError
-from spaql.training import Agent, read
+
+if TYPE_CHECKING:
+    from spaql.checks import CheckReport
+
+_STYLES: dict[str, dict[str, Any]] = {
+    "passed": {"fg": "green"},
+    "failed": {"fg": "red", "bold": True},
+    "skipped": {"dim": True},
+}
 
 
 @click.command()
-@click.argument("subject", metavar="ENV_OR_RUN")
+@click.argument("subject", metavar="ENV_OR_RUN", shell_complete=complete_environment_or_run)
 @click.option("--horizon", type=int, help="steps of an episode, for an environment that sets no limit")
-@click.option("--json", "as_json", is_flag=True, help="print the report as JSON")
-def check(subject: str, horizon: int | None, as_json: bool) -> None:
+@reports("the findings")
+def check(subject: str, horizon: int | None) -> Report:
     """Try whether ENV_OR_RUN keeps what its users rely on.
 
     ENV is an environment, as for `spaql train`. RUN, a run folder or a model file, stands for its algorithm,
@@ -28,13 +38,24 @@ def check(subject: str, horizon: int | None, as_json: bool) -> None:
       spaql check my_package:MyPlant-v0 --horizon 200 --json
       spaql check runs/cartpole
     """
+    from spaql.checks import check_agent, check_problem
+    from spaql.training import Agent
+
     if Path(subject).exists():
-        agent = read(Path(subject))
+        agent = read_to_play(Path(subject))
         if not isinstance(agent, Agent):
             raise SettingError("A controller does not learn: check the run that it comes from.")
         report = check_agent(agent)
     else:
         report = check_problem(subject, horizon=horizon)
-    click.echo(json.dumps(report.data()) if as_json else str(report))
-    if not report:
-        raise click.exceptions.Exit(1)
+    return Report(report.data(), _coloured(report), code=0 if report else FAILED)
+
+
+def _coloured(report: CheckReport) -> str:
+    lines = []
+    for line in str(report).splitlines():
+        outcome, space, said = line.partition(" ")
+        if outcome in _STYLES:
+            outcome = styled(outcome, **_STYLES[outcome])
+        lines.append(outcome + space + said)
+    return "\n".join(lines)

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from spaql.experiments import RunStore
-from spaql.experiments.compare import ALGORITHMS, FULL, PROBLEMS, QUICK, compare_runs
-from spaql.experiments.measure import measure
-from spaql.experiments.sweeps import carry_out
-from spaql.figures.compare_report import write_comparison
+from spaql.cli.report import Report, reports
+
+if TYPE_CHECKING:
+    from spaql.experiments.standings import Duel
 
 _REPORT = "report"
-_EPILOG = f"Algorithms: {', '.join(ALGORITHMS)}. Problems: {', '.join(PROBLEMS)}."
 
 
-@click.command(epilog=_EPILOG)
+@click.command()
 @click.option(
     "--out", type=click.Path(path_type=Path), default=Path("compare"), show_default=True, help="folder"
 )
@@ -36,20 +34,16 @@ _EPILOG = f"Algorithms: {', '.join(ALGORITHMS)}. Problems: {', '.join(PROBLEMS)}
     multiple=True,
     type=click.IntRange(min=1),
     metavar="N",
-    help=f"interactions of PlanTree; may be repeated  [default: {', '.join(map(str, FULL.plantree))}]",
+    help="interactions of PlanTree; may be repeated  [default: 3000, 5000, 10000, 20000, 50000]",
 )
 @click.option(
     "--first-seed", type=click.IntRange(min=0), default=2000, show_default=True, help="seeds count from here"
 )
-@click.option(
-    "--seeds",
-    type=click.IntRange(min=1),
-    help=f"how many  [default: {FULL.seeds}, {FULL.network_seeds} for networks]",
-)
+@click.option("--seeds", type=click.IntRange(min=1), help="how many  [default: 20, and 5 for networks]")
 @click.option("--workers", type=int, help="processes on this machine  [default: one for every core]")
 @click.option("--ray", metavar="ADDRESS", help="a Ray cluster instead: HOST:PORT, auto, or local")
-@click.option("--json", "as_json", is_flag=True, help="print the verdicts as JSON")
 @click.option("--quiet", is_flag=True, help="show no progress")
+@reports("the verdicts")
 def compare(
     out: Path,
     quick: bool,
@@ -59,10 +53,12 @@ def compare(
     seeds: int | None,
     workers: int | None,
     ray: str | None,
-    as_json: bool,
     quiet: bool,
-) -> None:
+) -> Report:
     """Compare PlanTree with SPAQL, a textbook's controllers, and networks, by the steps each learns from.
+
+    Algorithms: plantree, spaql, spaql-ts, classical, sac, tqc, td3, dqn, qr-dqn, ppo, trpo, ars. Problems:
+    Pendulum-v1, CartPole-v1, MountainCar-v0, Acrobot-v1, MountainCarContinuous-v0.
 
     Needs the extras `paper` and `baselines` (torch, for the networks alone):
     pip install "spaql[paper,baselines]".
@@ -78,6 +74,12 @@ def compare(
       spaql compare --only sac --only dqn --workers 1
       spaql compare --only report
     """
+    from spaql.experiments import RunStore
+    from spaql.experiments.compare import FULL, QUICK, compare_runs
+    from spaql.experiments.measure import measure
+    from spaql.experiments.sweeps import carry_out
+    from spaql.figures.compare_report import write_comparison
+
     store = RunStore(out / "runs")
     names = [name for name in only if name != _REPORT]
     if names or not only:
@@ -92,13 +94,14 @@ def compare(
             run_id, error = next(iter(summary.failed.items()))
             raise click.ClickException(f"{len(summary.failed)} runs failed, {run_id} for one: {error}")
     fought = write_comparison(store, out, "spaql compare --quick" if quick else "spaql compare")
-    counts = Counter(duel.verdict for duel in fought)
-    if as_json:
-        click.echo(json.dumps({"pairs": len(fought), **counts}))
-        return
-    for duel in fought:
-        click.echo(
-            f"{duel.verdict:12} {duel.ours.problem} at {duel.ours.at:,}: {duel.ours.returns.mean():,.1f}, "
-            f"{duel.theirs.algorithm} {duel.theirs.returns.mean():,.1f}"
-        )
-    click.echo(f"\nOpen {out / 'report.html'}")
+    verdicts = Counter(duel.verdict for duel in fought)
+    return Report({"pairs": len(fought), **verdicts}, _text(fought, out))
+
+
+def _text(fought: list[Duel], out: Path) -> str:
+    lines = [
+        f"{duel.verdict:12} {duel.ours.problem} at {duel.ours.at:,}: {duel.ours.returns.mean():,.1f}, "
+        f"{duel.theirs.algorithm} {duel.theirs.returns.mean():,.1f}"
+        for duel in fought
+    ]
+    return "\n".join([*lines, f"Open {out / 'report.html'}"])

@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from spaql.cli.arguments import Choice, read_to_play, run_argument
+from spaql.cli.report import Report, reports
 from spaql.errors import SettingError
-from spaql.experiments.paper_tables import NAMES
-from spaql.figures import (
-    Growth,
-    Record,
-    compute_balls,
-    compute_growth,
-    compute_map,
-    compute_phase,
-    compute_sizes,
-    compute_tree,
-    save_as,
-)
-from spaql.interpret import rule_tree
-from spaql.policy import RuleTree
-from spaql.training import Agent, Controller, read, size_curve
+
+if TYPE_CHECKING:
+    from spaql.figures import Record
+    from spaql.policy import RuleTree
+    from spaql.training import Agent, Controller
 
 KINDS = ("tree", "map", "value", "visits", "balls", "phase", "growth", "sizes")
 Along = tuple[str | int, tuple[float, float] | None]
@@ -62,16 +54,27 @@ def _parse_fixed(
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
-@click.argument("kind", type=click.Choice(KINDS))
-@click.option("--x", callback=_parse_axis, help="observation from left to right: NAME or NAME:LOW:HIGH")
-@click.option("--y", callback=_parse_axis, help="observation from bottom to top")
-@click.option("--at", multiple=True, callback=_parse_fixed, help="fix another observation: NAME=VALUE")
+@run_argument
+@click.argument("kind", type=Choice(KINDS), metavar="KIND")
+@click.option("--x", metavar="NAME[:LOW:HIGH]", callback=_parse_axis, help="observation from left to right")
+@click.option("--y", metavar="NAME[:LOW:HIGH]", callback=_parse_axis, help="observation from bottom to top")
+@click.option(
+    "--at",
+    metavar="NAME=VALUE",
+    multiple=True,
+    callback=_parse_fixed,
+    help="fix another one; may be repeated",
+)
 @click.option("--step", type=int, help="time step, of a policy that has another one at each (aql)")
 @click.option("--leaves", type=int, help="draw the best tree with at most so many leaves, not the exact one")
 @click.option("--episodes", type=int, help="episodes to play  [default: as many as the picture needs]")
 @click.option("--wanted", type=float, help="return to mark among the sizes")
-@click.option("--out", type=click.Path(path_type=Path), help="file: .svg, .pdf, .png, of growth also .gif")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="file: .svg, .pdf, .png, of growth also .gif  [default: KIND.svg]",
+)
+@reports("the name of the file")
 def draw(
     run: Path,
     kind: str,
@@ -83,7 +86,7 @@ def draw(
     episodes: int | None,
     wanted: float | None,
     out: Path | None,
-) -> None:
+) -> Report:
     """Draw the policy in RUN, a run folder or a model file.
 
     \b
@@ -104,12 +107,16 @@ def draw(
     \b
     Examples:
       spaql draw runs/cartpole tree --leaves 10 --out tree.svg
-      spaql draw runs/cartpole map --x "pole angle" --y "pole speed:-2:2" --out map.svg
-      spaql draw runs/cartpole balls --x 0 --y 2 --at "cart speed=0" --out balls.png
-      spaql draw runs/pendulum phase --x angle --y speed --episodes 5 --out phase.svg
+      spaql draw runs/cartpole map --x "pole angle" --y "pole speed:-2:2"
+      spaql draw runs/cartpole balls --x 0 --y 2 --at "cart speed=0"
+      spaql draw runs/pendulum phase --x angle --y speed --episodes 5
       spaql draw runs/pendulum growth --x "sin(angle)" --y speed --out growth.gif
     """
-    agent = read(run)
+    from spaql.experiments.paper_tables import NAMES
+    from spaql.figures import compute_sizes, compute_tree, save_as
+    from spaql.training import size_curve
+
+    agent = read_to_play(run)
     record: Record
     played: dict[str, Any] = {} if episodes is None else {"episodes": episodes}
     if kind == "tree":
@@ -125,12 +132,15 @@ def draw(
         record = _over_plane(kind, agent, x[0], y[0], plane)
     file = out or Path(f"{kind}.{'gif' if kind == 'growth' else 'svg'}")
     save_as(record, file)
-    click.echo(file)
+    return Report({"file": str(file)}, str(file))
 
 
 def _tree(
     agent: Agent | Controller, step: int | None, leaves: int | None, played: dict[str, Any]
 ) -> RuleTree:
+    from spaql.interpret import rule_tree
+    from spaql.training import size_curve
+
     if leaves is None:
         return rule_tree(agent, step)
     small = [one.tree for one in size_curve(agent, **played) if one.tree.n_leaves <= leaves]
@@ -142,6 +152,9 @@ def _tree(
 def _over_plane(
     kind: str, agent: Agent | Controller, x: str | int, y: str | int, plane: dict[str, Any]
 ) -> Record:
+    from spaql.figures import Growth, compute_balls, compute_growth, compute_map, compute_phase
+    from spaql.training import Agent
+
     if kind == "balls":
         return compute_balls(agent, x, y, **plane)
     if kind == "phase":

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
-from gymnasium.spaces import Box
 
-from spaql.cli.report import read_numbers, shown_return
-from spaql.interpret import edited, locked, rule_tree
-from spaql.policy import RuleTree, RuleTreePolicy
-from spaql.training import Controller, evaluate, read
+from spaql.cli.arguments import read_to_play, run_argument
+from spaql.cli.report import Report, read_numbers, reports, shown_return
+
+if TYPE_CHECKING:
+    from spaql.policy import RuleTree
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@run_argument
 @click.option("--leaf", type=int, required=True, help="number of the leaf (see spaql show RUN --numbers)")
 @click.option("--do", "action", metavar="ACTION", help="name or number of an action, or numbers: 0.5,-1")
 @click.option("--lock", is_flag=True, help="simpler trees made from this one do the same there")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="model file to write")
 @click.option("--episodes", type=int, default=100, show_default=True, help="to compare before and after")
 @click.option("--seed", type=int, default=0, show_default=True, help="of the episodes")
-def edit(run: Path, leaf: int, action: str | None, lock: bool, out: Path, episodes: int, seed: int) -> None:
+@reports("the returns before and after")
+def edit(run: Path, leaf: int, action: str | None, lock: bool, out: Path, episodes: int, seed: int) -> Report:
     """Change the action of a leaf of the policy in RUN, try it, and save it as a controller of its own.
 
     Every other command takes the file that is written, such as spaql evaluate.
@@ -32,21 +34,31 @@ def edit(run: Path, leaf: int, action: str | None, lock: bool, out: Path, episod
       spaql edit runs/cartpole --leaf 7 --do "push left" --lock --out edited.spaql
       spaql evaluate edited.spaql --episodes 500
     """
+    from spaql.interpret import edited, locked, rule_tree
+    from spaql.policy import RuleTreePolicy
+    from spaql.training import Controller, evaluate
+
     if action is None and not lock:
         raise click.UsageError("Give --do, --lock, or both.")
-    source = read(run)
+    source = read_to_play(run)
     tree = rule_tree(source)
     after = locked(tree, leaf) if action is None else edited(tree, leaf, _action(tree, action), lock=lock)
     origin = {"from": run.name, "leaf": leaf, "do": action, "lock": lock}
     Controller(after, source.problem, origin).save(out)
+    data: dict[str, Any] = {"file": str(out), "leaf": leaf, "do": action, "lock": lock}
+    lines = []
     for word, one in (("before", tree), ("after", after)):
         result = evaluate(RuleTreePolicy(one), source.problem, episodes=episodes, seed=seed)
+        worst = float(result.returns.min())
+        data[word] = {"leaves": one.n_leaves, "mean": result.mean, "ci95": result.ci95, "worst": worst}
         returned = shown_return(result.mean, result.ci95)
-        click.echo(f"{word:7} {one.n_leaves} leaves, return {returned}, worst {result.returns.min():.1f}")
-    click.echo(f"Saved as {out}.")
+        lines.append(f"{word:7} {one.n_leaves} leaves, return {returned}, worst {worst:.1f}")
+    return Report(data, "\n".join([*lines, f"Saved as {out}."]))
 
 
 def _action(tree: RuleTree, given: str) -> int | str | list[float]:
+    from gymnasium.spaces import Box
+
     if isinstance(tree.action_space, Box):
         return read_numbers(given)
     return int(given) if given.isdecimal() else given

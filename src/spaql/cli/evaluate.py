@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql.cli.report import shown_return
-from spaql.policy import RandomPolicy
-from spaql.training import Evaluation, read
-from spaql.training import evaluate as run_episodes
+from spaql.cli.arguments import read_to_play, run_argument
+from spaql.cli.report import Report, reports, shown_return
+
+if TYPE_CHECKING:
+    from spaql.training import Evaluation
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
-@click.option("--episodes", type=int, default=100, show_default=True, help="how many")
+@run_argument
+@click.option("--episodes", type=int, default=100, show_default=True, help="how many to run")
 @click.option("--seed", type=int, default=0, show_default=True, help="of the episodes")
+@click.option("--random", "with_random", is_flag=True, help="run the random policy beside it")
 @click.option("--deterministic", is_flag=True, help="play a ball's centre or first action, draw nothing")
 @click.option("--parallel", is_flag=True, help="a process for every environment: for slow simulators")
-@click.option("--random", "with_random", is_flag=True, help="run the random policy beside it")
-@click.option("--json", "as_json", is_flag=True, help="print the result as JSON")
+@reports("the result")
 def evaluate(
-    run: Path,
-    episodes: int,
-    seed: int,
-    deterministic: bool,
-    parallel: bool,
-    with_random: bool,
-    as_json: bool,
-) -> None:
+    run: Path, episodes: int, seed: int, with_random: bool, deterministic: bool, parallel: bool
+) -> Report:
     """Run fresh episodes of the policy in RUN, a run folder or a model file.
 
     \b
@@ -38,13 +32,16 @@ def evaluate(
       spaql evaluate runs/cartpole --episodes 500
       spaql evaluate runs/cartpole/policy.spaql --random --json
     """
-    agent = read(run)
+    from spaql.policy import RandomPolicy
+    from spaql.training import evaluate as run_episodes
+
+    agent = read_to_play(run)
     result = run_episodes(agent, episodes=episodes, seed=seed, deterministic=deterministic, parallel=parallel)
     random = None
     if with_random:
         policy = RandomPolicy(agent.problem.states, agent.problem.actions)
         random = run_episodes(policy, agent.problem, episodes=episodes, seed=seed, parallel=parallel)
-    click.echo(json.dumps(_data(result, random)) if as_json else _report(result, random))
+    return Report(_data(result, random), _text(result, random))
 
 
 def _data(result: Evaluation, random: Evaluation | None) -> dict[str, Any]:
@@ -64,7 +61,7 @@ def _data(result: Evaluation, random: Evaluation | None) -> dict[str, Any]:
     return data
 
 
-def _report(result: Evaluation, random: Evaluation | None) -> str:
+def _text(result: Evaluation, random: Evaluation | None) -> str:
     lines = [f"return        {shown_return(result.mean, result.ci95)}  ({len(result.returns)} episodes)"]
     if random is not None:
         lines.append(f"random policy {shown_return(random.mean, random.ci95)}")

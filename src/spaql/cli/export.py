@@ -4,37 +4,38 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql.archive import write_atomically
-from spaql.cli.report import numbers
+from spaql.cli.arguments import Choice, run_argument
+from spaql.cli.report import Report, numbers, reports
 from spaql.errors import SettingError
-from spaql.export import EXPORTERS
-from spaql.export.proof import POINTS
-from spaql.interpret import rule_tree
-from spaql.training import Agent, Controller, read
-from spaql.training.agent import MODEL_FILE
+
+if TYPE_CHECKING:
+    from spaql.export import Proof
+    from spaql.training import Agent, Controller
+
+TARGETS = ("c", "st", "onnx", "python", "sql", "json")
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
-@click.option("--to", "target", type=click.Choice(list(EXPORTERS)), required=True, help="language or format")
+@run_argument
+@click.option("--to", "target", type=Choice(TARGETS), required=True, help="language or format")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="folder to write in")
 @click.option("--name", default="controller", show_default=True, help="of the files and functions")
-@click.option(
-    "--number", type=click.Choice(["double", "float", "fixed"]), help="that the machine computes in"
-)
-@click.option("--form", type=click.Choice(["rules", "table"]), help="of the code  [default: by size]")
+@click.option("--number", type=Choice(["double", "float", "fixed"]), help="that the machine computes in")
+@click.option("--form", type=Choice(["rules", "table"]), help="of the code  [default: by size]")
 @click.option(
     "--safe-action", metavar="A,...", callback=numbers, help="for NaN and observations beyond their bounds"
 )
 @click.option("--step", type=int, help="time step, of a policy that has another one at each (aql)")
-@click.option("--points", type=int, default=POINTS, show_default=True, help="random points to compare")
+@click.option("--points", type=int, default=1_000_000, show_default=True, help="random points to compare")
 @click.option("--report", type=click.Path(path_type=Path), help="file to keep the proof in, as JSON")
+@reports("the proof")
 def export(
     run: Path,
     target: str,
@@ -46,7 +47,7 @@ def export(
     step: int | None,
     points: int,
     report: Path | None,
-) -> None:
+) -> Report:
     """Write the policy in RUN, a run folder or a model file, for another machine.
 
     What was made is compiled or loaded, and compared with the policy at every leaf, at every boundary and its
@@ -55,10 +56,16 @@ def export(
     \b
     Examples:
       spaql export runs/cartpole --to c --out firmware
-      spaql export runs/cartpole --to c --number fixed --form table --out firmware --report proof.json
+      spaql export runs/cartpole --to c --number fixed --form table --out firmware
       spaql export runs/pendulum --to st --safe-action 0 --out plc
-      spaql export runs/cartpole --to onnx --out service
+      spaql export runs/cartpole --to onnx --out service --report proof.json
     """
+    from spaql.archive import write_atomically
+    from spaql.export import EXPORTERS
+    from spaql.interpret import rule_tree
+    from spaql.training import read
+    from spaql.training.agent import MODEL_FILE
+
     exporter, suffix = EXPORTERS[target]
     taken = inspect.signature(exporter).parameters
     given: dict[str, Any] = {"number": number, "form": form, "safe_action": safe_action}
@@ -76,22 +83,27 @@ def export(
     )
     if report is not None:
         write_atomically(report, proof.to_json().encode())
-    for file in proof.files:
-        click.echo(f"wrote   {out / file}")
+    return Report({"folder": str(out), **json.loads(proof.to_json())}, _text(proof, out))
+
+
+def _text(proof: Proof, out: Path) -> str:
     shown = ", ".join(f"{n:,} {kind}" for kind, n in proof.points.items())
-    click.echo(f"proven  {shown}: no difference from the policy")
-    click.echo(f"by      {proof.tool}")
+    lines = [f"wrote   {out / file}" for file in proof.files]
+    lines += [f"proven  {shown}: no difference from the policy", f"by      {proof.tool}"]
     if proof.lost:
-        click.echo(
+        lines.append(
             f"lost    doubles in {len(proof.lost):,} boxes get another action when they are converted to "
             f"{proof.number}: --report lists them"
         )
     if proof.rounding:
-        click.echo(f"rounded actions, by {proof.rounding:.3g} at most")
+        lines.append(f"rounded actions, by {proof.rounding:.3g} at most")
+    return "\n".join(lines)
 
 
 def _provenance(source: Agent | Controller, model: Path) -> list[str]:
     """Say where a controller comes from."""
+    from spaql.training import Agent
+
     if isinstance(source, Agent):
         made = f"{source.learner_type.name}, seed {source.seed}, {source.iterations} iterations"
     else:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql.experiments import RunStore, sweep
-from spaql.experiments.paper import FULL, QUICK, long_runs, scaling_runs, trpo_runs
-from spaql.figures.paper import paper_figures
-from spaql.figures.report import write_report
+from spaql.cli.report import Report, reports
+from spaql.errors import SettingError, nearest
+
+if TYPE_CHECKING:
+    from spaql.experiments.paper_claims import Claim
 
 _STAGES = {"scaling": "the study of xi", "long": "the long runs", "trpo": "TRPO", "report": "the report"}
 
@@ -34,8 +35,8 @@ _STAGES = {"scaling": "the study of xi", "long": "the long runs", "trpo": "TRPO"
 )
 @click.option("--workers", type=int, help="processes on this machine  [default: one for every core]")
 @click.option("--ray", metavar="ADDRESS", help="a Ray cluster instead: HOST:PORT, auto, or local")
-@click.option("--json", "as_json", is_flag=True, help="print the claims as JSON")
 @click.option("--quiet", is_flag=True, help="show no progress")
+@reports("the claims, or the names of the files,")
 def paper(
     out: Path,
     quick: bool,
@@ -43,9 +44,8 @@ def paper(
     only: tuple[str, ...],
     workers: int | None,
     ray: str | None,
-    as_json: bool,
     quiet: bool,
-) -> None:
+) -> Report:
     """Reproduce "Control with adaptive Q-learning": every study, table and figure, and a report.
 
     Needs the extra `paper`: pip install "spaql[paper]".
@@ -59,6 +59,14 @@ def paper(
       spaql paper --out paper --trpo
       spaql paper --out paper --only 07-curves-cartpole
     """
+    from spaql.experiments import RunStore, sweep
+    from spaql.experiments.paper import FULL, QUICK, long_runs, scaling_runs, trpo_runs
+    from spaql.figures.paper import NAMES, paper_figures
+    from spaql.figures.report import write_report
+
+    for name in only:
+        if name not in (known := [*_STAGES, *NAMES]):
+            raise SettingError(f"There is no stage or figure {name!r}: {nearest(name, known)}")
     size = QUICK if quick else FULL
     scaling, long = RunStore(out / "runs" / "scaling"), RunStore(out / "runs" / "long")
     stages = {"scaling": (scaling, scaling_runs(size)), "long": (long, long_runs(size))}
@@ -75,21 +83,29 @@ def paper(
             run_id, error = next(iter(summary.failed.items()))
             raise click.ClickException(f"{len(summary.failed)} runs failed, {run_id} for one: {error}")
     figures = [name for name in only if name not in _STAGES]
-    if figures:
-        paths = paper_figures(scaling, long, size, out, figures)
-        click.echo("\n".join(str(path) for path in paths))
-        return
-    if only and "report" not in only:
-        return
-    command = " ".join(["spaql paper", *(["--quick"] if quick else []), *(["--trpo"] if trpo else [])])
-    claims = write_report(scaling, long, size, out, command)
+    files = paper_figures(scaling, long, size, out, figures) if figures else []
+    claims: list[Claim] = []
+    if not only or "report" in only:
+        command = " ".join(["spaql paper", *(["--quick"] if quick else []), *(["--trpo"] if trpo else [])])
+        claims = write_report(scaling, long, size, out, command)
+        files.append(out / "report.html")
     seconds = time.perf_counter() - began
-    if as_json:
-        click.echo(json.dumps({"seconds": seconds, "claims": [vars(claim) for claim in claims]}))
-        return
+    data: dict[str, Any] = {
+        "seconds": seconds,
+        "files": [str(file) for file in files],
+        "claims": [vars(claim) for claim in claims],
+    }
+    return Report(data, _text(claims, files, seconds, quick))
+
+
+def _text(claims: list[Claim], files: list[Path], seconds: float, quick: bool) -> str:
+    if not claims:
+        return "\n".join(map(str, files)) or f"{seconds:,.0f} s"
+    lines = []
     for claim in claims:
-        click.echo(f"{claim.verdict:15} {claim.claim}\n{'':15} published: {claim.published}")
-        click.echo(f"{'':15} measured:  {claim.measured}")
+        lines.append(f"{claim.verdict:15} {claim.claim}\n{'':15} published: {claim.published}")
+        lines.append(f"{'':15} measured:  {claim.measured}")
     if quick:
-        click.echo("\nThe quick version cannot judge the paper: it only goes through every stage.")
-    click.echo(f"\n{seconds:,.0f} s. Open {out / 'report.html'}")
+        lines.append("\nThe quick version cannot judge the paper: it only goes through every stage.")
+    lines.append(f"\n{seconds:,.0f} s. Open {files[-1]}")
+    return "\n".join(lines)

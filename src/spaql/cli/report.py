@@ -1,8 +1,95 @@
-"""Numbers as the commands read and print them."""
+"""What the commands read and print: numbers, and reports as text for people or JSON for programs."""
 
+from __future__ import annotations
+
+import functools
+import json
+import math
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, redirect_stdout
+from dataclasses import dataclass
 from typing import Any
 
 import click
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a command found, as data for programs and as text for people.
+
+    What takes time to make is given as a function, and made only if it is asked for.
+    """
+
+    data: Any
+    text: str | Callable[[], str]
+    code: int = 0
+    """Of the exit: 1 if what was looked at has faults."""
+
+
+def reports(what: str) -> Callable[[Callable[..., Report]], Callable[..., None]]:
+    """Give a command that returns a `Report` the option --json, which prints its data on stdout, alone."""
+
+    def decorate(command: Callable[..., Report]) -> Callable[..., None]:
+        @click.option("--json", "as_json", is_flag=True, help=f"print {what} as JSON")
+        @functools.wraps(command)
+        def reporting(*args: Any, as_json: bool, **kwargs: Any) -> None:
+            with _others_on_stderr() if as_json else nullcontext():
+                report = command(*args, **kwargs)
+                made = report.data if as_json else report.text
+                made = made() if callable(made) else made
+            shown = json.dumps(_without_infinities(made), allow_nan=False) if as_json else made
+            click.echo(shown, nl=not shown.endswith("\n"))
+            if report.code:
+                raise click.exceptions.Exit(report.code)
+
+        return reporting
+
+    return decorate
+
+
+@contextmanager
+def _others_on_stderr() -> Iterator[None]:
+    """Send to stderr what environments, compilers and workers would print on stdout."""
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def _without_infinities(data: Any) -> Any:
+    """Put null where JSON has no number: for infinities, and what is not a number."""
+    if isinstance(data, dict):
+        return {key: _without_infinities(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_without_infinities(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data
+
+
+def rendered(*parts: Any) -> str:
+    """Render texts and tables of rich: in style on a terminal, plainly elsewhere or where NO_COLOR is set."""
+    from rich.console import Console
+
+    colours = None if _no_colour() else "auto"
+    console = Console(highlight=False, markup=False, color_system=colours)  # type: ignore[arg-type]
+    with console.capture() as captured:
+        for part in parts:
+            console.print(part)
+    return captured.get()
+
+
+def styled(words: str, **style: Any) -> str:
+    """Style words for a terminal; `click.echo` takes the style off elsewhere, and NO_COLOR everywhere."""
+    return words if _no_colour() else click.style(words, **style)
+
+
+def _no_colour() -> bool:
+    return bool(os.environ.get("NO_COLOR"))
 
 
 def numbers(ctx: click.Context, param: click.Parameter, value: str | None) -> list[float] | None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
-from spaql.experiments import Results, RunStore
-from spaql.experiments import results as read_results
-from spaql.experiments.table import interval
-from spaql.stats import mean_ci95
+from spaql.cli.report import Report, reports
+
+if TYPE_CHECKING:
+    from spaql.experiments import Results
 
 _MEASURED = {
     "fresh_return": "fresh return",
@@ -27,10 +25,8 @@ _MEASURED = {
 @click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="write a row for every run")
 @click.option("--parquet", "parquet_file", type=click.Path(path_type=Path), help="the same as Parquet")
 @click.option("--digest", is_flag=True, help="hash all finished runs: equal studies have equal digests")
-@click.option("--json", "as_json", is_flag=True, help="print the summary as JSON")
-def results(
-    folder: Path, csv_file: Path | None, parquet_file: Path | None, digest: bool, as_json: bool
-) -> None:
+@reports("the summary")
+def results(folder: Path, csv_file: Path | None, parquet_file: Path | None, digest: bool) -> Report:
     """Summarise the finished runs in FOLDER, while a sweep goes on or after it.
 
     Runs that differ in their seed alone are one line: mean ± 95 % interval over the seeds.
@@ -40,6 +36,9 @@ def results(
       spaql results studies/first
       spaql results studies/first --csv runs.csv
     """
+    from spaql.experiments import RunStore
+    from spaql.experiments import results as read_results
+
     table = read_results(folder)
     store = RunStore(folder)
     if csv_file is not None:
@@ -50,18 +49,19 @@ def results(
     data: dict[str, Any] = {"finished": table.runs, "running": len(store.running()), "groups": groups}
     if digest:
         data["digest"] = store.digest()
-    if as_json:
-        click.echo(json.dumps(data))
-        return
-    if groups:
-        click.echo(_table(groups))
-    click.echo(f"{data['finished']:,} runs finished, {data['running']:,} under way")
+    lines = [_table(groups)] if groups else []
+    lines.append(f"{data['finished']:,} runs finished, {data['running']:,} under way")
     if digest:
-        click.echo(f"digest {data['digest']}")
+        lines.append(f"digest {data['digest']}")
+    return Report(data, "\n".join(lines))
 
 
 def summarise(table: Results) -> list[dict[str, Any]]:
     """Count the runs that differ in their seed alone, with the means of their results."""
+    import numpy as np
+
+    from spaql.stats import mean_ci95
+
     names = list(table)
     keys = [name for name in names[: names.index("iterations") + 1] if name != "seed"] if table.runs else []
     rows: dict[tuple[Any, ...], list[int]] = {}
@@ -111,6 +111,8 @@ def _shown(value: Any) -> str:
 
 def _interval(value: dict[str, float]) -> str:
     """Write a mean with its interval; large numbers, which are counts, without digits after the point."""
+    from spaql.experiments.table import interval
+
     mean, half = value["mean"], value["ci95"]
     if abs(mean) >= 100_000:
         return f"{mean:,.0f}"

@@ -2,46 +2,47 @@
 
 from __future__ import annotations
 
-import json
+import dataclasses
+import math
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql.archive import write_atomically
-from spaql.cli.report import numbers
+from spaql.cli.arguments import Choice, read_to_play, run_argument
+from spaql.cli.report import Report, numbers, reports
 from spaql.errors import SettingError
-from spaql.interpret import dot, rule_tree, table_csv, table_latex, table_markdown
-from spaql.policy import PartitionPolicy, RuleTree, RuleTreePolicy, text
-from spaql.training import Agent, Controller, read
+
+if TYPE_CHECKING:
+    from spaql.policy import RuleTree
+    from spaql.policy.explanation import Explanation
+    from spaql.training import Agent, Controller
 
 FORMS = ("rules", "csv", "markdown", "latex", "dot")
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
-@click.option("--step", type=int, help="time step, of a policy that has another one at each (aql)")
+@run_argument
 @click.option("--digits", type=int, help="round numbers to so many digits  [default: exact]")
 @click.option("--numbers", "numbered", is_flag=True, help="write the number of each leaf")
 @click.option(
     "--at", metavar="X,Y,...", callback=numbers, help="instead explain what is done for this observation"
 )
-@click.option(
-    "--as", "form", type=click.Choice(FORMS), default="rules", show_default=True, help="what to print"
-)
+@click.option("--as", "form", type=Choice(FORMS), default="rules", show_default=True, help="what to print")
 @click.option(
     "--html", "card", type=click.Path(path_type=Path), help="write the policy card: all about it on a page"
 )
-@click.option("--json", "as_json", is_flag=True, help="print the size of the tree as JSON, not the rules")
+@click.option("--step", type=int, help="time step, of a policy that has another one at each (aql)")
+@reports("the tree and its rules")
 def show(
     run: Path,
-    step: int | None,
     digits: int | None,
     numbered: bool,
     at: list[float] | None,
     form: str,
     card: Path | None,
-    as_json: bool,
-) -> None:
+    step: int | None,
+) -> Report:
     """Print the policy in RUN, a run folder or a model file, as if-then rules in raw units.
 
     The rules give the same action as the policy for every observation, and there are as few of them as
@@ -50,53 +51,87 @@ def show(
 
     \b
     Examples:
-      spaql show runs/cartpole
-      spaql show runs/cartpole --digits 3 --numbers
+      spaql show runs/cartpole --digits 3
       spaql show runs/cartpole --at 0,0.1,0.05,-0.2
-      spaql show runs/aql --step 0
       spaql show runs/cartpole --html card.html
       spaql show runs/cartpole --as csv > table.csv
       spaql show runs/cartpole --as dot --digits 3 | dot -Tsvg > tree.svg
+      spaql show runs/aql --step 0
     """
+    from spaql.interpret import rule_tree
+    from spaql.training import read
+
+    if card is not None:
+        return _card(run, card)
     source = read(run)
     if at is not None:
-        click.echo(_explanation(source, at, step))
-        return
-    if card is not None:
-        from spaql.figures import policy_card
-
-        write_atomically(card, policy_card(run, source).encode())
-        click.echo(card)
-        return
+        explanation = _explanation(source, at, step)
+        return Report(lambda: dataclasses.asdict(explanation), str(explanation))
     tree = rule_tree(source, step)
-    if as_json:
-        size = {
-            "leaves": tree.n_leaves,
-            "nodes": tree.n_nodes,
-            "depth": tree.depth,
-            "smallest": tree.smallest,
-        }
-        click.echo(json.dumps(size))
-        return
-    if form != "rules":
-        click.echo(_write(tree, form, digits), nl=False)
-        return
-    proven = ", the fewest that do the same" if tree.smallest else ""
-    made_by = source.learner_type.name if isinstance(source, Agent) else "controller"
-    click.echo(f"# {source.problem.name}, {made_by}: {tree.n_leaves} leaves{proven}")
-    click.echo(text(tree, digits, numbered=numbered))
+    return Report(lambda: _data(source, tree), lambda: _text(source, tree, form, digits, numbered))
 
 
-def _explanation(source: Agent | Controller, observation: list[float], step: int | None) -> str:
+def _card(run: Path, card: Path) -> Report:
+    from spaql.archive import write_atomically
+    from spaql.figures import policy_card
+
+    write_atomically(card, policy_card(run, read_to_play(run)).encode())
+    return Report({"file": str(card)}, str(card))
+
+
+def _explanation(source: Agent | Controller, observation: list[float], step: int | None) -> Explanation:
+    from spaql.policy import PartitionPolicy, RuleTreePolicy
+
     policy = source.policy
     if isinstance(policy, PartitionPolicy):
-        return str(policy.explain(observation, step or 0))
+        return policy.explain(observation, step or 0)
     if isinstance(policy, RuleTreePolicy):
-        return str(policy.explain(observation))
+        return policy.explain(observation)
     raise SettingError(f"A {type(policy).__name__} cannot explain what it does.")
 
 
-def _write(tree: RuleTree, form: str, digits: int | None) -> str:
+def _data(source: Agent | Controller, tree: RuleTree) -> dict[str, Any]:
+    """Give the size of a tree, and of each leaf the observations with two ends, null where it has none."""
+    from spaql.interpret import table
+    from spaql.policy.text import leaf_text
+
+    rows = table(tree)
+    rules = [
+        {
+            "when": {
+                name: [float(low), float(high)]
+                for name, low, high in zip(tree.observations, rows.low[i], rows.high[i], strict=True)
+                if math.isfinite(low) or math.isfinite(high)
+            },
+            "do": leaf_text(tree, int(rows.leaf[i]), None),
+        }
+        for i in range(len(rows))
+    ]
+    return {
+        "problem": source.problem.name,
+        "made_by": _maker(source),
+        "leaves": tree.n_leaves,
+        "nodes": tree.n_nodes,
+        "depth": tree.depth,
+        "smallest": tree.smallest,
+        "rules": rules,
+    }
+
+
+def _text(source: Agent | Controller, tree: RuleTree, form: str, digits: int | None, numbered: bool) -> str:
+    from spaql.interpret import dot, table_csv, table_latex, table_markdown
+    from spaql.policy import text
+
     if form == "csv":
         return table_csv(tree)
-    return {"markdown": table_markdown, "latex": table_latex, "dot": dot}[form](tree, digits)
+    if form != "rules":
+        return {"markdown": table_markdown, "latex": table_latex, "dot": dot}[form](tree, digits)
+    proven = ", the fewest that do the same" if tree.smallest else ""
+    heading = f"# {source.problem.name}, {_maker(source)}: {tree.n_leaves} leaves{proven}"
+    return f"{heading}\n{text(tree, digits, numbered=numbered)}"
+
+
+def _maker(source: Agent | Controller) -> str:
+    from spaql.training import Agent
+
+    return source.learner_type.name if isinstance(source, Agent) else "controller"

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql.cli.report import shown_return
-from spaql.training import Controller, SizedTree, evaluate, read, size_curve, smallest_within
+from spaql.cli.arguments import read_to_play, run_argument
+from spaql.cli.report import Report, reports, shown_return
+
+if TYPE_CHECKING:
+    from spaql.training import Evaluation, SizedTree
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@run_argument
 @click.option("--out", type=click.Path(path_type=Path), help="save a tree as a controller of its own")
 @click.option("--leaves", type=int, help="the best of at most so many leaves  [default: by --loss]")
 @click.option(
@@ -24,10 +27,10 @@ from spaql.training import Controller, SizedTree, evaluate, read, size_curve, sm
 )
 @click.option("--episodes", type=int, default=100, show_default=True, help="of each tree")
 @click.option("--seed", type=int, default=0, show_default=True, help="of the episodes")
-@click.option("--json", "as_json", is_flag=True, help="print the curve as JSON")
+@reports("the trees")
 def simplify(
-    run: Path, out: Path | None, leaves: int | None, loss: float, episodes: int, seed: int, as_json: bool
-) -> None:
+    run: Path, out: Path | None, leaves: int | None, loss: float, episodes: int, seed: int
+) -> Report:
     """Find ever smaller trees for the policy in RUN, and what each returns in fresh episodes.
 
     \b
@@ -36,40 +39,41 @@ def simplify(
       spaql simplify runs/cartpole --loss 0.05 --out small.spaql
       spaql show small.spaql
     """
-    source = read(run)
+    from spaql.training import Controller, evaluate, size_curve
+
+    source = read_to_play(run)
     curve = size_curve(source, episodes=episodes, seed=seed)
     chosen = _chosen(curve, leaves, loss)
-    if as_json:
-        rows = [
-            {
-                "leaves": one.tree.n_leaves,
-                "agreement": one.agreement,
-                "mean": one.evaluation.mean,
-                "ci95": one.evaluation.ci95,
-                "worst": float(one.evaluation.returns.min()),
-                "chosen": one is chosen,
-            }
-            for one in curve
-        ]
-        click.echo(json.dumps(rows))
-    else:
-        click.echo(f"leaves  same action  return, {episodes} fresh episodes")
-        for one in curve:
-            returned = shown_return(one.evaluation.mean, one.evaluation.ci95)
-            mark = "  <- chosen" if one is chosen and out is not None else ""
-            click.echo(f"{one.tree.n_leaves:6}  {one.agreement:11.1%}  {returned}{mark}")
+    lines = [f"leaves  same action  return, {episodes} fresh episodes"]
+    for one in curve:
+        returned = shown_return(one.evaluation.mean, one.evaluation.ci95)
+        mark = "  <- chosen" if one is chosen and out is not None else ""
+        lines.append(f"{one.tree.n_leaves:6}  {one.agreement:11.1%}  {returned}{mark}")
+    data: dict[str, Any] = {"trees": [{**_row(one), "chosen": one is chosen} for one in curve]}
     if out is not None:
-        origin = {"from": run.name, "agreement": chosen.agreement}
-        controller = Controller(chosen.tree, source.problem, origin)
+        controller = Controller(
+            chosen.tree, source.problem, {"from": run.name, "agreement": chosen.agreement}
+        )
         controller.save(out)
-        if not as_json:
-            # These episodes chose the tree: others say what it is worth.
-            again = evaluate(controller, episodes=episodes, seed=seed + 1)
-            returned = shown_return(again.mean, again.ci95)
-            click.echo(f"Saved {chosen.tree.n_leaves} leaves as {out}: {returned} in other episodes.")
+        # These episodes chose the tree: others say what it is worth.
+        again = evaluate(controller, episodes=episodes, seed=seed + 1)
+        data["saved"] = {"file": str(out), "leaves": chosen.tree.n_leaves, **_returned(again)}
+        returned = shown_return(again.mean, again.ci95)
+        lines.append(f"Saved {chosen.tree.n_leaves} leaves as {out}: {returned} in other episodes.")
+    return Report(data, "\n".join(lines))
+
+
+def _row(one: SizedTree) -> dict[str, Any]:
+    return {"leaves": one.tree.n_leaves, "agreement": one.agreement, **_returned(one.evaluation)}
+
+
+def _returned(result: Evaluation) -> dict[str, float]:
+    return {"mean": result.mean, "ci95": result.ci95, "worst": float(result.returns.min())}
 
 
 def _chosen(curve: list[SizedTree], leaves: int | None, loss: float) -> SizedTree:
+    from spaql.training import smallest_within
+
     if leaves is not None:
         small = [one for one in curve if one.tree.n_leaves <= leaves]
         if not small:

@@ -4,51 +4,53 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-import json
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql.cli.report import numbers
+from spaql.cli.arguments import Choice, read_to_play, run_argument
+from spaql.cli.report import Report, numbers, rendered, reports
 from spaql.errors import SettingError
-from spaql.training import Bench, RobustnessRow, StressTest, find_bench, read, robustness
-from spaql.training import stress as run_stress
-from spaql.training.bench import returns_at_least
-from spaql.training.stress import Sampling, known_bench
-from spaql.training.stress_tables import measure_cells, robustness_cells, worst_cells
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from spaql.problems import Problem
+    from spaql.training import Bench, RobustnessRow, StressTest
+    from spaql.training.stress import Sampling
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@run_argument
 @click.option("--starts", type=int, default=2_000, show_default=True, help="how many")
 @click.option(
     "--sampling",
-    type=click.Choice(["sobol", "grid"]),
+    type=Choice(["sobol", "grid"]),
     default="sobol",
     show_default=True,
     help="how they are spread",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="of the starts, episodes and noise")
 @click.option(
-    "--low", callback=numbers, help="lowest start, a plant state: 0,-1  [default: that of the plant]"
+    "--low",
+    metavar="X,Y,...",
+    callback=numbers,
+    help="lowest start, a plant state: 0,-1  [default: that of the plant]",
 )
-@click.option("--high", callback=numbers, help="highest start")
+@click.option("--high", metavar="X,Y,...", callback=numbers, help="highest start")
 @click.option("--threshold", type=float, help="a return that is a success  [default: the plant's own rule]")
 @click.option("--worst", type=int, default=10, show_default=True, help="how many of the worst starts to list")
 @click.option("--robustness", "with_robustness", is_flag=True, help="change the plant, add noise and delay")
 @click.option(
     "--map", "map_file", type=click.Path(path_type=Path), help="draw which starts succeed (svg, pdf, png)"
 )
-@click.option("--axes", type=int, nargs=2, help="numbers of the state that the map is over, such as 0 2")
+@click.option(
+    "--axes", metavar="I J", type=int, nargs=2, help="numbers of the state that the map is over, such as 0 2"
+)
 @click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="write a row for every start")
-@click.option("--json", "as_json", is_flag=True, help="print the result as JSON")
+@reports("the result")
 def stress(
     run: Path,
     starts: int,
@@ -62,8 +64,7 @@ def stress(
     map_file: Path | None,
     axes: tuple[int, int] | None,
     csv_file: Path | None,
-    as_json: bool,
-) -> None:
+) -> Report:
     """Play the policy in RUN, a run folder or a model file, from all over the plant's states.
 
     No actions are drawn: what plays is what `spaql show` prints.
@@ -74,7 +75,10 @@ def stress(
       spaql stress runs/cartpole --map basin.svg --axes 0 2
       spaql stress runs/cartpole --robustness --csv starts.csv
     """
-    agent = read(run)
+    from spaql.training import robustness
+    from spaql.training import stress as run_stress
+
+    agent = read_to_play(run)
     bench = _bench(agent.problem, low, high, threshold)
     result = run_stress(agent, bench=bench, starts=starts, sampling=sampling, seed=seed)
     rows = robustness(agent, bench=bench, seed=seed) if with_robustness else []
@@ -85,16 +89,17 @@ def stress(
         save_as(compute_basin(agent, bench=bench, axes=axes, side=side), map_file)
     if csv_file is not None:
         _write_csv(result, csv_file)
-    if as_json:
-        click.echo(json.dumps(_data(result, rows, worst)))
-    else:
-        _report(result, rows, worst)
+    return Report(lambda: _data(result, rows, worst), lambda: _text(result, rows, worst))
 
 
 def _bench(
     problem: Problem, low: list[float] | None, high: list[float] | None, threshold: float | None
 ) -> Bench:
     """Give the bench of the plant, with what was asked for in its place."""
+    from spaql.training import Bench, find_bench
+    from spaql.training.bench import returns_at_least
+    from spaql.training.stress import known_bench
+
     if (low is None) != (high is None):
         raise SettingError("A region has two ends: give --low and --high.")
     if low is None or high is None:
@@ -136,40 +141,36 @@ def _data(result: StressTest, rows: list[RobustnessRow], worst: int) -> dict[str
             }
             for episode in result.worst(worst)
         ],
-        # JSON has no infinity: a loop that never settles has null.
         "measures": {
-            name: {
-                "unit": result.units[name],
-                "median": middle if math.isfinite(middle) else None,
-                "worst": highest if math.isfinite(highest) else None,
-            }
+            name: {"unit": result.units[name], "median": middle, "worst": highest}
             for name, (middle, highest) in result.summary.items()
         },
         "robustness": [dataclasses.asdict(row) for row in rows],
     }
 
 
-def _report(result: StressTest, rows: list[RobustnessRow], worst: int) -> None:
-    from rich.console import Console
+def _text(result: StressTest, rows: list[RobustnessRow], worst: int) -> str:
+    from rich.text import Text
 
-    console = Console(highlight=False, markup=False)
+    from spaql.training.stress_tables import measure_cells, robustness_cells, worst_cells
+
     low, high = result.share_ci95
-    console.print(
+    quantiles = "  ".join(f"{q:.0%} {value:.1f}" for q, value in result.quantiles.items())
+    parts: list[Any] = [
         f"success    {100 * result.share:.1f} % of {len(result.starts):,} starts "
         f"(95 % interval {100 * low:.1f} to {100 * high:.1f} %)\n"
-        f"           {result.success_means}"
-    )
-    shown = "  ".join(f"{q:.0%} {value:.1f}" for q, value in result.quantiles.items())
-    console.print(f"return     {shown}")
-    parts = {
+        f"           {result.success_means}",
+        f"return     {quantiles}",
+    ]
+    tables = {
         "worst starts": worst_cells(result, worst) if worst else [],
         f"closed loop: {result.holds}, over the starts that succeed": measure_cells(result),
         "robustness": robustness_cells(rows),
     }
-    for title, cells in parts.items():
+    for title, cells in tables.items():
         if cells:
-            console.print(f"\n{title}", style="bold")
-            console.print(_table(cells))
+            parts += [Text(f"\n{title}", style="bold"), _table(cells)]
+    return rendered(*parts)
 
 
 def _table(cells: list[dict[str, str]]) -> Table:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from spaql.experiments import Summary, read_study
-from spaql.experiments import sweep as execute_missing
+from spaql.cli.group import FAILED, INTERRUPTED
+from spaql.cli.report import Report, reports
+
+if TYPE_CHECKING:
+    from spaql.experiments import Summary
 
 
 @click.command()
@@ -24,17 +27,16 @@ from spaql.experiments import sweep as execute_missing
     show_default=True,
     help="iterations after which a killed run can go on",
 )
-@click.option("--json", "as_json", is_flag=True, help="print the summary as JSON")
 @click.option("--quiet", is_flag=True, help="show no progress")
+@reports("the summary")
 def sweep(
     study: Path,
     out: Path | None,
     workers: int | None,
     ray: str | None,
     checkpoint_every: int,
-    as_json: bool,
     quiet: bool,
-) -> None:
+) -> Report:
     """Execute the runs of STUDY, a TOML file, that are missing in a folder.
 
     It may be stopped, or killed, at any time: the same command goes on with what is missing, and ends in
@@ -55,6 +57,9 @@ def sweep(
       spaql sweep study.toml --workers 8 --out studies/first
       spaql sweep study.toml --ray auto --out /shared/studies/first
     """
+    from spaql.experiments import read_study
+    from spaql.experiments import sweep as execute_missing
+
     folder = out or Path("studies") / study.stem
     runs = read_study(study)
     try:
@@ -63,13 +68,12 @@ def sweep(
         )
     except KeyboardInterrupt:
         click.echo(f"Interrupted: the same command goes on with what is missing in {folder}.", err=True)
-        raise click.exceptions.Exit(130) from None
-    click.echo(json.dumps(dataclasses.asdict(summary)) if as_json else _report(summary, folder))
-    if summary.failed:
-        raise click.exceptions.Exit(1)
+        raise click.exceptions.Exit(INTERRUPTED) from None
+    code = FAILED if summary.failed else 0
+    return Report({"folder": str(folder), **dataclasses.asdict(summary)}, _text(summary, folder), code)
 
 
-def _report(summary: Summary, folder: Path) -> str:
+def _text(summary: Summary, folder: Path) -> str:
     done = summary.finished_before + summary.finished + summary.finished_elsewhere
     parts = [f"{summary.finished:,} now"]
     if summary.finished_before:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import json
+import re
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 import click
 
-from spaql.cli.report import numbers, plain, shown_return
+from spaql.cli.arguments import Choice, complete_environment
+from spaql.cli.group import INTERRUPTED
+from spaql.cli.report import Report, numbers, plain, reports, shown_return
 from spaql.errors import SettingError
 from spaql.training import Agent, agent_types, evaluate
 from spaql.training.run_folder import CHECKPOINT_FILE, resumed, save_run
@@ -21,7 +22,31 @@ _FRESH = 100
 """New episodes by which the result is judged."""
 
 
-def _setting_options(command: Callable[..., None]) -> Callable[..., None]:
+class _SettingOption(click.Option):
+    """An option for a setting that some algorithms have."""
+
+    def __init__(self, *args: Any, algorithms: list[str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.algorithms = algorithms
+
+
+class _TrainCommand(click.Command):
+    """A command whose help lists the settings of the algorithms apart from what is common to all."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options in sections."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            if isinstance(param, click.Option) and (record := param.get_help_record(ctx)) is not None:
+                of = param.algorithms if isinstance(param, _SettingOption) else []
+                title = f"Settings of {', '.join(of)}" if of else "Options"
+                sections.setdefault(title, []).append(record)
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
+def _setting_options(command: Callable[..., Report]) -> Callable[..., Report]:
     """Give the command an option for every setting of every algorithm."""
     owners: dict[str, list[str]] = {}
     found: dict[str, tuple[dataclasses.Field[Any], Any]] = {}
@@ -32,40 +57,41 @@ def _setting_options(command: Callable[..., None]) -> Callable[..., None]:
             owners.setdefault(item.name, []).append(name)
             found[item.name] = item, hints[item.name]
     for name, (item, hint) in reversed(found.items()):
-        kind = click.Choice(get_args(hint)) if get_origin(hint) is Literal else hint
-        only = "" if len(owners[name]) == len(agent_types()) else f" ({', '.join(owners[name])})"
         option = click.option(
             f"--{name.replace('_', '-')}",
-            type=kind,
-            help=f"{item.metadata['help']}{only}  [default: {item.default}]",
+            cls=_SettingOption,
+            algorithms=owners[name],
+            type=Choice(get_args(hint)) if get_origin(hint) is Literal else hint,
+            help=f"{item.metadata['help']}  [default: {item.default}]",
         )
         command = option(command)
     return command
 
 
-@contextmanager
-def _stop_on_interrupt() -> Iterator[Callable[[Agent, dict[str, float]], bool]]:
-    """Give a callback that ends training after the iteration in which Ctrl-C was pressed."""
+class _StopOnInterrupt:
+    """A callback that ends training after the iteration in which Ctrl-C was pressed."""
+
     pressed = False
 
-    def on_interrupt(number: int, frame: Any) -> None:
-        nonlocal pressed
-        pressed = True
+    def __enter__(self) -> Self:
+        self._before = signal.signal(signal.SIGINT, self._on_interrupt)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+    def __call__(self, agent: Agent, row: dict[str, float]) -> bool:
+        return not self.pressed
+
+    def _on_interrupt(self, number: int, frame: Any) -> None:
+        self.pressed = True
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    before = signal.signal(signal.SIGINT, on_interrupt)
-    try:
-        yield lambda agent, row: not pressed
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if pressed:
-        click.echo("Interrupted: what was learned so far is saved.", err=True)
 
-
-@click.command()
-@click.argument("env")
+@click.command(cls=_TrainCommand)
+@click.argument("env", shell_complete=complete_environment)
 @click.option(
-    "--algo", type=click.Choice(sorted(agent_types())), default="spaql", show_default=True, help="algorithm"
+    "--algo", type=Choice(sorted(agent_types())), default="spaql", show_default=True, help="algorithm"
 )
 @click.option(
     "--iterations", type=int, help="training episodes, each followed by an evaluation  [default: 100]"
@@ -77,6 +103,7 @@ def _stop_on_interrupt() -> Iterator[Callable[[Agent, dict[str, float]], bool]]:
 @click.option("--levels", type=int, help="cut every dimension of a Box of actions into this many levels")
 @click.option(
     "--reference",
+    metavar="X,Y,...",
     callback=numbers,
     help="observation to regulate to (spaql-ts), in raw units, such as 0,0,0,0  [default: known for "
     "CartPole and Pendulum]",
@@ -98,9 +125,9 @@ def _stop_on_interrupt() -> Iterator[Callable[[Agent, dict[str, float]], bool]]:
 @click.option(
     "--resume", is_flag=True, help="go on with the run in the run folder, up to --iterations in all"
 )
-@_setting_options
-@click.option("--json", "as_json", is_flag=True, help="print the result as JSON")
 @click.option("--quiet", is_flag=True, help="show no progress")
+@reports("the result")
+@_setting_options
 def train(
     env: str,
     algo: str,
@@ -116,21 +143,22 @@ def train(
     step_timeout: float | None,
     checkpoint_every: int,
     resume: bool,
-    as_json: bool,
     quiet: bool,
     **settings: Any,
-) -> None:
+) -> Report:
     """Learn a policy for ENV and save it in a run folder.
 
-    ENV is the id of a Gymnasium environment with Box or Discrete observations and Box or Discrete
-    actions, or one of the paper's setups: pendulum, pendulum5, cartpole200.
+    ENV is the id of a Gymnasium environment with Box or Discrete observations and actions; one of the
+    paper's setups, pendulum, pendulum5 or cartpole200; or module:id, where the module defines the
+    environment, or a plant as `spaql new` writes it.
 
     \b
     Examples:
-      spaql train cartpole200 --algo spaql-ts --iterations 300
+      spaql train cartpole200 --algo spaql-ts --iterations 500 --seed 1
       spaql train MountainCar-v0 --iterations 200 --scaling 4
       spaql train Pendulum-v1 --levels 5 --seed 1 --out runs/pendulum
       spaql train Pendulum-v1 --algo plantree --total-timesteps 5000
+      spaql train plant:TwoTanks-v0 --algo spaql-ts --out runs/tanks
     """
     if iterations is None and total_timesteps is None:
         iterations = 100
@@ -146,7 +174,7 @@ def train(
         step_timeout=step_timeout,
         **given,
     )
-    folder = out or Path("runs") / env.replace("/", "-") / algo / f"seed={agent.seed}"
+    folder = out or Path("runs") / re.sub("[/:]", "-", env) / algo / f"seed={agent.seed}"
     if resume:
         agent = resumed(agent, folder, same_seed=seed is not None)
         iterations = iterations and iterations - agent.iterations
@@ -156,17 +184,20 @@ def train(
             f"{folder} is there already: go on with it by --resume, name another folder with --out, or "
             "remove it."
         )
+    interrupt = _StopOnInterrupt()
     if not resume or (iterations or total_timesteps or 0) > 0:
-        with _stop_on_interrupt() as go_on:
+        with interrupt:
             agent.learn(
                 iterations,
                 total_timesteps=total_timesteps,
-                callback=go_on,
+                callback=interrupt,
                 checkpoint=folder / CHECKPOINT_FILE,
                 checkpoint_every=checkpoint_every,
                 progress_bar=not quiet,
             )
     save_run(agent, folder)
+    if interrupt.pressed:
+        click.echo("Interrupted: what was learned so far is saved; --resume goes on with it.", err=True)
     fresh = evaluate(agent, episodes=_FRESH, seed=agent.seed + 1)
     result = {
         "run": str(folder),
@@ -178,10 +209,10 @@ def train(
         "fresh_ci95": fresh.ci95,
         "fresh_episodes": _FRESH,
     }
-    click.echo(json.dumps(result) if as_json else _report(result))
+    return Report(result, _text(result), code=INTERRUPTED if interrupt.pressed else 0)
 
 
-def _report(result: dict[str, Any]) -> str:
+def _text(result: dict[str, Any]) -> str:
     size = "".join(f"{result[name]:,} {name}, " for name in ("arms", "leaves") if name in result)
     evaluated = result["interactions"] > result["training_steps"]
     of = (
@@ -197,6 +228,6 @@ def _report(result: dict[str, Any]) -> str:
             f"{'with' if evaluated else 'and no'} evaluations",
             f"policy        {size}seed {result['seed']}, saved in {result['run']}",
             "",
-            f"Next: spaql evaluate {result['run']} --episodes 500",
+            f"Next: spaql show {result['run']} --digits 3",
         ]
     )

@@ -11,6 +11,7 @@ from spaql.baselines import BASELINES, Baseline, train_baseline
 from spaql.errors import ArchiveError
 from spaql.experiments.run import Run
 from spaql.experiments.store import RunStore
+from spaql.problems import check_environment
 from spaql.training import Agent, agent_type, evaluate, load
 from spaql.training.run_folder import save_run
 
@@ -55,6 +56,7 @@ def execute(run: Run, *, root: str, checkpoint_every: int) -> Outcome:
 def _train_agent(run: Run, checkpoint: Path, checkpoint_every: int) -> Agent:
     """Train an agent, from its checkpoint on if there is one; a damaged one is as good as none."""
     make = agent_type(run.algorithm)
+    check_environment(run.problem)  # imports its module, without which a checkpoint has no compiled dynamics
     how = {name: run.settings[name] for name in ("parallel", "step_timeout") if name in run.settings}
     try:
         agent = load(checkpoint, **how)

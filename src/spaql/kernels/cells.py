@@ -5,13 +5,15 @@ from typing import NamedTuple
 import numpy as np
 
 from spaql.kernels.jit import njit, njit_apart
-from spaql.kernels.plants import Floats, Ints, Plant, divide, predict
+from spaql.kernels.plants import Floats, Ints, Plant, divide, find, predict
 
 _HOLDS = 4
 """Each action is held for 1, 2, 4 and 8 steps."""
 _OVER = 1e-6
 """Below this chance of going on, an episode is over."""
 _WORTHLESS = 1e6
+_BLOCK = 64
+"""Points whose options are looked up together."""
 _TRIES = 8
 """Dimensions that are tried for a cut before a cell is left whole."""
 
@@ -87,6 +89,21 @@ def grow_cells(
     return Cells(roots, feature[:nodes], threshold[:nodes], left[:nodes], count[:nodes]), member
 
 
+@njit_apart
+def nearest(z: Floats, points: Floats) -> Ints:
+    """Give the row of the nearest state to each point."""
+    rows = np.zeros(points.shape[0], np.int64)
+    for i in range(points.shape[0]):
+        least = np.inf
+        for row in range(z.shape[0]):
+            apart = 0.0
+            for j in range(z.shape[1]):
+                apart += (z[row, j] - points[i, j]) ** 2
+            if apart < least:
+                least, rows[i] = apart, row
+    return rows
+
+
 @njit
 def _random_cut(
     z: Floats,
@@ -120,23 +137,30 @@ def try_options(plant: Plant, cells: Cells, z: Floats, actions: Floats, gamma: f
     reward, discount = np.zeros((points, options)), np.zeros((points, options))
     cell = np.zeros((points, options, partitions), np.int32)
     roots, feature, threshold, left, _ = cells
-    after, room, root = np.empty(z.shape[1]), np.empty(z.shape[1] + 1), plant.roots[0]
-    for i in range(points):
-        for a in range(actions.shape[0]):
-            after[:] = z[i]
-            total, going, steps = 0.0, 1.0, 0
-            for hold in range(_HOLDS):
-                option = a * _HOLDS + hold
-                while steps < 1 << hold:
-                    chance = predict(plant, root, after, actions[a], after, room)
-                    total += going * room[-1]
-                    going *= gamma * (1.0 - chance)
-                    steps += 1
-                reward[i, option], discount[i, option] = total, going
-                for m in range(partitions):
+    after, room, root = np.empty((_BLOCK, options, z.shape[1])), np.empty(z.shape[1] + 1), plant.roots[0]
+    state = np.empty(z.shape[1])
+    for first in range(0, points, _BLOCK):
+        last = min(first + _BLOCK, points)
+        for i in range(first, last):
+            for a in range(actions.shape[0]):
+                state[:] = z[i]
+                total, going, steps = 0.0, 1.0, 0
+                for hold in range(_HOLDS):
+                    option = a * _HOLDS + hold
+                    while steps < 1 << hold:
+                        chance = predict(plant, root, state, actions[a], state, room)
+                        total += going * room[-1]
+                        going *= gamma * (1.0 - chance)
+                        steps += 1
+                    reward[i, option], discount[i, option] = total, going
+                    after[i - first, option] = state
+        for m in range(partitions):  # one tree at a time stays in the cache
+            for i in range(first, last):
+                for option in range(options):
                     node = roots[m]
                     while feature[node] >= 0:  # `find`, written out: a call costs as much
-                        node = left[node] + (0 if after[feature[node]] < threshold[node] else 1)
+                        value = after[i - first, option, feature[node]]
+                        node = left[node] + (0 if value < threshold[node] else 1)
                     cell[i, option, m] = node
     return Options(reward, discount, cell)
 
@@ -191,6 +215,23 @@ def sweep(
         if change / points < tolerance * largest:
             sweeps = done + 1
     return value
+
+
+@njit_apart
+def mean_values(cells: Cells, value: Floats, optimistic: bool, z: Floats, unknown: float) -> Floats:
+    """Give the mean value of the cells that hold each state; `unknown` where, without hope, none is known."""
+    roots, feature, threshold, left, count = cells
+    means = np.full(z.shape[0], unknown)
+    for i in range(z.shape[0]):
+        total, known = 0.0, 0
+        for m in range(roots.shape[0]):
+            node = find(feature, threshold, left, roots[m], z[i])
+            if optimistic or count[node]:
+                total += value[node]
+                known += 1
+        if known:
+            means[i] = total / known
+    return means
 
 
 @njit

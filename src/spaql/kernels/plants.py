@@ -129,20 +129,31 @@ def solve(matrix: Floats, ridge: float, right: Floats) -> Floats:
 
 
 @njit
+def product(a: Floats, b: Floats) -> Floats:
+    """Multiply two matrices: in compiled code `@` would need SciPy, and sum in an order that is not ours."""
+    total = np.zeros((a.shape[0], b.shape[1]))
+    for i in range(a.shape[0]):
+        for k in range(a.shape[1]):
+            for j in range(b.shape[1]):
+                total[i, j] += a[i, k] * b[k, j]
+    return total
+
+
+@njit
 def towards(gram: Floats, cross: Floats, ridge: float, prior: Floats) -> Floats:
     """Regress with a ridge towards prior coefficients, from sums over samples: X'X and X'Y."""
-    return prior + solve(gram, ridge, cross - gram @ prior)
+    return prior + solve(gram, ridge, cross - product(gram, prior))
 
 
 @njit_apart
 def squared_error(gram: Floats, cross: Floats, squares: Floats, law: Floats) -> float:
     """Sum the squared errors of a law over samples, given their sums."""
-    product = gram @ law
+    predicted = product(gram, law)
     total = 0.0
     for k in range(law.shape[1]):
         value = squares[k]
         for j in range(law.shape[0]):
-            value += law[j, k] * (product[j, k] - 2.0 * cross[j, k])
+            value += law[j, k] * (predicted[j, k] - 2.0 * cross[j, k])
         total += max(value, 0.0)
     return total
 

@@ -3,7 +3,13 @@
 from spaql.problems.classic import find_dynamics
 from spaql.problems.dynamics import Dynamics
 from spaql.problems.presets import PRESETS, Preset
-from spaql.problems.problem import EnvironmentLike, Problem, check_environment, make_problem
+from spaql.problems.problem import (
+    EnvironmentLike,
+    Problem,
+    check_environment,
+    environment_names,
+    make_problem,
+)
 
 __all__ = [
     "PRESETS",
@@ -12,6 +18,7 @@ __all__ = [
     "Preset",
     "Problem",
     "check_environment",
+    "environment_names",
     "find_dynamics",
     "make_problem",
 ]

@@ -226,5 +226,9 @@ Dynamics(
 
 
 def find_dynamics(env: str) -> Dynamics | None:
-    """Give the dynamics of this id, or the compiled twin of Gymnasium's environment of this id."""
-    return DYNAMICS.get(env) or DYNAMICS.get(f"spaql/{env}")
+    """Give the dynamics of this id, or the compiled twin of Gymnasium's environment of this id.
+
+    The module of `module:id` is not imported: where it was not yet, there are none.
+    """
+    name = env.rpartition(":")[2]
+    return DYNAMICS.get(name) or DYNAMICS.get(f"spaql/{name}")

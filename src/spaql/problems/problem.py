@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -235,6 +236,8 @@ def _source(
     if isinstance(env, str):
         preset = PRESETS.get(env)
         env_id = preset.env if preset else env
+        if ":" in env_id:
+            _spec(env_id)  # a module that is imported may define dynamics
         dynamics = None if options else find_dynamics(env_id)
         return _Source(env, env_id, dict(options or {}), None, dynamics), preset
     spec = env.spec
@@ -248,6 +251,17 @@ def _source(
     elif plain:
         dynamics = None
     return _Source(spec.id, spec.id, plain, None, dynamics), None
+
+
+def environment_names() -> list[str]:
+    """List what can be named: presets, then the ids that Gymnasium knows, each in its newest version."""
+    newest: dict[str, EnvSpec] = {}
+    for spec in gymnasium.registry.values():
+        family = f"{spec.namespace}/{spec.name}"
+        if family not in newest or (spec.version or 0) > (newest[family].version or 0):
+            newest[family] = spec
+    twins = {f"spaql/{name}" for name in gymnasium.registry}
+    return [*PRESETS, *sorted({spec.id for spec in newest.values()} - twins)]
 
 
 def check_environment(env: str) -> None:
@@ -276,10 +290,14 @@ def _explained(env: str) -> Iterator[None]:
     try:
         yield
     except (gymnasium.error.Error, ImportError) as error:
-        presets = ", ".join(PRESETS)
-        raise BadEnvironmentError(
-            f"Gymnasium cannot make {env!r}: {error} (Presets beside Gymnasium's ids: {presets}.)"
-        ) from error
+        advice = f"{error} (Presets beside Gymnasium's ids: {', '.join(PRESETS)}.)"
+        if isinstance(error, gymnasium.error.UnregisteredEnv):
+            module, colon, name = env.rpartition(":")
+            near = difflib.get_close_matches(name, environment_names(), 1)
+            advice = f"did you mean {module}{colon}{near[0]}?" if near else advice
+        elif isinstance(error, ModuleNotFoundError) and ":" in env:
+            advice = f"{error}. Run this in the folder of {error.name}.py, or install its package."
+        raise BadEnvironmentError(f"Gymnasium cannot make {env!r}: {advice}") from error
 
 
 def _replica(env: Environment, horizon: int) -> Environment:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import inspect
 import os
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from importlib import import_module
 from pathlib import Path
@@ -26,7 +25,7 @@ from spaql.algorithms import (
     SPAQLTSLearner,
 )
 from spaql.archive import number, reading
-from spaql.errors import ArchiveError, SettingError
+from spaql.errors import ArchiveError, SettingError, nearest
 from spaql.policy import Policy
 from spaql.problems import EnvironmentLike, Problem, make_problem
 from spaql.training.history import History
@@ -231,12 +230,6 @@ def make_settings(learner: type[Learner], given: Mapping[str, Any]) -> LearnerSe
         if name not in known:
             raise SettingError(f"{learner.name} has no setting {name!r}: {nearest(name, known)}")
     return learner.settings_type(**given)
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Say what was probably meant."""
-    near = difflib.get_close_matches(name, known, 1)
-    return f"did you mean {near[0]}?" if near else f"there is {', '.join(known)}."
 
 
 class AQL(Agent):

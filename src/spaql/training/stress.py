@@ -190,8 +190,8 @@ def known_bench(problem: Problem) -> Bench:
     bench = find_bench(problem)
     if bench is None:
         raise SettingError(
-            f"Where {problem.name} may begin is not known: give bench=Bench(region=...) with a range for "
-            "each number of its state."
+            f"Where {problem.name} may begin is not known: give bench=Bench(region=...), on the command line "
+            "--low and --high, with a range for each number of its state."
         )
     return bench
 

@@ -4,14 +4,27 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete
 
+import spaql
+from spaql.algorithms.plantree.build import Candidate, choose
 from spaql.algorithms.plantree.coding import ActionCode, Scale
-from spaql.algorithms.plantree.dynamics import fit_plant
+from spaql.algorithms.plantree.dynamics import CAUTIOUS, fit_plant
 from spaql.algorithms.plantree.memory import Memory
+from spaql.algorithms.plantree.rules import to_rules
+from spaql.algorithms.plantree.settings import PlanTreeSettings
 from spaql.algorithms.plantree.termination import fit_ends, quadratic
-from spaql.kernels.cells import Cells, Options, sweep
+from spaql.kernels.cells import (
+    Cells,
+    Options,
+    grow_cells,
+    look_ahead,
+    mean_values,
+    nearest,
+    sweep,
+    try_options,
+)
 from spaql.kernels.controllers import Controller, count_leaves, find_rule, grow_choices, grow_laws, tidy
 from spaql.kernels.ends import grow_ends
-from spaql.kernels.plants import find, predict, solve
+from spaql.kernels.plants import find, predict, product, solve
 from spaql.kernels.search import Game, play, polish, prune
 
 RNG = np.random.default_rng
@@ -28,7 +41,7 @@ def remember(step, states, actions, ended=None) -> Memory:
 
 def everything(memory: Memory, code: ActionCode, squares: bool = False):
     scale = Scale.of(memory)
-    return scale, fit_plant(memory, scale, code, [np.arange(len(memory))], squares=squares, cautious=True)
+    return scale, fit_plant(memory, scale, code, [np.arange(len(memory))], squares=squares, margin=CAUTIOUS)
 
 
 def test_a_memory_keeps_what_it_was_given() -> None:
@@ -55,6 +68,22 @@ def test_a_memory_keeps_what_it_was_given() -> None:
         sum(0.9**k * r for k, r in enumerate(memory.rewards[i : 50 * (i // 50 + 1)])) for i in range(2000)
     ]
     assert memory.best_to_go(0.9) == pytest.approx(max(to_go))
+
+
+def test_a_goal_is_seen_when_rewards_depend_on_more_than_the_action() -> None:
+    memory = Memory(1, 1)
+    memory.begin()
+    assert not memory.goal_seen
+    for i in range(40):
+        action = np.array([(i % 5) / 2 - 1])
+        memory.add(np.array([float(i)]), action, -0.1 * float(action[0]) ** 2, np.zeros(1), ended=False)
+    assert not memory.goal_seen
+    memory.add(np.zeros(1), np.zeros(1), 0.01, np.zeros(1), ended=False)
+    assert memory.goal_seen
+    ended = Memory(1, 1)
+    ended.begin()
+    ended.add(np.zeros(1), np.zeros(1), 1.0, np.zeros(1), ended=True)
+    assert ended.goal_seen
 
 
 @pytest.mark.parametrize("space", [Discrete(3, start=2), Box(-2.0, 6.0, (1,)), Box(-1.0, 1.0, (2,))])
@@ -227,3 +256,87 @@ def test_polish_gains_and_prune_makes_smaller() -> None:
     assert prune(game, tree, 2, 0) == 2
     assert count_leaves(tree) == 2
     assert len(tidy(tree).feature) == 3
+
+
+def test_options_and_mean_values_are_those_of_their_definition() -> None:
+    rng = RNG(9)
+    game, _ = small_game(rng)
+    z = rng.normal(size=(150, 2))
+    cells, member = grow_cells(z, z.min(axis=0) - 1, z.max(axis=0) + 1, 3, 4, 6.0, rng)
+    value = rng.normal(size=len(cells.points))
+
+    def cell(partition: int, state: np.ndarray) -> int:
+        return find(cells.feature, cells.threshold, cells.left, cells.roots[partition], state)
+
+    assert all(member[m, i] == cell(m, z[i]) for m in range(3) for i in range(150))
+    means = mean_values(cells, value, True, z, 0.0)
+    assert means == pytest.approx([np.mean([value[cell(m, one)] for m in range(3)]) for one in z])
+    far = rng.normal(0, 3, (150, 2))
+    known = [[value[cell(m, one)] for m in range(3) if cells.points[cell(m, one)]] for one in far]
+    plain = mean_values(cells, value, False, far, -7.0)
+    assert plain == pytest.approx([np.mean(some) if some else -7.0 for some in known])
+    options = try_options(game.plant, cells, z, game.actions, 0.9)
+    i, a, room = 140, 2, np.empty(3)
+    state, total = z[i].copy(), 0.0
+    for step in range(8):
+        assert predict(game.plant, 0, state, game.actions[a], state, room) == 0.0
+        total += 0.9**step * room[-1]
+        if step + 1 in (1, 2, 4, 8):
+            option = 4 * a + (step + 1).bit_length() - 1
+            assert options.reward[i, option] == pytest.approx(total)
+            assert options.discount[i, option] == pytest.approx(0.9 ** (step + 1))
+            assert options.cell[i, option].tolist() == [cell(m, state) for m in range(3)]
+    q, worth = np.empty(5), mean_values(cells, value, True, z, 0.0)
+    look_ahead(game.plant, cells, value, game.actions, True, 0.9, z[i], q)
+    ahead = options.reward[i] + options.discount[i] * value[options.cell[i]].mean(axis=1)
+    assert q == pytest.approx(ahead.reshape(5, 4).max(axis=1))
+    assert len(worth) == 150
+
+
+def test_a_product_of_matrices_needs_no_library() -> None:
+    a, b = RNG(13).normal(size=(4, 3)), RNG(14).normal(size=(3, 5))
+    assert product(a, b) == pytest.approx(a @ b)
+
+
+def test_the_nearest_state_is_the_one_least_far_away() -> None:
+    z, points = RNG(10).normal(size=(200, 3)), RNG(11).normal(size=(50, 3))
+    apart = ((points[:, np.newaxis] - z) ** 2).sum(axis=2)
+    assert nearest(z, points).tolist() == apart.argmin(axis=1).tolist()
+
+
+def test_what_has_played_and_fell_short_is_left_and_what_kept_its_word_is_preferred() -> None:
+    rng = RNG(12)
+
+    def step(s: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, float]:
+        return np.array([0.9 * s[0] + 0.1 * u[0], 0.5 * s[1]]), -float(abs(s[0]))
+
+    states, actions = rng.uniform(-1, 1, (1000, 2)), rng.uniform(-1, 1, (1000, 1))
+    memory = remember(step, states, actions)
+    code, problem = ActionCode(Box(-1.0, 1.0, (1,))), spaql.make_problem("MountainCarContinuous-v0")
+    scale = Scale.of(memory)
+
+    def law(offset: float, gain: float) -> Candidate:
+        numbers = np.array([[[offset, gain, 0.0]]])
+        tree = Controller(np.array([-1]), np.zeros(1), np.zeros(1, np.int64), numbers)
+        return Candidate(to_rules(tree, scale, code, problem))
+
+    good, same, bad = law(0.0, -2.0), law(0.0, -2.0), law(0.5, 0.0)
+    settings = PlanTreeSettings(effort=0.05)
+
+    def chosen(*some: Candidate, last: bool) -> Candidate:
+        return choose(memory, code, settings, list(some), RNG(0), last=last)
+
+    assert chosen(bad, good, last=False) is good
+    good.starts, good.returns = [memory.states[0], memory.states[1]], [-1e6, -1e6]
+    assert chosen(good, same, last=False) is same
+    bad.starts, bad.returns = good.starts, [-1e3, -1e3]
+    assert chosen(good, bad, last=True) is bad
+    good.starts, good.returns = [], []
+    for start in (memory.states[0], memory.states[1]):
+        s, total = start.copy(), 0.0
+        for _ in range(memory.longest):
+            s, reward = step(s, np.clip(-2.0 * (s[:1] - scale.mean[:1]) / scale.deviation[:1], -1, 1))
+            total += reward
+        good.starts.append(start)
+        good.returns.append(total)
+    assert chosen(same, good, last=True) is good

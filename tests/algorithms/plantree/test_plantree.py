@@ -85,11 +85,12 @@ def test_interactions_are_the_steps_that_were_taken() -> None:
 @pytest.mark.parametrize("env", ["CartPole-v1", pytest.param("Pendulum-v1", marks=pytest.mark.slow)])
 def test_the_same_seed_gives_the_same_bytes_also_when_interrupted(env: str, tmp_path: Path) -> None:
     def make(**more) -> spaql.Agent:
-        return spaql.PlanTree(env, seed=3, **QUICK).learn(total_timesteps=900, progress_bar=False, **more)
+        agent = spaql.PlanTree(env, horizon=60, seed=3, **QUICK)
+        return agent.learn(total_timesteps=900, progress_bar=False, **more)
 
     whole = make()
     assert digest(make(), tmp_path) == digest(whole, tmp_path)
-    for stop_at in (0.5, 0.85):
+    for stop_at in (0.5, 0.75, 0.9):
         steps = stop_at * 900
         make(callback=lambda agent, row, at=steps: row["training_steps"] < at).save(tmp_path / "part.spaql")
         part = spaql.load(tmp_path / "part.spaql")

@@ -1,118 +1,142 @@
-"""From a plan to a controller: distil, polish at every size, and choose."""
+"""From a plan to a controller: search for candidates, and choose among them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
-from spaql.algorithms.plantree.coding import ActionCode
+from spaql.algorithms.plantree.coding import ActionCode, Scale
 from spaql.algorithms.plantree.distil import distil
-from spaql.algorithms.plantree.dynamics import draw_samples, fit_plant
+from spaql.algorithms.plantree.dynamics import CAUTIOUS, draw_samples, fit_plant
 from spaql.algorithms.plantree.memory import Floats, Memory
 from spaql.algorithms.plantree.planning import Plan
 from spaql.algorithms.plantree.polish import Workshop
 from spaql.algorithms.plantree.rules import from_rules, to_rules
 from spaql.algorithms.plantree.settings import PlanTreeSettings
+from spaql.kernels.cells import nearest
 from spaql.kernels.controllers import Controller
-from spaql.kernels.plants import Plant
 from spaql.kernels.search import Game, play_all
 from spaql.policy import RuleTree
 from spaql.problems import Problem
 
 _STARTS = 400
-"""Starts in learned plants: half of them those of episodes, half spread over what was seen."""
-_JUDGED = 100
-"""Starts of episodes by which controllers are compared, each in every learned plant."""
-_SKETCH = 0.5
-"""Effort on a controller that is not the last one."""
+"""Starts of the search: half of them those of episodes, half spread over what was seen."""
+_JUDGED, _FEWEST = 1600, 100
+"""Such starts by which candidates are compared, and at least."""
+_JUDGES = 2
+"""Plants to judge in, for each one to search in."""
+_DOUBT = 5
+"""Tolerances by which what never played must be better, to be the last choice."""
 _PRICE = 0.01
 """Of a change of the action over its whole range, in standard deviations of the reward."""
 
 
-@dataclass
-class Tried:
-    """A controller that has played, and how it fared."""
+@dataclass(eq=False)
+class Candidate:
+    """A controller that may be chosen, and how it fared if it has played."""
 
     rules: RuleTree
     starts: list[Floats] = field(default_factory=list)
     returns: list[float] = field(default_factory=list)
 
 
-def build(
+def search(
     memory: Memory,
     plan: Plan,
     code: ActionCode,
     settings: PlanTreeSettings,
     problem: Problem,
-    tried: list[Tried],
+    played: list[Candidate],
     rng: np.random.Generator,
-    *,
-    last: bool,
-) -> RuleTree:
-    """Make the smallest controller whose return is within the tolerance of the best."""
-    scale, z = plan.scale, plan.scale.z(memory.states)
-    begins = z[memory.begins]
-    actions = code.inputs(code.tried(), squares=True)
-    price = 0.0 if code.listed else _PRICE * float(memory.rewards.std()) / 2
-    # Half of the learned plants are kept from the search, to judge by what it has not seen.
-    samples = draw_samples(len(memory), 2 * settings.members, rng)
-    searched, judging = (
-        fit_plant(memory, scale, code, some, squares=True, cautious=True)
-        for some in (samples[: settings.members], samples[settings.members :])
-    )
-
-    def game(plant: Plant, starts: Floats) -> Game:
-        member = np.arange(len(starts)) % settings.members
-        return Game(plant, actions, starts, member, memory.longest, price)
-
-    def everywhere(starts: Floats) -> Game:
-        return game(judging, np.repeat(starts, settings.members, axis=0))
-
-    effort = settings.effort * (1.0 if last else _SKETCH)
-    workshop = Workshop(game(searched, _spread(z, begins, rng)), effort, rng)
-    judge = everywhere(_some(begins, _JUDGED, rng))
+) -> list[RuleTree]:
+    """Write the plan down as controllers of many sizes, and try to improve those that have played."""
+    z = plan.scale.z(memory.states)
+    game = _game(memory, plan.scale, code, draw_samples(len(memory), settings.members, rng))
+    game = _from(game, _spread(z, z[memory.begins], _STARTS, rng))
+    workshop = Workshop(game, settings.effort, rng)
     first = max(
         distil(plan, workshop.game, code, z, settings.leaves, rng),
         key=lambda tree: float(workshop.returns(tree).mean()),
     )
     found = list(workshop.descend(first))
-    ready: list[tuple[float, RuleTree]] = []
-    shortfall = 0.0
-    for one in tried:
-        again = from_rules(one.rules, scale, code)
-        found.append(workshop.polished(again, 2_000_000))
-        if len(one.returns) > 1:
-            told = _means(everywhere(scale.z(np.array(one.starts))), again, settings.members)
-            missed = told - np.array(one.returns)
-            error = float(missed.std(ddof=1) / np.sqrt(len(missed)))
-            ready.append((_judged(judge, again) - float(missed.mean()) - error, one.rules))
-            shortfall = max(shortfall, float(missed.mean()) - error)
-    ready += [(_judged(judge, tree) - shortfall, to_rules(tree, scale, code, problem)) for tree in found]
-    best = max(score for score, _ in ready)
-    near = [one for one in ready if one[0] >= best - settings.tolerance * abs(best)]
-    return min(near, key=lambda one: one[1].n_leaves)[1]
+    found += [workshop.improved(from_rules(one.rules, plan.scale, code)) for one in played]
+    return [to_rules(tree, plan.scale, code, problem) for tree in found]
 
 
-def _means(game: Game, tree: Controller, members: int) -> Floats:
-    """Give the mean return over the members, for every start."""
-    return np.asarray(play_all(game, tree).reshape(-1, members).mean(axis=1))
+def choose(
+    memory: Memory,
+    code: ActionCode,
+    settings: PlanTreeSettings,
+    candidates: list[Candidate],
+    rng: np.random.Generator,
+    *,
+    last: bool,
+) -> Candidate:
+    """Choose the smallest candidate whose return is within the tolerance of the best.
+
+    A candidate is worth its mean return in learned plants that no search has seen, less its spread among
+    them. One that has played loses what it fell short of that *from the same starts*, and the standard error
+    of this. Nothing can be tried after the last choice: there the others lose what those lost on average, and
+    must be better by far.
+    """
+    scale = Scale.of(memory)
+    z = scale.z(memory.states)
+    samples = draw_samples(len(memory), 1 + _JUDGES * settings.members, rng)[1:]
+    game = _game(memory, scale, code, samples)
+    count = max(_FEWEST, int(settings.effort * _JUDGED))
+    judge = _from(game, _spread(z, z[memory.begins], count, rng))
+    trees = [from_rules(one.rules, scale, code) for one in candidates]
+    told = np.array([play_all(judge, tree) for tree in trees])
+    # Against the mean of all candidates, starts that are hard for everybody do not count as spread.
+    beyond = told - told.mean(axis=0)
+    by_plant = [beyond[:, judge.member == member].mean(axis=1) for member in range(len(samples))]
+    scores = told.mean(axis=1) - np.std(by_plant, axis=0)
+    played = np.array([bool(one.returns) for one in candidates])
+    fell = np.zeros(len(candidates))
+    for i in np.flatnonzero(played):
+        one = candidates[i]
+        missed = _everywhere_mean(game, scale.z(np.array(one.starts)), trees[i]) - np.array(one.returns)
+        spread = missed.std(ddof=1) if len(missed) > 1 else told[i].std()
+        fell[i] = missed.mean() + spread / np.sqrt(len(missed))
+    scores -= np.where(played, fell, max(0.0, fell[played].mean()) if last and played.any() else 0.0)
+    if last and played.any() and scores[played].max() >= _least(scores.max(), _DOUBT * settings.tolerance):
+        scores[~played] = -np.inf
+    least = _least(scores.max(), settings.tolerance)
+    near = [one for score, one in zip(scores, candidates, strict=True) if score >= least]
+    return min(near, key=lambda one: one.rules.n_leaves)
 
 
-def _judged(judge: Game, tree: Controller) -> float:
-    """Give the mean return, less its spread among the members."""
-    means = play_all(judge, tree).reshape(-1, len(judge.plant.roots)).mean(axis=0)
-    return float(means.mean() - means.std())
+def _least(best: float, tolerance: float) -> float:
+    return best - tolerance * abs(best)
 
 
-def _some(rows: Floats, count: int, rng: np.random.Generator) -> Floats:
-    return np.asarray(rows[rng.permutation(len(rows))[:count]])
+def _game(memory: Memory, scale: Scale, code: ActionCode, samples: list[NDArray[np.int64]]) -> Game:
+    """Give the plants fitted to samples of the memory, without starts."""
+    plant = fit_plant(memory, scale, code, samples, squares=True, margin=CAUTIOUS)
+    actions = code.inputs(code.tried(), squares=True)
+    price = 0.0 if code.listed else _PRICE * float(memory.rewards.std()) / 2
+    nowhere = np.empty((0, memory.states.shape[1]))
+    return Game(plant, actions, nowhere, np.empty(0, np.int64), memory.longest, price)
 
 
-def _spread(z: Floats, begins: Floats, rng: np.random.Generator) -> Floats:
+def _from(game: Game, starts: Floats) -> Game:
+    """Play from starts, each in one of the plants."""
+    return game._replace(starts=starts, member=np.arange(len(starts)) % len(game.plant.roots))
+
+
+def _everywhere_mean(game: Game, starts: Floats, tree: Controller) -> Floats:
+    """Give the mean return over all plants, for every start."""
+    plants = len(game.plant.roots)
+    return np.asarray(
+        play_all(_from(game, np.repeat(starts, plants, axis=0)), tree).reshape(-1, plants).mean(axis=1)
+    )
+
+
+def _spread(z: Floats, begins: Floats, count: int, rng: np.random.Generator) -> Floats:
     """Take starts of episodes, and as many states nearest to points drawn evenly from the box of all."""
-    half = _STARTS // 2
+    half = count // 2
     chosen = begins[np.resize(rng.permutation(len(begins)), half)]
     drawn = rng.uniform(z.min(axis=0), z.max(axis=0), (half, z.shape[1]))
-    nearest = [int(((z - point) ** 2).sum(axis=1).argmin()) for point in drawn]
-    return np.asarray(rng.permutation(np.concatenate([chosen, z[nearest]])))
+    return np.asarray(rng.permutation(np.concatenate([chosen, z[nearest(z, drawn)]])))

@@ -11,7 +11,7 @@ from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
 from spaql.algorithms.learner import Learner
-from spaql.algorithms.plantree.build import Tried, build
+from spaql.algorithms.plantree.build import Candidate, choose, search
 from spaql.algorithms.plantree.coding import ActionCode
 from spaql.algorithms.plantree.memory import Floats, Memory
 from spaql.algorithms.plantree.planning import Plan, make_plan, warm_start
@@ -24,16 +24,15 @@ from spaql.problems import Problem
 
 _FIRST_PLAN = 200
 """Steps before the first plan, and between two, at least."""
-_GROWTH = 1.25
+_GROWTH = 1.4
 """How many times the steps of the last plan the next one has, at least."""
 _RANDOM = 0.05
 """Share of random actions."""
-_HOLDS = 4
-"""Random actions are held for 1, 2, 4 or 8 steps, as those of planning."""
 _LARGEST = 1e100
 """Of rewards, whose squares are added up."""
-_TURNS = 2
-"""Controllers that play, one after the other, before the last one is made."""
+_TURNS = 4
+"""Turns in which a controller plays. Before every other one candidates are searched for, before each one is
+chosen."""
 
 
 class PlanTreeLearner(Learner):
@@ -54,7 +53,7 @@ class PlanTreeLearner(Learner):
         self.code = ActionCode(problem.actions.space)
         self.memory = Memory(problem.states.dims, self.code.numbers)
         self.episodes = 0
-        self.tried: list[Tried] = []
+        self.candidates: list[Candidate] = []
         self._tried_actions = self.code.tried()
         self._plan: Plan | None = None
         self._warm = np.zeros((2, 0))
@@ -62,7 +61,11 @@ class PlanTreeLearner(Learner):
         self._plan_seed = 0
         self._lot = 0
         """The seed of what is made after the last episode."""
+        self._hoped = 0
+        """Steps that were taken hopefully."""
         self._turn = 0
+        self._playing = 0
+        """Which of the candidates plays, in a turn."""
         self._rules: RuleTree | None = None
         self._span: tuple[str, int, int] = ("steps", 0, 0)
         """What the budget counts, and where it begins and ends."""
@@ -88,11 +91,10 @@ class PlanTreeLearner(Learner):
         return [last - own + own * turn // _TURNS for turn in range(_TURNS)] + [last]
 
     def episode_limit(self) -> int:
-        """End an episode where a turn begins, and with the budget."""
-        if self._span[0] != "steps":
-            return self.problem.horizon
-        ahead = [bound - len(self.memory) for bound in self._bounds() if bound > len(self.memory)]
-        return min(self.problem.horizon, *ahead[:1]) if ahead else self.problem.horizon
+        """End an episode with the budget."""
+        kind, _, last = self._span
+        left = last - len(self.memory) if kind == "steps" else 0
+        return min(self.problem.horizon, left) if left > 0 else self.problem.horizon
 
     # -- an episode ----------------------------------------------------------------------------------------
 
@@ -102,28 +104,19 @@ class PlanTreeLearner(Learner):
         self._state = self._checked(observation)
         self._first, self._return = len(self.memory), 0.0
         self.memory.begin()
-        self._hopeful = self.episodes % 2 == 0
-        self._wild = not self._hopeful and not self._goal_seen()
-        self._left = 0
-        self._player = self.tried[-1] if 0 < self._turn <= len(self.tried) else None
+        self._hopeful = self._hoped <= len(self.memory) / 2 or not self.memory.goal_seen
+        self._player = self.candidates[self._playing] if self._turn > 0 else None
 
     def act(self, rng: Rng) -> Any:
-        """Play the controller whose turn it is; else explore by look-ahead, every other episode hopefully.
+        """Play the controller whose turn it is; else explore by look-ahead.
 
-        Where there is nothing yet to tell a good episode from a bad one by, the episodes between hold random
-        actions instead, for 1, 2, 4 or 8 steps.
+        It is hopeful in half of the steps, and in all while nothing tells a good episode from a bad one.
         """
         self._rng = rng
         if self._player is not None:
             raw = self._player.rules.predict(self._state)
             self._action = self.code.standard(np.asarray(raw))
             return raw
-        if self._wild:
-            if self._left == 0:
-                self._action = self._tried_actions[int(rng.integers(len(self._tried_actions)))]
-                self._left = 1 << int(rng.integers(_HOLDS))
-            self._left -= 1
-            return self.code.raw(self._action)
         plan = self._current_plan()
         if plan is None or rng.random() < _RANDOM:
             choice = int(rng.integers(len(self._tried_actions)))
@@ -139,6 +132,7 @@ class PlanTreeLearner(Learner):
         after = self._checked(observation)
         self.memory.add(self._state, self._action, reward, after, ended=terminated)
         self._state, self._return, self._ended = after, self._return + reward, terminated
+        self._hoped += self._player is None and self._hopeful
         planned = self._warm.shape[1]
         if self._player is None and len(self.memory) >= max(planned + _FIRST_PLAN, int(planned * _GROWTH)):
             self._replan(int(self._rng.integers(2**62)))
@@ -159,16 +153,14 @@ class PlanTreeLearner(Learner):
         bounds, spent = self._bounds(), self._spent(kind)
         if spent >= last:
             self._turn = 0
-            self._rules = self._build(last=True)
+            self._rules = self._choose(self.candidates or self._search(), last=True).rules
         else:
             turn = sum(spent >= bound for bound in bounds)
-            if turn > self._turn and self._goal_seen():
+            if turn > self._turn and self.memory.goal_seen:
+                if turn % 2 or not self.candidates:
+                    self.candidates = self._search()
                 self._turn = turn
-                self.tried.append(Tried(self._build(last=False)))
-
-    def _goal_seen(self) -> bool:
-        """Tell whether there is anything to tell a good episode from a bad one by."""
-        return len(self.memory) > 0 and bool(self.memory.ended.any() or np.ptp(self.memory.rewards) > 0)
+                self._playing = self.candidates.index(self._choose(self.candidates, last=False))
 
     # -- what is made of the memory ------------------------------------------------------------------------
 
@@ -181,7 +173,7 @@ class PlanTreeLearner(Learner):
     def policy(self) -> RuleTreePolicy:
         """The controller of the memory as it is now."""
         if self._rules is None:
-            self._rules = self._build(last=True)
+            self._rules = self._choose(self._search(), last=True).rules
         return RuleTreePolicy(self._rules)
 
     def _replan(self, seed: int) -> None:
@@ -199,13 +191,22 @@ class PlanTreeLearner(Learner):
             self._plan = self._make_plan()
         return self._plan
 
-    def _build(self, *, last: bool) -> RuleTree:
+    def _search(self) -> list[Candidate]:
+        """Give those that have played, and what is found with all that is known now."""
+        played = [one for one in self.candidates if one.returns]
         if not len(self.memory):
-            return idle_rules(self.code, self.problem)
-        rng = np.random.default_rng(self._lot)
+            return [Candidate(idle_rules(self.code, self.problem))]
+        rng = np.random.default_rng((self._lot, 0))
         worth = warm_start(self.memory, self._current_plan())
         plan = make_plan(self.memory, self.code, self.settings, worth, rng, final=True)
-        return build(self.memory, plan, self.code, self.settings, self.problem, self.tried, rng, last=last)
+        found = search(self.memory, plan, self.code, self.settings, self.problem, played, rng)
+        return played + [Candidate(rules) for rules in found]
+
+    def _choose(self, candidates: list[Candidate], *, last: bool) -> Candidate:
+        if len(candidates) == 1:
+            return candidates[0]
+        rng = np.random.default_rng((self._lot, 1))
+        return choose(self.memory, self.code, self.settings, candidates, rng, last=last)
 
     def _checked(self, observation: Any) -> Floats:
         state = np.array(observation, np.float64).ravel()
@@ -215,7 +216,7 @@ class PlanTreeLearner(Learner):
 
     def columns(self) -> dict[str, float]:
         """Record which controller played, if any, and how many leaves the last one has."""
-        last = self._rules or (self.tried[-1].rules if self.tried else None)
+        last = self._rules or (self._player.rules if self._player is not None else None)
         return {"turn": self._turn, "leaves": last.n_leaves if last is not None else 0}
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -227,13 +228,15 @@ class PlanTreeLearner(Learner):
             "lot": self._lot,
             "turn": self._turn,
             "span": list(self._span),
-            "returns": [one.returns for one in self.tried],
+            "hoped": self._hoped,
+            "playing": self._playing,
+            "returns": [one.returns for one in self.candidates],
         }
         arrays = {f"memory.{name}": array for name, array in self.memory.arrays().items()}
         arrays["warm"] = self._warm
-        for i, one in enumerate(self.tried):
-            arrays |= {f"tried.{i}.{name}": array for name, array in rules_to(one.rules).items()}
-            arrays[f"tried.{i}.starts"] = np.array(one.starts).reshape(-1, self.problem.states.dims)
+        for i, one in enumerate(self.candidates):
+            arrays |= {f"candidate.{i}.{name}": array for name, array in rules_to(one.rules).items()}
+            arrays[f"candidate.{i}.starts"] = np.array(one.starts).reshape(-1, self.problem.states.dims)
         if self._rules is not None:
             arrays |= {f"rules.{name}": array for name, array in rules_to(self._rules).items()}
         return data, arrays
@@ -250,10 +253,12 @@ class PlanTreeLearner(Learner):
         self._span = (str(kind), int(first), int(last))
         self.memory = Memory.from_arrays(part("memory."))
         self._warm, self._plan = arrays["warm"], None
-        self.tried = []
+        self._hoped, self._playing, self.candidates = int(data["hoped"]), int(data["playing"]), []
         for i, returns in enumerate(data["returns"]):
-            found = part(f"tried.{i}.")
+            found = part(f"candidate.{i}.")
             starts = list(found.pop("starts"))
-            self.tried.append(Tried(rules_from(found, self.code, self.problem), starts, list(returns)))
+            self.candidates.append(
+                Candidate(rules_from(found, self.code, self.problem), starts, list(returns))
+            )
         rules = part("rules.")
         self._rules = rules_from(rules, self.code, self.problem) if rules else None

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 _COLUMNS = ("states", "actions", "rewards", "nexts", "ended")
+_EQUAL = 1e-9
+"""Rewards that differ by a smaller share than this are the same."""
 
 
 class Memory:
@@ -91,6 +93,19 @@ class Memory:
     def longest(self) -> int:
         """The steps of the longest episode."""
         return int(np.diff(np.append(self.begins, self._count)).max())
+
+    @property
+    def goal_seen(self) -> bool:
+        """Whether anything tells a good episode from a bad one.
+
+        That is an end, or a reward that depends on more than the action.
+        """
+        if self.ended.any():
+            return True
+        _, same, count = np.unique(self.actions, axis=0, return_inverse=True, return_counts=True)
+        mean = np.bincount(same.ravel(), self.rewards) / count
+        apart = np.abs(self.rewards - mean[same.ravel()])
+        return bool((apart > _EQUAL * (1.0 + np.abs(self.rewards))).any())
 
     def best_to_go(self, discount: float) -> float:
         """Give the best discounted return that ever followed a step, in the rest of its episode."""

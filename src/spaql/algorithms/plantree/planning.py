@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.algorithms.plantree.coding import ActionCode, Scale
-from spaql.algorithms.plantree.dynamics import fit_plant
+from spaql.algorithms.plantree.dynamics import BOLD, CAUTIOUS, fit_plant
 from spaql.algorithms.plantree.memory import Floats, Memory
 from spaql.algorithms.plantree.settings import PlanTreeSettings
-from spaql.kernels.cells import Cells, grow_cells, look_ahead_once, sweep, try_options
+from spaql.kernels.cells import Cells, grow_cells, look_ahead_once, mean_values, sweep, try_options
 from spaql.kernels.lessons import value_actions
 from spaql.kernels.plants import Plant
 
@@ -23,10 +23,8 @@ _COARSE = 6.0
 """Cells longer than the box over this are cut anywhere, so that some are empty: unknown."""
 _SWEEPS, _SWEEPS_AT_MOST = 20, 200
 _CONVERGED = 1e-4
-_MARGIN = 0.05
-"""Width of the unknown around what was seen, as a share of it."""
-_LOWEST = -1e5
-"""Of a worth to begin with, where nothing is known ahead."""
+_SEARCHING, _REFINING = 0.7, 0.05
+"""Width of the unknown around what was seen, as a share of it: until a goal is seen, and then."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +69,9 @@ def warm_start(memory: Memory, plan: Plan | None) -> Floats:
         known = plan.worth.shape[1]
         worth[:, :known] = plan.worth
         z = plan.scale.z(memory.states[known:])
-        for row, hopeful in enumerate((True, False)):
-            best = plan.values_of(z, hopeful=hopeful).max(axis=1)
-            worth[row, known:] = np.maximum(best, _LOWEST)
+        for row, value in enumerate((plan.hopeful, plan.plain)):
+            rest = float(plan.worth[row].mean())
+            worth[row, known:] = mean_values(plan.cells, value, row == 0, z, rest)
     return worth
 
 
@@ -91,7 +89,9 @@ def make_plan(
     A final plan, to be written down, is made in a cautious plant and swept until it converges.
     """
     scale = Scale.of(memory)
-    plant = fit_plant(memory, scale, code, [np.arange(len(memory))], squares=False, cautious=final)
+    plant = fit_plant(
+        memory, scale, code, [np.arange(len(memory))], squares=False, margin=CAUTIOUS if final else BOLD
+    )
     actions = code.inputs(code.tried(), squares=False)
     chosen: NDArray[np.int64] = np.arange(len(memory))
     if len(memory) > _POINTS:
@@ -99,7 +99,7 @@ def make_plan(
     z = scale.z(memory.states)
     both = np.concatenate([z, scale.z(memory.nexts)])
     low, high = both.min(axis=0), both.max(axis=0)
-    margin = _MARGIN * (high - low + 1e-9)
+    margin = (_REFINING if memory.goal_seen else _SEARCHING) * (high - low + 1e-9)
     points = np.ascontiguousarray(z[chosen])
     cells, member = grow_cells(
         points, low - margin, high + margin, settings.partitions, _FEWEST, _COARSE, rng

@@ -11,11 +11,11 @@ from spaql.algorithms.plantree.memory import Floats
 from spaql.kernels.controllers import Controller, count_leaves, tidy
 from spaql.kernels.search import Game, play_all, polish, prune
 
-SIZES = (32, 16, 12, 8, 6, 5, 4, 3, 2)
+SIZES = (32, 16, 10, 6, 4, 3, 2)
 """Leaves at which a controller is polished on its way down."""
 _SMALL = 8
 """From this size down, two ways to prune are tried."""
-_FIRST, _LATER = 3_000_000, 2_000_000
+_FIRST, _LATER = 4_000_000, 4_000_000
 """Steps in learned plants: for the first polish, and at each smaller size."""
 _STARTS, _PRUNING = 200, 100
 """Starts of a prune; and of a polish, half of them those furthest below the best return seen from there."""
@@ -35,6 +35,10 @@ class Workshop:
         found = play_all(self.game, tree)
         self._best = np.maximum(self._best, found)
         return found
+
+    def improved(self, tree: Controller) -> Controller:
+        """Give a polished copy of a controller of any size."""
+        return self.polished(tree, _LATER)
 
     def polished(self, tree: Controller, steps: float) -> Controller:
         """Give a polished copy of a controller; hard starts are drawn anew halfway."""

@@ -15,6 +15,6 @@ class PlanTreeSettings(LearnerSettings):
     members: int = setting(4, "learned plants in which a controller is judged", least=1)
     partitions: int = setting(20, "random partitions that hold the values", least=1)
     leaves: int = setting(32, "leaves of the first controller, which is then pruned", least=2)
-    own_share: float = setting(0.2, "share of the budget that the controller itself plays", least=0)
-    tolerance: float = setting(0.03, "share of the return that a smaller controller may cost", least=0)
+    own_share: float = setting(0.3, "share of the budget that the controller itself plays", least=0)
+    tolerance: float = setting(0.01, "share of the return that a smaller controller may cost", least=0)
     effort: float = setting(1.0, "steps in learned plants, relative to the default", above=0)

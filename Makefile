@@ -1,0 +1,32 @@
+# One word for what is done often. The checks themselves are listed in one place, .ci/run.
+VENV ?= .venv
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+
+.PHONY: help setup check test quick docs ci build clean
+
+help:  ## say what there is
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
+
+setup:  ## make .venv, with spaql editable, all extras and all tools
+	.ci/setup $(VENV)
+
+check:  ## lint, format, types and floors: half a minute
+	.ci/check
+
+quick:  ## the tests that take seconds
+	pytest -q -m "not slow"
+
+test:  ## all tests, on two cores
+	pytest -q -n 2
+
+docs:  ## the documentation, in docs/_build
+	sphinx-build -q -W --keep-going docs docs/_build
+
+ci:  ## everything, on the built wheel, in an environment of its own
+	.ci/run
+
+build:  ## the wheel and the source distribution, in dist
+	python -m pip install --quiet build && python -m build
+
+clean:  ## remove what the others made
+	rm -rf $(VENV) .venv-ci dist docs/_build .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache

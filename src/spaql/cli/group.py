@@ -1,0 +1,87 @@
+"""The group of commands: each is loaded when it is used, and all end in the same way."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from spaql.errors import SpaqlError, nearest
+
+FAILED, INTERRUPTED, BROKEN_PIPE = 1, 130, 141
+"""Exit codes beside 0 and click's 2; the last two are those of a shell, 128 and the number of the signal."""
+
+_METAVARS = {"integer": "N", "float": "X"}
+"""Short names for numbers, which leave the help more room."""
+
+
+class LazyGroup(click.Group):
+    """Commands by name, in sections: `--help` and completion need not import what a command needs."""
+
+    def __init__(self, *args: Any, sections: dict[str, dict[str, str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._sections = sections
+        self._names = [name for commands in sections.values() for name in commands]
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Give the names of all commands, in the order of the help."""
+        return self._names
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Load a command."""
+        if name not in self._names:
+            return None
+        command: click.Command = getattr(import_module(f"spaql.cli.{name}"), name)
+        for option in _options(command):
+            option.envvar = f"SPAQL_{name}_{option.opts[0].lstrip('-')}".replace("-", "_").upper()
+            option.metavar = option.metavar or _METAVARS.get(option.type.name if not option.is_flag else "")
+        command.epilog = command.epilog or _environment_note(command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that is asked for, or say which one was probably meant."""
+        if args[0] not in self._names and not args[0].startswith("-"):
+            ctx.fail(f"There is no command {args[0]!r}: {nearest(args[0], self._names)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands of each section with what they do."""
+        width = max(map(len, self._names))
+        for section, commands in self._sections.items():
+            with formatter.section(section):
+                formatter.write_dl([(f"{name:{width}}", does) for name, does in commands.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that is asked for, and end with a sentence and a code whatever happens."""
+        try:
+            return super().invoke(ctx)
+        except SpaqlError as error:
+            raise click.ClickException(str(error)) from error
+        except KeyboardInterrupt:
+            click.echo("Interrupted.", err=True)
+            raise click.exceptions.Exit(INTERRUPTED) from None
+        except BrokenPipeError:
+            # Python would complain at its end that what is left cannot be written either.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise click.exceptions.Exit(BROKEN_PIPE) from None
+        except OSError as error:
+            where = f": {error.filename}" if error.filename else ""
+            raise click.ClickException(f"{error.strerror or error}{where}") from error
+
+
+def _options(command: click.Command) -> list[click.Option]:
+    return [param for param in command.params if isinstance(param, click.Option)]
+
+
+def _environment_note(command: click.Command) -> str | None:
+    """Say how options are read from the environment, by the example of one that takes a value."""
+    options = [option for option in _options(command) if not option.is_flag]
+    if not options:
+        return None
+    option = next((one for one in options if one.default is not None), options[0])
+    return f"Environment: {option.envvar} stands for {option.opts[0]}, and so on."

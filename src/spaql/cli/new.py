@@ -1,0 +1,58 @@
+"""`spaql new`: a project for a plant of one's own, ready to run."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from pathlib import Path
+
+import click
+
+from spaql.cli.report import Report, reports
+from spaql.errors import SettingError
+
+_SUFFIX = ".template"
+_HIDDEN = "dot-"
+"""Begins the name of a template for a file whose own name begins with a dot."""
+
+
+@click.command()
+@click.argument("folder", metavar="NAME", type=click.Path(path_type=Path))
+@reports("the names of the files")
+def new(folder: Path) -> Report:
+    """Write a project for a plant of your own into the new folder NAME.
+
+    It works as it is: a plant of two tanks, to put your own equations in their place, tests that say whether
+    spaql can rely on them, a study, and a README with the commands to train, read, stress and export.
+
+    \b
+    Examples:
+      spaql new two-tanks
+      cd two-tanks && pytest
+      spaql train plant:TwoTanks-v0 --algo spaql-ts --out runs/first
+    """
+    words = re.findall(r"[A-Za-z0-9]+", folder.name)
+    if not re.fullmatch(r"[A-Za-z][\w-]*", folder.name, re.ASCII):
+        raise SettingError(
+            f"{folder.name!r} cannot name a project: take a letter, then letters, digits, - and _."
+        )
+    if folder.exists():
+        raise SettingError(f"{folder} is there already: choose another name, or remove it.")
+    plant = "".join(word[0].upper() + word[1:] for word in words) + "-v0"
+    written = write_project(folder, plant)
+    lines = [f"wrote  {file}" for file in written]
+    lines += ["", f"Next: cd {folder}; pytest; spaql train plant:{plant} --algo spaql-ts"]
+    data = {"folder": str(folder), "env": f"plant:{plant}", "files": [str(file) for file in written]}
+    return Report(data, "\n".join(lines))
+
+
+def write_project(folder: Path, plant: str) -> list[Path]:
+    """Write the files of a project whose plant has this id; gives their paths."""
+    folder.mkdir(parents=True)
+    written = []
+    for template in sorted(files("spaql.cli").joinpath("templates").iterdir(), key=lambda one: one.name):
+        name = template.name.removesuffix(_SUFFIX).replace(_HIDDEN, ".", 1)
+        text = template.read_text(encoding="utf-8").replace("{{name}}", folder.name).replace("{{id}}", plant)
+        (folder / name).write_text(text, encoding="utf-8")
+        written.append(folder / name)
+    return written

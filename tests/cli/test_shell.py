@@ -1,0 +1,269 @@
+"""What shells and scripts rely on: one JSON document, exit codes, completion, variables, colours, pipes."""
+
+import json
+import os
+import pty
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import spaql
+from spaql.cli import main
+from spaql.cli.export import TARGETS
+from spaql.export import EXPORTERS
+from spaql.export.proof import POINTS
+
+SPAQL = Path(sysconfig.get_path("scripts")) / "spaql"
+COMMANDS = {
+    name: main.get_command(click.Context(main), name) for name in main.list_commands(click.Context(main))
+}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("run")
+    spaql.SPAQL("cartpole200", rollouts=2, seed=0).learn(5, progress_bar=False).save(folder / "policy.spaql")
+    return str(folder)
+
+
+@pytest.fixture
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+STUDY = (
+    'problems = ["cartpole200"]\nalgorithms = ["spaql"]\niterations = 1\nrollouts = 1\nfresh_episodes = 2\n'
+)
+REPORTING: dict[str, tuple[list[str], str]] = {
+    "new": (["new", "project"], "files"),
+    "train": (["train", "cartpole200", "--iterations", "1", "--rollouts", "1", "--out", "r"], "fresh_return"),
+    "simplify": (["simplify", "RUN", "--episodes", "3", "--out", "small.spaql"], "saved"),
+    "edit": (["edit", "RUN", "--leaf", "1", "--lock", "--episodes", "1", "--out", "e.spaql"], "after"),
+    "show": (["show", "RUN"], "rules"),
+    "draw": (["draw", "RUN", "map", "--x", "2", "--y", "3", "--episodes", "2"], "file"),
+    "evaluate": (["evaluate", "RUN", "--episodes", "1"], "mean"),
+    "stress": (["stress", "RUN", "--starts", "4"], "success"),
+    "export": (["export", "RUN", "--to", "python", "--points", "100", "--out", "code"], "points"),
+    "sweep": (["sweep", "study.toml", "--workers", "1", "--out", "store"], "runs"),
+    "results": (["results", "store"], "groups"),
+    "paper": (["paper", "--only", "trpo", "--quick", "--out", "paper"], "claims"),
+    "compare": (["compare", "--only", "classical", "--quick", "--out", "compare"], "pairs"),
+    "check": (["check", "CartPole-v1"], "checks"),
+}  # fmt: skip
+
+
+def takes_json(command: click.Command | None) -> bool:
+    return command is not None and any(param.name == "as_json" for param in command.params)
+
+
+def test_every_command_that_reports_does_so_as_json() -> None:
+    assert {name for name, command in COMMANDS.items() if takes_json(command)} == set(REPORTING)
+    assert set(COMMANDS) - set(REPORTING) == {"completion"}
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in REPORTING if name not in ("paper", "compare", "sweep", "results")]
+)
+@pytest.mark.usefixtures("_in_an_empty_folder")
+def test_stdout_is_one_json_document(name: str, run: str) -> None:
+    if name == "draw":
+        pytest.importorskip("matplotlib")
+    words, key = REPORTING[name]
+    done = CliRunner().invoke(main, [*(run if word == "RUN" else word for word in words), "--json"])
+    assert done.exit_code == 0, done.output
+    assert len(done.stdout.splitlines()) == 1
+    document = json.loads(done.stdout, parse_constant=pytest.fail)  # NaN and Infinity are no JSON
+    assert key in document
+
+
+NOISY = """
+import gymnasium, sys, time
+class Noisy(gymnasium.Env):
+    observation_space, action_space = gymnasium.spaces.Box(-1, 1, (1,)), gymnasium.spaces.Discrete(2)
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        print("a word on stdout", flush=True)
+        return self.observation_space.low, {}
+    def step(self, action):
+        return self.observation_space.low, 0.0, False, False, {}
+class Slow(Noisy):
+    def reset(self, seed=None, options=None):
+        print("ready", file=sys.stderr, flush=True)
+        time.sleep(60)
+gymnasium.register("Noisy-v0", Noisy, max_episode_steps=5)
+gymnasium.register("Slow-v0", Slow, max_episode_steps=5)
+"""
+
+
+def test_what_environments_print_does_not_get_into_the_json(tmp_path: Path) -> None:
+    """Also of a sweep, whose environments are in other processes; the module is found in this folder."""
+    (tmp_path / "noisy.py").write_text(NOISY)
+    (tmp_path / "study.toml").write_text(STUDY.replace("cartpole200", "noisy:Noisy-v0"))
+    sweep = [SPAQL, "sweep", "study.toml", "--workers", "1", "--out", "store", "--json", "--quiet"]
+    done = subprocess.run(sweep, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["finished"] == 1
+    assert "a word on stdout" in done.stderr
+    shown = subprocess.run(
+        [SPAQL, "results", "store", "--json"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert json.loads(shown.stdout)["groups"][0]["runs"] == 1
+
+
+def test_an_interrupted_command_ends_with_130(tmp_path: Path) -> None:
+    (tmp_path / "noisy.py").write_text(NOISY)
+    words = [SPAQL, "check", "noisy:Slow-v0"]
+    process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    assert process.stderr.readline() == "ready\n"
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "", "Interrupted.\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["show", "RUN"], 0),
+        (["--help"], 0),
+        (["show", "nowhere"], 1),
+        (["check", "nowhere"], 1),
+        (["new", "/proc/nowhere"], 1),
+        (["show", "RUN", "--html", "/proc/card.html"], 1),
+        (["show"], 2),
+        (["show", "RUN", "--as", "xml"], 2),
+        (["shw", "RUN"], 2),
+    ],
+)
+def test_exit_codes(words: list[str], code: int, run: str) -> None:
+    done = CliRunner().invoke(main, [run if word == "RUN" else word for word in words])
+    assert done.exit_code == code, done.output
+    assert "Traceback" not in done.output
+    assert f"\n    {code} " in CliRunner().invoke(main, ["--help"]).stdout
+
+
+def test_a_reader_that_goes_away_is_no_error(run: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([SPAQL, "show", run], stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_options_are_read_from_the_environment(run: str) -> None:
+    environment = {"SPAQL_EVALUATE_EPISODES": "7", "SPAQL_EVALUATE_JSON": "1", "SPAQL_VERSION": "1"}
+    done = CliRunner().invoke(main, ["evaluate", run], env=environment)
+    assert json.loads(done.stdout)["episodes"] == 7
+    given = CliRunner().invoke(main, ["evaluate", run, "--episodes", "3"], env=environment)
+    assert json.loads(given.stdout)["episodes"] == 3
+    assert "SPAQL_EVALUATE_EPISODES" in CliRunner().invoke(main, ["evaluate", "--help"]).stdout
+
+
+def completions(*words: str) -> list[str]:
+    """Ask as bash does; each line is a type and a candidate."""
+    environment = {
+        **os.environ,
+        "_SPAQL_COMPLETE": "bash_complete",
+        "COMP_WORDS": " ".join(["spaql", *words]),
+        "COMP_CWORD": str(len(words)),
+    }
+    asked = subprocess.run([SPAQL], env=environment, capture_output=True, text=True, check=True)
+    return asked.stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["s"], ["plain,simplify", "plain,show", "plain,stress", "plain,sweep"]),
+        (["train", "cartp"], ["plain,cartpole200", "plain,CartPole-v1"]),
+        (["check", "Mountain"], ["plain,MountainCar-v0", "plain,MountainCarContinuous-v0"]),
+        (["check", "runs/"], ["file,runs/"]),
+        (["train", "x", "--algo", "spa"], ["plain,spaql", "plain,spaql-ts"]),
+        (["train", "x", "--temperature-m"], ["plain,--temperature-min"]),
+        (["export", "--to", "s"], ["plain,st", "plain,sql"]),
+        (["show", "ru"], ["file,ru"]),
+    ],
+)
+def test_completion(words: list[str], expected: list[str]) -> None:
+    assert completions(*words) == expected
+
+
+def test_a_real_bash_completes() -> None:
+    asked = f"""
+        PATH={SPAQL.parent}:$PATH
+        eval "$(spaql completion bash)"
+        COMP_WORDS=(spaql draw runs vis); COMP_CWORD=3
+        _spaql_completion spaql; echo "${{COMPREPLY[@]}}"
+    """
+    done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True)
+    assert done.stdout == "visits\n"
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+def test_a_real_fish_completes(tmp_path: Path) -> None:
+    asked = (
+        f'set -x PATH {SPAQL.parent} $PATH; spaql completion fish | source; complete -C "spaql draw runs vis"'
+    )
+    environment = {**os.environ, "HOME": str(tmp_path)}
+    done = subprocess.run(["fish", "-c", asked], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "visits\n"
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
+def test_zsh_understands_its_lines() -> None:
+    lines = CliRunner().invoke(main, ["completion", "zsh"]).stdout
+    subprocess.run(["zsh", "-n"], input=lines, text=True, check=True)
+    assert "#compdef spaql" in lines
+
+
+PAINTED = """
+import click
+from rich.text import Text
+from spaql.cli.report import rendered, styled
+click.echo(styled("failed", fg="red") + rendered(Text("robustness", style="bold")))
+"""
+
+
+def printed_on_a_terminal(**environment: str) -> str:
+    parent, child = pty.openpty()
+    variables = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    variables |= {"TERM": "xterm-256color", **environment}
+    subprocess.run([sys.executable, "-c", PAINTED], stdout=child, env=variables, check=True)
+    os.close(child)
+    shown = os.read(parent, 4096).decode()
+    os.close(parent)
+    return shown
+
+
+def test_colours_are_for_terminals_and_may_be_refused() -> None:
+    assert printed_on_a_terminal().count("\033[") == 4
+    assert "\033[" not in printed_on_a_terminal(NO_COLOR="1")
+    piped = subprocess.run([sys.executable, "-c", PAINTED], capture_output=True, text=True, check=True)
+    assert piped.stdout.split() == ["failedrobustness"]
+
+
+def test_what_the_help_says_is_what_there_is() -> None:
+    assert tuple(EXPORTERS) == TARGETS
+    assert COMMANDS["export"] is not None
+    points = next(param for param in COMMANDS["export"].params if param.name == "points")
+    assert points.default == POINTS
+
+
+def test_the_help_of_a_command_is_quick() -> None:
+    """It imports nothing that takes time; only `train` must know the settings of all algorithms."""
+    code = f"""
+import sys
+from spaql.cli import main
+for name in {[name for name in COMMANDS if name != "train"]}:
+    try: main([name, "--help"])
+    except SystemExit: pass
+    assert not {{"numpy", "numba", "gymnasium"}} & set(sys.modules), name
+"""
+    subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL, check=True)
