@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from spaql.cli import main
 from spaql.experiments import RunStore
+from spaql.experiments.compare import ALGORITHMS, FULL, PROBLEMS
 from spaql.figures import draw, read
 
 pytest.importorskip("matplotlib")
@@ -89,3 +90,11 @@ def test_an_empty_folder_and_an_unknown_name_are_explained(tmp_path: Path) -> No
     unknown = spaql_compare(tmp_path, "--only", "sacc")
     assert unknown.exit_code == 1
     assert "no sacc: its algorithms are plantree" in unknown.output
+
+
+def test_the_help_names_all_that_can_be_chosen() -> None:
+    text = " ".join(CliRunner().invoke(main, ["compare", "--help"]).output.split()).replace("- ", "-")
+    assert f"Algorithms: {', '.join(ALGORITHMS)}." in text
+    assert f"Problems: {', '.join(PROBLEMS)}." in text
+    assert f"[default: {', '.join(map(str, FULL.plantree))}]" in text
+    assert f"[default: {FULL.seeds}, and {FULL.network_seeds} for networks]" in text
