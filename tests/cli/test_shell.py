@@ -54,6 +54,7 @@ REPORTING: dict[str, tuple[list[str], str]] = {
     "sweep": (["sweep", "study.toml", "--workers", "1", "--out", "store"], "runs"),
     "results": (["results", "store"], "groups"),
     "paper": (["paper", "--only", "trpo", "--quick", "--out", "paper"], "claims"),
+    "compare": (["compare", "--only", "classical", "--quick", "--out", "compare"], "pairs"),
     "check": (["check", "CartPole-v1"], "checks"),
 }  # fmt: skip
 
@@ -67,7 +68,9 @@ def test_every_command_that_reports_does_so_as_json() -> None:
     assert set(COMMANDS) - set(REPORTING) == {"completion"}
 
 
-@pytest.mark.parametrize("name", [name for name in REPORTING if name not in ("paper", "sweep", "results")])
+@pytest.mark.parametrize(
+    "name", [name for name in REPORTING if name not in ("paper", "compare", "sweep", "results")]
+)
 @pytest.mark.usefixtures("_in_an_empty_folder")
 def test_stdout_is_one_json_document(name: str, run: str) -> None:
     if name == "draw":

@@ -135,7 +135,10 @@ class Memory:
         rows = np.repeat(episodes, lengths)
         found = {name: column[: self._count][rows] for name, column in self._columns.items()}
         first = np.cumsum(lengths * episodes) - lengths * episodes
-        return Memory.from_arrays(found | {"begins": first[episodes]})
+        some = Memory(0, 0)
+        some._columns, some._begins = found, first[episodes].tolist()
+        some._room = some._count = len(found["rewards"])
+        return some
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Give all of it as arrays (see `from_arrays`)."""
