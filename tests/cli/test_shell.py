@@ -41,12 +41,14 @@ def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 STUDY = (
     'problems = ["cartpole200"]\nalgorithms = ["spaql"]\niterations = 1\nrollouts = 1\nfresh_episodes = 2\n'
 )
+PLANTREE = str(Path(__file__).parents[1] / "golden" / "0.1" / "plantree-cartpole.spaql")
 REPORTING: dict[str, tuple[list[str], str]] = {
     "new": (["new", "project"], "files"),
     "train": (["train", "cartpole200", "--iterations", "1", "--rollouts", "1", "--out", "r"], "fresh_return"),
     "simplify": (["simplify", "RUN", "--episodes", "3", "--out", "small.spaql"], "saved"),
     "edit": (["edit", "RUN", "--leaf", "1", "--lock", "--episodes", "1", "--out", "e.spaql"], "after"),
     "show": (["show", "RUN"], "rules"),
+    "model": (["model", PLANTREE], "cells"),
     "draw": (["draw", "RUN", "map", "--x", "2", "--y", "3", "--episodes", "2"], "file"),
     "evaluate": (["evaluate", "RUN", "--episodes", "1"], "mean"),
     "stress": (["stress", "RUN", "--starts", "4"], "success"),
