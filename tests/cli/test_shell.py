@@ -165,7 +165,7 @@ def test_options_are_read_from_the_environment(run: str) -> None:
     assert json.loads(done.stdout)["episodes"] == 7
     given = CliRunner().invoke(main, ["evaluate", run, "--episodes", "3"], env=environment)
     assert json.loads(given.stdout)["episodes"] == 3
-    assert "SPAQL_EVALUATE_EPISODES" in CliRunner().invoke(main, ["evaluate", "--help"]).stdout
+    assert "SPAQL_EVALUATE_ENV" in CliRunner().invoke(main, ["evaluate", "--help"]).stdout
 
 
 def completions(*words: str) -> list[str]:
