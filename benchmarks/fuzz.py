@@ -33,6 +33,8 @@ GROWTH_MB = 30
 """By which no mutant may let the process grow."""
 MEASURED_EVERY = 100
 """Memory is measured for one mutant of so many: it slows Python down."""
+TOLD_EVERY = 50_000
+"""Mutants after which a long run says where it is."""
 
 
 @dataclass
@@ -141,6 +143,8 @@ def fuzz(name: str, mutants: int, seed: int, keep: Path | None) -> Report:
                     keep.mkdir(parents=True, exist_ok=True)
                     (keep / f"{name}-{seed}-{index}").write_bytes(content)
             report.mutants += 1
+            if report.mutants % TOLD_EVERY == 0:
+                click.echo(f"{report.mutants} mutants, {report.refused} refused", err=True)
         report.seconds = round(time.perf_counter() - began, 1)
         report.processor_seconds = round(time.process_time() - processor, 1)
     return report

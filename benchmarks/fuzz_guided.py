@@ -21,6 +21,8 @@ from mutants import HEAD
 
 import spaql
 from spaql import archive
+from spaql.algorithms import PlanTreeLearner
+from spaql.algorithms.plantree.memory import Memory
 from spaql.partition import Partition
 from spaql.policy import tree_file
 from spaql.spaces import describe
@@ -34,6 +36,8 @@ READERS = (
     (describe, ("space_from",)),
     (history.History, ("from_arrays",)),
     (Partition, ("from_arrays", "_check_sound")),
+    (PlanTreeLearner, ("restore", "_candidate_from")),
+    (Memory, ("from_arrays",)),
     (controller.Controller, ("load",)),
 )
 

@@ -61,16 +61,18 @@ WATCH = Watch()
 def grow(folder: Path) -> list[bytes]:
     """Make a small model file of every kind."""
     files = []
-    for make, env, options in (
-        (spaql.AQL, "pendulum5", {"horizon": 10}),
-        (spaql.SPAQL, "pendulum", {}),
-        (spaql.SPAQL, "cartpole200", {}),
-        (spaql.SPAQLTS, "cartpole200", {}),
+    for make, env, budget, options in (
+        (spaql.AQL, "pendulum5", {"iterations": 6}, {"horizon": 10, "rollouts": 2}),
+        (spaql.SPAQL, "pendulum", {"iterations": 6}, {"rollouts": 2}),
+        (spaql.SPAQL, "cartpole200", {"iterations": 6}, {"rollouts": 2}),
+        (spaql.SPAQLTS, "cartpole200", {"iterations": 6}, {"rollouts": 2}),
+        (spaql.PlanTree, "CartPole-v1", {"total_timesteps": 240}, {"effort": 0.01, "leaves": 4}),
+        (spaql.PlanTree, "Pendulum-v1", {"total_timesteps": 240}, {"effort": 0.01, "leaves": 4}),
     ):
-        agent = make(env, seed=1, rollouts=2, **options).learn(6, progress_bar=False)
+        agent = make(env, seed=1, **options).learn(**budget, progress_bar=False)
         agent.save(folder / "agent.spaql")
         files.append((folder / "agent.spaql").read_bytes())
-        if not isinstance(agent, spaql.AQL):
+        if isinstance(agent, spaql.SPAQL | spaql.SPAQLTS):
             spaql.Controller(spaql.rule_tree(agent), agent.problem).save(folder / "controller.spaql")
             files.append((folder / "controller.spaql").read_bytes())
     return files
@@ -163,9 +165,9 @@ def use_store(folder: Path, content: bytes) -> None:
 
 
 def grow_words(folder: Path) -> list[bytes]:
-    """Give a model, and the words of some commands."""
+    """Give some models, and the words of some commands."""
     return [
-        *grow(folder)[-2:],
+        *grow(folder)[-4:],
         b"train cartpole200 --algo spaql --iterations 1 --rollouts 1 --seed 0 --scaling 2 --quiet --out",
         b"results nowhere --json --digest",
         b"show nowhere --step 0 --digits 3 --at 0,1,2,3",
@@ -174,9 +176,10 @@ def grow_words(folder: Path) -> list[bytes]:
 
 
 def mutate_words(files: list[bytes], rng: random.Random) -> tuple[bytes, bool]:
+    models = [content for content in files if content.startswith(b"spaql")]
     if rng.random() < 0.5:
-        return mutant_of(files[:2], rng)[0], True
-    return mutate_text(files[2:], rng)
+        return mutant_of(models, rng)[0], True
+    return mutate_text(files[len(models) :], rng)
 
 
 def use_command(folder: Path, content: bytes) -> None:

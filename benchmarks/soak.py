@@ -5,8 +5,9 @@
 One study is executed again and again, each time into an empty folder on a tmpfs of a few megabytes. Every
 half a second the dice are thrown: a worker is killed -9, the driver is killed -9, or the disk is filled to
 the last byte for a while. A sweep that has ended is started again until all its runs are finished; then they
-must be there once, with the bytes of an undisturbed sweep, and nothing else. The memory of every process is
-watched. Linux, as root (to mount).
+must be there once, with the bytes of an undisturbed sweep, and nothing else. No process may take more memory
+than those of a sweep that is left alone, which keep nothing of a run (see `memory.py`), and none may outlive
+its driver for long. Linux, as root (to mount).
 """
 
 from __future__ import annotations
@@ -24,13 +25,14 @@ from pathlib import Path
 
 import click
 import numpy as np
-from chaos import STUDY, ended, examine, members, start, wait_for_end, workers_of
+from chaos import ORPHANS_GONE, STUDY, add, ended, examine, members, start, wait_for_end, workers_of
+from memory import KEPT_AT_MOST, resident_kb, steady
 
 from spaql.experiments import RunStore
 
-SETTLED = 20.0
-"""Seconds after which a process has imported and compiled what it needs."""
-Counts = dict[str, int]
+MORE_AT_MOST = 30.0
+"""MB that a process may take beyond those of a sweep that is left alone."""
+Counts = dict[str, float]
 
 
 @contextlib.contextmanager
@@ -52,27 +54,16 @@ def fill(disk: Path) -> None:
 
 
 class Memory:
-    """The resident memory of processes: how much each has grown since it settled."""
+    """The resident memory of processes: how many were seen, and what the largest took."""
 
     def __init__(self) -> None:
-        self._settled: dict[int, float] = {}
-        self._born: dict[int, float] = {}
-        self.growth = self.peak = self.longest = 0.0
-        self.watched = 0
+        self.born: dict[int, float] = {}
+        self.peak = self.longest = 0.0
 
     def look(self, pids: list[int]) -> None:
         for pid in pids:
-            born = self._born.setdefault(pid, time.monotonic())
-            try:
-                pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-            except (OSError, IndexError):
-                continue
-            resident, age = pages * os.sysconf("SC_PAGESIZE") / 2**20, time.monotonic() - born
-            self.peak = max(self.peak, resident)
-            if age > SETTLED:
-                self.watched += pid not in self._settled
-                self.growth = max(self.growth, resident - self._settled.setdefault(pid, resident))
-                self.longest = max(self.longest, age)
+            self.longest = max(self.longest, time.monotonic() - self.born.setdefault(pid, time.monotonic()))
+            self.peak = max(self.peak, (resident_kb(pid) or 0.0) / 1024)
 
 
 def disturb(sweep: subprocess.Popen[bytes], disk: Path, rng: np.random.Generator, counts: Counts) -> None:
@@ -113,48 +104,53 @@ def soak_once(
                 disturb(sweep, disk, rng, counts)
             else:
                 (disk / "ballast").unlink(missing_ok=True)
-        counts["orphans"] += wait_for_end(sweep.pid)
+        add(counts, wait_for_end(sweep.pid))
 
 
 @click.command()
 @click.option("--minutes", default=30.0, show_default=True)
 @click.option("--runs", default=80, show_default=True, help="of the study, a multiple of four")
+@click.option("--steady-runs", default=800, show_default=True, help="of the sweep that is left alone")
 @click.option("--megabytes", default=24, show_default=True, help="of the disk")
 @click.option("--seed", default=0, show_default=True)
-def main(minutes: float, runs: int, megabytes: int, seed: int) -> None:
+def main(minutes: float, runs: int, steady_runs: int, megabytes: int, seed: int) -> None:
     """Sweep on a disk that fills up, while workers and drivers are killed."""
     rng, memory = np.random.default_rng(seed), Memory()
-    counts = dict.fromkeys(("studies", "starts", "worker_kills", "driver_kills", "full_disks", "orphans"), 0)
-    faults = dict.fromkeys(("lost", "duplicated", "different", "left_over", "hangs"), 0)
+    counts: Counts = dict.fromkeys(("studies", "starts", "worker_kills", "driver_kills", "full_disks"), 0)
+    faults: Counts = dict.fromkeys(("lost", "duplicated", "different", "left_over", "hangs"), 0)
     with tempfile.TemporaryDirectory() as folder, small_disk(megabytes) as disk:
         study = Path(folder) / "study.toml"
         study.write_text(STUDY.format(seeds=runs // 4))
         assert start(study, Path(folder) / "undisturbed").wait() == 0  # compiles, and may take long
         digest = RunStore(Path(folder) / "undisturbed").digest()
+        alone = steady(steady_runs)
         began = time.monotonic()
         end = began + 60 * minutes
         while time.monotonic() < end:
             soak_once(study, disk, runs, rng, memory, counts, end)
             (disk / "ballast").unlink(missing_ok=True)
             faults["hangs"] += not ended(start(study, disk / "out"))  # finds nothing to do, and tidies up
-            for name, count in examine(disk / "out", digest, runs).items():
-                faults[name] += int(count)
+            add(faults, examine(disk / "out", digest, runs))
             shutil.rmtree(disk / "out")
             counts["studies"] += 1
             click.echo(json.dumps(counts | faults), err=True)
         report = {
             "minutes": round((time.monotonic() - began) / 60, 1),
             "runs": runs * counts["studies"],
+            "load": round(os.getloadavg()[2], 1),
             **counts,
             **faults,
-            "processes_watched": memory.watched,
-            "largest_growth_mb": round(memory.growth, 1),
+            "orphans_gone_within_s": ORPHANS_GONE,
+            "processes_watched": len(memory.born),
             "peak_mb": round(memory.peak, 1),
             "longest_life_s": round(memory.longest),
+            "left_alone": alone,
         }
     click.echo(json.dumps(report, indent=2))
-    if any(faults.values()) or counts["orphans"] or memory.growth > 50:
-        raise SystemExit("Something was lost or left behind, or memory grew.")
+    if any(faults.values()) or counts["orphans"]:
+        raise SystemExit("Something was lost or left behind.")
+    if memory.peak > alone["peak_mb"] + MORE_AT_MOST or alone["kb_a_run_at_most"] > KEPT_AT_MOST:
+        raise SystemExit("Memory grew.")
 
 
 if __name__ == "__main__":

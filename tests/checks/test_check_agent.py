@@ -12,6 +12,7 @@ import pytest
 import spaql
 from spaql.algorithms import SPAQLLearner, SPAQLSettings
 from spaql.checks import AGENT_CHECKS, AgentCase
+from spaql.training import agent_types
 
 
 @pytest.fixture(autouse=True)
@@ -333,9 +334,15 @@ def test_every_shipped_agent_passes(kind: type[spaql.Agent], env: str) -> None:
     assert [finding.name for finding in report.findings] == [check.name for check in AGENT_CHECKS]
 
 
-def test_plantree_passes() -> None:
-    report = spaql.check_agent(spaql.PlanTree, "CartPole-v1")
+@pytest.mark.parametrize("env", ["CartPole-v1", pytest.param("Pendulum-v1", marks=pytest.mark.slow)])
+def test_plantree_passes(env: str) -> None:
+    report = spaql.check_agent(spaql.PlanTree, env)
     assert report, str(report)
+
+
+def test_no_shipped_agent_goes_unchecked() -> None:
+    shipped = {kind for kind in agent_types().values() if kind.__module__ == "spaql.training.agent"}
+    assert shipped == {spaql.AQL, spaql.SPAQL, spaql.SPAQLTS, spaql.PlanTree}
 
 
 def test_an_agent_is_checked_with_its_settings_and_left_as_it_is(tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ from gymnasium import spaces
 import spaql
 from spaql.checks import PROBLEM_CHECKS, ProblemCase
 from spaql.problems import PRESETS
+from spaql.problems.dynamics import DYNAMICS
 
-SHIPPED = [*PRESETS, "CartPole-v1", "MountainCar-v0", "MountainCarContinuous-v0", "Acrobot-v1"]
+SHIPPED = [*PRESETS, *(name.removeprefix("spaql/") for name in DYNAMICS if name.startswith("spaql/"))]
 SHARED: list[float] = [0.0]
 
 

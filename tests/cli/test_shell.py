@@ -41,12 +41,14 @@ def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 STUDY = (
     'problems = ["cartpole200"]\nalgorithms = ["spaql"]\niterations = 1\nrollouts = 1\nfresh_episodes = 2\n'
 )
+PLANTREE = str(Path(__file__).parents[1] / "golden" / "0.1" / "plantree-cartpole.spaql")
 REPORTING: dict[str, tuple[list[str], str]] = {
     "new": (["new", "project"], "files"),
     "train": (["train", "cartpole200", "--iterations", "1", "--rollouts", "1", "--out", "r"], "fresh_return"),
     "simplify": (["simplify", "RUN", "--episodes", "3", "--out", "small.spaql"], "saved"),
     "edit": (["edit", "RUN", "--leaf", "1", "--lock", "--episodes", "1", "--out", "e.spaql"], "after"),
     "show": (["show", "RUN"], "rules"),
+    "model": (["model", PLANTREE], "cells"),
     "draw": (["draw", "RUN", "map", "--x", "2", "--y", "3", "--episodes", "2"], "file"),
     "evaluate": (["evaluate", "RUN", "--episodes", "1"], "mean"),
     "stress": (["stress", "RUN", "--starts", "4"], "success"),
@@ -54,6 +56,7 @@ REPORTING: dict[str, tuple[list[str], str]] = {
     "sweep": (["sweep", "study.toml", "--workers", "1", "--out", "store"], "runs"),
     "results": (["results", "store"], "groups"),
     "paper": (["paper", "--only", "trpo", "--quick", "--out", "paper"], "claims"),
+    "compare": (["compare", "--only", "classical", "--quick", "--out", "compare"], "pairs"),
     "check": (["check", "CartPole-v1"], "checks"),
 }  # fmt: skip
 
@@ -67,7 +70,9 @@ def test_every_command_that_reports_does_so_as_json() -> None:
     assert set(COMMANDS) - set(REPORTING) == {"completion"}
 
 
-@pytest.mark.parametrize("name", [name for name in REPORTING if name not in ("paper", "sweep", "results")])
+@pytest.mark.parametrize(
+    "name", [name for name in REPORTING if name not in ("paper", "compare", "sweep", "results")]
+)
 @pytest.mark.usefixtures("_in_an_empty_folder")
 def test_stdout_is_one_json_document(name: str, run: str) -> None:
     if name == "draw":
@@ -160,7 +165,7 @@ def test_options_are_read_from_the_environment(run: str) -> None:
     assert json.loads(done.stdout)["episodes"] == 7
     given = CliRunner().invoke(main, ["evaluate", run, "--episodes", "3"], env=environment)
     assert json.loads(given.stdout)["episodes"] == 3
-    assert "SPAQL_EVALUATE_EPISODES" in CliRunner().invoke(main, ["evaluate", "--help"]).stdout
+    assert "SPAQL_EVALUATE_ENV" in CliRunner().invoke(main, ["evaluate", "--help"]).stdout
 
 
 def completions(*words: str) -> list[str]:

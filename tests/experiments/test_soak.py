@@ -1,22 +1,41 @@
 """A small version of `benchmarks/soak.py`: sweeps on a disk that fills up, while processes are killed."""
 
+import importlib
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 SOAK = Path(__file__).parents[2] / "benchmarks" / "soak.py"
 
 
+@pytest.mark.parametrize(("kept", "steps"), [(0.0, 0.0), (0.5, 40.0), (13.0, 0.0), (13.0, 40.0)])
+def test_what_is_kept_of_every_run_is_told_from_what_is_not(
+    kept: float, steps: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(SOAK.parent)
+    memory = importlib.import_module("memory")
+    rng = np.random.default_rng(0)
+    first = [(run, 1e5 + 500.0 * run) for run in range(100)]  # imports, and compiles
+    later = [(run, 1.5e5 + kept * run + steps * rng.random()) for run in range(100, 800)]
+    found, half = memory.kept_a_run(first + later)
+    assert abs(found - kept) <= max(half, 0.01)
+    assert (found + half > memory.KEPT_AT_MOST) == (kept > memory.KEPT_AT_MOST)
+    assert memory.kept_a_run(first) is None
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="mounts a small disk")
 def test_sweeps_end_right_whatever_happens_to_them() -> None:
-    command = [sys.executable, str(SOAK), "--minutes", "0.5", "--runs", "16"]
+    command = [sys.executable, str(SOAK), "--minutes", "0.5", "--runs", "16", "--steady-runs", "320"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     if "mount:" in done.stderr:
         pytest.skip("a container that may not mount")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert json.loads(done.stdout)["studies"] >= 1
+    report = json.loads(done.stdout)
+    assert report["studies"] >= 1
+    assert {"driver", "kb_a_run_at_most"} < set(report["left_alone"])

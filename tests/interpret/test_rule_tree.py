@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import spaql
 from spaql.interpret import minimised, rule_tree
 from spaql.interpret.cells import tree_cells
-from spaql.policy import PartitionPolicy, RandomPolicy, RuleTree, RuleTreePolicy
+from spaql.policy import Choices, Constants, Laws, PartitionPolicy, RandomPolicy, RuleTree, RuleTreePolicy
 from spaql.spaces import StandardActions, StandardStates
 
 AGENTS = {
@@ -110,6 +110,31 @@ def test_minimising_again_changes_nothing(policy: PartitionPolicy) -> None:
     assert again.n_leaves == small.n_leaves
     assert str(again) == str(small)
     assert str(rule_tree(RuleTreePolicy(small))) == str(small)
+
+
+@pytest.mark.parametrize("kind", ["choices", "constants", "laws"])
+def test_rows_that_say_the_same_are_one_leaf(kind: str) -> None:
+    gain, bound = np.array([[[1.0, 0.0]], [[0.0, 2.0]], [[0.0, 2.0]]]), np.ones(1)
+    leaves = {
+        "choices": Choices(np.array([1, 0, 0])),
+        "constants": Constants(np.array([[0.5], [0.0], [0.0]])),
+        "laws": Laws(gain, np.array([[0.5], [0.0], [0.0]]), -bound, bound),
+    }[kind]
+    tree = RuleTree(
+        feature=[0, -1, 1, -1, -1],
+        threshold=[0.0, 0.0, 0.3, 0.0, 0.0],
+        left=[1, -1, 3, -1, -1],
+        right=[2, -1, 4, -1, -1],
+        leaf=[-1, 0, -1, 1, 2],
+        leaves=leaves,
+        observation_space=Box(-1.0, 1.0, (2,), np.float64),
+        action_space=Discrete(2) if kind == "choices" else Box(-1.0, 1.0, (1,), np.float64),
+    )
+    small = minimised(tree)
+    assert small.n_leaves == 2
+    assert small.smallest
+    points = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    np.testing.assert_array_equal(small.predict(points), tree.predict(points))
 
 
 def test_within_bounds_the_tree_is_smaller_and_the_same(policy: PartitionPolicy) -> None:

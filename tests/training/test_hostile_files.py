@@ -60,8 +60,53 @@ ARRAYS = [
 ]
 
 
+LEARNED = [
+    ("learner.best_return", "high"),
+    ("learner.episodes", -1),
+    ("learner.plan_seed", -1),
+    ("learner.lot", 0.5),
+    ("learner.turn", 7),
+    ("learner.turn", 1),
+    ("learner.hoped", -1),
+    ("learner.playing", -1),
+    ("learner.span", ["years", 0, 400]),
+    ("learner.span", ["steps", -1, 400]),
+    ("learner.span", ["steps", 0]),
+    ("learner.returns", [[1.0]]),
+]
+STEPS = [
+    ("learner.memory.begins", np.array([0, HUGE])),
+    ("learner.memory.begins", np.array([-1, 3])),
+    ("learner.memory.begins", np.array([2, 1])),
+    ("learner.memory.begins", np.array([], np.int64)),
+    ("learner.memory.begins", np.array([0.0])),
+    ("learner.memory.actions", np.full((8, 1), 2.0)),
+    ("learner.memory.actions", np.full((8, 1), -1.0)),
+    ("learner.memory.actions", np.full((8, 1), 0.5)),
+    ("learner.memory.actions", np.zeros((8, 3))),
+    ("learner.memory.states", np.full((8, 4), np.nan)),
+    ("learner.memory.states", np.zeros((8, 5))),
+    ("learner.memory.states", np.zeros((8, 4), np.float32)),
+    ("learner.memory.nexts", np.zeros((7, 4))),
+    ("learner.memory.rewards", np.full(8, 1e200)),
+    ("learner.memory.ended", np.zeros(8)),
+    ("learner.warm", np.zeros((2, 9))),
+    ("learner.warm", np.zeros((1, 8))),
+    ("learner.warm", np.full((2, 8), np.nan)),
+]
+
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "0.1"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def compiled() -> None:
+    """Load a sound file first: what compiling takes is not what a file takes."""
+    read(GOLDEN / "aql-pendulum5.spaql")
+
+
 def golden(name: str) -> archive.Document:
-    return archive.load(Path(__file__).parents[1] / "golden" / "0.1" / f"{name}.spaql")
+    return archive.load(GOLDEN / f"{name}.spaql")
 
 
 def changed(data: dict, path: str, value: object) -> dict:
@@ -96,6 +141,33 @@ def test_numbers_that_no_agent_has_are_refused(path: str, value: object, tmp_pat
 def test_arrays_that_no_agent_has_are_refused(name: str, array: np.ndarray, tmp_path: Path) -> None:
     document = golden("aql-pendulum5")
     refused(tmp_path / "a.spaql", document.data, document.arrays | {name: array})
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> archive.Document:
+    """PlanTree after an episode of 8 steps: a memory, from which it will plan."""
+    agent = spaql.PlanTree("CartPole-v1", horizon=8, seed=2)
+    agent.learn(total_timesteps=400, callback=lambda agent, row: False, progress_bar=False)
+    assert agent.training_steps == 8
+    path = tmp_path_factory.mktemp("begun") / "a.spaql"
+    agent.save(path)
+    return archive.load(path)
+
+
+@pytest.mark.parametrize(("path", "value"), LEARNED, ids=lambda x: str(x)[:40])
+def test_a_memory_that_counts_wrongly_is_refused(
+    path: str, value: object, begun: archive.Document, tmp_path: Path
+) -> None:
+    archive.save(tmp_path / "sound.spaql", begun.data, begun.arrays)
+    read(tmp_path / "sound.spaql")
+    refused(tmp_path / "a.spaql", changed(begun.data, path, value), begun.arrays)
+
+
+@pytest.mark.parametrize(("name", "array"), STEPS, ids=lambda x: str(x)[:40])
+def test_steps_that_nobody_took_are_refused(
+    name: str, array: np.ndarray, begun: archive.Document, tmp_path: Path
+) -> None:
+    refused(tmp_path / "a.spaql", begun.data, begun.arrays | {name: array})
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ class PartitionLearner(Learner):
         """Begin a training episode."""
         self.splits = 0
         self._step = 0
-        self.journal.length[0] = 0
+        self.journal[0, 0] = 0.0
         self._state[:] = self.problem.states.standardise(observation)
         if np.isnan(self._state).any():
             raise self._holds_nan(observation)
@@ -89,7 +89,7 @@ class PartitionLearner(Learner):
         self.trainee.reserve(self._room)
         splits = learn(
             tuple(self.trainee.balls),
-            tuple(self.journal),
+            self.journal,
             next_tree,
             tuple(self.rules),
             tuple(self.problem.states.state_map),
@@ -114,9 +114,9 @@ class PartitionLearner(Learner):
 
     def mark(self) -> Any:
         """Begin a journal of what the iteration changes; a variant with its own steps marks all its state."""
-        if len(self.journal.ball) != self.problem.horizon:
+        if len(self.journal) != 1 + self.problem.horizon:
             self.journal = new_journal(self.problem.horizon)
-        self.journal.length[0] = 0
+        self.journal[0, 0] = 0.0
         return self.splits if self.follows_the_kernels else super().mark()
 
     def go_back(self, mark: Any) -> None:

@@ -1,5 +1,16 @@
-"""Baselines: algorithms of other libraries behind the same runs, histories and evaluations."""
+"""Baselines: algorithms of other libraries and of textbooks, behind the same runs and evaluations."""
 
+from spaql.baselines.classical import CLASSICAL, ClassicalPolicy
+from spaql.baselines.networks import NETWORKS, Network, train_network
 from spaql.baselines.sb3 import BASELINES, Baseline, train_baseline
 
-__all__ = ["BASELINES", "Baseline", "train_baseline"]
+__all__ = [
+    "BASELINES",
+    "CLASSICAL",
+    "NETWORKS",
+    "Baseline",
+    "ClassicalPolicy",
+    "Network",
+    "train_baseline",
+    "train_network",
+]

@@ -80,7 +80,9 @@ class NetworkPolicy(Policy):
         self.action_space = problem.actions.space
 
     def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
-        """Give a batch of raw actions."""
+        """Give a batch of raw actions; a model that was trained on normalised observations gets them so."""
+        if (envs := self._model.get_vec_normalize_env()) is not None:
+            observations = envs.normalize_obs(observations)
         return self._model.predict(observations, deterministic=True)[0]
 
 

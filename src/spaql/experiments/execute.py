@@ -50,7 +50,7 @@ def execute(run: Run, *, root: str, checkpoint_every: int) -> Outcome:
             **{name: value for name, value in trained.history.last().items() if name != "iteration"},
         }
         save = trained.save_run if isinstance(trained, Baseline) else functools.partial(save_run, trained)
-        store.finish(run, save, result, time.perf_counter() - began)
+        store.finish(run, save, result, {"seconds": time.perf_counter() - began})
     return Outcome(run, int(store.result(run.id)["result"]["interactions"]))
 
 

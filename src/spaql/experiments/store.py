@@ -83,7 +83,7 @@ class RunStore:
         return self.workshop(run) / f"checkpoint-{run.digest}.spaql"
 
     def finish(
-        self, run: Run, save: Callable[[Path], None], result: Mapping[str, float], seconds: float
+        self, run: Run, save: Callable[[Path], None], result: Mapping[str, float], timing: Mapping[str, Any]
     ) -> None:
         """Write the folder of a run, whole or not at all; `save` writes what was trained.
 
@@ -94,7 +94,7 @@ class RunStore:
         save(ready)
         content = {"run": dataclasses.asdict(run), "agent_seed": run.agent_seed, "result": dict(result)}
         write_atomically(ready / _RESULT, (json.dumps(content, indent=2) + "\n").encode())
-        write_atomically(ready / TIMING, (json.dumps({"seconds": seconds}) + "\n").encode())
+        write_atomically(ready / TIMING, (json.dumps(timing) + "\n").encode())
         final = self.folder(run)
         final.parent.mkdir(parents=True, exist_ok=True)
         try:

@@ -92,21 +92,37 @@ def sweep(
     ...     sweep(runs, folder, workers=1, progress_bar=False).finished
     1
     """
+    if checkpoint_every < 1:
+        raise SettingError("A checkpoint is saved every iteration at most.")
+    check(runs)
+    task = functools.partial(execute, root=str(RunStore(out).root), checkpoint_every=checkpoint_every)
+    return carry_out(task, runs, out, workers=workers, ray=ray, progress_bar=progress_bar)
+
+
+def carry_out(
+    task: Callable[[Run], Outcome],
+    runs: Sequence[Run],
+    out: str | os.PathLike[str],
+    *,
+    workers: int | None = None,
+    ray: str | None = None,
+    progress_bar: bool = True,
+) -> Summary:
+    """Apply a task, which leaves the folder of a run in a store, to the runs that are missing there.
+
+    Parameters are those of `sweep`, which applies `execute`.
+    """
     if ray is not None and workers is not None:
         raise SettingError("Give workers on this machine, or a Ray cluster.")
     if workers is not None and workers < 1:
         raise SettingError("A sweep needs one worker at least.")
-    if checkpoint_every < 1:
-        raise SettingError("A checkpoint is saved every iteration at most.")
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise SettingError(
             "A worker process began the sweep anew, because it imports the script that started it: put the "
             'call of sweep under `if __name__ == "__main__":`.'
         )
     runs = list(dict.fromkeys(runs))
-    check(runs)
     store = RunStore(out)
-    task = functools.partial(execute, root=str(store.root), checkpoint_every=checkpoint_every)
     began = time.perf_counter()
     with contextlib.ExitStack() as stack:
         driver = stack.enter_context(store.driver())

@@ -12,6 +12,7 @@ from spaql.figures.maps import AxisRange, MapRecord, Outline, Piece, Trail, comp
 from spaql.figures.overlays import compute_balls, compute_phase
 from spaql.figures.paper import NAMES, paper_figures
 from spaql.figures.plants import PlantRecord, compute_plant
+from spaql.figures.rivals import RivalCurve, RivalsRecord, compute_rivals
 from spaql.figures.scaling import ScalingPanel, ScalingRecord, ScalingSeries
 from spaql.figures.sizes import SizesRecord, compute_sizes
 from spaql.figures.trees import TreeNode, TreeRecord, compute_tree
@@ -36,6 +37,8 @@ __all__ = [
     "Piece",
     "PlantRecord",
     "Record",
+    "RivalCurve",
+    "RivalsRecord",
     "ScalingPanel",
     "ScalingRecord",
     "ScalingSeries",
@@ -51,6 +54,7 @@ __all__ = [
     "compute_map",
     "compute_phase",
     "compute_plant",
+    "compute_rivals",
     "compute_sizes",
     "compute_tree",
     "draw",

@@ -21,6 +21,7 @@ from spaql.figures.map_drawing import draw_map
 from spaql.figures.maps import MapRecord
 from spaql.figures.plants import PlantRecord, draw_plant
 from spaql.figures.record import from_data, to_json
+from spaql.figures.rivals import RivalsRecord, draw_rivals
 from spaql.figures.scaling import ScalingRecord, draw_scaling
 from spaql.figures.sizes import SizesRecord, draw_sizes
 from spaql.figures.style import styled
@@ -40,6 +41,7 @@ Record = (
     | SizesRecord
     | BasinRecord
     | PlantRecord
+    | RivalsRecord
 )
 
 _KINDS: Mapping[str, tuple[type[Record], Callable[[Any], Figure]]] = MappingProxyType(
@@ -54,6 +56,7 @@ _KINDS: Mapping[str, tuple[type[Record], Callable[[Any], Figure]]] = MappingProx
         "growth": (GrowthRecord, draw_growth),
         "sizes": (SizesRecord, draw_sizes),
         "plant": (PlantRecord, draw_plant),
+        "rivals": (RivalsRecord, draw_rivals),
     }
 )
 _KIND_OF = {record_type: kind for kind, (record_type, _) in _KINDS.items()}

@@ -15,6 +15,7 @@ from spaql.experiments.paper_tables import measure, rows
 from spaql.figures.paper import NAMES, paper_figures
 from spaql.tables import comma_separated, latex, markdown
 
+_TITLE = "Control with adaptive Q-learning, measured again"
 _CAPTIONS = {
     "01-scaling-pendulum": "Pendulum: fresh return after the short runs for each xi, without and with reward "
     "scaling. Bars are 95 % intervals over the agents, dashed lines the mean over the xi above 0, shaded its "
@@ -59,11 +60,11 @@ def write_report(scaling: RunStore, long: RunStore, size: Size, out: Path, comma
     claims = judge(short_runs(scaling), lines)
     tables = {"results": rows(lines), "claims": [_cells(claim) for claim in claims]}
     for name, cells in tables.items():
-        _write_table(cells, out / "tables", name)
+        write_table(cells, out / "tables", name)
     paper_figures(scaling, long, size, out)
     text = _text(tables, claims, size, command)
     write_atomically(out / "report.md", text.encode())
-    write_atomically(out / "report.html", _html(text, out).encode())
+    write_atomically(out / "report.html", as_html(_TITLE, text, out).encode())
     return claims
 
 
@@ -71,7 +72,8 @@ def _cells(claim: Claim) -> dict[str, str]:
     return {name: value.replace("|", "/") for name, value in dataclasses.asdict(claim).items()}
 
 
-def _write_table(cells: Sequence[dict[str, str]], folder: Path, name: str) -> None:
+def write_table(cells: Sequence[dict[str, str]], folder: Path, name: str) -> None:
+    """Write rows as Markdown, CSV and LaTeX."""
     for suffix, form in (("md", markdown), ("csv", comma_separated), ("tex", latex)):
         write_atomically(folder / f"{name}.{suffix}", form(cells).encode())
 
@@ -81,7 +83,7 @@ def _text(tables: dict[str, list[dict[str, str]]], claims: Sequence[Claim], size
     figures = [f"![{_CAPTIONS[name]}](figures/{name}.svg)\n\n*{_CAPTIONS[name]}*" for name in NAMES]
     return "\n\n".join(
         [
-            "# Control with adaptive Q-learning, measured again",
+            f"# {_TITLE}",
             "Araújo, Figueiredo and Ayala Botto published AQL, SPAQL and SPAQL-TS on Pendulum and CartPole "
             "in 2020. Here are all their studies, run anew, with today's numbers beside the published ones.",
             f"Made by `{command}`: {size.seeds} agents each; {size.scaling_iterations} iterations in the "
@@ -101,8 +103,8 @@ def _text(tables: dict[str, list[dict[str, str]]], claims: Sequence[Claim], size
     )
 
 
-def _html(text: str, out: Path) -> str:
-    """Render the report with its figures inside."""
+def as_html(title: str, text: str, out: Path) -> str:
+    """Render a report with its figures, which lie under `out`, inside."""
     from markdown_it import MarkdownIt
 
     body = MarkdownIt("commonmark").enable("table").render(text)
@@ -115,6 +117,6 @@ def _html(text: str, out: Path) -> str:
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'
-        f"<title>Control with adaptive Q-learning, measured again</title><style>{_STYLE}</style></head>"
+        f"<title>{title}</title><style>{_STYLE}</style></head>"
         f"<body>{body}</body></html>\n"
     )

@@ -27,9 +27,33 @@ COLOURS = MappingProxyType(
         "spaql": "#D55E00",
         "spaql-ts": "#009E73",
         "trpo": "#CC79A7",
+        "plantree": "black",
+        "classical": GREY,
+        "sac": "#0072B2",
+        "tqc": "#56B4E9",
+        "td3": "#E69F00",
+        "dqn": "#0072B2",
+        "qr-dqn": "#56B4E9",
+        "ppo": "#E69F00",
+        "ars": "#6B4C9A",
     }
 )
-MARKERS = MappingProxyType({"aql": "s", "spaql": "o", "spaql-ts": "^", "trpo": "D"})
+MARKERS = MappingProxyType(
+    {
+        "aql": "s",
+        "spaql": "o",
+        "spaql-ts": "^",
+        "trpo": "D",
+        "plantree": "o",
+        "sac": "s",
+        "tqc": "v",
+        "td3": "P",
+        "dqn": "s",
+        "qr-dqn": "v",
+        "ppo": "P",
+        "ars": "X",
+    }
+)
 
 _STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,

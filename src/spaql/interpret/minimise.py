@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from spaql.interpret.cells import Cells, Ints, compressed, merged, tree_cells
 from spaql.kernels.smallest import best_cut, fewest_leaves, smallest_tree
+from spaql.policy.leaves import first_equal
 from spaql.policy.nodes import Nodes
 from spaql.policy.tree import RuleTree
 
@@ -44,7 +45,9 @@ def minimised(tree: RuleTree, within: Box | None = None, effort: int = EFFORT) -
         How many cuts to look at in the search for the smallest tree; if it needs more, a good tree is found
         instead. The result's `smallest` tells which.
     """
-    small, proven = small_tree(tree, tree_cells(tree, within), effort)
+    cells = tree_cells(tree, within)
+    cells = dataclasses.replace(cells, label=first_equal(tree.leaves)[cells.label])  # rows may be equal
+    small, proven = small_tree(tree, cells, effort)
     found = tree if small.n_leaves > tree.n_leaves else small
     return dataclasses.replace(found, smallest=proven, within=within or tree.within)
 

@@ -133,7 +133,7 @@ def _train(plant: _Plant) -> Kernel:
         observation, here, there = np.empty(n_seen), np.empty(n_seen), np.empty(n_seen)
         fixed, sizes = np.empty(n_seen, np.int64), np.empty(dims, np.int64)
         uniforms, action = np.empty(1 + dims), np.empty(dims)
-        journal.length[0] = 0
+        journal[0, 0] = 0.0
         state = start(rng)
         look(state, observation)
         if not are_finite(observation):

@@ -36,7 +36,7 @@ def greedy(balls: Balls, found: Found, count: int) -> int:
 
 @njit
 def boltzmann(balls: Balls, found: Found, count: int, temperature: float, uniform: float) -> int:
-    """Sample a relevant ball with P(B) ~ exp(Q(B) / tau), Q divided by max |Q| (BOLTZMANN SAMPLE)."""
+    """Sample a relevant ball with P(B) ~ exp(Q(B) / tau), Q over its largest size (BOLTZMANN SAMPLE)."""
     largest, highest = 0.0, -math.inf
     for i in range(count):
         q = balls.q[found.ball[i]]

@@ -35,53 +35,41 @@ class Rules(NamedTuple):
     """Metric of the distance to the reference: Euclidean, or infinity."""
 
 
-class Journal(NamedTuple):
-    """What an episode has changed in a partition, a row for each of its steps: see `take_back`."""
-
-    ball: NDArray[np.int64]
-    q: NDArray[np.float64]
-    visits: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    """Two numbers a row, as in `Balls`."""
-    length: NDArray[np.int64]
-    """One number: the rows that are written."""
+Journal = NDArray[np.float64]
+"""What an episode has changed in a partition, a row for each of its steps (see `take_back`): the ball, its Q
+and visits, and the counts of all balls, before. The first number of row 0 is how many rows are written. It is
+one array because a kernel pays for every array that it holds, at every step."""
 
 
 def new_journal(steps: int) -> Journal:
     """Make room for so many steps."""
-    return Journal(
-        np.empty(steps, np.int64),
-        np.empty(steps),
-        np.empty(steps, np.int64),
-        np.empty((steps, 2), np.int64),
-        np.zeros(1, np.int64),
-    )
+    return np.zeros((1 + steps, 5))
 
 
 @njit
 def note(journal: Journal, balls: Balls, ball: int) -> None:
     """Write down a ball as it is before it is changed."""
-    row = journal.length[0]
-    if row < journal.ball.shape[0]:
-        journal.ball[row] = ball
-        journal.q[row] = balls.q[ball]
-        journal.visits[row] = balls.visits[ball]
-        journal.counts[row, 0] = balls.counts[0]
-        journal.counts[row, 1] = balls.counts[1]
-        journal.length[0] = row + 1
+    row = int(journal[0, 0]) + 1
+    if row < journal.shape[0]:
+        journal[row, 0] = ball
+        journal[row, 1] = balls.q[ball]
+        journal[row, 2] = balls.visits[ball]
+        journal[row, 3] = balls.counts[0]
+        journal[row, 4] = balls.counts[1]
+        journal[0, 0] = row
 
 
 @njit
 def take_back(journal: Journal, balls: Balls) -> None:
     """Undo what is written down, the last first; a ball that was played had not been split."""
-    for row in range(journal.length[0] - 1, -1, -1):
-        ball = journal.ball[row]
-        balls.q[ball] = journal.q[row]
-        balls.visits[ball] = journal.visits[row]
+    for row in range(int(journal[0, 0]), 0, -1):
+        ball = int(journal[row, 0])
+        balls.q[ball] = journal[row, 1]
+        balls.visits[ball] = int(journal[row, 2])
         balls.first_child[ball] = -1
-        balls.counts[0] = journal.counts[row, 0]
-        balls.counts[1] = journal.counts[row, 1]
-    journal.length[0] = 0
+        balls.counts[0] = int(journal[row, 3])
+        balls.counts[1] = int(journal[row, 4])
+    journal[0, 0] = 0.0
 
 
 @njit
@@ -165,7 +153,7 @@ def choose(
 @njit
 def learn(
     balls_fields: Fields,
-    journal_fields: Fields,
+    journal: Journal,
     next_root: int,
     rules_fields: Fields,
     state_fields: Fields,
@@ -183,7 +171,6 @@ def learn(
     is given. Past the horizon the root is -1.
     """
     balls, rules, state_map = Balls(*balls_fields), Rules(*rules_fields), StateMap(*state_fields)
-    journal = Journal(*journal_fields)
     standardise_to(state_map, observation, next_state)
     for j in range(next_state.shape[0]):
         if math.isnan(next_state[j]):

@@ -114,3 +114,21 @@ def leaves_of(actions: Box | Discrete, given: NDArray[Any]) -> tuple[Leaves, NDA
         return Choices(numbers), rows.ravel()
     values, rows = np.unique(given.astype(np.float64), axis=0, return_inverse=True)
     return Constants(values), rows.ravel()
+
+
+def first_equal(leaves: Leaves) -> NDArray[np.int64]:
+    """Give, for each row of a table, the first row that says the same.
+
+    Examples
+    --------
+    >>> first_equal(Choices(np.array([1, 0, 1])))
+    array([0, 1, 0])
+    """
+    if isinstance(leaves, Choices):
+        rows: NDArray[Any] = leaves.number[:, np.newaxis]
+    elif isinstance(leaves, Constants):
+        rows = leaves.value
+    else:
+        rows = np.concatenate([leaves.gain, leaves.offset[:, :, np.newaxis]], axis=2).reshape(len(leaves), -1)
+    _, first, where = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    return np.asarray(first[where.ravel()])

@@ -60,10 +60,14 @@ def test_a_memory_keeps_what_it_was_given() -> None:
     assert memory.begins.tolist() == list(range(0, 2000, 50))
     for column, name in enumerate(("states", "actions", "rewards", "nexts", "ended")):
         assert np.array_equal(getattr(memory, name), np.array([row[column] for row in rows]))
-    again = Memory.from_arrays(memory.arrays())
+    again = Memory.from_arrays(memory.arrays(), 2, 1, 0)
     again.begin()
     again.add(*rows[0][:4], ended=False)
     assert np.array_equal(again.states[:2000], memory.states)
+    empty = Memory.from_arrays(Memory(2, 1).arrays(), 2, 1, 0)
+    empty.begin()
+    empty.add(*rows[0][:4], ended=False)
+    assert len(empty) == 1
     to_go = [
         sum(0.9**k * r for k, r in enumerate(memory.rewards[i : 50 * (i // 50 + 1)])) for i in range(2000)
     ]

@@ -7,18 +7,19 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Box
+from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.algorithms.learner import Learner
 from spaql.algorithms.plantree.build import Candidate, choose, search
 from spaql.algorithms.plantree.coding import ActionCode
-from spaql.algorithms.plantree.memory import Floats, Memory
+from spaql.algorithms.plantree.memory import LARGEST, Floats, Memory
 from spaql.algorithms.plantree.model import fit_model, hold_out
 from spaql.algorithms.plantree.planning import Plan, make_plan, warm_start
 from spaql.algorithms.plantree.rules import idle_rules, rules_from, rules_to
 from spaql.algorithms.plantree.settings import PlanTreeSettings
-from spaql.errors import BadEnvironmentError, SettingError, UnsupportedSpaceError
+from spaql.archive import number
+from spaql.errors import ArchiveError, BadEnvironmentError, SettingError, UnsupportedSpaceError
 from spaql.model import PlantModel, Recorded
 from spaql.policy import RuleTree, RuleTreePolicy
 from spaql.policy.policy import Rng
@@ -30,8 +31,6 @@ _GROWTH = 1.4
 """How many times the steps of the last plan the next one has, at least."""
 _RANDOM = 0.05
 """Share of random actions."""
-_LARGEST = 1e100
-"""Of rewards, whose squares are added up."""
 _TURNS = 4
 """Turns in which a controller plays. Before every other one candidates are searched for, before each one is
 chosen."""
@@ -129,7 +128,7 @@ class PlanTreeLearner(Learner):
 
     def learn(self, reward: float, observation: Any, terminated: bool) -> None:
         """Remember the step; plan anew when the memory has grown enough."""
-        if not abs(reward) <= _LARGEST:
+        if not abs(reward) <= LARGEST:
             raise BadEnvironmentError(f"The reward of step {len(self.memory) - self._first + 1} is {reward}.")
         after = self._checked(observation)
         self.memory.add(self._state, self._action, reward, after, ended=terminated)
@@ -258,18 +257,40 @@ class PlanTreeLearner(Learner):
         def part(prefix: str) -> dict[str, NDArray[Any]]:
             return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
 
-        self.best_return, self.episodes = data["best_return"], int(data["episodes"])
-        self._plan_seed, self._lot, self._turn = int(data["plan_seed"]), int(data["lot"]), int(data["turn"])
-        kind, first, last = data["span"]
-        self._span = (str(kind), int(first), int(last))
-        self.memory = Memory.from_arrays(part("memory."))
-        self._warm, self._plan = arrays["warm"], None
-        self._hoped, self._playing, self.candidates = int(data["hoped"]), int(data["playing"]), []
-        for i, returns in enumerate(data["returns"]):
-            found = part(f"candidate.{i}.")
-            starts = list(found.pop("starts"))
-            self.candidates.append(
-                Candidate(rules_from(found, self.code, self.problem), starts, list(returns))
-            )
+        best, dims = data["best_return"], self.problem.states.dims
+        self.best_return = None if best is None else float(number(data, "best_return"))
+        for name in ("episodes", "plan_seed", "lot", "hoped", "playing"):
+            number(data, name, 0, whole=True)
+        self.episodes, self._hoped, self._playing = data["episodes"], data["hoped"], data["playing"]
+        self._plan_seed, self._lot = data["plan_seed"], data["lot"]
+        self._turn, self._span = number(data, "turn", 0, _TURNS, whole=True), _span_from(data["span"])
+        listed = int(self.code.space.n) if isinstance(self.code.space, Discrete) else 0
+        self.memory = Memory.from_arrays(part("memory."), dims, self.code.numbers, listed)
+        self._warm, self._plan = np.array(arrays["warm"], order="C"), None
+        known = self._warm.shape[1]
+        if self._warm.dtype != np.float64 or len(self._warm) != 2 or known > len(self.memory):
+            raise ArchiveError("The file's plan is not one of its memory.")
+        if np.isnan(self._warm).any():
+            raise ArchiveError("The file's plan holds numbers that are none.")
+        played = enumerate(data["returns"])
+        self.candidates = [self._candidate_from(part(f"candidate.{i}."), one) for i, one in played]
+        if self._turn > 0 and self._playing >= len(self.candidates):
+            raise ArchiveError("The file's turn is that of a controller which is not there.")
         rules = part("rules.")
         self._rules = rules_from(rules, self.code, self.problem) if rules else None
+
+    def _candidate_from(self, arrays: dict[str, NDArray[Any]], returns: list[Any]) -> Candidate:
+        starts = arrays.pop("starts")
+        fits = starts.shape == (len(returns), self.problem.states.dims) and np.isfinite(starts).all()
+        if not fits or not np.isfinite(np.array(returns, np.float64)).all():
+            raise ArchiveError("The file's controllers have starts and returns that do not fit.")
+        rules = rules_from(arrays, self.code, self.problem)
+        return Candidate(rules, list(starts.astype(np.float64)), [float(one) for one in returns])
+
+
+def _span_from(given: list[Any]) -> tuple[str, int, int]:
+    kind, first, last = given
+    if kind not in ("steps", "episodes"):
+        raise ArchiveError(f"The file's budget counts {kind!r}, neither steps nor episodes.")
+    ends = {"first": first, "last": last}
+    return kind, number(ends, "first", 0, whole=True), number(ends, "last", 0, whole=True)

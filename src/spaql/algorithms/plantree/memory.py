@@ -8,8 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spaql.errors import ArchiveError
+
 Floats = NDArray[np.float64]
 _COLUMNS = ("states", "actions", "rewards", "nexts", "ended")
+_ROOM = 1024
+"""Steps for which there is room at first."""
+LARGEST = 1e100
+"""Of rewards, whose squares are added up."""
 _EQUAL = 1e-9
 """Rewards that differ by a smaller share than this are the same."""
 
@@ -27,14 +33,13 @@ class Memory:
     """
 
     def __init__(self, state_dims: int, action_dims: int) -> None:
-        self._room = 1024
-        self._count = 0
+        self._room = self._count = 0
         self._columns: dict[str, NDArray[Any]] = {
-            "states": np.empty((self._room, state_dims)),
-            "actions": np.empty((self._room, action_dims)),
-            "rewards": np.empty(self._room),
-            "nexts": np.empty((self._room, state_dims)),
-            "ended": np.empty(self._room, np.bool_),
+            "states": np.empty((0, state_dims)),
+            "actions": np.empty((0, action_dims)),
+            "rewards": np.empty(0),
+            "nexts": np.empty((0, state_dims)),
+            "ended": np.empty(0, np.bool_),
         }
         self._begins: list[int] = []
 
@@ -50,7 +55,7 @@ class Memory:
     def add(self, state: Floats, action: Floats, reward: float, after: Floats, *, ended: bool) -> None:
         """Add a step; `ended` means that the episode terminated, not that time was up."""
         if self._count == self._room:
-            self._room *= 2
+            self._room = max(_ROOM, 2 * self._room)
             for name, column in self._columns.items():
                 wider = np.empty((self._room, *column.shape[1:]), column.dtype)
                 wider[: self._count] = column
@@ -130,7 +135,10 @@ class Memory:
         rows = np.repeat(episodes, lengths)
         found = {name: column[: self._count][rows] for name, column in self._columns.items()}
         first = np.cumsum(lengths * episodes) - lengths * episodes
-        return Memory.from_arrays(found | {"begins": first[episodes]})
+        some = Memory(0, 0)
+        some._columns, some._begins = found, first[episodes].tolist()
+        some._room = some._count = len(found["rewards"])
+        return some
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Give all of it as arrays (see `from_arrays`)."""
@@ -138,10 +146,30 @@ class Memory:
         return found | {"begins": np.array(self._begins, np.int64)}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Memory:
-        """Build the memory that `arrays` came from."""
-        memory = cls(arrays["states"].shape[1], arrays["actions"].shape[1])
-        memory._room = memory._count = len(arrays["rewards"])
-        memory._columns = {name: np.array(arrays[name]) for name in _COLUMNS}
-        memory._begins = arrays["begins"].tolist()
+    def from_arrays(
+        cls, arrays: Mapping[str, NDArray[Any]], state_dims: int, action_dims: int, listed: int
+    ) -> Memory:
+        """Build the memory that `arrays` came from; raises `ArchiveError` if there can be none.
+
+        With a list of actions, `listed` is how many there are; else it is 0.
+        """
+        memory = cls(state_dims, action_dims)
+        count = len(arrays["rewards"])
+        for name, column in memory._columns.items():
+            if arrays[name].dtype != column.dtype or arrays[name].shape != (count, *column.shape[1:]):
+                raise ArchiveError(f"The file's memory has {name} of another type or shape.")
+        if not all(np.isfinite(arrays[name]).all() for name in _COLUMNS):
+            raise ArchiveError("The file's memory holds numbers that are none.")
+        if np.any(np.abs(arrays["rewards"]) > LARGEST):
+            raise ArchiveError("The file's memory holds rewards out of range.")
+        actions = arrays["actions"]
+        if listed and np.any((actions < 0) | (actions >= listed) | (actions % 1 != 0)):
+            raise ArchiveError(f"The file's memory holds actions that are none of {listed}.")
+        begins = arrays["begins"]
+        ordered = begins.dtype.kind == "i" and begins.ndim == 1 and np.all(np.diff(begins) > 0)
+        if not ordered or np.any(begins[:1] != 0) or np.any(begins > count) or (count and not len(begins)):
+            raise ArchiveError("The file's memory has episodes that do not follow one another.")
+        memory._room = memory._count = count
+        memory._columns = {name: np.array(arrays[name], order="C") for name in _COLUMNS}
+        memory._begins = begins.tolist()
         return memory

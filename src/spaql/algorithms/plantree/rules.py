@@ -84,9 +84,10 @@ def rules_to(rules: RuleTree) -> dict[str, NDArray[Any]]:
 def rules_from(arrays: Mapping[str, NDArray[Any]], code: ActionCode, problem: Problem) -> RuleTree:
     """Build the rule tree that `rules_to` gave."""
     if "number" in arrays:
-        leaves: Choices | Laws = Choices(arrays["number"])
+        leaves: Choices | Laws = Choices(arrays["number"].astype(np.int64))
     else:
-        leaves = Laws(arrays["gain"], arrays["offset"], code.middle - code.half, code.middle + code.half)
+        gain, offset = (arrays[name].astype(np.float64) for name in ("gain", "offset"))
+        leaves = Laws(gain, offset, code.middle - code.half, code.middle + code.half)
     return _rule_tree(arrays, leaves, code, problem)
 
 

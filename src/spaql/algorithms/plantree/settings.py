@@ -12,7 +12,7 @@ class PlanTreeSettings(LearnerSettings):
     """Settings of PlanTree."""
 
     discount: float = setting(0.99, "discount of planning, a step", above=0)
-    members: int = setting(4, "learned plants in which a controller is judged", least=1)
+    members: int = setting(4, "learned plants to search in; there are twice as many to judge in", least=1)
     partitions: int = setting(20, "random partitions that hold the values", least=1)
     leaves: int = setting(32, "leaves of the first controller, which is then pruned", least=2)
     own_share: float = setting(0.3, "share of the budget that the controller itself plays", least=0)

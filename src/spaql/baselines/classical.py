@@ -1,0 +1,69 @@
+"""Controllers from a textbook, made of a plant's equations: no interactions, but knowledge of the plant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.policy import Policy
+from spaql.policy.policy import Rng
+from spaql.problems import Problem
+
+Floats = NDArray[np.float64]
+
+_PENDULUM_GAINS = (19.69, 5.26)
+_CART_POLE_GAINS = (0.91, 2.13, 30.59, 7.84)
+
+
+def swing_up(observations: Floats) -> Floats:
+    """Give Pendulum's torque: pump energy with the speed's sign, and hold the top by a linear law.
+
+    A rod of length and mass 1 under gravity 10 has the energy w² / 6 + 5 cos th, which is 5 at rest upright.
+    """
+    cos, sin, speed = observations.T
+    angle = np.arctan2(sin, cos)
+    lacking = 5.0 - (speed**2 / 6.0 + 5.0 * cos)
+    pumping = np.where(speed == 0.0, 2.0, 2.0 * np.sign(speed * lacking))
+    holding = -(_PENDULUM_GAINS[0] * angle + _PENDULUM_GAINS[1] * speed)
+    return np.clip(np.where(np.abs(angle) < 0.5, holding, pumping), -2.0, 2.0)[:, None]
+
+
+def linear_push(observations: Floats) -> NDArray[np.int64]:
+    """Give CartPole's push: to the right if a weighted sum of the state is positive."""
+    return np.asarray(observations @ np.array(_CART_POLE_GAINS) > 0.0, np.int64)
+
+
+@dataclass(frozen=True)
+class Classical:
+    """A controller from a textbook."""
+
+    law: Callable[[Floats], NDArray[Any]]
+    numbers: int
+    """That were chosen: gains and thresholds."""
+
+
+CLASSICAL: Mapping[str, Classical] = MappingProxyType(
+    {
+        "Pendulum-v1": Classical(swing_up, 3),
+        "CartPole-v1": Classical(linear_push, 4),
+    }
+)
+"""By environment."""
+
+
+class ClassicalPolicy(Policy):
+    """A textbook's controller as a policy."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._law = CLASSICAL[problem.name].law
+        self.observation_space = problem.states.space
+        self.action_space = problem.actions.space
+
+    def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
+        """Give a batch of raw actions."""
+        return self._law(np.asarray(observations, np.float64))

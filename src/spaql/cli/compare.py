@@ -1,0 +1,107 @@
+"""`spaql compare`: returns against interactions, beside other people's algorithms."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from spaql.cli.report import Report, reports
+
+if TYPE_CHECKING:
+    from spaql.experiments.standings import Duel
+
+_REPORT = "report"
+
+
+@click.command()
+@click.option(
+    "--out", type=click.Path(path_type=Path), default=Path("compare"), show_default=True, help="folder"
+)
+@click.option("--quick", is_flag=True, help="one or two seeds and short runs: through every stage")
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="NAME",
+    help="an algorithm, a problem, or `report`: tables and figures of what is there; may be repeated",
+)
+@click.option(
+    "--budget",
+    "budgets",
+    multiple=True,
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="interactions of PlanTree; may be repeated  [default: 3000, 5000, 10000, 20000, 50000]",
+)
+@click.option(
+    "--first-seed", type=click.IntRange(min=0), default=2000, show_default=True, help="seeds count from here"
+)
+@click.option("--seeds", type=click.IntRange(min=1), help="how many  [default: 20, and 5 for networks]")
+@click.option("--workers", type=int, help="processes on this machine  [default: one for every core]")
+@click.option("--ray", metavar="ADDRESS", help="a Ray cluster instead: HOST:PORT, auto, or local")
+@click.option("--quiet", is_flag=True, help="show no progress")
+@reports("the verdicts")
+def compare(
+    out: Path,
+    quick: bool,
+    only: tuple[str, ...],
+    budgets: tuple[int, ...],
+    first_seed: int,
+    seeds: int | None,
+    workers: int | None,
+    ray: str | None,
+    quiet: bool,
+) -> Report:
+    """Compare PlanTree with SPAQL, a textbook's controllers, and networks, by the steps each learns from.
+
+    Algorithms: plantree, spaql, spaql-ts, classical, sac, tqc, td3, dqn, qr-dqn, ppo, trpo, ars. Problems:
+    Pendulum-v1, CartPole-v1, MountainCar-v0, Acrobot-v1, MountainCarContinuous-v0.
+
+    Needs the extras `paper` and `baselines` (torch, for the networks alone):
+    pip install "spaql[paper,baselines]".
+
+    It may be stopped at any time; the same command goes on with what is missing. The whole takes many hours
+    of one core.
+
+    \b
+    Examples:
+      spaql compare --quick --out compare-quick
+      spaql compare --only plantree --only spaql --only spaql-ts --only classical
+      spaql compare --only plantree --only Pendulum-v1 --budget 10000 --seeds 5
+      spaql compare --only sac --only dqn --workers 1
+      spaql compare --only report
+    """
+    from spaql.experiments import RunStore
+    from spaql.experiments.compare import FULL, QUICK, compare_runs
+    from spaql.experiments.measure import measure
+    from spaql.experiments.sweeps import carry_out
+    from spaql.figures.compare_report import write_comparison
+
+    store = RunStore(out / "runs")
+    names = [name for name in only if name != _REPORT]
+    if names or not only:
+        runs = compare_runs(
+            QUICK if quick else FULL, only=names, budgets=budgets, first_seed=first_seed, seeds=seeds
+        )
+        if not quiet:
+            click.echo(f"{len(runs):,} runs", err=True)
+        task = functools.partial(measure, root=str(store.root))
+        summary = carry_out(task, runs, store.root, workers=workers, ray=ray, progress_bar=not quiet)
+        if summary.failed:
+            run_id, error = next(iter(summary.failed.items()))
+            raise click.ClickException(f"{len(summary.failed)} runs failed, {run_id} for one: {error}")
+    fought = write_comparison(store, out, "spaql compare --quick" if quick else "spaql compare")
+    verdicts = Counter(duel.verdict for duel in fought)
+    return Report({"pairs": len(fought), **verdicts}, _text(fought, out))
+
+
+def _text(fought: list[Duel], out: Path) -> str:
+    lines = [
+        f"{duel.verdict:12} {duel.ours.problem} at {duel.ours.at:,}: {duel.ours.returns.mean():,.1f}, "
+        f"{duel.theirs.algorithm} {duel.theirs.returns.mean():,.1f}"
+        for duel in fought
+    ]
+    return "\n".join([*lines, f"Open {out / 'report.html'}"])
