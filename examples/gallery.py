@@ -74,7 +74,7 @@ SHOWS = (
     Show(
         name="cartpole",
         env="CartPole-v1",
-        learn=plan_tree("CartPole-v1", 1001),
+        learn=plan_tree("CartPole-v1", 0),
         x="pole angle",
         y="pole speed",
         cost="PlanTree, 10,000 steps",
@@ -91,7 +91,7 @@ SHOWS = (
     Show(
         name="mountain-car-continuous",
         env="MountainCarContinuous-v0",
-        learn=plan_tree("MountainCarContinuous-v0", 1001),
+        learn=plan_tree("MountainCarContinuous-v0", 0),
         x="position",
         y="speed",
         cost="PlanTree, 10,000 steps",
@@ -101,7 +101,7 @@ SHOWS = (
     Show(
         name="acrobot",
         env="Acrobot-v1",
-        learn=plan_tree("Acrobot-v1", 1001),
+        learn=plan_tree("Acrobot-v1", 0),
         x="angle 1",
         y="speed 1",
         cost="PlanTree, 10,000 steps",
