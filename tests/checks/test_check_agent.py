@@ -334,9 +334,8 @@ def test_every_shipped_agent_passes(kind: type[spaql.Agent], env: str) -> None:
     assert [finding.name for finding in report.findings] == [check.name for check in AGENT_CHECKS]
 
 
-@pytest.mark.parametrize("env", ["CartPole-v1", pytest.param("Pendulum-v1", marks=pytest.mark.slow)])
-def test_plantree_passes(env: str) -> None:
-    report = spaql.check_agent(spaql.PlanTree, env)
+def test_plantree_passes() -> None:
+    report = spaql.check_agent(spaql.PlanTree, "CartPole-v1")
     assert report, str(report)
 
 

@@ -35,7 +35,11 @@ def test_sweeps_end_right_whatever_happens_to_them() -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     if "mount:" in done.stderr:
         pytest.skip("a container that may not mount")
-    assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(done.stdout)
     assert report["studies"] >= 1
-    assert {"driver", "kb_a_run_at_most"} < set(report["left_alone"])
+    wrong = ("orphans", "lost", "duplicated", "different", "left_over", "hangs")
+    assert not any(report[name] for name in wrong), done.stdout + done.stderr
+    # So few runs cannot show that nothing is kept of them, only that something is.
+    found = [one for one in report["left_alone"].values() if isinstance(one, dict)]
+    assert found
+    assert all(one["kb_a_run"] - one["plus_minus"] < 4.0 for one in found), done.stdout

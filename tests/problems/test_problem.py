@@ -81,7 +81,7 @@ def test_rewards_to_learn_from_can_be_scaled() -> None:
 
 
 def test_refusals_are_sentences() -> None:
-    with pytest.raises(BadEnvironmentError, match="cartpole200"):
+    with pytest.raises(BadEnvironmentError, match="did you mean CartPole-v1"):
         make_problem("CartPol-v1")
     with pytest.raises(SettingError, match="4 numbers, and 2 were given"):
         make_problem("CartPole-v1", reference=[0, 0])
