@@ -93,7 +93,7 @@ def draw_values(axes: list[Axes], plan: Plan) -> None:
         value.reshape(N, N), "viridis", aspect="auto", origin="lower", extent=EXTENT, vmin=low, vmax=0
     )
     label(axes[0], "values in one of 20 random partitions")
-    worth = plan.values_of(z, hopeful=False).max(axis=1)
+    worth = plan.values_of(z).max(axis=1)
     shown = axes[1].imshow(
         worth.reshape(N, N), "viridis", aspect="auto", origin="lower", extent=EXTENT, vmin=low, vmax=0
     )
@@ -104,7 +104,7 @@ def draw_values(axes: list[Axes], plan: Plan) -> None:
 def draw_tree(axes: list[Axes], agent: spaql.Agent, plan: Plan, actions: np.ndarray) -> None:
     """Show what look-ahead would do, and what the tree does."""
     seen = observations()
-    best = plan.values_of(plan.scale.z(seen), hopeful=False).argmax(axis=1)
+    best = plan.values_of(plan.scale.z(seen)).argmax(axis=1)
     tree = agent.policy.tree
     for ax, torque, title in (
         (axes[0], 2 * actions[best, 0], "look-ahead: 5 torques tried, no rules"),

@@ -11,11 +11,24 @@ from click.shell_completion import CompletionItem
 from spaql.errors import nearest
 
 if TYPE_CHECKING:
+    from spaql.experiments import Summary
     from spaql.training import Agent, Controller
 
 
 run_argument = click.argument("run", type=click.Path(path_type=Path))
 """A run folder or a model file."""
+workers_option = click.option(
+    "--workers", type=int, help="processes on this machine  [default: one for every core]"
+)
+ray_option = click.option("--ray", metavar="ADDRESS", help="a Ray cluster instead: HOST:PORT, auto, or local")
+quiet_option = click.option("--quiet", is_flag=True, help="show no progress")
+
+
+def refuse_failed(summary: Summary) -> None:
+    """End the command, with the first of the errors, if runs of a study failed that it cannot do without."""
+    if summary.failed:
+        run_id, error = next(iter(summary.failed.items()))
+        raise click.ClickException(f"{len(summary.failed)} runs failed, {run_id} for one: {error}")
 
 
 def read_to_play(run: Path) -> Agent | Controller:

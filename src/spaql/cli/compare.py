@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from spaql.cli.arguments import quiet_option, ray_option, refuse_failed, workers_option
 from spaql.cli.report import Report, reports
 
 if TYPE_CHECKING:
@@ -40,9 +41,9 @@ _REPORT = "report"
     "--first-seed", type=click.IntRange(min=0), default=2000, show_default=True, help="seeds count from here"
 )
 @click.option("--seeds", type=click.IntRange(min=1), help="how many  [default: 20, and 5 for networks]")
-@click.option("--workers", type=int, help="processes on this machine  [default: one for every core]")
-@click.option("--ray", metavar="ADDRESS", help="a Ray cluster instead: HOST:PORT, auto, or local")
-@click.option("--quiet", is_flag=True, help="show no progress")
+@workers_option
+@ray_option
+@quiet_option
 @reports("the verdicts")
 def compare(
     out: Path,
@@ -90,9 +91,7 @@ def compare(
             click.echo(f"{len(runs):,} runs", err=True)
         task = functools.partial(measure, root=str(store.root))
         summary = carry_out(task, runs, store.root, workers=workers, ray=ray, progress_bar=not quiet)
-        if summary.failed:
-            run_id, error = next(iter(summary.failed.items()))
-            raise click.ClickException(f"{len(summary.failed)} runs failed, {run_id} for one: {error}")
+        refuse_failed(summary)
     fought = write_comparison(store, out, "spaql compare --quick" if quick else "spaql compare")
     verdicts = Counter(duel.verdict for duel in fought)
     return Report({"pairs": len(fought), **verdicts}, _text(fought, out))

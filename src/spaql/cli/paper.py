@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from spaql.cli.arguments import quiet_option, ray_option, refuse_failed, workers_option
 from spaql.cli.report import Report, reports
 from spaql.errors import SettingError, nearest
 
@@ -33,9 +34,9 @@ _STAGES = {"scaling": "the study of xi", "long": "the long runs", "trpo": "TRPO"
     metavar="NAME",
     help="a stage (scaling, long, trpo, report) or a figure; may be repeated",
 )
-@click.option("--workers", type=int, help="processes on this machine  [default: one for every core]")
-@click.option("--ray", metavar="ADDRESS", help="a Ray cluster instead: HOST:PORT, auto, or local")
-@click.option("--quiet", is_flag=True, help="show no progress")
+@workers_option
+@ray_option
+@quiet_option
 @reports("the claims, or the names of the files,")
 def paper(
     out: Path,
@@ -78,10 +79,7 @@ def paper(
             continue
         if not quiet:
             click.echo(f"{_STAGES[name]}: {len(runs):,} runs", err=True)
-        summary = sweep(runs, store.root, workers=workers, ray=ray, progress_bar=not quiet)
-        if summary.failed:
-            run_id, error = next(iter(summary.failed.items()))
-            raise click.ClickException(f"{len(summary.failed)} runs failed, {run_id} for one: {error}")
+        refuse_failed(sweep(runs, store.root, workers=workers, ray=ray, progress_bar=not quiet))
     figures = [name for name in only if name not in _STAGES]
     files = paper_figures(scaling, long, size, out, figures) if figures else []
     claims: list[Claim] = []

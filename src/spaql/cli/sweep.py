@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from spaql.cli.arguments import quiet_option, ray_option, workers_option
 from spaql.cli.group import FAILED, INTERRUPTED
 from spaql.cli.report import Report, reports
 
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("study", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), help="folder of the runs  [default: studies/STUDY]")
-@click.option("--workers", type=int, help="processes on this machine  [default: one for every core]")
-@click.option("--ray", metavar="ADDRESS", help="a Ray cluster instead: HOST:PORT, auto, or local")
+@workers_option
+@ray_option
 @click.option(
     "--checkpoint-every",
     type=int,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="iterations after which a killed run can go on",
 )
-@click.option("--quiet", is_flag=True, help="show no progress")
+@quiet_option
 @reports("the summary")
 def sweep(
     study: Path,

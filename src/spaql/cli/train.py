@@ -11,7 +11,7 @@ from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 import click
 
-from spaql.cli.arguments import Choice, complete_environment
+from spaql.cli.arguments import Choice, complete_environment, quiet_option
 from spaql.cli.group import INTERRUPTED
 from spaql.cli.report import Report, numbers, plain, reports, shown_return
 from spaql.errors import SettingError
@@ -125,7 +125,7 @@ class _StopOnInterrupt:
 @click.option(
     "--resume", is_flag=True, help="go on with the run in the run folder, up to --iterations in all"
 )
-@click.option("--quiet", is_flag=True, help="show no progress")
+@quiet_option
 @reports("the result")
 @_setting_options
 def train(

@@ -15,14 +15,13 @@ def value_actions(
     cells: Cells,
     value: Floats,
     actions: Floats,
-    optimistic: bool,
     gamma: float,
     z: Floats,
 ) -> Floats:
-    """Value every action at every state by look-ahead."""
+    """Value every action at every state by look-ahead, unknown cells left out."""
     q = np.empty((z.shape[0], actions.shape[0]))
     for i in range(z.shape[0]):
-        look_ahead(plant, cells, value, actions, optimistic, gamma, z[i], q[i])
+        look_ahead(plant, cells, value, actions, False, gamma, z[i], q[i])
     return q
 
 

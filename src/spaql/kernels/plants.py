@@ -60,6 +60,21 @@ def find(feature: Ints, threshold: Floats, left: Ints, root: int, z: Floats) -> 
 
 
 @njit
+def quadratic_score(weights: Floats, state: Floats) -> float:
+    """Sum the weights of 1, a state's numbers, and the products of two of them; 0 without weights."""
+    dims = state.shape[0]
+    if weights.shape[0] == 0:
+        return 0.0
+    score, term = weights[0], 1 + dims
+    for i in range(dims):
+        score += weights[1 + i] * state[i]
+        for j in range(i, dims):
+            score += weights[term] * state[i] * state[j]
+            term += 1
+    return float(score)
+
+
+@njit
 def predict(plant: Plant, root: int, z: Floats, action: Floats, after: Floats, room: Floats) -> float:
     """Write the next state, which may be z itself, and into the end of `room` the reward.
 
@@ -87,14 +102,7 @@ def predict(plant: Plant, root: int, z: Floats, action: Floats, after: Floats, r
         if over != 0.0:
             for j in range(dims):
                 after[j] -= over * plant.axes[cell, k, j]
-    score = 0.0
-    if plant.end_score.shape[0] > 0:
-        score, term = plant.end_score[0], 1 + dims
-        for i in range(dims):
-            score += plant.end_score[1 + i] * after[i]
-            for j in range(i, dims):
-                score += plant.end_score[term] * after[i] * after[j]
-                term += 1
+    score = quadratic_score(plant.end_score, after)
     end = 0
     while plant.end_feature[end] >= 0:
         look = score if plant.end_feature[end] == dims else after[plant.end_feature[end]]

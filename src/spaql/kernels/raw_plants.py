@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spaql.kernels.jit import njit, njit_apart
-from spaql.kernels.plants import Floats, Ints
+from spaql.kernels.plants import Floats, Ints, quadratic_score
 
 
 class RawPlant(NamedTuple):
@@ -71,14 +71,7 @@ def _cut(plant: RawPlant, cell: int, after: Floats) -> None:
 
 @njit
 def _end_chance(plant: RawPlant, after: Floats) -> float:
-    dims, score = after.shape[0], 0.0
-    if plant.end_score.shape[0] > 0:
-        score, term = plant.end_score[0], 1 + dims
-        for i in range(dims):
-            score += plant.end_score[1 + i] * after[i]
-            for j in range(i, dims):
-                score += plant.end_score[term] * after[i] * after[j]
-                term += 1
+    dims, score = after.shape[0], quadratic_score(plant.end_score, after)
     node = 0
     while plant.end_feature[node] >= 0:
         look = score if plant.end_feature[node] == dims else after[plant.end_feature[node]]

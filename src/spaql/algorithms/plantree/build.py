@@ -61,7 +61,7 @@ def search(
         key=lambda tree: float(workshop.returns(tree).mean()),
     )
     found = list(workshop.descend(first))
-    found += [workshop.improved(from_rules(one.rules, plan.scale, code)) for one in played]
+    found += [workshop.polished(from_rules(one.rules, plan.scale, code)) for one in played]
     return [to_rules(tree, plan.scale, code, problem) for tree in found]
 
 

@@ -33,7 +33,7 @@ def distil(
     There is one for each way to say what the labels are.
     """
     some = states[rng.permutation(len(states))[:_LESSONS]]
-    z, q = some, plan.values_of(some, hopeful=False)
+    z, q = some, plan.values_of(some)
     tree = _grow(code, z, q, _PUPIL, _PUPILS_WAY)
     for around in range(_ROUNDS):
         met, values = lessons(

@@ -56,10 +56,9 @@ class Plan:
             self.scale.z(state),
         )
 
-    def values_of(self, z: Floats, *, hopeful: bool) -> Floats:
-        """Give the value of each of the actions, for standardised states."""
-        value = self.hopeful if hopeful else self.plain
-        return value_actions(self.plant, self.cells, value, self.actions, hopeful, self.discount, z)
+    def values_of(self, z: Floats) -> Floats:
+        """Give the plain value of each of the actions, for standardised states."""
+        return value_actions(self.plant, self.cells, self.plain, self.actions, self.discount, z)
 
 
 def warm_start(memory: Memory, plan: Plan | None) -> Floats:

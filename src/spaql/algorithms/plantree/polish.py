@@ -15,8 +15,8 @@ SIZES = (32, 16, 10, 6, 4, 3, 2)
 """Leaves at which a controller is polished on its way down."""
 _SMALL = 8
 """From this size down, two ways to prune are tried."""
-_FIRST, _LATER = 4_000_000, 4_000_000
-"""Steps in learned plants: for the first polish, and at each smaller size."""
+_STEPS = 4_000_000
+"""Steps of a polish in learned plants."""
 _STARTS, _PRUNING = 200, 100
 """Starts of a prune; and of a polish, half of them those furthest below the best return seen from there."""
 
@@ -36,11 +36,7 @@ class Workshop:
         self._best = np.maximum(self._best, found)
         return found
 
-    def improved(self, tree: Controller) -> Controller:
-        """Give a polished copy of a controller of any size."""
-        return self.polished(tree, _LATER)
-
-    def polished(self, tree: Controller, steps: float) -> Controller:
+    def polished(self, tree: Controller, steps: float = _STEPS) -> Controller:
         """Give a polished copy of a controller; hard starts are drawn anew halfway."""
         tree = tidy(tree)
         for _ in range(2):
@@ -56,7 +52,7 @@ class Workshop:
                 continue
             if leaves > size:
                 tree = self._pruned(tree, size)
-            tree = self.polished(tree, _FIRST if first else _LATER)
+            tree = self.polished(tree)
             leaves, first = count_leaves(tree), False
             yield tree
 
@@ -75,7 +71,7 @@ class Workshop:
             if leaves > size and found:
                 continue
             if size <= _SMALL:
-                one = self.polished(one, _LATER / 4)
+                one = self.polished(one, _STEPS / 4)
             found.append((float(self.returns(one).mean()), one))
         return max(found, key=lambda pair: pair[0])[1]
 
