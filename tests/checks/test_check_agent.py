@@ -334,8 +334,9 @@ def test_every_shipped_agent_passes(kind: type[spaql.Agent], env: str) -> None:
     assert [finding.name for finding in report.findings] == [check.name for check in AGENT_CHECKS]
 
 
-def test_plantree_passes() -> None:
-    report = spaql.check_agent(spaql.PlanTree, "CartPole-v1")
+@pytest.mark.parametrize(("env", "horizon"), [("CartPole-v1", 500), ("Pendulum-v1", 40)])
+def test_plantree_passes(env: str, horizon: int) -> None:
+    report = spaql.check_agent(spaql.PlanTree, spaql.make_problem(env, horizon=horizon))
     assert report, str(report)
 
 
