@@ -33,7 +33,7 @@ _DTYPES = {"BOOL": "?", "F16": "<f2", "F32": "<f4", "F64": "<f8"} | {
     f"{sign}{8 * size}": f"<{sign.lower()}{size}" for sign in "IU" for size in (1, 2, 4, 8)
 }
 _TEXT = 2**20
-"""Bytes of the header, at most: as objects of Python, JSON can take forty times the memory of its text."""
+"""Bytes of the header, at most: as objects of Python, JSON can take fifty times the memory of its text."""
 _TEMPORARY = re.compile(r"\..+\.[0-9]+\.[0-9a-f]{8}")
 _UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What Python and NumPy raise at data of the wrong form."""

@@ -181,7 +181,7 @@ class PlantModel:
         return plant_from(document)
 
     def _check(self) -> None:
-        """Refuse arrays that are no model, so that a prediction always ends, and is made of numbers."""
+        """Refuse arrays that are no model, so that a prediction always comes to an end."""
         plant, dims, cells = self.plant, self.dims, self.n_cells
         check_tree(plant.feature, plant.threshold, plant.left, plant.right, dims)
         leaf = plant.feature < 0
