@@ -82,15 +82,15 @@ def disturb(sweep: subprocess.Popen[bytes], disk: Path, rng: np.random.Generator
     """Throw the dice."""
     ballast = disk / "ballast"
     if ballast.exists():
-        if rng.random() < 0.05:
+        if rng.random() < 0.1:
             ballast.unlink()
-    elif rng.random() < 0.01:
+    elif rng.random() < 0.02:
         fill(disk)
         counts["full_disks"] += 1
-    if rng.random() < 0.05 and (victims := workers_of(sweep.pid)):
+    if rng.random() < 0.15 and (victims := workers_of(sweep.pid)):
         os.kill(int(rng.choice(victims)), signal.SIGKILL)
         counts["worker_kills"] += 1
-    if rng.random() < 0.01 and sweep.poll() is None:
+    if rng.random() < 0.04 and sweep.poll() is None:
         sweep.kill()
         counts["driver_kills"] += 1
 
