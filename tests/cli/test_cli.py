@@ -109,6 +109,17 @@ def test_show_prints_the_rules() -> None:
     assert spaql_command("show", "varying", "--step", "0").stdout
 
 
+def test_one_is_said_as_one() -> None:
+    told = spaql_command("train", "cartpole200", "--algo", "plantree", "--iterations", "1", "--out", "run")
+    assert "the best of 1 episode:" in told.stdout
+    assert "policy        1 leaf, seed" in told.stdout
+    assert spaql_command("show", "run").stdout.startswith("# cartpole200, plantree: 1 leaf, the fewest")
+    assert "(1 episode)" in spaql_command("evaluate", "run", "--episodes", "1").stdout
+    spaql_command("export", "run", "--to", "python", "--out", "act.py")
+    assert "act.py: 1 leaf, 0 questions at most." in Path("act.py").read_text()
+    assert repr(spaql.rule_tree(spaql.load("run"))) == "RuleTree(1 leaf, depth 0)"
+
+
 def test_simplify_edit_and_show_go_on_from_a_controller() -> None:
     spaql_command(
         "train", "cartpole200", "--algo", "spaql-ts", "--rollouts", "5", "--iterations", "20", "--seed", "1",

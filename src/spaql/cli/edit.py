@@ -9,6 +9,7 @@ import click
 
 from spaql.cli.arguments import read_to_play, run_argument
 from spaql.cli.report import Report, read_numbers, reports, shown_return
+from spaql.words import counted
 
 if TYPE_CHECKING:
     from spaql.policy import RuleTree
@@ -52,7 +53,7 @@ def edit(run: Path, leaf: int, action: str | None, lock: bool, out: Path, episod
         worst = float(result.returns.min())
         data[word] = {"leaves": one.n_leaves, "mean": result.mean, "ci95": result.ci95, "worst": worst}
         returned = shown_return(result.mean, result.ci95)
-        lines.append(f"{word:7} {one.n_leaves} leaves, return {returned}, worst {worst:.1f}")
+        lines.append(f"{word:7} {counted(one.n_leaves, 'leaf')}, return {returned}, worst {worst:.1f}")
     return Report(data, "\n".join([*lines, f"Saved as {out}."]))
 
 

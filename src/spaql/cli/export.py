@@ -14,6 +14,7 @@ import click
 from spaql.cli.arguments import Choice, run_argument
 from spaql.cli.report import Report, numbers, reports
 from spaql.errors import SettingError
+from spaql.words import counted
 
 if TYPE_CHECKING:
     from spaql.export import Proof
@@ -105,7 +106,7 @@ def _provenance(source: Agent | Controller, model: Path) -> list[str]:
     from spaql.training import Agent
 
     if isinstance(source, Agent):
-        made = f"{source.learner_type.name}, seed {source.seed}, {source.iterations} iterations"
+        made = f"{source.learner_type.name}, seed {source.seed}, {counted(source.iterations, 'iteration')}"
     else:
         made = ", ".join(["rule tree", *(f"{key}: {value}" for key, value in source.origin.items())])
     lines = [

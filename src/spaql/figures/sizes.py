@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from spaql.errors import SettingError
 from spaql.figures.style import COLOURS, GREY, new_figure, number
 from spaql.training import SizedTree
+from spaql.words import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -98,7 +99,7 @@ def _label(ax: Axes, record: SizesRecord) -> None:
     for i, (leaves, mean, half, agreement) in enumerate(places):
         last = i == len(record.leaves) - 1
         ax.annotate(
-            f"exact\n{leaves} leaves" if last else f"{100 * agreement:.0f} %",
+            f"exact\n{counted(leaves, 'leaf')}" if last else f"{100 * agreement:.0f} %",
             (leaves, mean - half),
             (0, -5),
             textcoords="offset points",

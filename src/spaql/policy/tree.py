@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.policy.leaves import Leaves
 from spaql.spaces import action_names, count_actions, observation_names
+from spaql.words import counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +213,7 @@ class RuleTree:
             raise SettingError(f"There are {expected} actions to name.")
 
     def __repr__(self) -> str:
-        return f"RuleTree({self.n_leaves} leaves, depth {self.depth})"
+        return f"RuleTree({counted(self.n_leaves, 'leaf')}, depth {self.depth})"
 
     def __str__(self) -> str:
         from spaql.policy.text import text
