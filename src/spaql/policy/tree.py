@@ -140,6 +140,18 @@ class RuleTree:
             on_the_way = on_the_way[self.feature[node[on_the_way]] >= 0]
         return node
 
+    def action_number(self, given: Any) -> int:
+        """Give the number of an action of a list, given by its number or its name."""
+        space = self.action_space
+        assert isinstance(space, Discrete)
+        first, names = int(space.start), list(self.actions)
+        if isinstance(given, str) and given in names:
+            return first + names.index(given)
+        if np.size(given) == 1 and (number := np.ravel(given)[0]) in range(first, first + len(names)):
+            return int(number)
+        known = ", ".join(f"{first + i} ({name})" for i, name in enumerate(names))
+        raise SettingError(f"There is no action {given!r}: there are {known}.")
+
     @cached_property
     def thresholds(self) -> tuple[NDArray[np.float64], ...]:
         """The different thresholds of each number of an observation, rising."""
