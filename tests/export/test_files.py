@@ -224,5 +224,5 @@ def test_states_of_a_list(target: str, tmp_path: Path) -> None:
     exporter, suffix = EXPORTERS[target]
     proof = exporter(tree, tmp_path / f"controller{suffix}", safe_action=0, points=1000)
     assert proof.leaves == 5
-    with pytest.raises(SettingError, match="from -1 to 1"):
+    with pytest.raises(SettingError, match="no action 2: there are -1 "):
         exporter(tree, tmp_path / f"controller{suffix}", safe_action=2)
