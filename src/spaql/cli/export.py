@@ -63,7 +63,7 @@ def export(
     from spaql.export import EXPORTERS
     from spaql.interpret import rule_tree
     from spaql.training import read
-    from spaql.training.agent import MODEL_FILE
+    from spaql.training.agent import model_file
 
     exporter, suffix = EXPORTERS[target]
     taken = inspect.signature(exporter).parameters
@@ -79,7 +79,7 @@ def export(
     proof = exporter(
         tree,
         out / f"{name}{suffix}",
-        provenance=_provenance(source, run / MODEL_FILE if run.is_dir() else run),
+        provenance=_provenance(source, model_file(run)),
         points=points,
         **given,
     )

@@ -35,7 +35,7 @@ from spaql.training import (
     smallest_within,
     stress,
 )
-from spaql.training.agent import MODEL_FILE
+from spaql.training.agent import model_file
 from spaql.training.stress_tables import measure_cells, robustness_cells, worst_cells
 from spaql.words import counted
 
@@ -230,7 +230,7 @@ def _worst_cases(source: Agent | Controller, starts: int, seed: int) -> Iterator
 
 
 def _footer(path: Path, seed: int) -> str:
-    file = path / MODEL_FILE if path.is_dir() else path
+    file = model_file(path)
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     return (
         f"<footer>{html.escape(file.name)}, SHA-256 <code>{digest}</code>. Made by spaql {version('spaql')}, "
