@@ -30,6 +30,11 @@ class Recorded:
     terminated: bool
     """Whether the environment ended it, and not the horizon."""
 
+    @property
+    def total(self) -> float:
+        """The return."""
+        return float(sum(self.rewards.tolist()))
+
 
 @dataclass(frozen=True, eq=False)
 class PredictionErrors:
