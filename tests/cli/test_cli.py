@@ -115,8 +115,8 @@ def test_one_is_said_as_one() -> None:
     assert "policy        1 leaf, seed" in told.stdout
     assert spaql_command("show", "run").stdout.startswith("# cartpole200, plantree: 1 leaf, the fewest")
     assert "(1 episode)" in spaql_command("evaluate", "run", "--episodes", "1").stdout
-    spaql_command("export", "run", "--to", "python", "--out", "act.py")
-    assert "act.py: 1 leaf, 0 questions at most." in Path("act.py").read_text()
+    spaql_command("export", "run", "--to", "python", "--out", "out", "--points", "100")
+    assert "controller.py: 1 leaf, 0 questions at most." in Path("out/controller.py").read_text()
     assert repr(spaql.rule_tree(spaql.load("run"))) == "RuleTree(1 leaf, depth 0)"
 
 
