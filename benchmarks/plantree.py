@@ -2,48 +2,79 @@
 
 Trains with the default settings, every interaction counted, and replays each controller from fresh starts in
 Gymnasium's own environments. Every run is a line of `--out` as soon as it is done, and is not done again; the
-table is made of all lines there.
+table is made of all lines there. `--env` takes any id, those of `plantree_worlds.py` too. `--noise 0.1
+0.01` disturbs what is done by 10 % of half its range and what is seen by 1 %, in training and replay.
+`--change` takes one of the ideas away, or changes it, to see what it is worth.
 """
 
 import argparse
 import json
 import time
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import gymnasium
 import numpy as np
+from plantree_worlds import Noisy
 
 import spaql
+from spaql.algorithms.plantree import build, dynamics, planning
 from spaql.stats import mean_ci95
 
 ENVIRONMENTS = ("Pendulum-v1", "CartPole-v1", "MountainCar-v0", "Acrobot-v1", "MountainCarContinuous-v0")
 BUDGETS = (3_000, 5_000, 10_000, 20_000, 50_000)
 EPISODES = 100
+SETTINGS: dict[str, dict[str, Any]] = {
+    "one plant to search in": {"members": 1},
+    "one partition": {"partitions": 1},
+    "hardly polished": {"effort": 0.02},
+    "no own episodes": {"own_share": 0.0},
+    "the best of any size": {"tolerance": 0.0},
+    "the smallest within 10 %": {"tolerance": 0.1},
+}
+CONSTANTS: dict[str, tuple[tuple[ModuleType, str, float], ...]] = {
+    "no boxes": ((build, "CAUTIOUS", 1e6), (planning, "CAUTIOUS", 1e6), (planning, "BOLD", 1e6)),
+    "narrow boxes to explore": ((planning, "BOLD", dynamics.CAUTIOUS),),
+    "narrow rim": ((planning, "_SEARCHING", 0.05),),
+}
+"""Changes, as settings and as constants of modules."""
 
 
-def measure(env: str, budget: int, seed: int) -> dict[str, object]:
-    agent = spaql.PlanTree(env, seed=seed)
+def make(env: str, noise: tuple[float, float]) -> gymnasium.Env:
+    made = gymnasium.make(env)
+    return Noisy(made, *noise) if any(noise) else made
+
+
+def measure(env: str, budget: int, seed: int, noise: tuple[float, float], change: str) -> dict[str, object]:
+    for module, name, value in CONSTANTS.get(change, ()):
+        setattr(module, name, value)
+    agent = spaql.PlanTree(make(env, noise), seed=seed, **SETTINGS.get(change, {}))
     wall, cpu = time.perf_counter(), time.process_time()
     agent.learn(total_timesteps=budget, progress_bar=False)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    returns, change = replay(agent.policy, env, seed)
+    returns, step = replay(agent.policy, make(env, noise), seed)
     return {
-        "env": env,
+        "env": shown(env, noise, change),
         "budget": budget,
         "seed": seed,
         "interactions": int(agent.history["interactions"][-1]),
         "mean": float(np.mean(returns)),
         "worst_start": float(np.min(returns)),
-        "chattering": change,
+        "chattering": step,
         "leaves": agent.policy.tree.n_leaves,
         "wall": wall,
         "cpu": cpu,
     }
 
 
-def replay(policy: spaql.Policy, env_id: str, seed: int) -> tuple[list[float], float]:
+def shown(env: str, noise: tuple[float, float], change: str) -> str:
+    disturbed = f"noise {noise[0]:g} and {noise[1]:g}" if any(noise) else ""
+    return ", ".join(part for part in (env, disturbed, change) if part)
+
+
+def replay(policy: spaql.Policy, env: gymnasium.Env, seed: int) -> tuple[list[float], float]:
     """Play fresh episodes: gives their returns, and the mean change of the action from step to step."""
-    env = gymnasium.make(env_id)
     returns, changes = [], []
     for episode in range(EPISODES):
         observation, _ = env.reset(seed=10_000_000 + EPISODES * seed + episode)
@@ -73,7 +104,7 @@ def table(rows: list[dict]) -> str:
         "cpu s",
     )
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    for env in ENVIRONMENTS:
+    for env in dict.fromkeys(row["env"] for row in rows):
         for budget in sorted({row["budget"] for row in rows}):
             some = [row for row in rows if (row["env"], row["budget"]) == (env, budget)]
             if some:
@@ -98,9 +129,11 @@ def table(rows: list[dict]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--env", action="append", choices=ENVIRONMENTS, help="all by default")
+    parser.add_argument("--env", action="append", help=f"{', '.join(ENVIRONMENTS)} by default")
     parser.add_argument("--budget", action="append", type=int, help=f"{BUDGETS} by default")
     parser.add_argument("--seeds", default="1000-1019", help="first and last, such as 1000-1019")
+    parser.add_argument("--noise", nargs=2, type=float, default=(0.0, 0.0), metavar=("DONE", "SEEN"))
+    parser.add_argument("--change", choices=[*SETTINGS, *CONSTANTS], default="")
     parser.add_argument("--out", type=Path, default=Path("plantree.jsonl"))
     parser.add_argument(
         "--table", action="store_true", help="print the table of what is there, and run nothing"
@@ -115,9 +148,9 @@ def main() -> None:
         for budget in options.budget or BUDGETS
         for env in options.env or ENVIRONMENTS
     ]
-    for run in [] if options.table else wanted:
-        if run not in done:
-            rows.append(measure(*run))
+    for env, budget, seed in [] if options.table else wanted:
+        if (shown(env, options.noise, options.change), budget, seed) not in done:
+            rows.append(measure(env, budget, seed, options.noise, options.change))
             with options.out.open("a") as file:
                 file.write(json.dumps(rows[-1]) + "\n")
             print(json.dumps(rows[-1]), flush=True)

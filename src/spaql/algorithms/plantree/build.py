@@ -23,7 +23,7 @@ from spaql.problems import Problem
 
 _STARTS = 400
 """Starts of the search: half of them those of episodes, half spread over what was seen."""
-_JUDGED, _FEWEST = 1600, 100
+_JUDGED, _FEWEST = 1000, 100
 """Such starts by which candidates are compared, and at least."""
 _JUDGES = 2
 """Plants to judge in, for each one to search in."""

@@ -139,7 +139,10 @@ class PlanTreeLearner(Learner):
             self._replan(int(self._rng.integers(2**62)))
 
     def assess(self, mean_return: float) -> None:
-        """Close the episode; make the next controller if its turn, or the end of the budget, has come."""
+        """Close the episode; plan for a goal that it was the first to see; make the next controller in time.
+
+        That is when its turn, or the end of the budget, has come.
+        """
         self.episodes += 1
         if self.best_return is None or mean_return > self.best_return:
             self.best_return = mean_return
@@ -148,6 +151,9 @@ class PlanTreeLearner(Learner):
         if self._player is not None and whole:
             self._player.starts.append(self.memory.states[self._first].copy())
             self._player.returns.append(self._return)
+        plan = self._current_plan()
+        if plan is not None and plan.searching and self.memory.goal_seen:
+            self._replan(int(self._rng.integers(2**62)))
         self._lot = int(self._rng.integers(2**62))
         self._rules = None
         kind, _, last = self._span

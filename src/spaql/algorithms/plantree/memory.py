@@ -132,6 +132,12 @@ class Memory:
         first._count = count
         return first
 
+    def unrewarded(self) -> Memory:
+        """Give the same steps as a memory in which nothing was brought by any."""
+        same = self.until(self._count)
+        same._columns = self._columns | {"rewards": np.zeros(self._count)}
+        return same
+
     def only(self, episodes: NDArray[np.bool_]) -> Memory:
         """Give the steps of some episodes as a memory of its own; says of each episode whether it is one."""
         lengths = np.diff(np.append(self.begins, self._count))

@@ -11,12 +11,12 @@ from spaql.algorithms.plantree.memory import Floats
 from spaql.kernels.controllers import Controller, count_leaves, tidy
 from spaql.kernels.search import Game, play_all, polish, prune
 
-SIZES = (32, 16, 10, 6, 4, 3, 2)
+SIZES = (16, 10, 6, 4, 3, 2)
 """Leaves at which a controller is polished on its way down."""
 _SMALL = 8
 """From this size down, two ways to prune are tried."""
-_STEPS = 4_000_000
-"""Steps of a polish in learned plants."""
+_WORK = 8_000_000
+"""Numbers of a state that a polish predicts in learned plants."""
 _STARTS, _PRUNING = 200, 100
 """Starts of a prune; and of a polish, half of them those furthest below the best return seen from there."""
 
@@ -36,11 +36,12 @@ class Workshop:
         self._best = np.maximum(self._best, found)
         return found
 
-    def polished(self, tree: Controller, steps: float = _STEPS) -> Controller:
+    def polished(self, tree: Controller, work: float = _WORK) -> Controller:
         """Give a polished copy of a controller; hard starts are drawn anew halfway."""
         tree = tidy(tree)
+        steps = int(self.effort * work / self.game.starts.shape[1])
         for _ in range(2):
-            polish(self._some(self.returns(tree)), tree, int(self.effort * steps / 2), self._rng)
+            polish(self._some(self.returns(tree)), tree, steps // 2, self._rng)
         return tree
 
     def descend(self, tree: Controller) -> Iterator[Controller]:
@@ -71,7 +72,7 @@ class Workshop:
             if leaves > size and found:
                 continue
             if size <= _SMALL:
-                one = self.polished(one, _STEPS / 4)
+                one = self.polished(one, _WORK / 4)
             found.append((float(self.returns(one).mean()), one))
         return max(found, key=lambda pair: pair[0])[1]
 
