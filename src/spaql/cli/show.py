@@ -12,6 +12,7 @@ import click
 from spaql.cli.arguments import Choice, read_to_play, run_argument
 from spaql.cli.report import Report, numbers, reports
 from spaql.errors import SettingError, require
+from spaql.words import counted
 
 if TYPE_CHECKING:
     from spaql.policy import RuleTree
@@ -128,7 +129,7 @@ def _text(source: Agent | Controller, tree: RuleTree, form: str, digits: int | N
     if form != "rules":
         return {"markdown": table_markdown, "latex": table_latex, "dot": dot}[form](tree, digits)
     proven = ", the fewest that do the same" if tree.smallest else ""
-    heading = f"# {source.problem.name}, {_maker(source)}: {tree.n_leaves} leaves{proven}"
+    heading = f"# {source.problem.name}, {_maker(source)}: {counted(tree.n_leaves, 'leaf')}{proven}"
     return f"{heading}\n{text(tree, digits, numbered=numbered)}"
 
 
