@@ -10,7 +10,8 @@ import click
 
 from spaql.cli.arguments import Choice, read_to_play, run_argument
 from spaql.cli.report import Report, reports
-from spaql.errors import SettingError
+from spaql.errors import SettingError, require
+from spaql.words import counted
 
 if TYPE_CHECKING:
     from spaql.figures import Record
@@ -116,9 +117,10 @@ def draw(
     """
     from spaql.experiments.paper_tables import NAMES
     from spaql.figures import compute_sizes, compute_tree, save_as
-    from spaql.training import size_curve
+    from spaql.training import read, size_curve
 
-    agent = read_to_play(run)
+    require("A picture", "plot")
+    agent = read(run) if kind == "tree" and leaves is None else read_to_play(run)
     record: Record
     played: dict[str, Any] = {} if episodes is None else {"episodes": episodes}
     if kind == "tree":
@@ -147,7 +149,7 @@ def _tree(
         return rule_tree(agent, step)
     small = [one.tree for one in size_curve(agent, **played) if one.tree.n_leaves <= leaves]
     if not small:
-        raise SettingError(f"No tree of at most {leaves} leaves was found: allow more.")
+        raise SettingError(f"No tree of at most {counted(leaves, 'leaf')} was found: allow more.")
     return small[-1]
 
 
@@ -176,6 +178,10 @@ def _over_plane(
     if kind == "growth":
         if not isinstance(agent, Agent):
             raise SettingError("A controller does not learn: draw the growth of an agent.")
+        if isinstance(agent, PlanTree):
+            raise SettingError(
+                "A plantree run has no partition that grows: draw its tree, map, phase, sizes or plant."
+            )
         growth, again = Growth(), _untrained(agent)
         again.learn(iterations=max(agent.iterations, 1), callback=growth)
         return compute_growth(growth, again, x, y, **plane)

@@ -11,7 +11,8 @@ import click
 
 from spaql.cli.arguments import Choice, read_to_play, run_argument
 from spaql.cli.report import Report, numbers, reports
-from spaql.errors import SettingError
+from spaql.errors import SettingError, require
+from spaql.words import counted
 
 if TYPE_CHECKING:
     from spaql.policy import RuleTree
@@ -75,6 +76,7 @@ def _card(run: Path, card: Path) -> Report:
     from spaql.archive import write_atomically
     from spaql.figures import policy_card
 
+    require("The card", "plot")
     write_atomically(card, policy_card(run, read_to_play(run)).encode())
     return Report({"file": str(card)}, str(card))
 
@@ -127,7 +129,7 @@ def _text(source: Agent | Controller, tree: RuleTree, form: str, digits: int | N
     if form != "rules":
         return {"markdown": table_markdown, "latex": table_latex, "dot": dot}[form](tree, digits)
     proven = ", the fewest that do the same" if tree.smallest else ""
-    heading = f"# {source.problem.name}, {_maker(source)}: {tree.n_leaves} leaves{proven}"
+    heading = f"# {source.problem.name}, {_maker(source)}: {counted(tree.n_leaves, 'leaf')}{proven}"
     return f"{heading}\n{text(tree, digits, numbered=numbered)}"
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import re
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
@@ -14,9 +15,10 @@ import click
 from spaql.cli.arguments import Choice, complete_environment, quiet_option
 from spaql.cli.group import INTERRUPTED
 from spaql.cli.report import Report, numbers, plain, reports, shown_return
-from spaql.errors import SettingError
+from spaql.errors import BadEnvironmentError, SettingError
 from spaql.training import Agent, agent_types, evaluate
 from spaql.training.run_folder import CHECKPOINT_FILE, resumed, save_run
+from spaql.words import counted
 
 _FRESH = 100
 """New episodes by which the result is judged."""
@@ -186,7 +188,7 @@ def train(
         )
     interrupt = _StopOnInterrupt()
     if not resume or (iterations or total_timesteps or 0) > 0:
-        with interrupt:
+        with interrupt, _advised(env, horizon):
             agent.learn(
                 iterations,
                 total_timesteps=total_timesteps,
@@ -198,7 +200,8 @@ def train(
     save_run(agent, folder)
     if interrupt.pressed:
         click.echo("Interrupted: what was learned so far is saved; --resume goes on with it.", err=True)
-    fresh = evaluate(agent, episodes=_FRESH, seed=agent.seed + 1)
+    with _advised(env, horizon):
+        fresh = evaluate(agent, episodes=_FRESH, seed=agent.seed + 1)
     result = {
         "run": str(folder),
         "env": env,
@@ -212,12 +215,22 @@ def train(
     return Report(result, _text(result), code=INTERRUPTED if interrupt.pressed else 0)
 
 
+@contextmanager
+def _advised(env: str, horizon: int | None) -> Iterator[None]:
+    """Say of an environment that fails by which command more is found out."""
+    try:
+        yield
+    except BadEnvironmentError as error:
+        limit = "" if horizon is None else f" --horizon {horizon}"
+        raise BadEnvironmentError(f"{error} Try `spaql check {env}{limit}`.") from error
+
+
 def _text(result: dict[str, Any]) -> str:
-    size = "".join(f"{result[name]:,} {name}, " for name in ("arms", "leaves") if name in result)
+    sizes = {"arms": "arm", "leaves": "leaf"}
+    size = "".join(f"{counted(result[name], one)}, " for name, one in sizes.items() if name in result)
     evaluated = result["interactions"] > result["training_steps"]
-    of = (
-        f"{result['iteration'] + 1:,} noisy evaluations" if evaluated else f"{result['iteration']:,} episodes"
-    )
+    episodes = result["iteration"]
+    of = counted(episodes + 1, "noisy evaluation") if evaluated else counted(episodes, "episode")
     return "\n".join(
         [
             f"fresh return  {shown_return(result['fresh_return'], result['fresh_ci95'])}"

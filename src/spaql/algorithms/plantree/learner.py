@@ -16,7 +16,7 @@ from spaql.algorithms.plantree.coding import ActionCode
 from spaql.algorithms.plantree.memory import LARGEST, Floats, Memory
 from spaql.algorithms.plantree.model import fit_model, hold_out
 from spaql.algorithms.plantree.planning import Plan, make_plan, warm_start
-from spaql.algorithms.plantree.rules import idle_rules, rules_from, rules_to
+from spaql.algorithms.plantree.rules import idle_rules, rules_from, rules_to, within_space
 from spaql.algorithms.plantree.settings import PlanTreeSettings
 from spaql.archive import number
 from spaql.errors import ArchiveError, BadEnvironmentError, SettingError, UnsupportedSpaceError
@@ -160,7 +160,7 @@ class PlanTreeLearner(Learner):
         bounds, spent = self._bounds(), self._spent(kind)
         if spent >= last:
             self._turn = 0
-            self._rules = self._choose(self.candidates or self._search(), last=True).rules
+            self._rules = self._last_choice(self.candidates or self._search())
         else:
             turn = sum(spent >= bound for bound in bounds)
             if turn > self._turn and self.memory.goal_seen:
@@ -180,7 +180,7 @@ class PlanTreeLearner(Learner):
     def policy(self) -> RuleTreePolicy:
         """The controller of the memory as it is now."""
         if self._rules is None:
-            self._rules = self._choose(self._search(), last=True).rules
+            self._rules = self._last_choice(self._search())
         return RuleTreePolicy(self._rules)
 
     @property
@@ -217,6 +217,9 @@ class PlanTreeLearner(Learner):
         plan = make_plan(self.memory, self.code, self.settings, worth, rng, final=True)
         found = search(self.memory, plan, self.code, self.settings, self.problem, played, rng)
         return played + [Candidate(rules) for rules in found]
+
+    def _last_choice(self, candidates: list[Candidate]) -> RuleTree:
+        return within_space(self._choose(candidates, last=True).rules)
 
     def _choose(self, candidates: list[Candidate], *, last: bool) -> Candidate:
         if len(candidates) == 1:
