@@ -145,9 +145,13 @@ def number_ticks() -> Formatter:
 
     class Numbers(Formatter):
         def __call__(self, x: float, pos: int | None = None) -> str:
-            step = min(np.diff(np.unique(self.locs)), default=1.0)
-            exact = (d for d in range(10) if np.allclose(np.round(self.locs, d), self.locs, 0, 1e-3 * step))
-            return f"{x:,.{next(exact, 10)}f}".replace("-", "−")
+            return number(x)
+
+        def format_ticks(self, values: Sequence[float]) -> list[str]:
+            step = min(np.diff(np.unique(values)), default=1.0)
+            exact = (d for d in range(10) if np.allclose(np.round(values, d), values, 0, 1e-3 * step))
+            decimals = next(exact, 10)
+            return [f"{x:,.{decimals}f}".replace("-", "−") for x in values]
 
     return Numbers()
 
