@@ -140,7 +140,7 @@ class Opaque(gymnasium.Env):
 def test_an_environment_of_ones_own() -> None:
     problem = make_problem(Opaque(), horizon=20)
     policy = spaql.SPAQL(problem, seed=0).policy
-    with pytest.raises(spaql.SettingError, match="give bench=Bench"):
+    with pytest.raises(spaql.SettingError, match="give a bench"):
         stress(policy, problem)
     region = {"x": (-1.0, 1.0)}
     with pytest.raises(spaql.SettingError, match="set_state"):
