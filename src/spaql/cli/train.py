@@ -248,17 +248,11 @@ def train(
 
 def _check_owners(algo: str, given: dict[str, Any]) -> None:
     """Refuse settings that are those of other algorithms, and say whose they are."""
-    own = {item.name for item in dataclasses.fields(agent_types()[algo].learner_type.settings_type)}
-    for name in given:
-        if name not in own:
-            others = [
-                other
-                for other, agent in agent_types().items()
-                if name in {item.name for item in dataclasses.fields(agent.learner_type.settings_type)}
-            ]
-            option = f"--{name.replace('_', '-')}"
+    for param in click.get_current_context().command.params:
+        if isinstance(param, _SettingOption) and param.name in given and algo not in param.algorithms:
             raise SettingError(
-                f"{algo} has no setting {name!r}: leave out {option}, or give --algo {' or '.join(others)}."
+                f"{algo} has no setting {param.name!r}: leave out {param.opts[0]}, or give --algo "
+                f"{' or '.join(param.algorithms)}."
             )
 
 
