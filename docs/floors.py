@@ -15,15 +15,17 @@ LIVES_THERE = {
     "export": "C, PLC, ONNX, proven",
     "algorithms": "AQL, SPAQL, PlanTree",
     "interpret": "rule trees, for people",
+    "model": "the learned plant, as rules",
     "policy": "the waist: raw observation in, raw action out",
     "partition": "balls in the cube",
     "problems": "environments, plants",
     "spaces": "into the cube, and back",
     "stats": "intervals, tests",
     "archive": "the model file",
-    "tables": "CSV, Parquet",
+    "tables": "Markdown, CSV, HTML",
     "kernels": "Numba: arrays and scalars only",
     "errors": "what to do next",
+    "words": "how many, in words",
 }
 WIDTH, HEIGHT, GAP = 760, 46, 8
 STYLE = (

@@ -10,7 +10,10 @@ import sys
 import sysconfig
 from pathlib import Path
 
+import click
 import pytest
+
+from spaql.cli import main
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -108,6 +111,11 @@ def test_every_page_is_in_the_contents() -> None:
     contents = (ROOT / "docs" / "index.md").read_text()
     listed = re.findall(r"^[\w-]+$", contents, re.MULTILINE)
     assert {page.stem for page in PAGES[1:]} - {"index"} == set(listed)
+
+
+def test_every_command_is_in_the_reference() -> None:
+    listed = re.findall(r"^\| `spaql (\w+)", (ROOT / "docs" / "command-line.md").read_text(), re.MULTILINE)
+    assert set(listed) == set(main.list_commands(click.Context(main)))
 
 
 def test_the_floors_are_drawn_as_they_are() -> None:

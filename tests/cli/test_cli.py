@@ -4,12 +4,14 @@ import json
 from pathlib import Path
 
 import click
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
 import spaql
 from spaql.cli import main
 from spaql.interpret import table_csv, table_markdown
+from spaql.policy import Choices, RuleTree
 
 
 @pytest.fixture(autouse=True)
@@ -122,6 +124,24 @@ def test_show_prints_the_rules() -> None:
     assert "leave the step out" in spaql_command("show", "run", "--step", "0", code=1).output
     spaql_command("train", "cartpole200", *QUICK, "--algo", "aql", "--out", "varying")
     assert spaql_command("show", "varying", "--step", "0").stdout
+
+
+def test_one_is_said_as_one() -> None:
+    quick = ("--algo", "plantree", "--iterations", "1", "--effort", "0.01", "--seed", "0")
+    told = spaql_command("train", "cartpole200", *quick, "--out", "run").stdout
+    assert "the best of 1 episode:" in told
+    problem = spaql.make_problem("cartpole200")
+    alone = {"feature": [-1], "threshold": [0.0], "left": [-1], "right": [-1], "leaf": [0]}
+    spaces = (problem.states.space, problem.actions.space)
+    tree = RuleTree(
+        **alone, leaves=Choices(np.array([0])), observation_space=spaces[0], action_space=spaces[1]
+    )
+    assert repr(tree) == "RuleTree(1 leaf, depth 0)"
+    spaql.Controller(tree, problem).save("one.spaql")
+    assert ": 1 leaf, the fewest" in spaql_command("show", "one.spaql").stdout
+    assert "(1 episode)" in spaql_command("evaluate", "one.spaql", "--episodes", "1").stdout
+    spaql_command("export", "one.spaql", "--to", "python", "--out", "out", "--points", "100")
+    assert "controller.py: 1 leaf, 0 questions at most." in Path("out/controller.py").read_text()
 
 
 def test_simplify_edit_and_show_go_on_from_a_controller() -> None:

@@ -221,12 +221,12 @@ def test_without_the_extra_one_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         train_network("sac", "Pendulum-v1", budget=1, seed=0, looks=[], look=lambda *_: None)
 
 
-def put(store: RunStore, run: Run, rows: list[tuple[int, float]]) -> None:
+def put(store: RunStore, run: Run, rows: list[tuple[int, float]], size: int = 7) -> None:
     """Write the folder of a run whose returns are made up."""
 
     def save(folder: Path) -> None:
         folder.mkdir(parents=True)
-        lines = [f"{steps},{value},{value - 10},0.5,{7}" for steps, value in rows]
+        lines = [f"{steps},{value},{value - 10},0.5,{size}" for steps, value in rows]
         head = "interactions,mean_return,worst_start,chattering,size"
         (folder / "curve.csv").write_text("\n".join([head, *lines]) + "\n")
 
@@ -281,6 +281,15 @@ def test_one_seed_cannot_tell(tmp_path: Path) -> None:
     (duel,) = duels(standings(store))
     assert duel.difference == -750
     assert duel.verdict == "cannot tell"
+
+
+@pytest.mark.parametrize(("algorithm", "size"), [("plantree", "1 leaf"), ("spaql", "1 ball")])
+def test_one_leaf_is_no_ball(algorithm: str, size: str, tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    for run in compare_runs(FULL, only=[algorithm, "Pendulum-v1"], budgets=[20_000], seeds=1):
+        put(store, run, [(20_000, -150.0)], size=1)
+    (row,) = details_table(standings(store), "Pendulum-v1")
+    assert row["size"] == size
 
 
 def test_tables_leave_blank_what_was_not_measured(store: RunStore) -> None:

@@ -87,7 +87,7 @@ def test_a_difference_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.
             lambda tree, out: spaql.export.c(tree, out / "controller.c", number="half"),
             "double, float or fixed",
         ),
-        (lambda tree, out: spaql.export.c(tree, out / "controller.c", safe_action=99), "from 3 to 8"),
+        (lambda tree, out: spaql.export.c(tree, out / "controller.c", safe_action=99), "no action 99"),
         (lambda tree, out: spaql.export.onnx(tree, out / "controller.onnx", number="fixed"), "not fixed"),
         (lambda tree, out: spaql.export.st(tree, out / "controller.st", number="fixed"), "not fixed"),
     ],
@@ -101,8 +101,9 @@ def test_what_cannot_be_is_refused(call, message: str, tmp_path: Path) -> None:
 def test_laws_and_infinite_actions_are_refused_where_they_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="double or float"):
         spaql.export.c(tree_of("laws"), tmp_path / "controller.c", number="fixed")
-    with pytest.raises(SettingError, match="within"):
-        spaql.export.c(tree_of("constants"), tmp_path / "controller.c", safe_action=[0.0, 9.0])
+    for wrong in ([0.0, 9.0], [0.0], "stop"):
+        with pytest.raises(SettingError, match="is 2 numbers, within"):
+            spaql.export.c(tree_of("constants"), tmp_path / "controller.c", safe_action=wrong)
     law = Laws(np.ones((1, 1, 1)), np.zeros((1, 1)), np.zeros(1), np.full(1, np.inf))
     endless = RuleTree([-1], [0.0], [-1], [-1], [0], law, Box(-1, 1, (1,)), Box(-1, 1, (1,)))
     with pytest.raises(SettingError, match="finite"):
@@ -174,12 +175,22 @@ def test_the_command(target: str, run: Path, tmp_path: Path) -> None:
     assert hashlib.sha256((run / "policy.spaql").read_bytes()).hexdigest().encode() in content
 
 
+def test_the_safe_action_may_be_given_by_its_name(run: Path, tmp_path: Path) -> None:
+    tree = spaql.rule_tree(spaql.load(run))
+    for given in ("push right", 1, [1]):
+        proof = spaql.export.python(tree, tmp_path / "controller.py", safe_action=given, points=100)
+        assert proof.safe_action == (1.0,)
+    words = ["export", str(run), "--to", "python", "--out", str(tmp_path), "--points", "100"]
+    result = CliRunner().invoke(main, [*words, "--safe-action", "push right", "--json"])
+    assert json.loads(result.output)["safe_action"] == [1.0]
+
+
 def test_the_command_refuses_in_sentences(run: Path, tmp_path: Path) -> None:
     words = ["export", str(run), "--out", str(tmp_path / "out")]
     for more, message in (
         (["--to", "sql", "--number", "float"], "no --number for sql"),
-        (["--to", "c", "--safe-action", "a"], "commas"),
-        (["--to", "c", "--safe-action", "7"], "from 0 to 1"),
+        (["--to", "c", "--safe-action", "a"], "There is no action 'a': there are 0 (push left), 1"),
+        (["--to", "c", "--safe-action", "7"], "There is no action 7"),
     ):
         result = CliRunner().invoke(main, [*words, *more])
         assert result.exit_code > 0
@@ -213,5 +224,5 @@ def test_states_of_a_list(target: str, tmp_path: Path) -> None:
     exporter, suffix = EXPORTERS[target]
     proof = exporter(tree, tmp_path / f"controller{suffix}", safe_action=0, points=1000)
     assert proof.leaves == 5
-    with pytest.raises(SettingError, match="from -1 to 1"):
+    with pytest.raises(SettingError, match="no action 2: there are -1 "):
         exporter(tree, tmp_path / f"controller{suffix}", safe_action=2)

@@ -97,10 +97,20 @@ def test_small_machines(machine: Machine, form: str, number: str, tmp_path: Path
 
 
 @pytest.mark.skipif(bool(missing(AVR)), reason="needs avr-gcc and simavr")
-def test_doubles_do_not_compile_for_an_avr(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("number", "leaves", "message"),
+    [
+        ("double", "choices", "export with --number float or fixed instead"),
+        ("double", "laws", "laws need a machine that has them"),
+        ("float", "laws", "laws need a machine that has them"),
+    ],
+)
+def test_doubles_do_not_compile_for_an_avr(
+    number: str, leaves: str, message: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(subprocess.CalledProcessError):
-        compile_for(AVR, tmp_path, CCode().write(controller("double", "choices"), "controller"))
-    assert "--number float or fixed" in capfd.readouterr().err
+        compile_for(AVR, tmp_path, CCode().write(controller(number, leaves), "controller"))
+    assert f"double must have 64 bits: {message}" in capfd.readouterr().err
 
 
 ANY = """

@@ -15,6 +15,7 @@ from spaql import SettingError
 from spaql.figures import (
     Growth,
     MapRecord,
+    SizesRecord,
     TreeRecord,
     angle_axis,
     compute_balls,
@@ -271,6 +272,20 @@ def test_sizes_are_those_of_the_curve(cart: Learned) -> None:
     assert "exact" in text
     with pytest.raises(SettingError, match="size_curve"):
         compute_sizes([])
+
+
+def test_sizes_side_by_side_are_labelled_apart() -> None:
+    leaves, mean = (2, 4, 7, 8, 9, 10, 91), (181.0, 183.2, 185.9, 189.4, 199.1, 199.8, 195.0)
+    half, same = (1.9, 1.9, 3.3, 3.0, 0.8, 0.3, 2.1), (0.82, 0.9, 0.95, 0.97, 0.97, 0.98, 1.0)
+    figure = draw(SizesRecord("", "", leaves, mean, half, same, None))
+    figure.draw_without_rendering()
+    (ax,) = figure.axes
+    texts = [text.get_window_extent() for text in ax.texts]
+    assert len(texts) == len(leaves)
+    assert not any(a.overlaps(b) for i, a in enumerate(texts) for b in texts[:i])
+    for part in np.linspace(-1, 1, 9):  # of the way along the bars
+        points = ax.transData.transform(np.column_stack([leaves, np.add(mean, part * np.array(half))]))
+        assert not any(box.contains(*point) for box in texts for point in points)
 
 
 def chain(leaves: int) -> RuleTree:

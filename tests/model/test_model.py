@@ -41,7 +41,7 @@ def test_raw_units_say_what_standardised_ones_do(name: str) -> None:
 def test_an_affine_plant_is_shown_with_its_coefficients() -> None:
     lines = text(known("affine").model).splitlines()
     assert lines == [
-        "# Affine: one cell, learned from 3,000 steps",
+        "# Affine: 1 cell, learned from 3,000 steps",
         "# cell 1, 3,000 steps",
         "next x0 = 0.5 + 0.9 * x0 + 0.2 * x1 + 0.1 * u0",
         f"next x1 = {lines[3].split()[3]} - 0.1 * x0 + 0.95 * x1 + 0.3 * u0",

@@ -96,6 +96,32 @@ def saved(agent: spaql.Agent, path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+@pytest.mark.parametrize("agent", [spaql.AQL, spaql.SPAQL, spaql.SPAQLTS, spaql.PlanTree])
+@pytest.mark.parametrize("compiled", [True, False])
+def test_an_iteration_that_is_interrupted_while_it_is_assessed_never_was(
+    agent: type[spaql.Agent], compiled: bool, tmp_path: Path
+) -> None:
+    few = {"effort": 0.01} if agent is spaql.PlanTree else {"rollouts": 2}
+    begun, whole = (agent("cartpole200", seed=1, compiled=compiled, **few) for _ in range(2))
+    begun.learn(3, progress_bar=False)
+    before, assess = saved(begun, tmp_path / "a.spaql"), begun._learner.assess
+
+    def interrupted(mean_return: float) -> None:
+        assess(mean_return)
+        raise KeyboardInterrupt
+
+    for _ in range(3):
+        begun._learner.assess = interrupted
+        with pytest.raises(KeyboardInterrupt):
+            begun.learn(3, progress_bar=False)
+        del begun._learner.assess
+        assert saved(begun, tmp_path / "a.spaql") == before
+    for part in (3, 6):
+        whole.learn(part, progress_bar=False)
+    begun.learn(6, progress_bar=False)
+    assert saved(begun, tmp_path / "a.spaql") == saved(whole, tmp_path / "b.spaql")
+
+
 @pytest.mark.parametrize("agent", [spaql.AQL, spaql.SPAQL])
 @pytest.mark.parametrize("name", BAD)
 def test_nothing_is_learned_from_a_step_that_cannot_be(

@@ -36,6 +36,19 @@ def test_it_is_read_as_it_was_written(controller: spaql.Controller, tmp_path: Pa
     assert (tmp_path / "a.spaql").read_bytes() == (tmp_path / "b.spaql").read_bytes()
 
 
+def test_a_file_is_read_once(
+    agent: spaql.Agent, controller: spaql.Controller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent.save(tmp_path / "policy.spaql")
+    controller.save(tmp_path / "controller.spaql")
+    files: list[Path] = []
+    load = archive.load
+    monkeypatch.setattr(archive, "load", lambda path: files.append(path) or load(path))
+    assert isinstance(read(tmp_path), spaql.SPAQLTS)
+    assert isinstance(read(tmp_path / "controller.spaql"), spaql.Controller)
+    assert [file.name for file in files] == ["policy.spaql", "controller.spaql"]
+
+
 def test_it_is_evaluated_like_an_agent(controller: spaql.Controller) -> None:
     assert spaql.evaluate(controller, episodes=5).returns.shape == (5,)
 

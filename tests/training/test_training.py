@@ -84,6 +84,15 @@ def test_vector_episodes_equal_single_ones() -> None:
         assert alone == pytest.approx(total, rel=1e-3)
 
 
+def test_an_evaluation_is_shown_in_a_line() -> None:
+    problem = spaql.make_problem("cartpole200")
+    result = spaql.evaluate(spaql.RandomPolicy(problem.states, problem.actions), problem, episodes=200)
+    shown, worst = repr(result), result.worst[0]
+    assert len(shown.splitlines()) == 1
+    assert f"{result.mean:.1f} ± {result.ci95:.1f} of 200 episodes" in shown
+    assert f"worst {worst.total:.1f} from [{worst.start[0]:.4g}, " in shown
+
+
 def test_evaluate_refusals() -> None:
     problem = spaql.make_problem("cartpole200")
     policy = spaql.RandomPolicy(problem.states, problem.actions)

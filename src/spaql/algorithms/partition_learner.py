@@ -117,13 +117,13 @@ class PartitionLearner(Learner):
         if len(self.journal) != 1 + self.problem.horizon:
             self.journal = new_journal(self.problem.horizon)
         self.journal[0, 0] = 0.0
-        return self.splits if self.follows_the_kernels else super().mark()
+        return dict(vars(self)) if self.follows_the_kernels else super().mark()
 
     def go_back(self, mark: Any) -> None:
         """Take back what the journal says."""
         if self.follows_the_kernels:
+            vars(self).update(mark)  # what was assigned; of what is changed in place, the journal knows
             take_back(self.journal, self.trainee.balls)
-            self.splits = mark
         else:
             super().go_back(mark)
 

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
+from spaql.cli.report import read_numbers
 from spaql.errors import SettingError, nearest
 
 if TYPE_CHECKING:
     from spaql.experiments import Summary
+    from spaql.policy import RuleTree
     from spaql.training import Agent, Controller
 
 
@@ -70,6 +72,15 @@ def made_by(source: Agent | Controller) -> str:
     from spaql.training import Agent
 
     return source.learner_type.name if isinstance(source, Agent) else "controller"
+
+
+def read_action(tree: RuleTree, given: str) -> int | str | list[float]:
+    """Read an action as it is given on the command line: the number or name of one of a list, or numbers."""
+    from gymnasium.spaces import Box
+
+    if isinstance(tree.action_space, Box):
+        return read_numbers(given)
+    return int(given) if given.isdecimal() else given
 
 
 class Choice(click.Choice[str]):

@@ -11,6 +11,7 @@ import click
 from spaql.cli.arguments import Choice, made_by, read_to_play, run_argument
 from spaql.cli.report import Report, reports
 from spaql.errors import SettingError
+from spaql.words import counted
 
 if TYPE_CHECKING:
     from spaql.figures import Record
@@ -166,7 +167,7 @@ def _tree(
         return rule_tree(agent, step)
     small = [one.tree for one in size_curve(agent, **played) if one.tree.n_leaves <= leaves]
     if not small:
-        raise SettingError(f"No tree of at most {leaves} leaves was found: allow more.")
+        raise SettingError(f"No tree of at most {counted(leaves, 'leaf')} was found: allow more.")
     return small[-1]
 
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from spaql.cli.arguments import read_to_play, run_argument
-from spaql.cli.report import Report, read_numbers, reports, shown_return
-
-if TYPE_CHECKING:
-    from spaql.policy import RuleTree
+from spaql.cli.arguments import read_action, read_to_play, run_argument
+from spaql.cli.report import Report, reports, shown_return
+from spaql.words import counted
 
 
 @click.command()
@@ -42,7 +40,7 @@ def edit(run: Path, leaf: int, action: str | None, lock: bool, out: Path, episod
         raise click.UsageError("Give --do, --lock, or both.")
     source = read_to_play(run)
     tree = rule_tree(source)
-    after = locked(tree, leaf) if action is None else edited(tree, leaf, _action(tree, action), lock=lock)
+    after = locked(tree, leaf) if action is None else edited(tree, leaf, read_action(tree, action), lock=lock)
     origin = {"from": run.name, "leaf": leaf, "do": action, "lock": lock}
     Controller(after, source.problem, origin).save(out)
     data: dict[str, Any] = {"file": str(out), "leaf": leaf, "do": action, "lock": lock}
@@ -52,13 +50,5 @@ def edit(run: Path, leaf: int, action: str | None, lock: bool, out: Path, episod
         worst = float(result.returns.min())
         data[word] = {"leaves": one.n_leaves, "mean": result.mean, "ci95": result.ci95, "worst": worst}
         returned = shown_return(result.mean, result.ci95)
-        lines.append(f"{word:7} {one.n_leaves} leaves, return {returned}, worst {worst:.1f}")
+        lines.append(f"{word:7} {counted(one.n_leaves, 'leaf')}, return {returned}, worst {worst:.1f}")
     return Report(data, "\n".join([*lines, f"Saved as {out}."]))
-
-
-def _action(tree: RuleTree, given: str) -> int | str | list[float]:
-    from gymnasium.spaces import Box
-
-    if isinstance(tree.action_space, Box):
-        return read_numbers(given)
-    return int(given) if given.isdecimal() else given

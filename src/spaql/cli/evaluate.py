@@ -9,6 +9,7 @@ import click
 
 from spaql.cli.arguments import read_to_play, run_argument
 from spaql.cli.report import Report, reports, shown_return
+from spaql.words import counted
 
 if TYPE_CHECKING:
     from spaql.training import Evaluation
@@ -74,7 +75,8 @@ def _data(result: Evaluation, random: Evaluation | None) -> dict[str, Any]:
 
 
 def _text(result: Evaluation, random: Evaluation | None) -> str:
-    lines = [f"return        {shown_return(result.mean, result.ci95)}  ({len(result.returns)} episodes)"]
+    episodes = counted(len(result.returns), "episode")
+    lines = [f"return        {shown_return(result.mean, result.ci95)}  ({episodes})"]
     if random is not None:
         lines.append(f"random policy {shown_return(random.mean, random.ci95)}")
     lines.append(
@@ -83,5 +85,5 @@ def _text(result: Evaluation, random: Evaluation | None) -> str:
     lines.append("worst starts")
     for episode in result.worst:
         start = ", ".join(f"{x:.4g}" for x in episode.start)
-        lines.append(f"  {episode.total:>9.1f} after {episode.length} steps from [{start}]")
+        lines.append(f"  {episode.total:>9.1f} after {counted(episode.length, 'step')} from [{start}]")
     return "\n".join(lines)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql.cli.arguments import Choice, run_argument
-from spaql.cli.report import Report, numbers, reports
+from spaql.cli.arguments import Choice, read_action, run_argument
+from spaql.cli.report import Report, reports
 from spaql.errors import SettingError
+from spaql.words import counted
 
 if TYPE_CHECKING:
     from spaql.export import Proof
@@ -29,9 +30,7 @@ TARGETS = ("c", "st", "onnx", "python", "sql", "json")
 @click.option("--name", default="controller", show_default=True, help="of the files and functions")
 @click.option("--number", type=Choice(["double", "float", "fixed"]), help="that the machine computes in")
 @click.option("--form", type=Choice(["rules", "table"]), help="of the code  [default: by size]")
-@click.option(
-    "--safe-action", metavar="A,...", callback=numbers, help="for NaN and observations beyond their bounds"
-)
+@click.option("--safe-action", metavar="ACTION", help="for NaN and observations beyond their bounds")
 @click.option("--step", type=int, help="time step, of a policy that has another one at each (aql)")
 @click.option("--points", type=int, default=1_000_000, show_default=True, help="random points to compare")
 @click.option("--report", type=click.Path(path_type=Path), help="file to keep the proof in, as JSON")
@@ -43,7 +42,7 @@ def export(
     name: str,
     number: str | None,
     form: str | None,
-    safe_action: list[float] | None,
+    safe_action: str | None,
     step: int | None,
     points: int,
     report: Path | None,
@@ -56,7 +55,7 @@ def export(
     \b
     Examples:
       spaql export runs/cartpole --to c --out firmware
-      spaql export runs/cartpole --to c --number fixed --form table --out firmware
+      spaql export runs/cartpole --to c --number fixed --safe-action "push left" --out firmware
       spaql export runs/pendulum --to st --safe-action 0 --out plc
       spaql export runs/cartpole --to onnx --out service --report proof.json
     """
@@ -64,7 +63,7 @@ def export(
     from spaql.export import EXPORTERS
     from spaql.interpret import rule_tree
     from spaql.training import read
-    from spaql.training.agent import MODEL_FILE
+    from spaql.training.agent import model_file
 
     exporter, suffix = EXPORTERS[target]
     taken = inspect.signature(exporter).parameters
@@ -74,10 +73,13 @@ def export(
         if option not in taken:
             raise SettingError(f"There is no --{option} for {target}: leave it out.")
     source = read(run)
+    tree = rule_tree(source, step)
+    if safe_action is not None:
+        given["safe_action"] = read_action(tree, safe_action)
     proof = exporter(
-        rule_tree(source, step),
+        tree,
         out / f"{name}{suffix}",
-        provenance=_provenance(source, run / MODEL_FILE if run.is_dir() else run),
+        provenance=_provenance(source, model_file(run)),
         points=points,
         **given,
     )
@@ -105,7 +107,7 @@ def _provenance(source: Agent | Controller, model: Path) -> list[str]:
     from spaql.training import Agent
 
     if isinstance(source, Agent):
-        made = f"{source.learner_type.name}, seed {source.seed}, {source.iterations} iterations"
+        made = f"{source.learner_type.name}, seed {source.seed}, {counted(source.iterations, 'iteration')}"
     else:
         made = ", ".join(["rule tree", *(f"{key}: {value}" for key, value in source.origin.items())])
     lines = [

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.report import Report, reports
+from spaql.words import counted
 
 if TYPE_CHECKING:
     from spaql.experiments import Results
@@ -51,7 +52,7 @@ def results(folder: Path, csv_file: Path | None, parquet_file: Path | None, dige
     if digest:
         data["digest"] = store.digest()
     lines = [_table(groups)] if groups else []
-    lines.append(f"{data['finished']:,} runs finished, {data['running']:,} under way")
+    lines.append(f"{counted(data['finished'], 'run')} finished, {data['running']:,} under way")
     if digest:
         lines.append(f"digest {data['digest']}")
     return Report(data, "\n".join(lines))

@@ -12,6 +12,7 @@ import click
 from spaql.cli.arguments import Choice, made_by, read_to_play, run_argument
 from spaql.cli.report import Report, numbers, reports
 from spaql.errors import SettingError
+from spaql.words import counted
 
 if TYPE_CHECKING:
     from spaql.policy import RuleTree
@@ -129,7 +130,7 @@ def _text(source: Agent | Controller, tree: RuleTree, form: str, digits: int | N
     if form != "rules":
         return {"markdown": table_markdown, "latex": table_latex, "dot": dot}[form](tree, digits)
     proven = ", the fewest that do the same" if tree.smallest else ""
-    heading = f"# {source.problem.name}, {made_by(source)}: {tree.n_leaves} leaves{proven}"
+    heading = f"# {source.problem.name}, {made_by(source)}: {counted(tree.n_leaves, 'leaf')}{proven}"
     return "\n".join([heading, *_remarks(source, tree, digits), text(tree, digits, numbered=numbered)])
 
 

@@ -9,6 +9,7 @@ import click
 
 from spaql.cli.arguments import read_to_play, run_argument
 from spaql.cli.report import Report, reports, shown_return
+from spaql.words import counted
 
 if TYPE_CHECKING:
     from spaql.training import Evaluation, SizedTree
@@ -49,7 +50,7 @@ def simplify(
     how = (
         f"the smallest within {loss * abs(exact):.1f} of the exact tree's {exact:.1f} (--loss {loss:g})"
         if leaves is None
-        else f"the best of at most {leaves} leaves (--leaves)"
+        else f"the best of at most {counted(leaves, 'leaf')} (--leaves)"
     )
     for one in curve:
         returned = shown_return(one.evaluation.mean, one.evaluation.ci95)
@@ -66,7 +67,7 @@ def simplify(
         again = evaluate(controller, episodes=episodes, seed=seed + 1)
         data["saved"] = {"file": str(out), "leaves": chosen.tree.n_leaves, **_returned(again)}
         returned = shown_return(again.mean, again.ci95)
-        lines.append(f"Saved {chosen.tree.n_leaves} leaves as {out}: {returned} in other episodes.")
+        lines.append(f"Saved {counted(chosen.tree.n_leaves, 'leaf')} as {out}: {returned} in other episodes.")
     return Report(data, "\n".join(lines))
 
 
@@ -84,6 +85,7 @@ def _chosen(curve: list[SizedTree], leaves: int | None, loss: float) -> SizedTre
     if leaves is not None:
         small = [one for one in curve if one.tree.n_leaves <= leaves]
         if not small:
-            raise click.UsageError(f"The smallest tree that was found has {curve[0].tree.n_leaves} leaves.")
+            size = counted(curve[0].tree.n_leaves, "leaf")
+            raise click.UsageError(f"The smallest tree that was found has {size}.")
         return max(small, key=lambda one: one.evaluation.mean)
     return smallest_within(curve, loss)

@@ -18,6 +18,7 @@ from spaql.errors import SettingError
 from spaql.policy import RuleTreePolicy
 from spaql.training import Agent, agent_types, evaluate
 from spaql.training.run_folder import CHECKPOINT_FILE, resumed, save_run
+from spaql.words import counted
 
 _FRESH = 100
 """New episodes by which the result is judged."""
@@ -266,11 +267,11 @@ def _nothing_left(agent: Agent, folder: Path, *, by_steps: bool) -> str:
 
 
 def _text(result: dict[str, Any]) -> str:
-    size = "".join(f"{result[name]:,} {name}, " for name in ("arms", "leaves") if name in result)
+    sizes = {"arms": "arm", "leaves": "leaf"}
+    size = "".join(f"{counted(result[name], one)}, " for name, one in sizes.items() if name in result)
     evaluated = result["interactions"] > result["training_steps"]
-    of = (
-        f"{result['iteration'] + 1:,} noisy evaluations" if evaluated else f"{result['iteration']:,} episodes"
-    )
+    episodes = result["iteration"]
+    of = counted(episodes + 1, "noisy evaluation") if evaluated else counted(episodes, "episode")
     return "\n".join(
         [
             f"fresh return  {shown_return(result['fresh_return'], result['fresh_ci95'])}"

@@ -14,6 +14,7 @@ from spaql.experiments.paper_tables import NAMES
 from spaql.experiments.standings import Duel, Standing, Standings, standing_at
 from spaql.experiments.table import interval
 from spaql.stats import mean_ci95
+from spaql.words import counted
 
 COLUMNS = (3_000, 5_000, 10_000, 20_000, 50_000)
 """Interactions of the table of returns."""
@@ -116,10 +117,10 @@ def _seeds(line: Sequence[Standing]) -> str:
 
 
 def _size(standing: Standing) -> str:
-    units = {"plantree": "leaves", "spaql": "balls", "spaql-ts": "balls"}
+    units = {"plantree": "leaf", "spaql": "ball", "spaql-ts": "ball"}
     mean = float(standing.size.mean())
-    shown = f"{mean:,.{0 if mean.is_integer() or mean >= 100 else 1}f}"
-    return "1 ball" if shown == "1" else f"{shown} {units.get(standing.algorithm, 'numbers')}"
+    digits = 0 if mean.is_integer() or mean >= 100 else 1
+    return counted(mean, units.get(standing.algorithm, "number"), digits)
 
 
 def _difference(duel: Duel) -> str:

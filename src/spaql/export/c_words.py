@@ -52,8 +52,12 @@ def checks(controller: MachineController) -> Iterator[str]:
     yield "#include <float.h>"
     yield ""
     if laws or controller.number.name == "double":
+        # Laws are computed in double precision whatever the observations are.
+        what_to_do = (
+            "laws need a machine that has them" if laws else "export with --number float or fixed instead"
+        )
         yield "#if DBL_MANT_DIG != 53"
-        yield '#error "double must have 64 bits: export with --number float or fixed instead"'
+        yield f'#error "double must have 64 bits: {what_to_do}"'
         yield "#endif"
     if controller.number.name == "float":
         yield "#if FLT_MANT_DIG != 24"

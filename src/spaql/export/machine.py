@@ -16,6 +16,7 @@ from spaql.export.numbers import Number, number_of
 from spaql.export.rewrite import constants, decided, guarded
 from spaql.export.rules import printed_sizes
 from spaql.policy import Choices, RuleTree
+from spaql.words import counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +71,7 @@ class MachineController:
 def controller_of(
     tree: RuleTree,
     number: str = "double",
-    safe_action: float | Sequence[float] | None = None,
+    safe_action: float | str | Sequence[float] | None = None,
     provenance: Sequence[str] = (),
 ) -> MachineController:
     """Make the controller of a rule tree.
@@ -104,17 +105,14 @@ def _default_action(tree: RuleTree) -> tuple[float, ...]:
     return tuple(np.clip(0.0, low, high).ravel().tolist())
 
 
-def _checked_action(tree: RuleTree, given: float | Sequence[float]) -> tuple[float, ...]:
-    safe = tuple(np.atleast_1d(np.asarray(given, np.float64)).tolist())
+def _checked_action(tree: RuleTree, given: float | str | Sequence[float]) -> tuple[float, ...]:
     space = tree.action_space
     if isinstance(space, Discrete):
-        first, last = int(space.start), int(space.start) + int(space.n) - 1
-        if len(safe) != 1 or not safe[0].is_integer() or not first <= safe[0] <= last:
-            raise SettingError(f"The safe action is one of the numbers from {first} to {last}.")
-        return safe
+        return (float(tree.action_number(given)),)
     low, high = space.low.astype(np.float64).ravel(), space.high.astype(np.float64).ravel()
-    if len(safe) != len(low) or not all(a <= s <= b for a, s, b in zip(low, safe, high, strict=True)):
+    safe = np.empty(0) if isinstance(given, str) else np.asarray(given, np.float64).ravel()
+    if len(safe) != len(low) or not np.all((low <= safe) & (safe <= high)):
         raise SettingError(
-            f"The safe action has {len(low)} numbers, within {low.tolist()} and {high.tolist()}."
+            f"The safe action is {counted(len(low), 'number')}, within {low.tolist()} and {high.tolist()}."
         )
-    return safe
+    return tuple(safe.tolist())

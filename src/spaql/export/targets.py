@@ -21,7 +21,7 @@ from spaql.export.structured_text import StructuredText
 from spaql.policy import RuleTree
 
 PathLike = str | os.PathLike[str]
-SafeAction = float | Sequence[float] | None
+SafeAction = float | str | Sequence[float] | None
 
 
 def c(
@@ -49,7 +49,8 @@ def c(
         "rules" for nested conditions, "table" for constants and a loop; by default rules of up to 256 leaves
         are written as conditions.
     safe_action
-        The action for NaN, and for observations beyond the bounds of their space. By default the rules hold
+        The action for NaN, and for observations beyond the bounds of their space; one of a list by its number
+        or its name. By default the rules hold
         beyond the bounds, as they do in Python, and NaN is answered with the first action of a list, or the
         one nearest to 0.
     provenance

@@ -11,6 +11,7 @@ from importlib.metadata import version
 from gymnasium.spaces import Discrete
 
 from spaql.export.machine import MachineController
+from spaql.words import counted
 
 
 def heading(controller: MachineController, file: str) -> list[str]:
@@ -20,7 +21,7 @@ def heading(controller: MachineController, file: str) -> list[str]:
     cases = [] if controller.number.name == "fixed" else ["NaN"]  # which whole numbers do not have
     cases += ["observations beyond their bounds"] if controller.guarded else []
     lines = [
-        f"{file}: {tree.n_leaves} leaves, {tree.depth} questions at most.",
+        f"{file}: {counted(tree.n_leaves, 'leaf')}, {counted(tree.depth, 'question')} at most.",
         f"Written by spaql {version('spaql')}. Do not edit: export it again, so that it is proven again.",
         *([""] if controller.provenance else []),
         *controller.provenance,

@@ -35,8 +35,9 @@ from spaql.training import (
     smallest_within,
     stress,
 )
-from spaql.training.agent import MODEL_FILE
+from spaql.training.agent import model_file
 from spaql.training.stress_tables import measure_cells, robustness_cells, worst_cells
+from spaql.words import counted
 
 _LOSS = 0.02
 """The part of the return that a smaller tree may lose to be shown instead of the exact one."""
@@ -109,7 +110,8 @@ def _numbers(source: Agent | Controller, fresh: Evaluation, seed: int) -> str:
     }
     if not source.policy.time_variant:
         tree = rule_tree(source)
-        shown["leaves" + (", the fewest that do the same" if tree.smallest else "")] = f"{tree.n_leaves}"
+        size, word = counted(tree.n_leaves, "leaf").split()
+        shown[word + (", the fewest that do the same" if tree.smallest else "")] = size
     if isinstance(source, Agent) and len(source.history):
         last = source.history.last()
         shown["training steps"] = f"{int(last['training_steps']):,}"
@@ -163,7 +165,7 @@ def _rules(source: Agent | Controller, episodes: int, seed: int) -> Iterator[str
     yield svg(compute_phase(source, x, y, seed=seed)) + "</div>"
     yield f"<div><h2>How small it can be</h2>{svg(compute_sizes(curve))}</div></div>"
     yield from _drawn_tree(source, chosen, exact, episodes, seed)
-    yield f"<details><summary>The exact rules, {exact.n_leaves} leaves</summary>"
+    yield f"<details><summary>The exact rules, {counted(exact.n_leaves, 'leaf')}</summary>"
     yield f"<pre>{html.escape(text(exact))}</pre></details>"
 
 
@@ -172,13 +174,15 @@ def _drawn_tree(
 ) -> Iterator[str]:
     yield "<h2>The rules</h2>"
     if chosen.tree.n_leaves == exact.n_leaves:
-        said = f"All {exact.n_leaves} leaves, which give the action of the policy for every observation."
+        size = counted(exact.n_leaves, "leaf")
+        said = f"All of the policy, {size}: the same action for every observation."
     else:
         other = evaluate(RuleTreePolicy(chosen.tree), source.problem, episodes=episodes, seed=seed + 1)
         said = (
-            f"A tree of {chosen.tree.n_leaves} leaves, which gives the same action in {chosen.agreement:.1%} "
-            f"of the states that the exact one visits, and returned {other.mean:.1f} ± {other.ci95:.1f} in "
-            f"{episodes} other episodes. The exact one has {exact.n_leaves}."
+            f"A tree of {counted(chosen.tree.n_leaves, 'leaf')}, which gives the same action in "
+            f"{chosen.agreement:.1%} of the states that the exact one visits, and returned "
+            f"{other.mean:.1f} ± {other.ci95:.1f} in {counted(episodes, 'other episode')}. The exact one has "
+            f"{exact.n_leaves}."
         )
     yield f"<p>{html.escape(said)}</p>"
     if chosen.tree.n_leaves <= MOST_LEAVES:
@@ -226,7 +230,7 @@ def _worst_cases(source: Agent | Controller, starts: int, seed: int) -> Iterator
 
 
 def _footer(path: Path, seed: int) -> str:
-    file = path / MODEL_FILE if path.is_dir() else path
+    file = model_file(path)
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     return (
         f"<footer>{html.escape(file.name)}, SHA-256 <code>{digest}</code>. Made by spaql {version('spaql')}, "

@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 
 from spaql.experiments import Run, RunStore
 from spaql.experiments.paper import ALGORITHMS, Size, long_runs
-from spaql.figures.play import play
 from spaql.figures.runs import check_finished, fresh_returns
 from spaql.figures.style import COLOURS, GREY, multiples_of_pi, name_of, new_figure, number
 from spaql.policy import Policy, RandomPolicy
 from spaql.problems import Problem, make_problem
-from spaql.training import load
+from spaql.training import load, record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -135,7 +134,7 @@ def _trace(
 ) -> EpisodeTrace:
     """Play an episode in Gymnasium's environment; actions are drawn as in evaluations."""
     plant = _PLANTS[problem]
-    (played,) = play(policy, made, [_SEED], np.random.default_rng([_SEED, 1]))
+    (played,) = record(policy, made, [_SEED], np.random.default_rng([_SEED, 1]))
     actions = [float(np.ravel(action)[0]) for action in played.actions]
     if plant.action_values:
         actions = [plant.action_values[int(action)] for action in actions]

@@ -14,6 +14,7 @@ from spaql.figures.axis import Axis, Floats, find_axis, find_observation, split_
 from spaql.figures.scene import Pictured, Scene, set_scene
 from spaql.kernels.look import greedy_balls
 from spaql.problems import EnvironmentLike
+from spaql.words import counted
 
 _AVERAGED = 64
 """States at most that a map is averaged over."""
@@ -204,7 +205,10 @@ def lay_out(
     words = [_fixed(names[j], value) for j, value in fixed.items()]
     if free:
         others = ", ".join(split_unit(names[j])[0] for j in free)
-        words.append(f"{others} averaged over {len(states)} states of {len(scene.played)} episodes")
+        words.append(
+            f"{others} averaged over {counted(len(states), 'state')} of "
+            f"{counted(len(scene.played), 'episode')}"
+        )
     return Plane(x, y, states[: len(states) if free else 1], "; ".join(words))
 
 

@@ -13,6 +13,7 @@ from spaql.figures.axis import Axis, Floats
 from spaql.figures.maps import MapRecord, Outline, Piece, Plane, Trail, chart, lay_out
 from spaql.figures.scene import Pictured, Scene, set_scene
 from spaql.problems import EnvironmentLike
+from spaql.words import counted
 
 _FINEST = 1.0 - 2.0**-32
 """The last coordinate of the cube, which belongs to its last ball."""
@@ -90,7 +91,8 @@ def compute_phase(
     plane = lay_out(scene, (x, y), (x_limits, y_limits), at or {})
     record = chart(scene, plane, "action", action, resolution)
     trails = tuple(Trail(_pieces(one.observations, plane), one.total, one.terminated) for one in scene.played)
-    note = f"{len(trails)} episodes, each from its ring to its dot, or to a cross where it was terminated."
+    shown = counted(len(trails), "episode")
+    note = f"{shown}, each from its ring to its dot, or to a cross where it was terminated."
     title = f"{scene.title}: where the policy goes"
     return replace(record, title=title, note=f"{note}\n{record.note}".strip(), trails=trails)
 

@@ -17,6 +17,7 @@ from spaql.figures.scene import set_scene
 from spaql.figures.style import new_figure
 from spaql.policy import RandomPolicy
 from spaql.training import PlanTree, record
+from spaql.words import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -90,9 +91,9 @@ def compute_plant(
     fixed = f", at {plane.fixed}" if plane.fixed else ""
     return PlantRecord(
         f"{scene.title}: the learned plant",
-        f"Lines: borders of its {model.n_cells} cells{fixed}. Dots: {len(some):,} steps of {half} episodes of"
-        f" the controller\nand {episodes - half} of random actions, by how far the next observation is from "
-        "what was predicted.",
+        f"Lines: borders of its {counted(model.n_cells, 'cell')}{fixed}. Dots: {len(some):,} steps of "
+        f"{counted(half, 'episode')} of the controller\nand {episodes - half} of random actions, by how far "
+        "the next observation is from what was predicted.",
         axis_range(plane.x),
         axis_range(plane.y),
         tuple(map(tuple, grid.tolist())),

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from spaql.errors import SettingError
 from spaql.experiments.paper_tables import NAMES
-from spaql.figures.play import Played, play
 from spaql.interpret.build import tree_number
+from spaql.model import Recorded
 from spaql.policy import PartitionPolicy, Policy, RuleTree, RuleTreePolicy
 from spaql.problems import EnvironmentLike, Problem, make_problem
 from spaql.spaces import action_names, observation_names
+from spaql.training import record
 from spaql.training.evaluation import Evaluable
 
 Pictured = Evaluable | Policy | RuleTree
@@ -33,7 +34,7 @@ class Scene:
     actions: tuple[str, ...]
     step: int
     """The time step at which a policy that depends on it is shown."""
-    played: tuple[Played, ...]
+    played: tuple[Recorded, ...]
 
     @property
     def visited(self) -> NDArray[np.float64] | None:
@@ -69,7 +70,7 @@ def set_scene(
         raise SettingError("Pictures are of policies with a Box or a list of observations and of actions.")
     number = tree_number(policy, step) if isinstance(policy, PartitionPolicy) else step or 0
     seen, done = _names(policy, problem)
-    played = [] if problem is None else play(policy, problem, list(range(seed, seed + episodes)))
+    played = [] if problem is None else record(policy, problem, range(seed, seed + episodes))
     return Scene(
         "Policy" if problem is None else NAMES.get(problem.name, problem.name),
         policy,

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 from spaql.errors import SettingError
 from spaql.figures.style import COLOURS, GREY, new_figure, number, number_ticks
 from spaql.training import SizedTree
+from spaql.words import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _BLUE, _RED = COLOURS["aql"], COLOURS["spaql"]
+_NEAR = 1.3
+"""Times the leaves of another tree: less leaves no room for two labels side by side."""
 
 
 @dataclass(frozen=True)
@@ -93,17 +96,20 @@ def draw_sizes(record: SizesRecord) -> Figure:
 
 
 def _label(ax: Axes, record: SizesRecord) -> None:
-    """Write the agreement below each tree, and which is the exact one."""
+    """Write the agreement below each tree, or above it next to another, and which is the exact one."""
     places = zip(record.leaves, record.mean, record.ci95, record.agreement, strict=True)
+    before, above = 0, False
     for i, (leaves, mean, half, agreement) in enumerate(places):
         last = i == len(record.leaves) - 1
+        above = leaves < _NEAR * before and not above
+        before = leaves
         ax.annotate(
-            f"exact\n{leaves} leaves" if last else f"{100 * agreement:.0f} %",
-            (leaves, mean - half),
-            (0, -5),
+            f"exact\n{counted(leaves, 'leaf')}" if last else f"{100 * agreement:.0f} %",
+            (leaves, mean + half if above else mean - half),
+            (0, 5 if above else -5),
             textcoords="offset points",
             ha="center",
-            va="top",
+            va="bottom" if above else "top",
             fontsize=8,
             color=_RED if last else _BLUE,
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8},

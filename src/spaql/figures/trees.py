@@ -13,6 +13,7 @@ from spaql.figures.colours import choice_colours, ink, number_colours
 from spaql.figures.style import GREY, new_figure
 from spaql.policy import Choices, Constants, RuleTree
 from spaql.policy.text import leaf_text, number_text
+from spaql.words import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,8 +84,8 @@ def compute_tree(tree: RuleTree, *, title: str = "Rule tree", digits: int = 3) -
             "smaller one (spaql.training.size_curve, or --leaves of spaql draw), or write all of it with "
             "spaql.interpret.dot."
         )
-    words = f"{tree.n_leaves} leaves" if tree.n_leaves > 1 else "1 leaf"
-    note = f"{words}, at most {tree.depth} questions; numbers are rounded to {digits} digits."
+    size = f"{counted(tree.n_leaves, 'leaf')}, at most {counted(tree.depth, 'question')}"
+    note = f"{size}; numbers are rounded to {counted(digits, 'digit')}."
     return TreeRecord(title, note, _nodes(tree, digits))
 
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
@@ -110,15 +109,9 @@ def _box(tree: RuleTree, leaf: int) -> tuple[Floats, Floats, int]:
 
 def _with_row(tree: RuleTree, action: int | str | Sequence[float]) -> tuple[Leaves, int]:
     """Give the table of leaves with an action in it, and its row."""
-    leaves, space = tree.leaves, tree.action_space
+    leaves = tree.leaves
     if isinstance(leaves, Choices):
-        assert isinstance(space, Discrete)
-        if isinstance(action, str) and action in tree.actions:
-            action = tree.actions.index(action) + int(space.start)
-        if not isinstance(action, int | np.integer) or not space.contains(np.int64(action)):
-            known = ", ".join(f"{int(space.start) + i} ({name})" for i, name in enumerate(tree.actions))
-            raise SettingError(f"There is no action {action!r}: there are {known}.")
-        table = np.append(leaves.number, action)
+        table = np.append(leaves.number, tree.action_number(action))
         return Choices(table), _first(table[:, np.newaxis])
     value = np.asarray(action, np.float64).ravel() if not isinstance(action, str) else np.empty(0)
     if value.shape != (len(tree.actions),) or not np.isfinite(value).all():

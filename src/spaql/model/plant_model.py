@@ -15,6 +15,7 @@ from spaql import archive
 from spaql.errors import ArchiveError, BadEnvironmentError, SettingError
 from spaql.kernels.raw_plants import RawPlant, find_cells, predict_all
 from spaql.spaces import action_names, count_actions, observation_names
+from spaql.words import counted
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -224,7 +225,7 @@ class PlantModel:
             raise SettingError("Every number of an observation, and every action, has a name.")
 
     def __repr__(self) -> str:
-        return f"PlantModel({self.name}, {self.n_cells} cells, {self.steps:,} steps)"
+        return f"PlantModel({self.name}, {counted(self.n_cells, 'cell')}, {counted(self.steps, 'step')})"
 
     def __str__(self) -> str:
         from spaql.model.text import text

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from spaql.errors import SettingError
 from spaql.model.plant_model import Floats, PlantModel
+from spaql.words import counted
 
 REWARD = "reward, summed"
 _NOTHING = 1e-6
@@ -28,6 +29,11 @@ class Recorded:
     rewards: Floats
     terminated: bool
     """Whether the environment ended it, and not the horizon."""
+
+    @property
+    def total(self) -> float:
+        """The return."""
+        return float(sum(self.rewards.tolist()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +62,9 @@ class PredictionErrors:
 
     def __str__(self) -> str:
         width = max(map(len, self.names))
-        head = "".join(f"{_ahead(n) + ' (RMS)':>16}{'median':>10}{'relative':>10}" for n in self.steps)
+        head = "".join(
+            f"{counted(n, 'step') + ' (RMS)':>16}{'median':>10}{'relative':>10}" for n in self.steps
+        )
         lines = [self.on, " " * width + head]
         for j, name in enumerate(self.names):
             cells = (
@@ -145,10 +153,6 @@ def _ends(model: PlantModel, episodes: Sequence[Recorded]) -> tuple[int, int, in
         told += episode.terminated and bool(ends[-1])
         wrongly += int(ends[:-1].sum()) + (not episode.terminated and bool(ends[-1]))
     return there, told, wrongly
-
-
-def _ahead(n: int) -> str:
-    return "1 step" if n == 1 else f"{n} steps"
 
 
 def _share(relative: float) -> str:

@@ -10,6 +10,7 @@ from gymnasium.spaces import Discrete
 
 from spaql.model.plant_model import Floats, Ints, PlantModel
 from spaql.policy.text import number_text, rule_lines
+from spaql.words import counted
 
 
 class _Ends(NamedTuple):
@@ -46,8 +47,8 @@ def text(model: PlantModel, digits: int | None = 3) -> str:
     def cell(node: int) -> list[str]:
         return law_lines(model, int(plant.cell[node]), digits)
 
-    what = f"{model.n_cells} cells" if model.n_cells > 1 else "one cell"
-    lines = [f"# {model.name}: {what}, learned from {model.steps:,} steps"]
+    size, steps = counted(model.n_cells, "cell"), counted(model.steps, "step")
+    lines = [f"# {model.name}: {size}, learned from {steps}"]
     lines += rule_lines(plant, model.observations, digits, cell)
     return "\n".join([*lines, "", *end_lines(model, digits)])
 
@@ -55,7 +56,7 @@ def text(model: PlantModel, digits: int | None = 3) -> str:
 def law_lines(model: PlantModel, cell: int, digits: int | None = 3) -> list[str]:
     """Write the law of a cell, given by its number from 0 on, a line for each result."""
     results = [*(f"next {name}" for name in model.observations), "reward"]
-    lines = [f"# cell {cell + 1}, {model.samples[cell]:,} steps"]
+    lines = [f"# cell {cell + 1}, {counted(int(model.samples[cell]), 'step')}"]
     for k, name in enumerate(results):
         terms = _terms(model, cell, k, digits)
         lines.append(f"{name} = {_sum(float(model.plant.law[cell, k, 0]), terms, digits)}")

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.policy.leaves import Leaves
 from spaql.spaces import action_names, count_actions, observation_names
+from spaql.words import counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +140,18 @@ class RuleTree:
             on_the_way = on_the_way[self.feature[node[on_the_way]] >= 0]
         return node
 
+    def action_number(self, given: Any) -> int:
+        """Give the number of an action of a list, given by its number or its name."""
+        space = self.action_space
+        assert isinstance(space, Discrete)
+        first, names = int(space.start), list(self.actions)
+        if isinstance(given, str) and given in names:
+            return first + names.index(given)
+        if np.size(given) == 1 and (number := np.ravel(given)[0]) in range(first, first + len(names)):
+            return int(number)
+        known = ", ".join(f"{first + i} ({name})" for i, name in enumerate(names))
+        raise SettingError(f"There is no action {given!r}: there are {known}.")
+
     @cached_property
     def thresholds(self) -> tuple[NDArray[np.float64], ...]:
         """The different thresholds of each number of an observation, rising."""
@@ -212,7 +225,7 @@ class RuleTree:
             raise SettingError(f"There are {expected} actions to name.")
 
     def __repr__(self) -> str:
-        return f"RuleTree({self.n_leaves} leaves, depth {self.depth})"
+        return f"RuleTree({counted(self.n_leaves, 'leaf')}, depth {self.depth})"
 
     def __str__(self) -> str:
         from spaql.policy.text import text

@@ -327,8 +327,22 @@ def load(
     parallel, step_timeout
         Of the environments from now on (see `spaql.make_problem`).
     """
+    agent = agent_from(archive.load(model_file(path)))
+    found = _found_in(env, agent.problem) | {"parallel": parallel, "step_timeout": step_timeout}
+    if step_timeout is not None:
+        found["dynamics"] = None
+    agent._move_to(dataclasses.replace(agent.problem, **found))
+    return agent
+
+
+def model_file(path: str | os.PathLike[str]) -> Path:
+    """Give the model file of a run folder; any other path is one."""
     target = Path(path)
-    document = archive.load(target / MODEL_FILE if target.is_dir() else target)
+    return target / MODEL_FILE if target.is_dir() else target
+
+
+def agent_from(document: archive.Document) -> Agent:
+    """Build the agent that a model file holds."""
     data, part = document.data, document.part
     with reading("agent"):
         if data["kind"] != "agent":
@@ -348,10 +362,6 @@ def load(
         agent._learner.restore(data["learner"], part("learner."))
         columns = part("history.")
         agent.history = History.from_arrays({name: columns[name] for name in data["history"]})
-    found = _found_in(env, problem) | {"parallel": parallel, "step_timeout": step_timeout}
-    if step_timeout is not None:
-        found["dynamics"] = None
-    agent._move_to(dataclasses.replace(problem, **found))
     return agent
 
 

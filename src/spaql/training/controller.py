@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Self
 
 from spaql import archive
@@ -14,7 +13,7 @@ from spaql.errors import ArchiveError, SettingError
 from spaql.policy import RuleTree, RuleTreePolicy
 from spaql.policy.tree_file import tree_from, tree_to
 from spaql.problems import Problem
-from spaql.training.agent import MODEL_FILE, Agent, load
+from spaql.training.agent import Agent, agent_from, model_file
 from spaql.training.problem_file import problem_from, problem_to
 
 
@@ -63,7 +62,10 @@ class Controller:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a model file; no code in it is ever run."""
-        document = archive.load(path)
+        return cls._from_document(archive.load(path))
+
+    @classmethod
+    def _from_document(cls, document: archive.Document) -> Self:
         data = document.data
         if data.get("kind") != "controller":
             home = "model.PlantModel.load" if data.get("kind") == "plant" else "load"
@@ -77,7 +79,6 @@ class Controller:
 
 def read(path: str | os.PathLike[str]) -> Agent | Controller:
     """Read an agent or a controller from a model file, or an agent from a run folder."""
-    file = Path(path)
-    if file.is_dir():
-        file /= MODEL_FILE
-    return Controller.load(file) if archive.load(file).data.get("kind") == "controller" else load(file)
+    document = archive.load(model_file(path))
+    made = Controller._from_document if document.data.get("kind") == "controller" else agent_from
+    return made(document)

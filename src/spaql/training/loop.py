@@ -54,10 +54,10 @@ def _iterate(
         else:
             steps, mean = arena.train_episode(learner, rng)
             all_steps = steps
+        learner.assess(mean)
     except BaseException:
         learner.go_back(mark)
         raise
-    learner.assess(mean)
     assert learner.best_return is not None
     return {
         "iteration": iteration,

@@ -14,6 +14,7 @@ from spaql.policy import Policy
 from spaql.policy.policy import Rng
 from spaql.problems import Problem
 from spaql.training.agent import PlanTree
+from spaql.words import counted
 
 
 def record(policy: Policy, problem: Problem, seeds: Iterable[int], rng: Rng | None = None) -> list[Recorded]:
@@ -65,11 +66,11 @@ def model_errors(
     if held_out:
         model, others = agent.hold_out()
         steps = sum(len(one.rewards) for one in others)
-        on = f"{len(others)} episodes held out while learning, {steps:,} steps"
+        on = f"{counted(len(others), 'episode')} held out while learning, {counted(steps, 'step')}"
         return prediction_errors(model, others, on=on)
     if episodes < 1:
         raise SettingError("A model is judged by one episode at least.")
     fresh = record(agent.policy, agent.problem, range(seed, seed + episodes))
     steps = sum(len(one.rewards) for one in fresh)
-    on = f"{episodes} fresh episodes of the controller, {steps:,} steps"
+    on = f"{counted(episodes, 'fresh episode')} of the controller, {counted(steps, 'step')}"
     return prediction_errors(agent.model, fresh, on=on)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.stats import mean_ci95
+from spaql.words import counted
 
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -35,9 +36,15 @@ def quantiles_of(returns: NDArray[np.float64]) -> dict[float, float]:
     return {q: float(np.quantile(returns, q)) for q in _QUANTILES}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluation:
-    """Returns of fresh episodes, in the order they were run."""
+    """Returns of fresh episodes, in the order they were run.
+
+    Examples
+    --------
+    >>> Evaluation(np.array([-3.0, -1.0]), np.array([200, 200]), np.array([[0.5, 1.0], [0.0, 0.25]]))
+    Evaluation(return -2.0 ± 2.0 of 2 episodes, worst -3.0 from [0.5, 1])
+    """
 
     returns: NDArray[np.float64]
     lengths: NDArray[np.int64]
@@ -70,3 +77,9 @@ class Evaluation:
     def steps(self) -> int:
         """Environment steps taken."""
         return int(self.lengths.sum())
+
+    def __repr__(self) -> str:
+        worst, played = self.worst[0], counted(len(self.returns), "episode")
+        start = ", ".join(f"{x:.4g}" for x in worst.start)
+        returned = f"{self.mean:.1f} ± {self.ci95:.1f}"
+        return f"Evaluation(return {returned} of {played}, worst {worst.total:.1f} from [{start}])"

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 import spaql
 from spaql.algorithms.plantree.build import Candidate, choose
@@ -88,6 +90,19 @@ def test_a_goal_is_seen_when_rewards_depend_on_more_than_the_action() -> None:
     ended.begin()
     ended.add(np.zeros(1), np.zeros(1), 1.0, np.zeros(1), ended=True)
     assert ended.goal_seen
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.sampled_from([0.0, 1.5e-9, 1.0, 1.0 + 3e-9])), max_size=12))
+@example([(0, 0.0)] * 4 + [(0, 1.5e-9)] * 4)
+def test_a_goal_once_seen_stays_seen_and_is_told_from_the_steps_alone(steps: list[tuple[int, float]]) -> None:
+    memory, seen = Memory(1, 1), False
+    memory.begin()
+    for i, (action, reward) in enumerate(steps):
+        memory.add(np.zeros(1), np.array([float(action)]), reward, np.zeros(1), ended=False)
+        assert memory.goal_seen >= seen
+        seen = memory.goal_seen
+        again = Memory.from_arrays(memory.arrays(), 1, 1, 2)
+        assert again.goal_seen == memory.until(i + 1).goal_seen == seen
 
 
 @pytest.mark.parametrize("space", [Discrete(3, start=2), Box(-2.0, 6.0, (1,)), Box(-1.0, 1.0, (2,))])

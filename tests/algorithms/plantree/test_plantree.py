@@ -72,6 +72,13 @@ def test_a_linear_quadratic_problem_is_solved_within_two_per_cent() -> None:
     assert ours >= 1.02 * best  # both are negative
 
 
+@pytest.mark.parametrize("seed", [4009, 4013, 4016])
+def test_a_goal_is_found_where_moving_costs_and_staying_is_free(seed: int) -> None:
+    agent = spaql.PlanTree("MountainCarContinuous-v0", seed=seed, own_share=0.0, **QUICK)
+    agent.learn(total_timesteps=1500, progress_bar=False)
+    assert agent.history["best_return"][-1] > 0
+
+
 def test_interactions_are_the_steps_that_were_taken() -> None:
     Counting.steps = 0
     env = Counting(gymnasium.make("CartPole-v1"))

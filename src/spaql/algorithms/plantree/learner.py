@@ -16,7 +16,7 @@ from spaql.algorithms.plantree.coding import ActionCode
 from spaql.algorithms.plantree.memory import LARGEST, Floats, Memory
 from spaql.algorithms.plantree.model import fit_model, hold_out
 from spaql.algorithms.plantree.planning import Plan, make_plan, warm_start
-from spaql.algorithms.plantree.rules import idle_rules, rules_from, rules_to
+from spaql.algorithms.plantree.rules import idle_rules, rules_from, rules_to, within_space
 from spaql.algorithms.plantree.settings import PlanTreeSettings
 from spaql.archive import number
 from spaql.errors import ArchiveError, BadEnvironmentError, SettingError, UnsupportedSpaceError
@@ -144,7 +144,10 @@ class PlanTreeLearner(Learner):
             self._replan(int(self._rng.integers(2**62)))
 
     def assess(self, mean_return: float) -> None:
-        """Close the episode; make the next controller if its turn, or the end of the budget, has come."""
+        """Close the episode; plan for a goal that it was the first to see; make the next controller in time.
+
+        That is when its turn, or the end of the budget, has come.
+        """
         self.episodes += 1
         if self.best_return is None or mean_return > self.best_return:
             self.best_return = mean_return
@@ -153,13 +156,16 @@ class PlanTreeLearner(Learner):
         if self._player is not None and whole:
             self._player.starts.append(self.memory.states[self._first].copy())
             self._player.returns.append(self._return)
+        plan = self._current_plan()
+        if plan is not None and plan.searching and self.memory.goal_seen:
+            self._replan(int(self._rng.integers(2**62)))
         self._lot = int(self._rng.integers(2**62))
         self._rules = None
         kind, _, last = self._span
         bounds, spent = self._bounds(), self._spent(kind)
         if spent >= last:
             self._turn = 0
-            self._rules = self._choose(self.candidates or self._search(), last=True).rules
+            self._rules = self._last_choice(self.candidates or self._search())
         else:
             turn = sum(spent >= bound for bound in bounds)
             if turn > self._turn and self.memory.goal_seen:
@@ -179,7 +185,7 @@ class PlanTreeLearner(Learner):
     def policy(self) -> RuleTreePolicy:
         """The controller of the memory as it is now."""
         if self._rules is None:
-            self._rules = self._choose(self._search(), last=True).rules
+            self._rules = self._last_choice(self._search())
         return RuleTreePolicy(self._rules)
 
     @property
@@ -216,6 +222,9 @@ class PlanTreeLearner(Learner):
         plan = make_plan(self.memory, self.code, self.settings, worth, rng, final=True)
         found = search(self.memory, plan, self.code, self.settings, self.problem, played, rng)
         return played + [Candidate(rules) for rules in found]
+
+    def _last_choice(self, candidates: list[Candidate]) -> RuleTree:
+        return within_space(self._choose(candidates, last=True).rules)
 
     def _choose(self, candidates: list[Candidate], *, last: bool) -> Candidate:
         if len(candidates) == 1:

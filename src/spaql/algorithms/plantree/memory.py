@@ -42,6 +42,7 @@ class Memory:
             "ended": np.empty(0, np.bool_),
         }
         self._begins: list[int] = []
+        self._goal_seen = False
 
     def __len__(self) -> int:
         return self._count
@@ -103,13 +104,15 @@ class Memory:
     def goal_seen(self) -> bool:
         """Whether anything tells a good episode from a bad one.
 
-        That is an end, or a reward that depends on more than the action.
+        That is an end, or a reward that depends on more than the action: another than that of the first step
+        with the same action. Once seen, it stays so.
         """
-        if self.ended.any():
-            return True
-        _, same, count = np.unique(self.actions, axis=0, return_inverse=True, return_counts=True)
-        mean = np.bincount(same.ravel(), self.rewards) / count
-        apart = np.abs(self.rewards - mean[same.ravel()])
+        self._goal_seen = self._goal_seen or bool(self.ended.any()) or self._rewards_differ()
+        return self._goal_seen
+
+    def _rewards_differ(self) -> bool:
+        _, first, same = np.unique(self.actions, axis=0, return_index=True, return_inverse=True)
+        apart = np.abs(self.rewards - self.rewards[first[same.ravel()]])
         return bool((apart > _EQUAL * (1.0 + np.abs(self.rewards))).any())
 
     def best_to_go(self, discount: float) -> float:
@@ -128,6 +131,12 @@ class Memory:
         first._columns, first._room, first._begins = self._columns, count, self._begins
         first._count = count
         return first
+
+    def unrewarded(self) -> Memory:
+        """Give the same steps as a memory in which nothing was brought by any."""
+        same = self.until(self._count)
+        same._columns = self._columns | {"rewards": np.zeros(self._count)}
+        return same
 
     def only(self, episodes: NDArray[np.bool_]) -> Memory:
         """Give the steps of some episodes as a memory of its own; says of each episode whether it is one."""

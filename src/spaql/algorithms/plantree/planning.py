@@ -43,6 +43,8 @@ class Plan:
     worth: Floats
     """Of each step of the memory: hopeful, and plain."""
     discount: float
+    searching: bool
+    """No goal was seen: all that counts is to come to the unknown, soon."""
 
     def values(self, state: Floats, *, hopeful: bool) -> Floats:
         """Give the value of each of the actions that are tried."""
@@ -64,7 +66,7 @@ class Plan:
 def warm_start(memory: Memory, plan: Plan | None) -> Floats:
     """Give what each step of the memory is worth by the last plan, hopeful and plain; 0 without one."""
     worth = np.zeros((2, len(memory)))
-    if plan is not None:
+    if plan is not None and not (plan.searching and memory.goal_seen):
         known = plan.worth.shape[1]
         worth[:, :known] = plan.worth
         z = plan.scale.z(memory.states[known:])
@@ -88,9 +90,10 @@ def make_plan(
     A final plan, to be written down, is made in a cautious plant and swept until it converges.
     """
     scale = Scale.of(memory)
-    plant = fit_plant(
-        memory, scale, code, [np.arange(len(memory))], squares=False, margin=CAUTIOUS if final else BOLD
-    )
+    searching = not (final or memory.goal_seen)
+    told = memory.unrewarded() if searching else memory
+    margin = CAUTIOUS if final else BOLD
+    plant = fit_plant(told, scale, code, [np.arange(len(memory))], squares=False, margin=margin)
     actions = code.inputs(code.tried(), squares=False)
     chosen: NDArray[np.int64] = np.arange(len(memory))
     if len(memory) > _POINTS:
@@ -98,13 +101,11 @@ def make_plan(
     z = scale.z(memory.states)
     both = np.concatenate([z, scale.z(memory.nexts)])
     low, high = both.min(axis=0), both.max(axis=0)
-    margin = (_REFINING if memory.goal_seen else _SEARCHING) * (high - low + 1e-9)
+    rim = (_SEARCHING if searching else _REFINING) * (high - low + 1e-9)
     points = np.ascontiguousarray(z[chosen])
-    cells, member = grow_cells(
-        points, low - margin, high + margin, settings.partitions, _FEWEST, _COARSE, rng
-    )
+    cells, member = grow_cells(points, low - rim, high + rim, settings.partitions, _FEWEST, _COARSE, rng)
     options = try_options(plant, cells, points, actions, settings.discount)
-    unknown = memory.best_to_go(settings.discount)
+    unknown = 1.0 if searching else memory.best_to_go(settings.discount)
     worth = worth.copy()
     values = []
     for row, hopeful in enumerate((True, False)):
@@ -123,4 +124,4 @@ def make_plan(
             )
         )
         worth[row, chosen] = begun
-    return Plan(scale, plant, actions, cells, values[0], values[1], worth, settings.discount)
+    return Plan(scale, plant, actions, cells, values[0], values[1], worth, settings.discount, searching)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 from spaql.algorithms.plantree.coding import ActionCode, Scale
 from spaql.kernels.controllers import Controller, tidy
 from spaql.policy import Choices, Laws, RuleTree
+from spaql.policy.leaves import first_equal
+from spaql.policy.nodes import Nodes
 from spaql.problems import Problem
 
 _NODES = ("feature", "threshold", "left", "right", "leaf")
@@ -107,3 +110,35 @@ def _rule_tree(
         observations=problem.states.names,
         actions=problem.actions.names,
     )
+
+
+def within_space(rules: RuleTree) -> RuleTree:
+    """Leave out what no observation of the space comes to, and rows that say the same as another.
+
+    The learned plants may leave the bounds of the space, so a controller keeps such cuts while it is improved
+    and compared.
+    """
+    assert isinstance(rules.observation_space, Box)
+    rows, nodes = first_equal(rules.leaves), Nodes()
+
+    def write(node: int, low: NDArray[np.float64], high: NDArray[np.float64]) -> int:
+        j, cut = int(rules.feature[node]), float(rules.threshold[node])
+        if j < 0:
+            return nodes.leaf(int(rows[rules.leaf[node]]))
+        here, sides = np.arange(rules.dims) == j, []
+        if low[j] < cut:
+            last = np.nextafter(cut, -np.inf)
+            sides.append(write(int(rules.left[node]), low, np.where(here, np.minimum(high, last), high)))
+        if high[j] >= cut:
+            sides.append(write(int(rules.right[node]), np.where(here, np.maximum(low, cut), low), high))
+        return sides[0] if len(sides) == 1 else nodes.rule(j, cut, *sides)
+
+    space = rules.observation_space
+    root = write(0, space.low.astype(np.float64).ravel(), space.high.astype(np.float64).ravel())
+    kept: dict[str, Any] = nodes.arrays(root)
+    used, leaves = np.unique(kept["leaf"][kept["feature"] < 0]), rules.leaves
+    kept["leaf"] = np.where(kept["feature"] < 0, np.searchsorted(used, kept["leaf"]), -1)
+    if isinstance(leaves, Choices):
+        return replace(rules, **kept, leaves=Choices(leaves.number[used]))
+    assert isinstance(leaves, Laws)
+    return replace(rules, **kept, leaves=replace(leaves, gain=leaves.gain[used], offset=leaves.offset[used]))

@@ -1,0 +1,16 @@
+"""How many there are, in words."""
+
+_PLURALS = {"leaf": "leaves"}
+"""Of those that do not just take an s."""
+
+
+def counted(count: float, one: str, digits: int = 0) -> str:
+    """Say how many there are of something, of which the name of one is given.
+
+    Examples
+    --------
+    >>> counted(1, "leaf"), counted(1307, "arm"), counted(1.5, "leaf", digits=1)
+    ('1 leaf', '1,307 arms', '1.5 leaves')
+    """
+    word = one if count == 1 else _PLURALS.get(one, f"{one}s")
+    return f"{count:,.{digits}f} {word}"
