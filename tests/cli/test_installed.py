@@ -11,6 +11,8 @@ import sysconfig
 import termios
 from pathlib import Path
 
+import pytest
+
 import spaql
 
 SPAQL = Path(sysconfig.get_path("scripts")) / "spaql"
@@ -103,9 +105,10 @@ def _interrupted_plantree(tmp_path: Path) -> subprocess.Popen[str]:
     return process
 
 
+@pytest.mark.slow
 def test_an_interrupted_plantree_counts_the_leaves_that_it_has(tmp_path: Path) -> None:
     process = _interrupted_plantree(tmp_path)
-    out, err = process.communicate(timeout=300)
+    out, err = process.communicate(timeout=600)
     assert process.returncode == 130, err
     agent = spaql.load(tmp_path / "run")
     assert json.loads(out)["leaves"] == agent.policy.tree.n_leaves > 0
