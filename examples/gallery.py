@@ -55,19 +55,19 @@ class Show:
     """Milliseconds of a frame."""
 
 
-def plan_tree(env: str, seed: int) -> Callable[[], spaql.Agent]:
-    """Learn with the default settings from 10,000 steps."""
-    return lambda: spaql.PlanTree(env, seed=seed).learn(total_timesteps=10_000)
+def plan_tree(env: str, seed: int, steps: int = 10_000) -> Callable[[], spaql.Agent]:
+    """Learn with the default settings."""
+    return lambda: spaql.PlanTree(env, seed=seed).learn(total_timesteps=steps)
 
 
 SHOWS = (
     Show(
         name="pendulum",
         env="Pendulum-v1",
-        learn=plan_tree("Pendulum-v1", 0),
+        learn=plan_tree("Pendulum-v1", 2, steps=5_000),  # the README's first controller
         x="angle",
         y="speed",
-        cost="PlanTree, 10,000 steps",
+        cost="PlanTree, 5,000 steps",
         episode=8,
         steps=120,
     ),

@@ -1,6 +1,6 @@
 """The idea of PlanTree in four pictures, on Pendulum: samples, cells, values, tree.
 
-`python examples/plantree_pictures.py --out docs/plantree` learns from 10,000 steps and looks into the
+`python examples/plantree_pictures.py --out docs/plantree` learns from 5,000 steps and looks into the
 learner; `--run FOLDER` takes an agent that `spaql train Pendulum-v1 --algo plantree` left. It reads what
 is private to the algorithm, so it follows its changes. It needs `pip install "spaql[plot]"`.
 """
@@ -126,8 +126,8 @@ def main() -> None:
     parser.add_argument("--run", type=Path, help="folder of a run")
     given = parser.parse_args()
     if given.run is None:
-        agent = spaql.PlanTree("Pendulum-v1", seed=0)
-        agent.learn(total_timesteps=10_000)
+        agent = spaql.PlanTree("Pendulum-v1", seed=2)
+        agent.learn(total_timesteps=5_000)
     else:
         agent = spaql.PlanTree.load(given.run)
     learner = agent._learner

@@ -327,7 +327,7 @@ def test_welch_needs_two_runs(few: list[float]) -> None:
 
 def test_welch_says_how_to_get_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scipy.special", None)
-    with pytest.raises(MissingExtraError, match=r"pip install spaql\[stats\]") as caught:
+    with pytest.raises(MissingExtraError, match=r"pip install 'spaql\[stats\]'") as caught:
         welch(*SLEEP)
     assert isinstance(caught.value, ImportError)
     assert isinstance(caught.value, SpaqlError)

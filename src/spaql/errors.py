@@ -2,6 +2,10 @@
 
 import difflib
 from collections.abc import Iterable
+from importlib.util import find_spec
+
+_PACKAGES = {"baselines": "sb3_contrib", "plot": "matplotlib", "stats": "scipy"}
+"""What extras install, as it is imported."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -40,3 +44,15 @@ class ArchiveError(SpaqlError, ValueError):
 
 class MissingExtraError(SpaqlError, ImportError):
     """A package that only an extra of spaql installs, and that is not there."""
+
+
+def require(what: str, *extras: str) -> None:
+    """Refuse to begin what would fail for want of an extra at its end.
+
+    Examples
+    --------
+    >>> require("A picture", "plot")
+    """
+    if missing := [extra for extra in extras if find_spec(_PACKAGES[extra]) is None]:
+        packages = " and ".join(_PACKAGES[extra] for extra in missing)
+        raise MissingExtraError(f"{what} needs {packages}: pip install 'spaql[{','.join(missing)}]'.")

@@ -243,7 +243,7 @@ def welch(a: ArrayLike, b: ArrayLike) -> WelchTest:
     try:
         from scipy.special import stdtr, stdtrit
     except ImportError as error:
-        raise MissingExtraError("Welch's test needs SciPy: pip install spaql[stats]") from error
+        raise MissingExtraError("Welch's test needs SciPy: pip install 'spaql[stats]'.") from error
     difference = float(a.mean() - b.mean())
     runs = len(a), len(b)
     squares = _squared_error(a), _squared_error(b)

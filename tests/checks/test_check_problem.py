@@ -2,6 +2,7 @@
 
 import math
 import random
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -216,6 +217,7 @@ def long_episodes() -> spaql.Problem:
 FAULTY: dict[str, Callable[[], spaql.Problem]] = {
     "can be made": broken_make,
     "resets": lambda: problem(spoiled(reset=reset_without_info)),
+    "steps": lambda: problem(spoiled(step=lambda self, action: Sound.step(self, action)[:4])),
     "observations have their shape": lambda: problem(spoiled(seen=lambda self: np.zeros(3, np.float32))),
     "observations are of their type": lambda: problem(spoiled(seen=lambda self: self.state)),
     "observations are finite": lambda: problem(answer(0, np.float32([0.0, np.inf]))),
@@ -266,6 +268,32 @@ def test_every_shipped_problem_passes(name: str) -> None:
     report = spaql.check_problem(name)
     assert report, str(report)
     assert len(report.findings) == len(PROBLEM_CHECKS)
+
+
+def failing(self, action):
+    raise ValueError("the valve is stuck")
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "why"),
+    [
+        (
+            spoiled(step=failing),
+            "steps",
+            r"test_check_problem.py, line \d+, in failing: ValueError: the valve",
+        ),
+        (spoiled(step=lambda self, action: Sound.step(self, action)[:4]), "steps", r"line \d+: .* 4 values"),
+        (spoiled(reset=lambda self, **_: Sound.reset(self)[0]), "resets", r"Gymnasium's is \(observation, i"),
+        (answer(1, math.nan), "rewards are finite", "One is nan"),
+        (answer(0, np.float32([0.0, np.nan])), "observations are finite", "nan"),
+    ],
+)
+def test_one_fault_is_one_finding(make: Callable[[], gymnasium.Env], name: str, why: str) -> None:
+    report = spaql.check_problem(problem(make))
+    assert [finding.name for finding in report.failed] == [name], str(report)
+    assert re.search(why, report[name].why)
+    assert len(report.findings) == len(PROBLEM_CHECKS)
+    assert str(report).splitlines()[-3].startswith(f"failed   {name}")
 
 
 def test_what_cannot_be_a_problem_is_said() -> None:

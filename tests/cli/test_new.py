@@ -19,7 +19,7 @@ SCRIPTS = sysconfig.get_path("scripts")
 def project(folder: Path) -> Path:
     done = CliRunner().invoke(main, ["new", str(folder)])
     assert done.exit_code == 0, done.output
-    assert f"Next: cd {folder}; pytest; spaql train plant:TwoTanks-v0" in done.stdout
+    assert f"Next: cd {folder}; python -m pytest; spaql train plant:TwoTanks-v0" in done.stdout
     return folder
 
 
@@ -74,7 +74,9 @@ def test_its_tests_and_a_small_version_of_its_study_run(tmp_path: Path) -> None:
 def test_the_commands_of_its_readme_run(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     folder = project(tmp_path / "two-tanks")
-    commands = re.findall(r"^\$ (spaql .*|pytest)$", (folder / "README.md").read_text(), re.MULTILINE)
+    commands = re.findall(
+        r"^\$ (spaql .*|python -m pytest)$", (folder / "README.md").read_text(), re.MULTILINE
+    )
     assert len(commands) == 13
     outputs = {command: shell(folder, command) for command in commands}
     judged = next(said for command, said in outputs.items() if command.startswith("spaql evaluate"))

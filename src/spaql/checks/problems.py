@@ -23,6 +23,7 @@ from spaql.checks.standard import (
 from spaql.errors import SpaqlError
 from spaql.problems import EnvironmentLike, make_problem
 from spaql.problems.guard import Guard
+from spaql.problems.own_code import place_of_code
 
 
 def check_problem(env: EnvironmentLike, **options: Any) -> CheckReport:
@@ -52,15 +53,40 @@ def check_problem(env: EnvironmentLike, **options: Any) -> CheckReport:
 
 
 def can_be_made(case: ProblemCase) -> None:
-    """Spaces, horizon and measurements make a problem, and an environment of it can be made."""
+    """Spaces, horizon and measurements make a problem, and an environment of it can be made and compiled."""
     case.problem.make().close()
+    if case.problem.dynamics is not None:
+        _ = case.problem.dynamics.loops
 
 
 def resets(case: ProblemCase) -> None:
     """A reset gives an observation and a dictionary."""
-    for episode in case.episodes:
-        if not isinstance(episode.info, dict):
-            fail(f"Its second value is {episode.info!r}.")
+    with closing(case.problem.make()) as env:
+        result = env.reset(seed=0)
+        place = _place(env.unwrapped.reset)
+    if not isinstance(result, tuple) or len(result) != 2:
+        fail(f"{place}reset returned {result!r}; Gymnasium's is (observation, info).")
+    if not isinstance(result[1], dict):
+        fail(f"{place}Its second value is {result[1]!r}.")
+
+
+def steps(case: ProblemCase) -> None:
+    """A step gives an observation, a reward, whether it terminated or was truncated, and a dictionary."""
+    with closing(case.problem.make()) as env:
+        env.reset(seed=0)
+        result = env.unwrapped.step(case.actions.sample())  # wrappers unpack it, and then complain themselves
+        place = _place(env.unwrapped.step)
+    if not isinstance(result, tuple) or len(result) != 5:
+        given = f"{len(result)} values" if isinstance(result, tuple) else repr(result)
+        wanted = "(observation, reward, terminated, truncated, info)"
+        fail(f"{place}step returned {given}; Gymnasium's is {wanted}.")
+    _ = case.episodes  # they are played here first
+
+
+def _place(function: Any) -> str:
+    """Say where a method is written, as the beginning of a sentence."""
+    code = getattr(function, "__code__", None)
+    return f"{place_of_code(code)}: " if code else ""
 
 
 def observations_have_their_shape(case: ProblemCase) -> None:
@@ -129,7 +155,7 @@ def rewards_are_in_their_range(case: ProblemCase) -> None:
     if (low, high) == (0.0, 1.0):
         skip("No range was given: rewards are learned from as they are.")
     for step in case.all_steps:
-        if not low - 1e-9 <= float(step.reward) <= high + 1e-9:
+        if float(step.reward) < low - 1e-9 or float(step.reward) > high + 1e-9:
             fail(f"One is {step.reward}, outside of [{low}, {high}].")
 
 
@@ -185,7 +211,7 @@ def seeds_repeat_the_episode(case: ProblemCase) -> None:
         with global_seed(outside):
             found.append(case.play(7))
     one, other = ([(np.asarray(s.observation).tolist(), s.reward) for s in e.steps] for e in found)
-    if one != other:
+    if repr(one) != repr(other):  # of which NaN is like NaN
         fail("Two such episodes differ.")
 
 
@@ -275,17 +301,21 @@ def many_are_as_one(case: ProblemCase) -> None:
             fail(f"The {name} of three have the shape {np.shape(array)}.")
 
 
+_NEEDED = (
+    can_be_made,
+    resets,
+    steps,
+    observations_have_their_shape,
+    observations_are_finite,
+    rewards_are_numbers,
+)
 PROBLEM_CHECKS: tuple[Check[ProblemCase], ...] = tuple(
-    Check(function)
+    Check(function, needed=function in _NEEDED)
     for function in (
-        can_be_made,
-        resets,
-        observations_have_their_shape,
+        *_NEEDED,
         observations_are_of_their_type,
-        observations_are_finite,
         observations_are_within_bounds,
         observations_are_their_own,
-        rewards_are_numbers,
         rewards_are_finite,
         rewards_are_in_their_range,
         ends_are_true_or_false,

@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, NoReturn, TypeVar
 
+from spaql.errors import SpaqlError
+from spaql.problems.own_code import told
+
 Case = TypeVar("Case")
 
 
@@ -32,6 +35,8 @@ class Check(Generic[Case]):
     """A function that tries one promise: its name and docstring say which."""
 
     function: Callable[[Case], None]
+    needed: bool = False
+    """Whether the checks after it can find nothing of worth if it fails."""
 
     @property
     def name(self) -> str:
@@ -53,12 +58,16 @@ class Check(Generic[Case]):
             outcome, why = "skipped", str(reason)
         except CheckFailedError as reason:
             outcome, why = "failed", str(reason)
+        except SpaqlError as error:
+            outcome, why = "failed", str(error)
         except Exception as error:
-            outcome, why = "failed", f"{type(error).__name__}: {error}"
+            outcome, why = "failed", told(error)
         return Finding(self.name, self.promise, outcome, why)
 
 
 Outcome = Literal["passed", "failed", "skipped"]
+_LAST: tuple[Outcome, ...] = ("passed", "skipped", "failed")
+"""The order in which findings are written: what is to be mended is read last."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +121,7 @@ class CheckReport:
         width = max(len(finding.name) for finding in self.findings)
         counts = dict.fromkeys(("passed", "failed", "skipped"), 0)
         lines = []
-        for finding in self.findings:
+        for finding in sorted(self.findings, key=lambda one: _LAST.index(one.outcome)):
             counts[finding.outcome] += 1
             said = f"{finding.promise} {finding.why}".strip() if finding.outcome == "failed" else finding.why
             line = f"{finding.outcome:<7}  {finding.name:<{width}}  {said or finding.promise}"
@@ -122,5 +131,14 @@ class CheckReport:
 
 
 def run_all(subject: str, checks: Iterable[Check[Case]], case: Case) -> CheckReport:
-    """Run checks on one case."""
-    return CheckReport(subject, tuple(check.run(case) for check in checks))
+    """Run checks on one case; once one fails that the others need, they are skipped."""
+    findings: list[Finding] = []
+    missed = ""
+    for check in checks:
+        if missed:
+            findings.append(Finding(check.name, check.promise, "skipped", f"First mend: {missed}."))
+            continue
+        findings.append(check.run(case))
+        if check.needed and findings[-1].outcome == "failed":
+            missed = check.name
+    return CheckReport(subject, tuple(findings))

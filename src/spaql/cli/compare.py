@@ -11,6 +11,7 @@ import click
 
 from spaql.cli.arguments import quiet_option, ray_option, refuse_failed, workers_option
 from spaql.cli.report import Report, reports
+from spaql.errors import require
 
 if TYPE_CHECKING:
     from spaql.experiments.standings import Duel
@@ -75,18 +76,22 @@ def compare(
       spaql compare --only sac --only dqn --workers 1
       spaql compare --only report
     """
+    from spaql.baselines import NETWORKS
     from spaql.experiments import RunStore
     from spaql.experiments.compare import FULL, QUICK, compare_runs
     from spaql.experiments.measure import measure
     from spaql.experiments.sweeps import carry_out
     from spaql.figures.compare_report import write_comparison
 
+    require("The report", "plot", "stats")
     store = RunStore(out / "runs")
     names = [name for name in only if name != _REPORT]
     if names or not only:
         runs = compare_runs(
             QUICK if quick else FULL, only=names, budgets=budgets, first_seed=first_seed, seeds=seeds
         )
+        if ray is None and any(run.algorithm in NETWORKS for run in runs):
+            require("A network", "baselines")
         if not quiet:
             click.echo(f"{len(runs):,} runs", err=True)
         task = functools.partial(measure, root=str(store.root))

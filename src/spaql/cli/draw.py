@@ -10,7 +10,7 @@ import click
 
 from spaql.cli.arguments import Choice, made_by, read_to_play, run_argument
 from spaql.cli.report import Report, reports
-from spaql.errors import SettingError
+from spaql.errors import SettingError, require
 from spaql.words import counted
 
 if TYPE_CHECKING:
@@ -119,9 +119,10 @@ def draw(
     from spaql.experiments.paper_tables import NAMES
     from spaql.figures import compute_sizes, compute_tree, save_as
     from spaql.figures.axis import angles
-    from spaql.training import size_curve
+    from spaql.training import read, size_curve
 
-    agent = read_to_play(run)
+    require("A picture", "plot")
+    agent = read(run) if kind == "tree" and leaves is None else read_to_play(run)
     _check_kind(agent, kind)
     record: Record
     played: dict[str, Any] = {} if episodes is None else {"episodes": episodes}

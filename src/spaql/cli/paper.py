@@ -10,7 +10,7 @@ import click
 
 from spaql.cli.arguments import quiet_option, ray_option, refuse_failed, workers_option
 from spaql.cli.report import Report, reports
-from spaql.errors import SettingError, nearest
+from spaql.errors import SettingError, nearest, require
 
 if TYPE_CHECKING:
     from spaql.experiments.paper_claims import Claim
@@ -22,7 +22,7 @@ _STAGES = {"scaling": "the study of xi", "long": "the long runs", "trpo": "TRPO"
 @click.option(
     "--out", type=click.Path(path_type=Path), default=Path("paper"), show_default=True, help="folder"
 )
-@click.option("--quick", is_flag=True, help="3 agents and short runs: through every stage in two minutes")
+@click.option("--quick", is_flag=True, help="3 agents and short runs: through every stage in a minute or two")
 @click.option(
     "--trpo",
     is_flag=True,
@@ -73,6 +73,12 @@ def paper(
     stages = {"scaling": (scaling, scaling_runs(size)), "long": (long, long_runs(size))}
     if trpo or "trpo" in only:
         stages["trpo"] = (long, trpo_runs(size))
+    figures = [name for name in only if name not in _STAGES]
+    reported = not only or "report" in only
+    if figures or reported:
+        require("The report", "plot", "stats")
+    if ray is None and "trpo" in stages and (not only or "trpo" in only):
+        require("TRPO", "baselines")
     began = time.perf_counter()
     for name, (store, runs) in stages.items():
         if only and name not in only:
@@ -80,10 +86,9 @@ def paper(
         if not quiet:
             click.echo(f"{_STAGES[name]}: {len(runs):,} runs", err=True)
         refuse_failed(sweep(runs, store.root, workers=workers, ray=ray, progress_bar=not quiet))
-    figures = [name for name in only if name not in _STAGES]
     files = paper_figures(scaling, long, size, out, figures) if figures else []
     claims: list[Claim] = []
-    if not only or "report" in only:
+    if reported:
         command = " ".join(["spaql paper", *(["--quick"] if quick else []), *(["--trpo"] if trpo else [])])
         claims = write_report(scaling, long, size, out, command)
         files.append(out / "report.html")
@@ -100,10 +105,10 @@ def _text(claims: list[Claim], files: list[Path], seconds: float, quick: bool) -
     if not claims:
         return "\n".join(map(str, files)) or f"{seconds:,.0f} s"
     lines = []
+    if quick:
+        lines.append("The quick version cannot judge the paper: it only goes through every stage.\n")
     for claim in claims:
         lines.append(f"{claim.verdict:15} {claim.claim}\n{'':15} published: {claim.published}")
         lines.append(f"{'':15} measured:  {claim.measured}")
-    if quick:
-        lines.append("\nThe quick version cannot judge the paper: it only goes through every stage.")
     lines.append(f"\n{seconds:,.0f} s. Open {files[-1]}")
     return "\n".join(lines)

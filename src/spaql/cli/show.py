@@ -11,7 +11,7 @@ import click
 
 from spaql.cli.arguments import Choice, made_by, read_to_play, run_argument
 from spaql.cli.report import Report, numbers, reports
-from spaql.errors import SettingError
+from spaql.errors import SettingError, require
 from spaql.words import counted
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ def _card(run: Path, card: Path) -> Report:
     from spaql.archive import write_atomically
     from spaql.figures import policy_card
 
+    require("The card", "plot")
     write_atomically(card, policy_card(run, read_to_play(run)).encode())
     return Report({"file": str(card)}, str(card))
 

@@ -12,7 +12,7 @@ import click
 
 from spaql.cli.arguments import Choice, read_to_play, run_argument
 from spaql.cli.report import Report, numbers, rendered, reports
-from spaql.errors import SettingError
+from spaql.errors import SettingError, require
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -78,6 +78,8 @@ def stress(
     from spaql.training import robustness
     from spaql.training import stress as run_stress
 
+    if map_file is not None:
+        require("The map", "plot")
     agent = read_to_play(run)
     bench = _bench(agent.problem, low, high, threshold)
     result = run_stress(agent, bench=bench, starts=starts, sampling=sampling, seed=seed)

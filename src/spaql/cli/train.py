@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import re
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
@@ -14,7 +15,7 @@ import click
 from spaql.cli.arguments import Choice, complete_environment, quiet_option
 from spaql.cli.group import INTERRUPTED
 from spaql.cli.report import Report, numbers, plain, reports, shown_return
-from spaql.errors import SettingError
+from spaql.errors import BadEnvironmentError, SettingError
 from spaql.policy import RuleTreePolicy
 from spaql.training import Agent, agent_types, evaluate
 from spaql.training.run_folder import CHECKPOINT_FILE, resumed, save_run
@@ -211,7 +212,7 @@ def train(
             f"{folder} is there already: go on with it by --resume, name another folder with --out, or "
             "remove it."
         )
-    with _StopOnInterrupt() as interrupt:
+    with _StopOnInterrupt() as interrupt, _advised(env, horizon):
         if iterations or total_timesteps or not resume:
             agent.learn(
                 iterations,
@@ -264,6 +265,16 @@ def _nothing_left(agent: Agent, folder: Path, *, by_steps: bool) -> str:
         else (agent.iterations, "iterations", "--iterations")
     )
     return f"{folder} has {done:,} {what} already, and nothing was added: to go on, give more with {option}."
+
+
+@contextmanager
+def _advised(env: str, horizon: int | None) -> Iterator[None]:
+    """Say of an environment that fails by which command more is found out."""
+    try:
+        yield
+    except BadEnvironmentError as error:
+        limit = "" if horizon is None else f" --horizon {horizon}"
+        raise BadEnvironmentError(f"{error} Try `spaql check {env}{limit}`.") from error
 
 
 def _text(result: dict[str, Any]) -> str:

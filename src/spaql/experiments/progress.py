@@ -10,6 +10,8 @@ from spaql.experiments.execute import Outcome
 
 _SECONDS_A_LINE = 10.0
 """Between two lines where there is no terminal."""
+_TELLING = 0.05
+"""Of the runs, before the time that is left can be told."""
 
 
 class SweepProgress:
@@ -60,7 +62,9 @@ class SweepProgress:
             self._said = time.monotonic()
             each = (self._said - self._began) / (self._done + self._failed)
             missing = self._runs - self._count()
-            left = f"  {missing * each:,.0f} s left" if missing else ""
+            # The first runs wait for the compiler, and tell nothing of the others.
+            known = self._done + self._failed >= _TELLING * (self._runs - self._before)
+            left = f"  {missing * each:,.0f} s left" if missing and known else ""
             self._say(f"{self._count()} of {self._runs} runs  {self._status()}{left}")
 
     def _count(self) -> int:

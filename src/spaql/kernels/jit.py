@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.errors import NumbaError as NumbaError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Fields = tuple[Any, ...]

@@ -15,8 +15,9 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from spaql.errors import SettingError
-from spaql.kernels.jit import ENABLED, njit
+from spaql.kernels.jit import ENABLED, NumbaError, njit
 from spaql.kernels.loops import Loops, compile_loops
+from spaql.problems.own_code import told
 
 State = tuple[float, ...]
 
@@ -89,7 +90,8 @@ class Dynamics:
     """How many numbers a state has."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "state_dims", self._tried())
+        functions = (_plain(function) for function in (self.start, self.step, self.observe))
+        object.__setattr__(self, "state_dims", self._tried(*functions))
         DYNAMICS[self.id] = self
         if self.id in gymnasium.registry:
             del gymnasium.registry[self.id]
@@ -120,27 +122,32 @@ class Dynamics:
         """The loops over these dynamics; each is compiled, or taken from the cache, when first called."""
         functions = (self.start, self.step, self.observe)
         depends_on = hashlib.sha256("".join(_sources(functions)).encode()).hexdigest()
+        compiled = [_compiled(function) for function in functions]
+        try:
+            self._tried(*compiled)  # the errors of the loops would hide where the fault is
+        except NumbaError as error:
+            raise SettingError(told(error)) from error
         return compile_loops(
-            *(_compiled(function) for function in functions),
+            *compiled,
             n_state=self.state_dims,
             n_seen=len(self.observations),
             discrete=not isinstance(self.actions, Mapping),
             depends_on=depends_on,
         )
 
-    def _tried(self) -> int:
-        """Try the functions once, uncompiled, and say what is wrong with what they give."""
-        state = _plain(self.start)(np.random.default_rng(0))
+    def _tried(self, start: Callable[..., Any], step: Callable[..., Any], observe: Callable[..., Any]) -> int:
+        """Try the functions once, and say what is wrong with what they give; gives the numbers of a state."""
+        state = start(np.random.default_rng(0))
         _check_floats(state, "start", "a state")
         space = self.action_space
         action = 0 if isinstance(space, Discrete) else ((space.low + space.high) / 2).astype(np.float64)
-        result = _plain(self.step)(state, action)
+        result = step(state, action)
         if not isinstance(result, tuple) or len(result) != 3:
             raise SettingError(f"step must return (next state, reward, terminated), and returned {result!r}.")
         _check_floats(result[0], "step", "a state")
         if len(result[0]) != len(state):
             raise SettingError(f"step turned a state of {len(state)} numbers into one of {len(result[0])}.")
-        seen = _plain(self.observe)(state)
+        seen = observe(state)
         _check_floats(seen, "observe", "an observation")
         if len(seen) != len(self.observations):
             raise SettingError(f"observe gives {len(seen)} numbers, and {len(self.observations)} are named.")

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from spaql.errors import BadEnvironmentError, SpaqlError
 from spaql.kernels.standard import misfit
+from spaql.problems.own_code import place_of, words_of
 
 _MARGIN = 0.1
 """Of the range of a number that it may lie out of bounds: noise carries numbers over the edge, and the last
@@ -48,6 +49,8 @@ class Guard:
         else:
             assert isinstance(space, gymnasium.spaces.Box)
             low, high = space.low.astype(np.float64), space.high.astype(np.float64)
+        self._bounds = low.ravel(), high.ravel()
+        if not isinstance(space, Discrete):
             with np.errstate(all="ignore"):
                 margin = np.nan_to_num(_MARGIN * (high - low), nan=np.inf, posinf=np.inf)
                 low, high = low - margin, high + margin
@@ -69,7 +72,8 @@ class Guard:
         except SpaqlError:
             raise
         except Exception as error:
-            raise self.refusal(f"raised {type(error).__name__}: {error}") from error
+            place = place_of(error)
+            raise self.refusal(f"raised {words_of(error)}" + (f" ({place})" if place else "")) from error
 
     def check(self, observations: Any, running: NDArray[np.bool_], ended: NDArray[np.bool_]) -> None:
         """Refuse a batch of observations, one a row, of which those of running episodes count."""
@@ -87,6 +91,9 @@ class Guard:
             x = batch[row, j]
             wrong = "holds NaN" if math.isnan(x) else "is infinite" if math.isinf(x) else "is out of bounds"
             what = f"gave an observation that {wrong} in number {j}: {array[row]}"
+            if math.isfinite(x):
+                low, high = (bounds[j] for bounds in self._bounds)
+                what += f". The bounds are {low:g} and {high:g}: widen the observation space, or stay within"
             raise self.refusal(what, None if single else row)
 
     def check_reward(self, reward: Any) -> float:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 import difflib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -17,11 +19,12 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.wrappers import TimeLimit
 from numpy.typing import NDArray
 
-from spaql.errors import BadEnvironmentError, SettingError
+from spaql.errors import BadEnvironmentError, MissingExtraError, SettingError, SpaqlError
 from spaql.problems.classic import find_dynamics
 from spaql.problems.dynamics import Dynamics
 from spaql.problems.environment import DynamicsEnv, DynamicsVectorEnv
 from spaql.problems.guard import Guard, GuardedEnv, apart
+from spaql.problems.own_code import place_of, told
 from spaql.problems.presets import PRESETS, Preset
 from spaql.spaces import StandardActions, StandardStates, unbounded
 
@@ -281,6 +284,12 @@ def _is_model_file(env: str) -> bool:
 def _spec(env: str) -> EnvSpec:
     """Look an environment up; `module:id` imports the module first, as Gymnasium's `make` does."""
     module, _, name = env.rpartition(":")
+    if re.search(r"[/\\]|\.py$", module):
+        file = re.split(r"[/\\]", module)[-1]
+        written = f"{file.removesuffix('.py')}:{name}"
+        raise BadEnvironmentError(
+            f"Write {written}, in the folder of {file}: a module is wanted, not a file."
+        )
     with _explained(env):
         if module:
             import_module(module)
@@ -297,15 +306,39 @@ def _make(env: str, horizon: int | None, options: Mapping[str, Any]) -> Environm
 def _explained(env: str) -> Iterator[None]:
     try:
         yield
-    except (gymnasium.error.Error, ImportError) as error:
-        advice = f"{error} (Presets beside Gymnasium's ids: {', '.join(PRESETS)}.)"
+    except SpaqlError:
+        raise
+    except Exception as error:
+        cannot = f"Gymnasium cannot make {env!r}: "
+        module = env.rpartition(":")[0]
         if isinstance(error, gymnasium.error.UnregisteredEnv):
-            module, colon, name = env.rpartition(":")
-            near = difflib.get_close_matches(name, environment_names(), 1)
-            advice = f"did you mean {module}{colon}{near[0]}?" if near else advice
-        elif isinstance(error, ModuleNotFoundError) and ":" in env:
+            raise BadEnvironmentError(cannot + _meant(env, error)) from error
+        if extra := re.search(r"gymnasium\[(box2d|classic-control)\]", str(error)):
+            raise MissingExtraError(
+                f"{cannot}it needs the extra {extra[1]}: pip install 'spaql[{extra[1]}]'."
+            ) from error
+        if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
             advice = f"{error}. Run this in the folder of {error.name}.py, or install its package."
-        raise BadEnvironmentError(f"Gymnasium cannot make {env!r}: {advice}") from error
+            raise BadEnvironmentError(cannot + advice) from error
+        if isinstance(error, gymnasium.error.Error):
+            raise BadEnvironmentError(f"{cannot}{error}") from error
+        raise BadEnvironmentError(("" if place_of(error) else cannot) + told(error)) from error
+
+
+def _meant(env: str, error: gymnasium.error.UnregisteredEnv) -> str:
+    """Say what was probably meant by an environment that is not registered."""
+    module, colon, name = env.rpartition(":")
+    for file in sorted(Path.cwd().glob("*.py")) if not module else ():
+        if re.search(f"[\"']{re.escape(name)}[\"']", file.read_text(errors="ignore")):
+            return f"did you mean {file.stem}:{name}?"
+    known = {re.sub(r"-v\d+$", "", one): one for one in environment_names()}  # all ids end alike
+    if near := difflib.get_close_matches(re.sub(r"-v\d+$", "", name), known, 1):
+        return f"did you mean {module}{colon}{known[near[0]]}?"
+    if module:
+        return (
+            f"{module} registers no {name}: make spaql.Dynamics of this id in it, or gymnasium.register it."
+        )
+    return f"{error} (Presets beside Gymnasium's ids: {', '.join(PRESETS)}.)"
 
 
 def _time_limit(env: Environment) -> int | None:

@@ -114,7 +114,7 @@ def _sobol(dims: int, n: int, seed: int) -> Floats:
         from scipy.stats import qmc
     except ImportError as error:
         raise MissingExtraError(
-            "Sobol sequences need SciPy: pip install 'spaql[stats]', or sample a grid."
+            "Sobol sequences need SciPy: pip install 'spaql[stats]', or sample a grid (--sampling grid)."
         ) from error
     sequence = qmc.Sobol(dims, scramble=True, seed=seed)
     return np.asarray(sequence.random_base2(max(0, n - 1).bit_length())[:n], np.float64)

@@ -1,0 +1,95 @@
+"""Errors in a user's own code, told by file, line and function."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sysconfig
+import traceback
+from pathlib import Path
+from types import CodeType
+
+import gymnasium
+
+from spaql.kernels.jit import NumbaError
+
+_STDLIB, _SPAQL, _GYMNASIUM = (
+    Path(folder).resolve()
+    for folder in (sysconfig.get_path("stdlib"), Path(__file__).parents[1], gymnasium.__path__[0])
+)
+_NUMBA_ADVICE = (
+    "Use plain numbers and `math`, decorate the functions that are called with numba.njit, or make it a "
+    "Gymnasium environment."
+)
+
+
+def told(error: Exception) -> str:
+    """Say where in a user's code an error comes from, and what it says.
+
+    Examples
+    --------
+    >>> told(ValueError("the valve is stuck"))
+    'ValueError: the valve is stuck'
+    """
+    place = place_of(error)
+    return f"{place}: {words_of(error)}" if place else words_of(error)
+
+
+def words_of(error: Exception) -> str:
+    """Give the kind of an error and what it says, of Numba's many lines the telling one."""
+    if isinstance(error, NumbaError):
+        lines = (line.strip() for line in str(error).splitlines())
+        why = next((line for line in lines if line and not line.startswith("Failed in ")), "")
+        return f"Numba cannot compile it. {why.rstrip('.')}. {_NUMBA_ADVICE}"
+    said = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"{type(error).__name__}: {said}{_meant(error)}" if said else type(error).__name__
+
+
+def place_of(error: BaseException) -> str:
+    """Give the place in a user's code that an error comes from; nothing if it has none there."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{_shown(error.filename)}, line {error.lineno}"
+    if isinstance(error, NumbaError) and (found := re.search(r'File "(.+)", line (\d+)', str(error))):
+        return f"{found[1]}, line {found[2]}"
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if _may_be_own(f.filename)]
+    if not frames:
+        return place_of(error.__cause__) if error.__cause__ else ""
+    written = [f for f in frames if not _is_installed(f.filename)]
+    frame = (written or frames)[-1]
+    function = "" if frame.name.startswith("<") else f", in {frame.name}"
+    return f"{_shown(frame.filename)}, line {frame.lineno}{function}"
+
+
+def place_of_code(code: CodeType) -> str:
+    """Give the place where a function begins."""
+    return f"{_shown(code.co_filename)}, line {code.co_firstlineno}"
+
+
+def _meant(error: Exception) -> str:
+    """Say which name was probably meant by one that is not there."""
+    if isinstance(error, AttributeError):
+        known = dir(error.obj)
+    elif isinstance(error, NameError) and error.__traceback__:
+        *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+        known = [*frame.f_locals, *frame.f_globals]
+    else:
+        return ""
+    near = difflib.get_close_matches(error.name or "", known, 1)
+    return f". Did you mean {near[0]}?" if near else ""
+
+
+def _is_installed(file: str) -> bool:
+    return not {"site-packages", "dist-packages"}.isdisjoint(Path(file).parts)
+
+
+def _may_be_own(file: str) -> bool:
+    path = Path(file).resolve()
+    known = path.is_relative_to(_SPAQL) or path.is_relative_to(_GYMNASIUM)
+    standard = path.is_relative_to(_STDLIB) and not _is_installed(file)
+    return not (file.startswith("<") or known or standard)
+
+
+def _shown(file: str) -> str:
+    """Write a file's path as from this folder, if it is in it."""
+    path = Path(file).resolve()
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

@@ -1,0 +1,82 @@
+"""What would fail at the end, or go on for long in vain, is refused at the beginning."""
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import spaql
+from spaql.cli import main
+from spaql.cli.draw import _over_plane
+from spaql.cli.paper import _text
+from spaql.experiments.execute import Outcome
+from spaql.experiments.paper_claims import Claim
+from spaql.experiments.progress import SweepProgress
+
+
+@pytest.mark.parametrize(
+    ("command", "missing", "told"),
+    [
+        (
+            "compare --quick --out out",
+            ["matplotlib", "scipy"],
+            "The report needs matplotlib and scipy: pip inst",
+        ),
+        (
+            "compare --quick --out out",
+            ["sb3_contrib"],
+            "A network needs sb3_contrib: pip install 'spaql[base",
+        ),
+        ("paper --quick --out out", ["scipy"], "The report needs scipy: pip install 'spaql[stats]'."),
+        ("paper --quick --trpo --out out", ["sb3_contrib"], "TRPO needs sb3_contrib"),
+        (
+            "show none --html card.html",
+            ["matplotlib"],
+            "The card needs matplotlib: pip install 'spaql[plot]'.",
+        ),
+        (
+            "stress none --map basin.svg",
+            ["matplotlib"],
+            "The map needs matplotlib: pip install 'spaql[plot]'.",
+        ),
+        ("draw none tree", ["matplotlib"], "A picture needs matplotlib: pip install 'spaql[plot]'."),
+    ],
+)
+def test_an_extra_is_looked_for_first(
+    command: str, missing: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for package in missing:
+        monkeypatch.setitem(sys.modules, package, None)
+    done = CliRunner().invoke(main, command.split())
+    assert done.exit_code == 1
+    assert done.stderr.startswith(f"Error: {told}")
+    assert not (tmp_path / "out").exists()
+
+
+def test_nothing_is_trained_anew_to_see_a_tree_grow() -> None:
+    with pytest.raises(spaql.SettingError, match="no partition that grows: draw its tree, map, phase"):
+        _over_plane("growth", spaql.PlanTree("pendulum", seed=0), 0, 2, {})
+
+
+def test_the_quick_version_of_the_paper_says_first_what_it_cannot_do() -> None:
+    claim = Claim("SPAQL learns.", "yes", "no", "does not agree")
+    lines = _text([claim], [Path("report.html")], 67.0, quick=True).splitlines()
+    assert lines[0].startswith("The quick version cannot judge the paper")
+    assert lines[2].startswith("does not agree")
+
+
+def test_the_first_runs_tell_nothing_of_the_time_that_is_left(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    progress = SweepProgress(40, 0, show=True)
+    run = spaql.Run(problem="pendulum", algorithm="spaql", iterations=1, seed=0)
+    said = []
+    for now[0] in (30.0, 60.0):
+        progress.update(Outcome(run, 100))
+        said.append("s left" in capsys.readouterr().err)
+    assert said == [False, True]
