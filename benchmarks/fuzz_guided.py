@@ -23,6 +23,7 @@ import spaql
 from spaql import archive
 from spaql.algorithms import PlanTreeLearner
 from spaql.algorithms.plantree.memory import Memory
+from spaql.model import PlantModel, plant_file
 from spaql.partition import Partition
 from spaql.policy import tree_file
 from spaql.spaces import describe
@@ -39,6 +40,8 @@ READERS = (
     (PlanTreeLearner, ("restore", "_candidate_from")),
     (Memory, ("from_arrays",)),
     (controller.Controller, ("load",)),
+    (plant_file, ("plant_from", "spaces_of")),
+    (PlantModel, ("_check",)),
 )
 
 

@@ -21,6 +21,8 @@ from spaql import archive
 from spaql.cli import main as command_line
 from spaql.cli.results import summarise
 from spaql.experiments import RunStore, read_study, results
+from spaql.model import PlantModel, simulator, text
+from spaql.model.plant_file import plant_to
 from spaql.training import read
 from spaql.training.problem_file import problem_to
 
@@ -75,6 +77,9 @@ def grow(folder: Path) -> list[bytes]:
         if isinstance(agent, spaql.SPAQL | spaql.SPAQLTS):
             spaql.Controller(spaql.rule_tree(agent), agent.problem).save(folder / "controller.spaql")
             files.append((folder / "controller.spaql").read_bytes())
+        if isinstance(agent, spaql.PlanTree):
+            agent.model.save(folder / "plant.spaql")
+            files.append((folder / "plant.spaql").read_bytes())
     return files
 
 
@@ -88,7 +93,7 @@ class Target:
     attempt: Callable[[Path, bytes], None]
     refusals: tuple[type[Exception], ...]
     constant: int = 100_000_000
-    """Bytes that a mutant may take beside twice its size."""
+    """Bytes that a mutant may take beside three times its size."""
     allowed: tuple[str, ...] = ()
     """Events of the audit hook that are its business."""
 
@@ -98,12 +103,27 @@ def use_model(folder: Path, content: bytes) -> None:
     path = folder / "mutant.spaql"
     path.write_bytes(content)
     WATCH.on = True
+    if archive.load(path).data.get("kind") == "plant":
+        use_plant(PlantModel.load(path))
+        return
     model = read(path)
     batch = np.random.default_rng(0).normal(size=(3, *model.problem.states.space.shape))
     actions = model.policy.act(batch, np.zeros(3, np.int64), None)
     if isinstance(model, spaql.Agent) and not all(model.problem.actions.space.contains(a) for a in actions):
         raise AssertionError(f"{actions} are no actions of {model.problem.actions.space}")
     archive.dumps(*problem_to(model.problem))
+
+
+def use_plant(model: PlantModel) -> None:
+    """Predict with a learned plant, show it, play in it, and write it again."""
+    told = model.predict(model.starts[:3], [model.action_space.sample() for _ in model.starts[:3]])
+    if not np.all((told.ends >= 0) & (told.ends <= 1)):
+        raise AssertionError(f"{told.ends} are no chances")
+    world = simulator(model)
+    world.reset(seed=0)
+    world.step(model.action_space.sample())
+    text(model)
+    archive.dumps(*plant_to(model))
 
 
 STUDY = b"""

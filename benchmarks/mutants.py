@@ -9,6 +9,10 @@ import re
 import struct
 from typing import Any
 
+import numpy as np
+
+from spaql import archive
+
 HEAD = 40
 NUMBERS = [
     0, 1, -1, 2, 3, 7, 17, 255, 2**31 - 1, 2**31, 2**32, 2**53, 2**63 - 1, 2**63, 10**18, -(10**18), 10**30,
@@ -94,18 +98,32 @@ def mutate_inside(content: bytes, rng: random.Random) -> bytes:
     return content[:HEAD] + len(text).to_bytes(8, "little") + text + content[HEAD + 8 + size :]
 
 
+def mutate_array(content: bytes, rng: random.Random) -> bytes:
+    """Give an array of a model file another size, and maybe another type; all else is as it should be."""
+    document = archive.loads(content)
+    name = rng.choice(sorted(document.arrays))
+    array, shape = document.arrays[name], list(document.arrays[name].shape)
+    if shape:
+        shape[rng.randrange(len(shape))] = rng.choice((0, 1, 2, 5, 100, 10_000))
+    kind = array.dtype if rng.random() < 0.5 else rng.choice("?bBhHiIqQefd")
+    swollen = np.resize(array, shape) if np.prod(shape) <= 40_000 else array
+    return archive.dumps(document.data, document.arrays | {name: swollen.astype(kind)})
+
+
 def with_hash(content: bytes) -> bytes:
     return content[:8] + hashlib.sha256(content[HEAD:]).digest() + content[HEAD:]
 
 
 def mutant_of(files: list[bytes], rng: random.Random) -> tuple[bytes, bool]:
     """Give a mutated model file, and whether its hash is right."""
-    content, kind = rng.choice(files), rng.randrange(4)
+    content, kind = rng.choice(files), rng.randrange(5)
     if kind == 0:
         return bytes(mutate_bytes(bytearray(content), files, rng)), False
     if kind == 1:
         body = mutate_bytes(bytearray(content[HEAD:]), files, rng)
         return with_hash(content[:HEAD] + bytes(body)), True
+    if kind == 2:
+        return mutate_array(content, rng), True
     return with_hash(mutate_inside(content, rng)), True
 
 

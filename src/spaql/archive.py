@@ -32,6 +32,8 @@ _HEAD = len(_MAGIC) + hashlib.sha256().digest_size
 _DTYPES = {"BOOL": "?", "F16": "<f2", "F32": "<f4", "F64": "<f8"} | {
     f"{sign}{8 * size}": f"<{sign.lower()}{size}" for sign in "IU" for size in (1, 2, 4, 8)
 }
+_TEXT = 2**20
+"""Bytes of the header, at most: as objects of Python, JSON can take fifty times the memory of its text."""
 _TEMPORARY = re.compile(r"\..+\.[0-9]+\.[0-9a-f]{8}")
 _UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What Python and NumPy raise at data of the wrong form."""
@@ -61,6 +63,8 @@ def dumps(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
     # safetensors takes the bytes as they lie, so a strided view must be copied first.
     tight = {name: np.ascontiguousarray(array) for name, array in sorted(arrays.items())}
     body = tensors.save(tight, metadata={"spaql": text})
+    if (size := int.from_bytes(body[:8], "little")) > _TEXT:
+        raise ArchiveError(f"A model file has at most {_TEXT} bytes of names and settings, no {size}.")
     return _MAGIC + hashlib.sha256(body).digest() + body
 
 
@@ -83,6 +87,8 @@ def loads(content: bytes) -> Document:
         )
     try:
         size = int.from_bytes(body[:8], "little")
+        if size > _TEXT:
+            raise ValueError(f"a header of {size} bytes")
         header = _json(str(body[8 : 8 + size], "utf-8"))
         data = _json(header.pop("__metadata__")["spaql"])
         arrays = _views(header, body[8 + size :])
@@ -140,6 +146,23 @@ def reading(what: str) -> Iterator[None]:
         raise
     except (*_UNREADABLE, AssertionError, MemoryError, SpaqlError) as error:
         raise ArchiveError(f"The file holds no {what} that can be used ({error!r}).") from error
+
+
+def typed(array: NDArray[Any], kind: Any) -> NDArray[Any]:
+    """Give an array of a file if it is of the type it should be of.
+
+    Were it converted, numbers of a byte would take eight times the memory of the file.
+
+    Examples
+    --------
+    >>> typed(np.zeros(2), np.float64)
+    array([0., 0.])
+    """
+    if array.dtype != kind:
+        raise ArchiveError(
+            f"The file has numbers of the type {array.dtype} where {np.dtype(kind)} should be."
+        )
+    return array
 
 
 def number(

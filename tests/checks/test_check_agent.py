@@ -334,8 +334,9 @@ def test_every_shipped_agent_passes(kind: type[spaql.Agent], env: str) -> None:
     assert [finding.name for finding in report.findings] == [check.name for check in AGENT_CHECKS]
 
 
-def test_plantree_passes() -> None:
-    report = spaql.check_agent(spaql.PlanTree, "CartPole-v1")
+@pytest.mark.parametrize("settings", [{"env": "CartPole-v1"}, {"env": "Pendulum-v1", "horizon": 20}])
+def test_plantree_passes(settings: dict[str, Any]) -> None:
+    report = spaql.check_agent(spaql.PlanTree(**settings, members=1, leaves=2))
     assert report, str(report)
 
 

@@ -52,6 +52,13 @@ def test_laws_are_plain_floats_to_the_last_bit(laws: RuleTree) -> None:
     assert {-1.0, 2.0, 0.25} < set(given.ravel())
 
 
+def test_infinities_that_cancel_in_a_law_give_the_action_nearest_to_0(laws: RuleTree) -> None:
+    far = np.array([[-np.inf, -np.inf], [-np.inf, np.inf], [-1e308, -1e308], [np.inf, np.inf]])
+    assert laws.predict(far).tolist() == [[0.0], [2.0], [2.0], [0.25]]
+    positive = dataclasses.replace(laws, action_space=Box(0.5, 2.0, (1,), np.float64))
+    assert positive.predict(far[0]).tolist() == [0.5]
+
+
 def test_laws_are_cast_to_the_action_space(laws: RuleTree) -> None:
     single = dataclasses.replace(laws, action_space=Box(-1.0, 2.0, (1,), np.float32))
     points = np.random.default_rng(0).normal(size=(100, 2))

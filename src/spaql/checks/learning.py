@@ -62,7 +62,7 @@ def the_history_is_finite(case: AgentCase) -> None:
 def time_steps_are_kept_to(case: AgentCase) -> None:
     """With `total_timesteps`, training ends in the iteration in which they are reached."""
     agent = case.make().learn(total_timesteps=30, progress_bar=False)
-    steps = agent.history["training_steps"].tolist()
+    steps = [0, *agent.history["training_steps"].tolist()]
     if not steps[-2] < 30 <= steps[-1]:
         fail(f"The steps were {steps}.")
 

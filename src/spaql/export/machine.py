@@ -92,17 +92,10 @@ def controller_of(
     if not all(np.isfinite(table).all() for table in vars(tree.leaves).values()):
         raise SettingError("Actions and laws are exported only if all of their numbers are finite.")
     printed_sizes(tree)  # refuses what is too large
-    safe = _default_action(tree) if safe_action is None else _checked_action(tree, safe_action)
+    safe = tree.default_action if safe_action is None else _checked_action(tree, safe_action)
     exact = decided(tree if safe_action is None else guarded(tree, safe))
     numbers = number_of(number, exact, safe)
     return MachineController(exact, numbers, safe, safe_action is not None, tuple(provenance))
-
-
-def _default_action(tree: RuleTree) -> tuple[float, ...]:
-    if isinstance(tree.action_space, Discrete):
-        return (float(tree.action_space.start),)
-    low, high = tree.action_space.low.astype(np.float64), tree.action_space.high.astype(np.float64)
-    return tuple(np.clip(0.0, low, high).ravel().tolist())
 
 
 def _checked_action(tree: RuleTree, given: float | str | Sequence[float]) -> tuple[float, ...]:

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Box
 
 from spaql.archive import reading, write_atomically
 from spaql.errors import ArchiveError
-from spaql.model.plant_file import plant_of, plant_to
+from spaql.model.plant_file import plant_of, plant_to, spaces_of
 from spaql.model.plant_model import PlantModel
-from spaql.spaces import describe_space, space_from
+from spaql.spaces import describe_space
 
 FORMAT = "spaql-plant"
 VERSION = 1
@@ -100,9 +99,7 @@ def _data(model: PlantModel) -> dict[str, Any]:
 
 
 def _model(data: Mapping[str, Any]) -> PlantModel:
-    observations = space_from(data["observation_space"])
-    if not isinstance(observations, Box):
-        raise ArchiveError("The file has a plant whose observations are no vector.")
+    observations, actions = spaces_of(data)
     cells = data["cells"]
     law = [
         np.concatenate([np.array(cell["offset"])[:, np.newaxis], cell["observation"], cell["input"]], axis=1)
@@ -120,7 +117,7 @@ def _model(data: Mapping[str, Any]) -> PlantModel:
         name=str(data["name"]),
         plant=plant_of(parts),
         observation_space=observations,
-        action_space=space_from(data["action_space"]),
+        action_space=actions,
         horizon=int(data["horizon"]),
         samples=np.array([cell["samples"] for cell in cells], np.int64),
         starts=np.array(data["starts"], np.float64),

@@ -182,11 +182,11 @@ class PlantModel:
         return plant_from(document)
 
     def _check(self) -> None:
-        """Refuse arrays that are no model, so that a prediction always ends, and is made of numbers."""
+        """Refuse arrays that are no model, so that a prediction always comes to an end."""
         plant, dims, cells = self.plant, self.dims, self.n_cells
         check_tree(plant.feature, plant.threshold, plant.left, plant.right, dims)
         leaf = plant.feature < 0
-        if plant.cell.shape != leaf.shape or sorted(plant.cell[leaf].tolist()) != list(range(cells)):
+        if plant.cell.shape != leaf.shape or not np.array_equal(np.sort(plant.cell[leaf]), np.arange(cells)):
             raise SettingError("Every leaf of the tree names a cell, and every cell has one leaf.")
         outputs, inputs = dims + 1, len(self.inputs)
         score = 1 + dims + dims * (dims + 1) // 2
@@ -217,7 +217,7 @@ class PlantModel:
             raise SettingError("A plant has scales above 0, lower bounds below upper ones, and chances.")
         if self.starts.ndim != 2 or self.starts.shape[1:] != (dims,) or not len(self.starts):
             raise SettingError(f"Starts are rows of {dims} numbers, one at least.")
-        if self.seen.shape != (2, dims) or not np.isfinite([*self.starts, *self.seen]).all():
+        if self.seen.shape != (2, dims) or not all(np.isfinite(x).all() for x in (self.starts, self.seen)):
             raise SettingError(f"What was seen are two rows of {dims} numbers.")
         if not 1 <= self.horizon <= _MOST or self.steps < 0:
             raise SettingError("A plant has a horizon, the number of steps of an episode.")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spaql.archive import typed
 from spaql.errors import ArchiveError, SettingError
 from spaql.kernels.standard import coordinates
 from spaql.kernels.tree import (
@@ -27,6 +28,11 @@ from spaql.kernels.tree import (
 
 MAX_DIMS = 16
 """A split makes 2^dims balls: past this many dimensions a partition cannot follow its data."""
+_KINDS = dict.fromkeys(("visits", "counts", "action_sizes", "dims"), np.int64) | {
+    "first_child": np.int32,
+    "q": np.float64,
+}
+"""The types of the arrays of a partition, by name."""
 
 
 @dataclass(frozen=True)
@@ -170,20 +176,14 @@ class Partition:
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Partition:
         """Build the partition that `arrays` came from; raises `ArchiveError` if there can be none."""
         try:
-            state_dims, trees = (int(n) for n in arrays["dims"])
-            integral = all(arrays[name].dtype.kind == "i" for name in Balls._fields if name != "q")
-            if not integral or arrays["q"].dtype != np.float64:
-                raise ValueError("they are of other types")
-            if trees > len(arrays["q"]):  # before anything of that size is allocated
-                raise ValueError(f"{trees} trees of {len(arrays['q'])} balls")
-            partition = cls(state_dims, [int(n) for n in arrays["action_sizes"]], trees=trees)
-            fields = {
-                name: np.array(arrays[name], getattr(partition.balls, name).dtype, order="C")
-                for name in Balls._fields
-            }
+            found = {name: np.array(typed(arrays[name], kind), order="C") for name, kind in _KINDS.items()}
+            state_dims, trees = found.pop("dims").tolist()
+            if trees > len(found["q"]):  # before anything of that size is allocated
+                raise ValueError(f"{trees} trees of {len(found['q'])} balls")
+            partition = cls(state_dims, found["action_sizes"].tolist(), trees=trees)
         except (KeyError, TypeError, ValueError, SettingError, OverflowError) as error:
             raise ArchiveError(f"These arrays are no partition: {error}.") from error
-        partition.balls = Balls(**fields)
+        partition.balls = Balls(**found)
         partition._check_sound()
         return partition
 

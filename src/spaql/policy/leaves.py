@@ -60,7 +60,8 @@ class Laws:
 
     The order is part of the law, so that other code can give the same bits: begin with c, add K[j] s[j] for
     one j after the other, leaving out those whose gain is 0, then cut u to low if it is less, and to high if
-    it is more. All of it is done in double precision.
+    it is more. All of it is done in double precision. Infinite terms that cancel give NaN: what is done then,
+    the tree says.
     """
 
     gain: NDArray[np.float64]

@@ -15,6 +15,9 @@ from spaql.policy.leaves import Leaves
 from spaql.spaces import action_names, count_actions, observation_names
 from spaql.words import counted
 
+_LOCKS = 2**14
+"""Of a tree, at most: each takes many times the memory that it takes in a file."""
+
 
 @dataclass(frozen=True, eq=False)
 class Lock:
@@ -113,13 +116,27 @@ class RuleTree:
         """The most questions that are asked before an action is given."""
         return int(self._depths[0])
 
+    @property
+    def default_action(self) -> tuple[float, ...]:
+        """The action where there is no number to decide by: the first of a list, or the one nearest to 0."""
+        if isinstance(self.action_space, Discrete):
+            return (float(self.action_space.start),)
+        low, high = (end.astype(np.float64) for end in (self.action_space.low, self.action_space.high))
+        return tuple(np.clip(0.0, low, high).ravel().tolist())
+
     def predict(self, observations: Any) -> Any:
-        """Give the action for one observation or a batch of them, in the form of the action space."""
+        """Give the action for one observation or a batch of them, in the form of the action space.
+
+        Where infinite observations cancel in an affine law, it is the default action.
+        """
         shape = self.observation_space.shape or ()
         batch = np.asarray(observations, np.float64).reshape(-1, self.dims)
-        raw = self.leaves.give(self.find(batch), batch)
-        actions = raw if isinstance(self.action_space, Discrete) else raw.astype(self.action_space.dtype)
-        return actions[0] if np.shape(observations) == shape else actions
+        rows = self.find(batch)
+        with np.errstate(invalid="ignore", over="ignore"):
+            raw: NDArray[Any] = self.leaves.give(rows, batch)
+        if not isinstance(self.action_space, Discrete):
+            raw = np.where(np.isnan(raw), self.default_action, raw).astype(self.action_space.dtype)
+        return raw[0] if np.shape(observations) == shape else raw
 
     def find(self, batch: NDArray[np.float64]) -> NDArray[np.int64]:
         """Give, for rows of observations, the row in the table of leaves."""
@@ -216,6 +233,8 @@ class RuleTree:
             raise SettingError("The children of a node come after it.")
         if np.any(self.leaf[~inner] < 0) or np.any(self.leaf[~inner] >= len(self.leaves)):
             raise SettingError("Every leaf names a row in the table of leaves.")
+        if len(self.locks) > _LOCKS:
+            raise SettingError(f"A tree has at most {_LOCKS} locks.")
         shapes = {array.shape for lock in self.locks for array in (lock.low, lock.high)}
         if shapes - {(self.dims,)} or any(not 0 <= lock.row < len(self.leaves) for lock in self.locks):
             raise SettingError("Every lock names a row in the table of leaves, and a box of observations.")

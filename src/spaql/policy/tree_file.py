@@ -9,13 +9,14 @@ import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
-from spaql.archive import reading
+from spaql.archive import reading, typed
 from spaql.errors import ArchiveError
 from spaql.policy.leaves import Choices, Constants, Laws, Leaves
 from spaql.policy.tree import Lock, RuleTree
 from spaql.spaces import count_actions, describe_space, space_from
 
-_NODES = ("feature", "threshold", "left", "right", "leaf")
+NODES = dict.fromkeys(("feature", "left", "right", "leaf"), np.int32) | {"threshold": np.float64}
+"""The arrays of a tree's nodes, and their types."""
 _LEAVES: dict[str, tuple[type[Leaves], tuple[str, ...]]] = {
     "choices": (Choices, ("number",)),
     "constants": (Constants, ("value",)),
@@ -35,7 +36,7 @@ def tree_to(tree: RuleTree) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         "smallest": tree.smallest,
         "within": None if tree.within is None else describe_space(tree.within),
     }
-    arrays = {name: getattr(tree, name) for name in _NODES}
+    arrays = {name: getattr(tree, name) for name in NODES}
     arrays |= {f"leaves.{name}": getattr(tree.leaves, name) for name in _LEAVES[kind][1]}
     arrays["locks.low"] = np.array([lock.low for lock in tree.locks]).reshape(-1, tree.dims)
     arrays["locks.high"] = np.array([lock.high for lock in tree.locks]).reshape(-1, tree.dims)
@@ -43,12 +44,17 @@ def tree_to(tree: RuleTree) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     return data, arrays
 
 
+def nodes_from(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """Give the arrays of a tree's nodes, refusing those of other types."""
+    return {name: typed(arrays[name], kind) for name, kind in NODES.items()}
+
+
 def tree_from(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> RuleTree:
     """Build the tree that was described; raises `ArchiveError` if there can be none."""
     with reading("rule tree"):
         make, names = _LEAVES[data["leaves"]]
         kind = np.int64 if make is Choices else np.float64
-        table: dict[str, Any] = {name: arrays[f"leaves.{name}"].astype(kind) for name in names}
+        table: dict[str, Any] = {name: np.array(typed(arrays[f"leaves.{name}"], kind)) for name in names}
         within = None if data["within"] is None else space_from(data["within"])
         if within is not None and not isinstance(within, Box):
             raise ArchiveError("The file bounds a tree by something else than a Box.")
@@ -57,7 +63,7 @@ def tree_from(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Ru
             raise ArchiveError("The file does not name the actions of its tree.")
         locks = zip(*(arrays[f"locks.{name}"] for name in ("low", "high", "row")), strict=True)
         return RuleTree(
-            **{name: arrays[name] for name in _NODES},
+            **nodes_from(arrays),
             leaves=make(**table),
             observation_space=space_from(data["observation_space"]),
             action_space=actions,

@@ -80,7 +80,9 @@ class History:
         if not arrays:
             return history
         for name, column in arrays.items():
-            if column.dtype.kind not in ("i" if name in _COUNTS else "if") or column.ndim != 1:
+            if column.dtype not in ((np.int64,) if name in _COUNTS else (np.int64, np.float64)):
+                raise ArchiveError(f"The column {name} of the file's history is of another type.")
+            if column.ndim != 1:
                 raise ArchiveError(f"The column {name} of the file's history is no row of numbers.")
         if any(len(column) != len(arrays["iteration"]) for column in arrays.values()):
             raise ArchiveError("The columns of the file's history are of different lengths.")
@@ -89,5 +91,5 @@ class History:
             raise ArchiveError("The rows of the file's history are not counted from 0 or 1.")
         for name, column in arrays.items():
             kind = _WHOLE if column.dtype.kind == "i" else _REAL
-            history._columns[name] = array(kind, column.astype(kind).tobytes())
+            history._columns[name] = array(kind, column.tobytes())
         return history

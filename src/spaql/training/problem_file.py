@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.archive import number, reading
+from spaql.archive import number, reading, typed
 from spaql.errors import ArchiveError
 from spaql.kernels.standard import StateMap
 from spaql.problems import Problem, find_dynamics
@@ -42,9 +42,9 @@ def problem_from(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) ->
         states = space_from(data["observation_space"])
         dims = int(np.prod(states.shape or (1,)))
         state_map = StateMap(
-            np.array(arrays["center"], np.float64),
-            np.array(arrays["scale"], np.float64),
-            np.array(arrays["squash"], np.bool_),
+            np.array(typed(arrays["center"], np.float64)),
+            np.array(typed(arrays["scale"], np.float64)),
+            np.array(typed(arrays["squash"], np.bool_)),
         )
         finite = np.isfinite(state_map.center).all() and np.isfinite(state_map.scale).all()
         if any(a.shape != (dims,) for a in state_map) or not finite or not np.all(state_map.scale > 0):

@@ -11,13 +11,13 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.algorithms.plantree.coding import ActionCode, Scale
+from spaql.archive import typed
 from spaql.kernels.controllers import Controller, tidy
 from spaql.policy import Choices, Laws, RuleTree
 from spaql.policy.leaves import first_equal
 from spaql.policy.nodes import Nodes
+from spaql.policy.tree_file import NODES, nodes_from
 from spaql.problems import Problem
-
-_NODES = ("feature", "threshold", "left", "right", "leaf")
 
 
 def to_rules(tree: Controller, scale: Scale, code: ActionCode, problem: Problem) -> RuleTree:
@@ -77,7 +77,7 @@ def from_rules(rules: RuleTree, scale: Scale, code: ActionCode) -> Controller:
 
 def rules_to(rules: RuleTree) -> dict[str, NDArray[Any]]:
     """Give a rule tree as arrays (see `rules_from`)."""
-    nodes = {name: np.array(getattr(rules, name)) for name in _NODES}
+    nodes = {name: np.array(getattr(rules, name)) for name in NODES}
     if isinstance(rules.leaves, Choices):
         return nodes | {"number": rules.leaves.number}
     assert isinstance(rules.leaves, Laws)
@@ -87,11 +87,11 @@ def rules_to(rules: RuleTree) -> dict[str, NDArray[Any]]:
 def rules_from(arrays: Mapping[str, NDArray[Any]], code: ActionCode, problem: Problem) -> RuleTree:
     """Build the rule tree that `rules_to` gave."""
     if "number" in arrays:
-        leaves: Choices | Laws = Choices(arrays["number"].astype(np.int64))
+        leaves: Choices | Laws = Choices(np.array(typed(arrays["number"], np.int64)))
     else:
-        gain, offset = (arrays[name].astype(np.float64) for name in ("gain", "offset"))
+        gain, offset = (np.array(typed(arrays[name], np.float64)) for name in ("gain", "offset"))
         leaves = Laws(gain, offset, code.middle - code.half, code.middle + code.half)
-    return _rule_tree(arrays, leaves, code, problem)
+    return _rule_tree(nodes_from(arrays), leaves, code, problem)
 
 
 def _rule_tree(
