@@ -71,7 +71,9 @@ def dumps(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
 def loads(content: bytes) -> Document:
     """Read a document; anything but a whole and unchanged one raises `ArchiveError`."""
     if len(content) < _HEAD or content[: len(_MAGIC) - 1] != _MAGIC[:-1]:
-        raise ArchiveError("This is not a spaql model file.")
+        raise ArchiveError(
+            "This is not a spaql model file: give a run folder, or a file that spaql has saved (.spaql)."
+        )
     if content[len(_MAGIC) - 1] != FORMAT:
         raise ArchiveError(
             f"The file has format {content[len(_MAGIC) - 1]}, and this version of spaql reads {FORMAT}: "
@@ -79,7 +81,10 @@ def loads(content: bytes) -> Document:
         )
     body = memoryview(content)[_HEAD:]
     if hashlib.sha256(body).digest() != content[len(_MAGIC) : _HEAD]:
-        raise ArchiveError("The file is damaged: its content does not have the hash it was saved with.")
+        raise ArchiveError(
+            "The file is damaged, its content does not have the hash it was saved with: take a copy of it "
+            "from elsewhere, or train again."
+        )
     try:
         size = int.from_bytes(body[:8], "little")
         if size > _TEXT:
@@ -194,6 +199,8 @@ def load(path: str | os.PathLike[str]) -> Document:
         return loads(Path(path).read_bytes())
     except OSError as error:
         raise ArchiveError(f"Cannot read {os.fspath(path)}: {error.strerror}.") from error
+    except ArchiveError as error:
+        raise ArchiveError(f"Cannot read {os.fspath(path)}. {error}") from error
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:

@@ -48,8 +48,15 @@ def test_train_as_json_and_the_default_folder() -> None:
     assert data["fresh_return"] < 0
 
 
+def test_steps_are_those_of_plantree() -> None:
+    words = ("train", "cartpole200", "--total-timesteps", "300", "--effort", "0.02", "--seed", "0", "--json")
+    data = json.loads(spaql_command(*words).stdout)
+    assert data["run"] == "runs/cartpole200/plantree/seed=0"
+    assert data["interactions"] == 300
+
+
 def test_progress_is_lines_where_there_is_no_terminal() -> None:
-    words = ("train", "cartpole200", "--total-timesteps", "100", "--rollouts", "2")
+    words = ("train", "cartpole200", "--algo", "spaql", "--total-timesteps", "100", "--rollouts", "2")
     assert "iteration 0: return" in spaql_command(*words, "--out", "a").stderr
     assert spaql_command(*words, "--out", "b", "--quiet").stderr == ""
 
@@ -73,9 +80,17 @@ def test_evaluate() -> None:
         (("train", "cartpole200", "--scalin", "1"), 2, "--scaling"),
         (("train", "MountainCar-v0", "--algo", "spaql-ts"), 1, "regulates to a reference"),
         (("train", "cartpole200", "--algo", "aql", "--metric", "infinity"), 1, "aql has no setting 'metric'"),
-        (("train", "cartpole200", "--rollouts", "0"), 1, "at least 1"),
+        (("train", "cartpole200", "--algo", "spaql", "--rollouts", "0"), 1, "at least 1"),
         (("train", "cartpole200", "--reference", "a,b"), 2, "commas"),
-        (("evaluate", "nowhere"), 1, "Cannot read"),
+        (("train", "cartpole200", "--scaling", "4"), 1, "leave out --scaling, or give --algo aql or spaql"),
+        (("train", "cartpole200", "--iterations", "3", "--total-timesteps", "9"), 2, "not both"),
+        (("train", "cartpole200", "--total-timesteps", "5e3"), 2, "give 5000"),
+        (("train", "cartpole200", "--total-timesteps", "5,000"), 2, "give 5000"),
+        (("train", "cartpole200", "--total-timesteps", "many"), 2, "not a valid integer"),
+        (("train", "cartpole200", "--total-timestep", "5"), 2, "Did you mean '--total-timesteps'?"),
+        (("train", "pendulum5"), 1, "--algo spaql"),
+        (("train", "MountainCar-v0", "--algo", "spaql-ts"), 1, "--reference"),
+        (("evaluate", "nowhere"), 1, "There is no nowhere"),
         (("evaluat", "nowhere"), 2, "did you mean evaluate?"),
     ],
 )
@@ -138,6 +153,10 @@ def test_simplify_edit_and_show_go_on_from_a_controller() -> None:
         "simplify", "cart", "--episodes", "20", "--leaves", "99", "--out", "small.spaql", "--json"
     )
     assert sum(row["chosen"] for row in json.loads(curve.stdout)["trees"]) == 1
+    unsaved = spaql_command("simplify", "cart", "--episodes", "5", "--loss", "0.1").stdout
+    assert unsaved.count("<- chosen") == 1
+    assert "Chosen: the smallest within " in unsaved
+    assert "(--loss 0.1). To save it, give --out" in unsaved
     assert "# leaf 1" in spaql_command("show", "small.spaql", "--numbers").stdout
     said = spaql_command(
         "edit", "small.spaql", "--leaf", "1", "--do", "push right", "--lock", "--out", "new.spaql"
@@ -149,6 +168,37 @@ def test_simplify_edit_and_show_go_on_from_a_controller() -> None:
     )
     assert "instead" in spaql_command("show", "new.spaql", "--at", "0,0,0.1,0").stdout
     assert "Give --do" in spaql_command("edit", "cart", "--leaf", "1", "--out", "x.spaql", code=2).stderr
+
+
+def test_the_run_that_was_meant_is_named() -> None:
+    spaql_command("train", "cartpole200", *QUICK, "--quiet", "--out", "runs/swing-up")
+    said = spaql_command("show", "runs/swingup", code=1).stderr
+    assert said == "Error: There is no runs/swingup: did you mean runs/swing-up?\n"
+    assert "runs is no run folder: there is runs/swing-up." in spaql_command("show", "runs", code=1).stderr
+    Path("runs/swing-up/policy.spaql").write_bytes(b"spaql" + bytes(99))
+    said = spaql_command("show", "runs/swing-up", code=1).stderr
+    assert "Cannot read runs/swing-up/policy.spaql." in said
+
+
+def test_a_controller_says_what_was_done_by_hand() -> None:
+    spaql_command("train", "cartpole200", *QUICK, "--quiet", "--out", "run")
+    spaql_command("edit", "run", "--leaf", "1", "--do", "push left", "--lock", "--out", "new.spaql")
+    lines = spaql_command("show", "new.spaql", "--digits", "3").stdout.splitlines()
+    assert lines[1] == "# made from run, leaf 1 set by hand to push left"
+    assert lines[2].startswith("# locked: ")
+    assert lines[2].endswith(": push left")
+    assert json.loads(spaql_command("show", "new.spaql", "--json").stdout)["origin"]["lock"] is True
+
+
+def test_a_tree_is_drawn_as_what_it_has() -> None:
+    pytest.importorskip("matplotlib")
+    plantree = str(Path(__file__).parents[1] / "golden" / "0.1" / "plantree-cartpole.spaql")
+    for kind in ("value", "visits", "balls", "growth"):
+        said = spaql_command("draw", plantree, kind, "--x", "2", "--y", "3", code=1).stderr
+        assert said == (
+            f"Error: There is no {kind} to draw: plantree has no partition. Draw one of tree, map, phase, "
+            "sizes, plant.\n"
+        )
 
 
 def test_show_prints_tables_and_graphs() -> None:

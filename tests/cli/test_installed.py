@@ -11,6 +11,8 @@ import sysconfig
 import termios
 from pathlib import Path
 
+import pytest
+
 import spaql
 
 SPAQL = Path(sysconfig.get_path("scripts")) / "spaql"
@@ -86,3 +88,37 @@ def test_an_interrupted_training_is_saved_and_can_go_on(tmp_path: Path) -> None:
     resumed = spaql.load(tmp_path / "run").learn(5, progress_bar=False)
     whole = spaql.SPAQL("cartpole200", seed=3).learn(done + 5, progress_bar=False)
     assert resumed.history.to_csv() == whole.history.to_csv()
+
+
+def _interrupted_plantree(tmp_path: Path) -> subprocess.Popen[str]:
+    """Begin a training, press Ctrl-C after its first lines, and wait until it says that it has saved."""
+    words = [SPAQL, "train", "cartpole200", "--total-timesteps", "100000", "--out", "run", "--json"]
+    process = subprocess.Popen(
+        [*words, "--effort", "0.02", "--seed", "0"], cwd=tmp_path, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stderr is not None
+    assert "iteration 1" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    while "Judging it now: Ctrl-C again skips that." not in (line := process.stderr.readline()):
+        assert line, "it ended without a word"
+    return process
+
+
+@pytest.mark.slow
+def test_an_interrupted_plantree_counts_the_leaves_that_it_has(tmp_path: Path) -> None:
+    process = _interrupted_plantree(tmp_path)
+    out, err = process.communicate(timeout=600)
+    assert process.returncode == 130, err
+    agent = spaql.load(tmp_path / "run")
+    assert json.loads(out)["leaves"] == agent.policy.tree.n_leaves > 0
+    assert "rules.feature" in agent._learner.state()[1], "what was judged is saved"
+
+
+def test_a_second_interrupt_ends_at_once_and_loses_nothing(tmp_path: Path) -> None:
+    process = _interrupted_plantree(tmp_path)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=300)
+    assert process.returncode in (130, -signal.SIGINT)  # a shell calls both 130
+    assert out == ""
+    assert spaql.load(tmp_path / "run").iterations > 0

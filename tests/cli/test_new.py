@@ -77,7 +77,7 @@ def test_the_commands_of_its_readme_run(tmp_path: Path) -> None:
     commands = re.findall(
         r"^\$ (spaql .*|python -m pytest)$", (folder / "README.md").read_text(), re.MULTILINE
     )
-    assert len(commands) == 13
+    assert len(commands) == 11
     outputs = {command: shell(folder, command) for command in commands}
     judged = next(said for command, said in outputs.items() if command.startswith("spaql evaluate"))
     trained, random = (float(line.split("±")[0].split()[-1]) for line in judged.splitlines()[:2])

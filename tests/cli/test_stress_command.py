@@ -37,7 +37,11 @@ def test_the_report_has_all_parts(run: str) -> None:
     assert "pole angle at 0 ± 0.05 rad" in text
     assert "one step late" in text
     assert "length × 1.2" in text
-    assert "robustness" not in command(run, "--starts", "4").stdout
+    short = command(run, "--starts", "4").stdout
+    assert "robustness" not in short
+    assert "cart position [m] -1.2 to 1.2" in " ".join(short.split())
+    for word in ("effort", "switches", "chattering"):
+        assert f"{word}: " in short
 
 
 def test_json_says_what_the_function_does(run: str) -> None:
@@ -77,7 +81,8 @@ def test_a_region_and_a_threshold_of_ones_own(run: str) -> None:
 def test_a_map(run: str, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     path = tmp_path / "maps" / "basin.svg"
-    command(run, "--starts", "100", "--map", str(path), "--axes", "0", "2")
+    said = command(run, "--starts", "100", "--map", str(path), "--axes", "0", "2").stdout
+    assert f"Wrote {path}." in "".join(said.split("\n"))
     drawn = path.read_text()
     assert "cart position [m]" in drawn
     assert "of 100 starts succeed" in drawn

@@ -29,7 +29,11 @@ from spaql.figures import (
     save_as,
     svg,
 )
+from spaql.figures.axis import find_axis
 from spaql.figures.drawing import read, write
+from spaql.figures.map_drawing import count_ticks
+from spaql.figures.maps import AxisRange
+from spaql.figures.style import number_ticks
 from spaql.policy import Choices, RuleTree
 from spaql.training import size_curve
 
@@ -189,6 +193,37 @@ def test_axes_of_ones_own(cart: Learned) -> None:
         action, _ = cart.agent.predict([0, 0, math.radians(x), y], deterministic=True)
         assert record.values[row][column] == action
     assert angle_axis(1, 0).put(np.zeros(1)) == {1: 1.0, 0: 0.0}
+
+
+def test_an_axis_shows_all_of_a_range_that_is_mostly_visited() -> None:
+    space, names = Box(np.array([0.0, -9.0]), np.array([1.0, 9.0]), dtype=np.float64), ("level", "speed")
+    visited = np.array([[0.2, -1.0], [0.9, 1.0]])
+    level, speed = (find_axis(name, names, space, visited) for name in names)
+    assert (level.low, level.high) == (0.0, 1.0)
+    assert (speed.low, speed.high) == (pytest.approx(-1.2), pytest.approx(1.2))
+
+
+@pytest.mark.parametrize(
+    ("ticks", "shown"),
+    [
+        ([194.0, 194.5, 195.0], ["194.0", "194.5", "195.0"]),
+        ([194.25, 194.5], ["194.25", "194.50"]),
+        ([-2000.0, -1000.0, 0.0], ["−2,000", "−1,000", "0"]),
+    ],
+)
+def test_ticks_are_told_apart(ticks: list[float], shown: list[str]) -> None:
+    assert number_ticks().format_ticks(ticks) == shown
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [(0, 12, [1, 2, 5, 10]), (8, 1100, [10, 20, 50, 100, 200, 500, 1000]), (3, 1e5, [10, 1e2, 1e3, 1e4, 1e5]),
+     (6, 9, [6, 9])],
+)  # fmt: skip
+def test_counts_are_marked_where_there_is_room(low: float, high: float, ticks: list[float]) -> None:
+    nowhere = AxisRange("", 0.0, 1.0, turns=False)
+    record = MapRecord("", "", "visits", nowhere, nowhere, (), (), (), "", low, high)
+    assert count_ticks(record) == ticks
 
 
 def test_time_variant_policies_are_shown_at_a_step() -> None:
@@ -361,6 +396,10 @@ def test_what_cannot_be_shown_is_said(cart: Learned, pendulum: Learned, tmp_path
     tree = spaql.rule_tree(cart.agent)
     with pytest.raises(SettingError, match=r"no observation 'pole'.*3 pole speed"):
         compute_map(cart.agent, "pole", 1)
+    with pytest.raises(SettingError, match=r"no observation 'angel': did you mean angle\?"):
+        compute_map(pendulum.agent, "angel", "speed")
+    with pytest.raises(SettingError, match=r"pole speed \[rad/s\] is on an axis and cannot be fixed"):
+        compute_map(cart.agent, 2, 3, at={"pole speed": 0.0})
     with pytest.raises(SettingError, match="two different"):
         compute_map(cart.agent, 1, "cart speed")
     with pytest.raises(SettingError, match="no bounds: give its limits"):

@@ -44,7 +44,7 @@ def test_errors_are_those_of_a_plain_loop() -> None:
         assert errors.error[row] == pytest.approx(error, rel=1e-9)
         assert errors.relative[row] == pytest.approx(error / spread, rel=1e-9)
         assert errors.median[row] == pytest.approx(np.median(np.abs(missed), axis=0), rel=1e-9)
-    assert "50 steps" in str(errors)
+    assert "50 steps (RMS)    median" in str(errors)
 
 
 def test_ends_are_counted() -> None:

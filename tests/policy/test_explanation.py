@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spaql
-from spaql.policy import Choices, Explanation, PartitionPolicy
+from spaql.policy import Choices, Explanation, Laws, PartitionPolicy
 from uncompiled import examples
 
 AGENTS = {
@@ -112,9 +112,53 @@ def test_a_tree_is_explained_by_the_bounds_of_its_leaf(
     assert explained.leaf == f"leaf {leaf} of {tree.n_leaves}"
     assert 1 <= leaf <= tree.n_leaves
     assert explained.action == tree.actions[int(tree.predict(point))]
+    assert explained.value == (tree.predict(point),)
+    assert explained.law == ""
     inside = np.nextafter(high, -np.inf)
     corners = np.stack([np.clip(low, -9, 9), np.clip(inside, -9, 9)])
     assert (tree.find(corners) == tree.find(np.array([point]))).all()
+
+
+def _law_tree() -> spaql.RuleTree:
+    """Give u = 2 x - y below x = 0.5, else u = 1; both within -1 and 1."""
+    return spaql.RuleTree(
+        feature=[0, -1, -1],
+        threshold=[0.5, 0.0, 0.0],
+        left=[1, -1, -1],
+        right=[2, -1, -1],
+        leaf=[-1, 0, 1],
+        leaves=Laws(
+            gain=np.array([[[2.0, -1.0]], [[0.0, 0.0]]]),
+            offset=np.array([[0.0], [1.0]]),
+            low=np.array([-1.0]),
+            high=np.array([1.0]),
+        ),
+        observation_space=Box(-2.0, 2.0, (2,)),
+        action_space=Box(-1.0, 1.0, (1,)),
+        observations=("x", "y [m]"),
+        actions=("u [N]",),
+    )
+
+
+def test_a_law_is_explained_by_the_number_it_gives() -> None:
+    explained = spaql.RuleTreePolicy(_law_tree()).explain([0.25, 0.75])
+    assert explained.value == (-0.25,)
+    assert explained.action == "u [N] = -0.25"
+    assert explained.law == "u [N] = clip(0 + 2 * x - 1 * y [m], -1, 1)"
+    (change,) = explained.changes
+    assert change.value == (1.0,)
+    assert str(change) == "u [N] = 1, if x rose by 0.25, to 0.5"
+    assert [line for line in str(explained).splitlines() if line.startswith(("does", "by"))] == [
+        "does     u [N] = -0.25",
+        "by       u [N] = clip(0 + 2 * x - 1 * y [m], -1, 1)",
+    ]
+
+
+def test_an_observation_that_never_is_is_explained_with_a_warning() -> None:
+    policy = spaql.RuleTreePolicy(_law_tree())
+    assert policy.explain([2.0, -2.0]).outside == ()
+    assert policy.explain([0.0, 5.0]).outside == ("y [m] is never 5: its range is -2 to 2",)
+    assert "beware   y [m] is never 5: its range is -2 to 2" in str(policy.explain([0.0, 5.0]))
 
 
 def test_it_reads_well() -> None:

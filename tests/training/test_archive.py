@@ -57,7 +57,7 @@ def test_other_formats_and_files_are_refused(tmp_path: Path) -> None:
     newer[7] = 9
     with pytest.raises(spaql.ArchiveError, match="update spaql"):
         archive.loads(bytes(newer))
-    with pytest.raises(spaql.ArchiveError, match="not a spaql model file"):
+    with pytest.raises(spaql.ArchiveError, match="not a spaql model file: give a run folder"):
         archive.loads(b"hello")
     with pytest.raises(spaql.ArchiveError, match="Cannot read"):
         spaql.load(tmp_path / "nothing.spaql")

@@ -50,9 +50,9 @@ def test_a_killed_training_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--algo", "aql"], "has algorithm spaql, not aql"),
-        (["--scaling", "7"], "has settings"),
-        (["--horizon", "50"], "has problem"),
+        (["--algo", "aql"], "is a run of spaql, not aql: give --algo spaql"),
+        (["--scaling", "7"], "has scaling 20.0, not 7.0"),
+        (["--horizon", "50"], "has horizon 200, not 50"),
         (["--seed", "4"], "has seed 3, not 4"),
     ],
 )
@@ -64,6 +64,33 @@ def test_another_run_is_not_gone_on_with(tmp_path: Path, options: list[str], mes
     assert message in done.output
 
 
+def test_a_run_of_another_plant_is_named_and_not_described(tmp_path: Path) -> None:
+    run("--iterations", "2", "--out", str(tmp_path / "run"))
+    words = [
+        "train",
+        "pendulum5",
+        *TRAIN[2:],
+        "--iterations",
+        "4",
+        "--out",
+        str(tmp_path / "run"),
+        "--resume",
+    ]
+    done = CliRunner().invoke(main, words)
+    assert done.stderr == f"Error: {tmp_path / 'run'} is a run of cartpole200, not pendulum5.\n"
+
+
+def test_a_finished_run_says_that_nothing_is_left(tmp_path: Path) -> None:
+    run("--iterations", "4", "--out", str(tmp_path / "run"))
+    before = (tmp_path / "run" / "history.csv").read_bytes()
+    for asked in ("4", "3"):
+        words = [*TRAIN, "--iterations", asked, "--out", str(tmp_path / "run"), "--resume"]
+        done = CliRunner().invoke(main, words)
+        assert done.exit_code == 0
+        assert "has 4 iterations already, and nothing was added" in done.stderr
+    assert (tmp_path / "run" / "history.csv").read_bytes() == before
+
+
 def test_a_training_killed_in_its_first_checkpoint_is_no_dead_end(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
@@ -73,6 +100,8 @@ def test_a_training_killed_in_its_first_checkpoint_is_no_dead_end(tmp_path: Path
 
 
 def test_there_must_be_something_to_go_on_with(tmp_path: Path) -> None:
-    done = CliRunner().invoke(main, [*TRAIN, "--out", str(tmp_path / "none"), "--resume"])
+    done = CliRunner().invoke(
+        main, [*TRAIN, "--iterations", "2", "--out", str(tmp_path / "none"), "--resume"]
+    )
     assert done.exit_code == 1
     assert "leave out --resume" in done.output

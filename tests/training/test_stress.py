@@ -1,6 +1,7 @@
 """Episodes from chosen starts, against Gymnasium's own environments stepped by hand."""
 
 import math
+from collections.abc import Callable
 
 import gymnasium
 import numpy as np
@@ -10,6 +11,7 @@ import spaql
 from spaql.problems import make_problem
 from spaql.training import Bench, Signal, find_bench, play, sample_starts, stress
 from spaql.training.bench import returns_at_least
+from spaql.training.stress import known_bench
 
 CLASSIC = ["CartPole-v1", "Pendulum-v1", "MountainCar-v0", "MountainCarContinuous-v0", "Acrobot-v1"]
 
@@ -138,7 +140,7 @@ class Opaque(gymnasium.Env):
 def test_an_environment_of_ones_own() -> None:
     problem = make_problem(Opaque(), horizon=20)
     policy = spaql.SPAQL(problem, seed=0).policy
-    with pytest.raises(spaql.SettingError, match="give bench=Bench"):
+    with pytest.raises(spaql.SettingError, match="give a bench"):
         stress(policy, problem)
     region = {"x": (-1.0, 1.0)}
     with pytest.raises(spaql.SettingError, match="set_state"):
@@ -176,3 +178,29 @@ def test_a_start_of_another_plant(compiled: bool) -> None:
     policy = spaql.SPAQL(problem, seed=0).policy
     with pytest.raises(spaql.SettingError, match="has 4 numbers, and a start with 2"):
         next(play(policy, problem, np.zeros((1, 2))))
+
+
+def _plant(
+    name: str, observe: Callable[[tuple[float, ...]], tuple[float, ...]], high: float
+) -> spaql.Problem:
+    spaql.Dynamics(
+        id=f"test/{name}-v0",
+        start=lambda rng: (0.5, 0.0),
+        step=lambda state, action: (state, 0.0, False),
+        observe=observe,
+        observations={"level [m]": (0.0, 1.0), "speed [m/s]": (-1.0, high)},
+        actions=("off", "on"),
+        horizon=5,
+    )
+    return spaql.make_problem(f"test/{name}-v0", squash={1: 1.0} if high == np.inf else None)
+
+
+def test_a_plant_of_ones_own_begins_in_the_ranges_that_it_declares() -> None:
+    bench = known_bench(_plant("Seen", lambda state: (state[0], state[1]), 1.0))
+    assert bench.region == {"level [m]": (0.0, 1.0), "speed [m/s]": (-1.0, 1.0)}
+    for other in (
+        _plant("Endless", lambda state: (state[0], state[1]), np.inf),
+        _plant("Disguised", lambda state: (state[0], 2.0 * state[1]), 1.0),
+    ):
+        with pytest.raises(spaql.SettingError, match=r"give a bench .*--low X,Y,\.\.\. and --high"):
+            known_bench(other)

@@ -39,8 +39,9 @@ class SPAQLTSLearner(SPAQLLearner):
     def __init__(self, problem: Problem, settings: SPAQLTSSettings) -> None:
         if problem.reference is None:
             raise SettingError(
-                "SPAQL-TS regulates to a reference, and none is known for this problem: give one, an "
-                f"observation of {problem.states.dims} numbers in raw units, or use SPAQL."
+                "SPAQL-TS regulates to a reference, and none is known for this problem: give an observation "
+                f"of {problem.states.dims} numbers in raw units (--reference X,Y,...), or use SPAQL (--algo "
+                "spaql)."
             )
         super().__init__(problem, settings)
         self.rules = self.rules._replace(

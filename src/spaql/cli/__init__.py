@@ -63,9 +63,9 @@ def main() -> None:
 
     \b
     A first minute:
-      spaql train cartpole200 --algo spaql-ts --iterations 500 --out runs/cartpole
-      spaql show runs/cartpole --digits 3
-      spaql evaluate runs/cartpole --episodes 500
+      spaql train Pendulum-v1 --total-timesteps 5000 --seed 1 --out runs/swing-up
+      spaql show runs/swing-up --digits 3
+      spaql evaluate runs/swing-up --episodes 500
     """
     # `module:id` may name a file of this folder, as with `python -m`; it comes last and hides no package.
     if os.getcwd() not in sys.path:

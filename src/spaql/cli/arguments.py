@@ -9,7 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from spaql.cli.report import read_numbers
-from spaql.errors import nearest
+from spaql.errors import SettingError, nearest
 
 if TYPE_CHECKING:
     from spaql.experiments import Summary
@@ -17,7 +17,29 @@ if TYPE_CHECKING:
     from spaql.training import Agent, Controller
 
 
-run_argument = click.argument("run", type=click.Path(path_type=Path))
+def _existing_run(ctx: click.Context, param: click.Parameter, run: Path) -> Path:
+    """Refuse what is neither a run folder nor a file, with the run that was probably meant."""
+    from spaql.training.agent import MODEL_FILE
+
+    if run.is_file() or (run / MODEL_FILE).exists():
+        return run
+    wrong = f"{run} is no run folder" if run.is_dir() else f"There is no {run}"
+    base = next(folder for folder in (run, *run.parents) if folder.is_dir())
+    runs = [str(file.parent) for depth in _DEPTHS for file in base.glob(f"{depth}/{MODEL_FILE}")]
+    known = sorted(runs + [str(file) for file in base.glob("*.spaql")])
+    if not known:
+        raise SettingError(f"{wrong}: give one that `spaql train` has left, or a model file.")
+    more = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
+    listed = f"there is {', '.join(known[:_LISTED])}{more}."
+    guess = nearest(str(run), known)
+    raise SettingError(f"{wrong}: {guess if guess.endswith('?') and not run.is_dir() else listed}")
+
+
+_DEPTHS = ("*", "*/*", "*/*/*")
+"""How far below a folder runs are looked for: as far as ENV/ALGO/seed=SEED."""
+_LISTED = 10
+
+run_argument = click.argument("run", type=click.Path(path_type=Path), callback=_existing_run)
 """A run folder or a model file."""
 workers_option = click.option(
     "--workers", type=int, help="processes on this machine  [default: one for every core]"
@@ -43,6 +65,13 @@ def read_to_play(run: Path) -> Agent | Controller:
         check_environment(source.problem.env)
         source = read(run)
     return source
+
+
+def made_by(source: Agent | Controller) -> str:
+    """Say what made it: an algorithm, or a person's hand."""
+    from spaql.training import Agent
+
+    return source.learner_type.name if isinstance(source, Agent) else "controller"
 
 
 def read_action(tree: RuleTree, given: str) -> int | str | list[float]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql.cli.arguments import Choice, read_to_play, run_argument
+from spaql.cli.arguments import Choice, made_by, read_to_play, run_argument
 from spaql.cli.report import Report, reports
 from spaql.errors import SettingError, require
 from spaql.words import counted
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from spaql.policy import RuleTree
     from spaql.training import Agent, Controller
 
+_OF_A_PARTITION = ("value", "visits", "balls", "growth")
 KINDS = ("tree", "map", "value", "visits", "balls", "phase", "growth", "sizes", "plant")
 Along = tuple[str | int, tuple[float, float] | None]
 
@@ -117,10 +118,12 @@ def draw(
     """
     from spaql.experiments.paper_tables import NAMES
     from spaql.figures import compute_sizes, compute_tree, save_as
+    from spaql.figures.axis import angles
     from spaql.training import read, size_curve
 
     require("A picture", "plot")
     agent = read(run) if kind == "tree" and leaves is None else read_to_play(run)
+    _check_kind(agent, kind)
     record: Record
     played: dict[str, Any] = {} if episodes is None else {"episodes": episodes}
     if kind == "tree":
@@ -130,13 +133,29 @@ def draw(
         record = compute_sizes(size_curve(agent, **played), wanted=wanted)
     else:
         if x is None or y is None:
-            names = ", ".join(agent.problem.states.names) or f"0 to {agent.problem.states.dims - 1}"
-            raise click.UsageError(f"A {kind} lies over two observations: give --x and --y, of {names}.")
+            names = agent.problem.states.names
+            known = ", ".join([*names, *angles(names)]) or f"0 to {agent.problem.states.dims - 1}"
+            raise click.UsageError(f"A {kind} lies over two observations: give --x and --y, of {known}.")
         plane = {"at": at, "x_limits": x[1], "y_limits": y[1], "step": step, **played}
         record = _over_plane(kind, agent, x[0], y[0], plane)
     file = out or Path(f"{kind}.{'gif' if kind == 'growth' else 'svg'}")
     save_as(record, file)
     return Report({"file": str(file)}, str(file))
+
+
+def _check_kind(agent: Agent | Controller, kind: str) -> None:
+    """Refuse pictures of what there is not, before anything is played or trained."""
+    from spaql.policy import PartitionPolicy
+    from spaql.training import PlanTree
+
+    has = {*KINDS} - {"plant"} | ({"plant"} if isinstance(agent, PlanTree) else set())
+    why = "learns no model of its plant, as plantree does"
+    if not isinstance(agent.policy, PartitionPolicy):
+        has -= {*_OF_A_PARTITION}
+        why = "has no partition" if kind != "plant" else why
+    if kind not in has:
+        others = ", ".join(one for one in KINDS if one in has)
+        raise SettingError(f"There is no {kind} to draw: {made_by(agent)} {why}. Draw one of {others}.")
 
 
 def _tree(
@@ -171,17 +190,11 @@ def _over_plane(
     if kind == "phase":
         return compute_phase(agent, x, y, **plane)
     if kind == "plant":
-        if not isinstance(agent, PlanTree):
-            raise SettingError("Only plantree learns a model of the plant: draw an agent of that kind.")
+        assert isinstance(agent, PlanTree)
         del plane["step"]
         return compute_plant(agent, x, y, **plane)
     if kind == "growth":
-        if not isinstance(agent, Agent):
-            raise SettingError("A controller does not learn: draw the growth of an agent.")
-        if isinstance(agent, PlanTree):
-            raise SettingError(
-                "A plantree run has no partition that grows: draw its tree, map, phase, sizes or plant."
-            )
+        assert isinstance(agent, Agent)
         growth, again = Growth(), _untrained(agent)
         again.learn(iterations=max(agent.iterations, 1), callback=growth)
         return compute_growth(growth, again, x, y, **plane)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from importlib import import_module
@@ -16,6 +17,26 @@ FAILED, INTERRUPTED, BROKEN_PIPE = 1, 130, 141
 
 _METAVARS = {"integer": "N", "float": "X"}
 """Short names for numbers, which leave the help more room."""
+
+
+class _WholeNumber(click.types.IntParamType):
+    """A whole number; one that is written otherwise is refused with how to write it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read the number."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            try:
+                meant = float(str(value).replace(",", "").replace(" ", ""))
+            except ValueError:
+                meant = math.nan
+            if not meant.is_integer():
+                raise
+            self.fail(f"{value!r} is not written as a whole number: give {meant:.0f}.", param, ctx)
+
+
+_WHOLE_NUMBER = _WholeNumber()
 
 
 class LazyGroup(click.Group):
@@ -37,6 +58,7 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(import_module(f"spaql.cli.{name}"), name)
         for option in _options(command):
             option.envvar = f"SPAQL_{name}_{option.opts[0].lstrip('-')}".replace("-", "_").upper()
+            option.type = _WHOLE_NUMBER if option.type is click.INT else option.type
             option.metavar = option.metavar or _METAVARS.get(option.type.name if not option.is_flag else "")
         command.epilog = command.epilog or _environment_note(command)
         return command
@@ -60,6 +82,9 @@ class LazyGroup(click.Group):
         """Run the command that is asked for, and end with a sentence and a code whatever happens."""
         try:
             return super().invoke(ctx)
+        except click.NoSuchOption as error:
+            nearest_one = list(error.possibilities or [])[:1]
+            raise click.NoSuchOption(error.option_name, possibilities=nearest_one, ctx=error.ctx) from None
         except SpaqlError as error:
             raise click.ClickException(str(error)) from error
         except KeyboardInterrupt:

@@ -29,7 +29,7 @@ def new(folder: Path) -> Report:
     Examples:
       spaql new two-tanks
       cd two-tanks && python -m pytest
-      spaql train plant:TwoTanks-v0 --algo spaql-ts --out runs/first
+      spaql train plant:TwoTanks-v0 --total-timesteps 3000 --out runs/first
     """
     words = re.findall(r"[A-Za-z0-9]+", folder.name)
     if not re.fullmatch(r"[A-Za-z][\w-]*", folder.name, re.ASCII):
@@ -41,7 +41,7 @@ def new(folder: Path) -> Report:
     plant = "".join(word[0].upper() + word[1:] for word in words) + "-v0"
     written = write_project(folder, plant)
     lines = [f"wrote  {file}" for file in written]
-    lines += ["", f"Next: cd {folder}; python -m pytest; spaql train plant:{plant} --algo spaql-ts"]
+    lines += ["", f"Next: cd {folder}; python -m pytest; spaql train plant:{plant} --total-timesteps 3000"]
     data = {"folder": str(folder), "env": f"plant:{plant}", "files": [str(file) for file in written]}
     return Report(data, "\n".join(lines))
 

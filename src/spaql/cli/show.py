@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql.cli.arguments import Choice, read_to_play, run_argument
+from spaql.cli.arguments import Choice, made_by, read_to_play, run_argument
 from spaql.cli.report import Report, numbers, reports
 from spaql.errors import SettingError, require
 from spaql.words import counted
@@ -96,6 +96,7 @@ def _data(source: Agent | Controller, tree: RuleTree) -> dict[str, Any]:
     """Give the size of a tree, and of each leaf the observations with two ends, null where it has none."""
     from spaql.interpret import table
     from spaql.policy.text import leaf_text
+    from spaql.training import Agent
 
     rows = table(tree)
     rules = [
@@ -111,7 +112,8 @@ def _data(source: Agent | Controller, tree: RuleTree) -> dict[str, Any]:
     ]
     return {
         "problem": source.problem.name,
-        "made_by": _maker(source),
+        "made_by": made_by(source),
+        "origin": {} if isinstance(source, Agent) else dict(source.origin),
         "leaves": tree.n_leaves,
         "nodes": tree.n_nodes,
         "depth": tree.depth,
@@ -129,11 +131,22 @@ def _text(source: Agent | Controller, tree: RuleTree, form: str, digits: int | N
     if form != "rules":
         return {"markdown": table_markdown, "latex": table_latex, "dot": dot}[form](tree, digits)
     proven = ", the fewest that do the same" if tree.smallest else ""
-    heading = f"# {source.problem.name}, {_maker(source)}: {counted(tree.n_leaves, 'leaf')}{proven}"
-    return f"{heading}\n{text(tree, digits, numbered=numbered)}"
+    heading = f"# {source.problem.name}, {made_by(source)}: {counted(tree.n_leaves, 'leaf')}{proven}"
+    return "\n".join([heading, *_remarks(source, tree, digits), text(tree, digits, numbered=numbered)])
 
 
-def _maker(source: Agent | Controller) -> str:
-    from spaql.training import Agent
+def _remarks(source: Agent | Controller, tree: RuleTree, digits: int | None) -> list[str]:
+    """Say what a controller was made from, and where it is locked."""
+    from spaql.policy.explanation import conditions
+    from spaql.policy.text import leaf_text
+    from spaql.training import Controller
 
-    return source.learner_type.name if isinstance(source, Agent) else "controller"
+    remarks = []
+    if isinstance(source, Controller) and "from" in source.origin:
+        done = source.origin.get("do")
+        edit = f", leaf {source.origin.get('leaf')} set by hand to {done}" if done is not None else ""
+        remarks.append(f"# made from {source.origin['from']}{edit}")
+    for lock in tree.locks:
+        where = " and ".join(conditions(lock.low, lock.high, tree.observations, digits)) or "everywhere"
+        remarks.append(f"# locked: {where}: {leaf_text(tree, lock.row, digits)}")
+    return remarks

@@ -46,10 +46,17 @@ def simplify(
     curve = size_curve(source, episodes=episodes, seed=seed)
     chosen = _chosen(curve, leaves, loss)
     lines = [f"leaves  same action  return, {episodes} fresh episodes"]
+    exact = curve[-1].evaluation.mean
+    how = (
+        f"the smallest within {loss * abs(exact):.1f} of the exact tree's {exact:.1f} (--loss {loss:g})"
+        if leaves is None
+        else f"the best of at most {counted(leaves, 'leaf')} (--leaves)"
+    )
     for one in curve:
         returned = shown_return(one.evaluation.mean, one.evaluation.ci95)
-        mark = "  <- chosen" if one is chosen and out is not None else ""
+        mark = "  <- chosen" if one is chosen else ""
         lines.append(f"{one.tree.n_leaves:6}  {one.agreement:11.1%}  {returned}{mark}")
+    lines.append(f"Chosen: {how}." + ("" if out else " To save it, give --out FILE.spaql."))
     data: dict[str, Any] = {"trees": [{**_row(one), "chosen": one is chosen} for one in curve]}
     if out is not None:
         controller = Controller(

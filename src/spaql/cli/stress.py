@@ -91,7 +91,11 @@ def stress(
         save_as(compute_basin(agent, bench=bench, axes=axes, side=side), map_file)
     if csv_file is not None:
         _write_csv(result, csv_file)
-    return Report(lambda: _data(result, rows, worst), lambda: _text(result, rows, worst))
+    files = [str(file) for file in (map_file, csv_file) if file is not None]
+    return Report(
+        lambda: _data(result, bench, rows, worst) | {"files": files},
+        lambda: _text(result, bench, rows, worst) + "".join(f"\nWrote {file}.\n" for file in files),
+    )
 
 
 def _bench(
@@ -129,10 +133,11 @@ def _write_csv(result: StressTest, path: Path) -> None:
             writer.writerow([*start, result.returns[i], result.lengths[i], int(result.success[i]), *measured])
 
 
-def _data(result: StressTest, rows: list[RobustnessRow], worst: int) -> dict[str, Any]:
+def _data(result: StressTest, bench: Bench, rows: list[RobustnessRow], worst: int) -> dict[str, Any]:
     low, high = result.share_ci95
     return {
         "starts": len(result.starts),
+        "region": {name: list(ends) for name, ends in bench.region.items()},
         "success": {"means": result.success_means, "share": result.share, "low": low, "high": high},
         "quantiles": {f"{q:g}": value for q, value in result.quantiles.items()},
         "worst": [
@@ -151,18 +156,21 @@ def _data(result: StressTest, rows: list[RobustnessRow], worst: int) -> dict[str
     }
 
 
-def _text(result: StressTest, rows: list[RobustnessRow], worst: int) -> str:
+def _text(result: StressTest, bench: Bench, rows: list[RobustnessRow], worst: int) -> str:
     from rich.text import Text
 
-    from spaql.training.stress_tables import measure_cells, robustness_cells, worst_cells
+    from spaql.training.stress_tables import MEASURES_MEAN, measure_cells, robustness_cells, worst_cells
 
     low, high = result.share_ci95
     quantiles = "  ".join(f"{q:.0%} {value:.1f}" for q, value in result.quantiles.items())
+    region = ", ".join(f"{name} {a:.3g} to {b:.3g}" for name, (a, b) in bench.region.items())
     parts: list[Any] = [
+        f"starts     {len(result.starts):,}, spread over {region}\n"
+        "           (spaql evaluate plays from the environment's own starts instead)",
         f"success    {100 * result.share:.1f} % of {len(result.starts):,} starts "
         f"(95 % interval {100 * low:.1f} to {100 * high:.1f} %)\n"
         f"           {result.success_means}",
-        f"return     {quantiles}",
+        f"return     {quantiles}\n           (quantiles over these starts)",
     ]
     tables = {
         "worst starts": worst_cells(result, worst) if worst else [],
@@ -172,6 +180,8 @@ def _text(result: StressTest, rows: list[RobustnessRow], worst: int) -> str:
     for title, cells in tables.items():
         if cells:
             parts += [Text(f"\n{title}", style="bold"), _table(cells)]
+            if title.startswith("closed loop"):
+                parts.append(Text(MEASURES_MEAN, style="dim"))
     return rendered(*parts)
 
 

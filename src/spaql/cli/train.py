@@ -16,12 +16,15 @@ from spaql.cli.arguments import Choice, complete_environment, quiet_option
 from spaql.cli.group import INTERRUPTED
 from spaql.cli.report import Report, numbers, plain, reports, shown_return
 from spaql.errors import BadEnvironmentError, SettingError
+from spaql.policy import RuleTreePolicy
 from spaql.training import Agent, agent_types, evaluate
 from spaql.training.run_folder import CHECKPOINT_FILE, resumed, save_run
 from spaql.words import counted
 
 _FRESH = 100
 """New episodes by which the result is judged."""
+_STEPS = 5_000
+"""Of a training whose length is not given."""
 
 
 class _SettingOption(click.Option):
@@ -71,7 +74,10 @@ def _setting_options(command: Callable[..., Report]) -> Callable[..., Report]:
 
 
 class _StopOnInterrupt:
-    """A callback that ends training after the iteration in which Ctrl-C was pressed."""
+    """A callback that ends training after the iteration in which Ctrl-C was pressed.
+
+    To press it again ends the command at once.
+    """
 
     pressed = False
 
@@ -85,6 +91,14 @@ class _StopOnInterrupt:
     def __call__(self, agent: Agent, row: dict[str, float]) -> bool:
         return not self.pressed
 
+    def saved(self) -> None:
+        """Let Ctrl-C do again what it did before.
+
+        If it was pressed already, to press it again ends the process without a word of Python's, whose
+        handlers are not called while compiled code runs.
+        """
+        signal.signal(signal.SIGINT, signal.SIG_DFL if self.pressed else self._before)
+
     def _on_interrupt(self, number: int, frame: Any) -> None:
         self.pressed = True
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -93,12 +107,16 @@ class _StopOnInterrupt:
 @click.command(cls=_TrainCommand)
 @click.argument("env", shell_complete=complete_environment)
 @click.option(
-    "--algo", type=Choice(sorted(agent_types())), default="spaql", show_default=True, help="algorithm"
+    "--algo",
+    type=Choice(sorted(agent_types())),
+    help="algorithm  [default: plantree; spaql if --iterations is given]",
 )
+@click.option("--total-timesteps", type=int, help=f"training steps  [default: {_STEPS}]")
 @click.option(
-    "--iterations", type=int, help="training episodes, each followed by an evaluation  [default: 100]"
+    "--iterations",
+    type=int,
+    help="instead: training episodes, each followed by an evaluation, except plantree's",
 )
-@click.option("--total-timesteps", type=int, help="instead: training steps")
 @click.option("--seed", type=int, help="of all randomness; drawn if not given")
 @click.option("--out", type=click.Path(path_type=Path), help="run folder  [default: runs/ENV/ALGO/seed=SEED]")
 @click.option("--horizon", type=int, help="steps of an episode  [default: the environment's limit]")
@@ -125,16 +143,18 @@ class _StopOnInterrupt:
     help="iterations after which --resume can go on",
 )
 @click.option(
-    "--resume", is_flag=True, help="go on with the run in the run folder, up to --iterations in all"
+    "--resume",
+    is_flag=True,
+    help="go on with the run in the run folder, up to --total-timesteps or --iterations in all",
 )
 @quiet_option
 @reports("the result")
 @_setting_options
 def train(
     env: str,
-    algo: str,
-    iterations: int | None,
+    algo: str | None,
     total_timesteps: int | None,
+    iterations: int | None,
     seed: int | None,
     out: Path | None,
     horizon: int | None,
@@ -156,15 +176,19 @@ def train(
 
     \b
     Examples:
+      spaql train Pendulum-v1 --total-timesteps 5000 --seed 1
+      spaql train plant:TwoTanks-v0 --total-timesteps 3000 --out runs/tanks
       spaql train cartpole200 --algo spaql-ts --iterations 500 --seed 1
-      spaql train MountainCar-v0 --iterations 200 --scaling 4
-      spaql train Pendulum-v1 --levels 5 --seed 1 --out runs/pendulum
-      spaql train Pendulum-v1 --algo plantree --total-timesteps 5000
-      spaql train plant:TwoTanks-v0 --algo spaql-ts --out runs/tanks
+      spaql train MountainCar-v0 --algo spaql --iterations 200 --scaling 4
+      spaql train Pendulum-v1 --levels 5 --iterations 300 --out runs/five
     """
+    if iterations is not None and total_timesteps is not None:
+        raise click.UsageError("Give --total-timesteps or --iterations, not both.")
+    algo = algo or ("plantree" if iterations is None else "spaql")
     if iterations is None and total_timesteps is None:
-        iterations = 100
+        total_timesteps = _STEPS
     given = {name: value for name, value in settings.items() if value is not None}
+    _check_owners(algo, given)
     agent = agent_types()[algo](
         env,
         seed=seed,
@@ -179,16 +203,17 @@ def train(
     folder = out or Path("runs") / re.sub("[/:]", "-", env) / algo / f"seed={agent.seed}"
     if resume:
         agent = resumed(agent, folder, same_seed=seed is not None)
-        iterations = iterations and iterations - agent.iterations
-        total_timesteps = total_timesteps and total_timesteps - agent.training_steps
+        iterations = iterations and max(0, iterations - agent.iterations)
+        total_timesteps = total_timesteps and max(0, total_timesteps - agent.training_steps)
+        if not (iterations or total_timesteps):
+            click.echo(_nothing_left(agent, folder, by_steps=iterations is None), err=True)
     elif folder.exists() and (not folder.is_dir() or any(folder.glob("[!.]*"))):
         raise SettingError(
             f"{folder} is there already: go on with it by --resume, name another folder with --out, or "
             "remove it."
         )
-    interrupt = _StopOnInterrupt()
-    if not resume or (iterations or total_timesteps or 0) > 0:
-        with interrupt, _advised(env, horizon):
+    with _StopOnInterrupt() as interrupt, _advised(env, horizon):
+        if iterations or total_timesteps or not resume:
             agent.learn(
                 iterations,
                 total_timesteps=total_timesteps,
@@ -197,11 +222,17 @@ def train(
                 checkpoint_every=checkpoint_every,
                 progress_bar=not quiet,
             )
-    save_run(agent, folder)
-    if interrupt.pressed:
-        click.echo("Interrupted: what was learned so far is saved; --resume goes on with it.", err=True)
-    with _advised(env, horizon):
+        save_run(agent, folder)
+        interrupt.saved()
+        if interrupt.pressed:
+            click.echo(
+                f"Interrupted: what was learned so far is saved in {folder}; --resume goes on with it.\n"
+                "Judging it now: Ctrl-C again skips that.",
+                err=True,
+            )
         fresh = evaluate(agent, episodes=_FRESH, seed=agent.seed + 1)
+        if interrupt.pressed:
+            save_run(agent, folder)  # with the policy, if it was made only to be judged
     result = {
         "run": str(folder),
         "env": env,
@@ -212,7 +243,28 @@ def train(
         "fresh_ci95": fresh.ci95,
         "fresh_episodes": _FRESH,
     }
+    if isinstance(agent.policy, RuleTreePolicy):  # the last one of the history may be older
+        result["leaves"] = agent.policy.tree.n_leaves
     return Report(result, _text(result), code=INTERRUPTED if interrupt.pressed else 0)
+
+
+def _check_owners(algo: str, given: dict[str, Any]) -> None:
+    """Refuse settings that are those of other algorithms, and say whose they are."""
+    for param in click.get_current_context().command.params:
+        if isinstance(param, _SettingOption) and param.name in given and algo not in param.algorithms:
+            raise SettingError(
+                f"{algo} has no setting {param.name!r}: leave out {param.opts[0]}, or give --algo "
+                f"{' or '.join(param.algorithms)}."
+            )
+
+
+def _nothing_left(agent: Agent, folder: Path, *, by_steps: bool) -> str:
+    done, what, option = (
+        (agent.training_steps, "training steps", "--total-timesteps")
+        if by_steps
+        else (agent.iterations, "iterations", "--iterations")
+    )
+    return f"{folder} has {done:,} {what} already, and nothing was added: to go on, give more with {option}."
 
 
 @contextmanager

@@ -11,12 +11,14 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
-from spaql.errors import SettingError
+from spaql.errors import SettingError, nearest
 
 Floats = NDArray[np.float64]
 
 _MARGIN = 0.1
 """Of the range of the states that were visited, beyond either end."""
+_MOST = 0.5
+"""The part of an observation's range from which on all of it is shown, if so much was visited."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +80,8 @@ def find_axis(
     """Find an axis by the name or number of an observation.
 
     A name may leave out its unit. Where there are both `cos(angle)` and `sin(angle)`, `angle` is an axis as
-    well. Without limits an axis goes as far as the visited states, or the bounds of the space if there are
-    none.
+    well. Without limits an axis goes as far as the visited states; or as the bounds of the space, if the
+    states fill half of what lies between, or there are none.
     """
     if isinstance(wanted, Axis):
         return wanted
@@ -87,7 +89,7 @@ def find_axis(
     if all(name in names for name in pair):
         axis = angle_axis(names.index(pair[0]), names.index(pair[1]), f"{wanted} [rad]")
         return replace(axis, low=limits[0], high=limits[1]) if limits else axis
-    index = find_observation(wanted, names)
+    index = find_observation(wanted, names, angles(names))
     low, high = limits or _limits(index, space, visited)
     if not (math.isfinite(low) and math.isfinite(high)):
         raise SettingError(
@@ -96,8 +98,23 @@ def find_axis(
     return plain_axis(index, names[index], low, high)
 
 
-def find_observation(wanted: str | int, names: Sequence[str]) -> int:
-    """Give the number of an observation, known by it or by its name, with its unit or without."""
+def angles(names: Sequence[str]) -> list[str]:
+    """Give the angles that are observed by their cosine and sine.
+
+    Examples
+    --------
+    >>> angles(["cos(angle)", "sin(angle)", "speed [rad/s]"])
+    ['angle']
+    """
+    seen = [name[4:-1] for name in names if name.startswith("cos(") and name.endswith(")")]
+    return [name for name in seen if f"sin({name})" in names]
+
+
+def find_observation(wanted: str | int, names: Sequence[str], more: Sequence[str] = ()) -> int:
+    """Give the number of an observation, known by it or by its name, with its unit or without.
+
+    An error names what else could have been meant, too.
+    """
     if isinstance(wanted, int):
         if 0 <= wanted < len(names):
             return wanted
@@ -105,8 +122,10 @@ def find_observation(wanted: str | int, names: Sequence[str]) -> int:
         found = [i for i, name in enumerate(names) if wanted in (name, split_unit(name)[0])]
         if len(found) == 1:
             return found[0]
-    known = ", ".join(f"{i} {name}" for i, name in enumerate(names))
-    raise SettingError(f"There is no observation {wanted!r}: there is {known}.")
+    guess = nearest(str(wanted), [*more, *(split_unit(name)[0] for name in names)])
+    if not guess.endswith("?"):
+        guess = f"there is {', '.join([*(f'{i} {name}' for i, name in enumerate(names)), *more])}."
+    raise SettingError(f"There is no observation {wanted!r}: {guess}")
 
 
 def split_unit(name: str) -> tuple[str, str]:
@@ -128,5 +147,7 @@ def _limits(index: int, space: Box | Discrete, visited: Floats | None) -> tuple[
     if visited is None:
         return low, high
     least, most = float(visited[:, index].min()), float(visited[:, index].max())
+    if most - least >= _MOST * (high - low):
+        return low, high
     room = _MARGIN * (most - least) or 1.0
     return max(low, least - room), min(high, most + room)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _INK = "#222222"
+_DECADES = 1e3
+"""From how many times the lowest count on only powers of ten are marked."""
 
 
 def draw_map(record: MapRecord) -> Figure:
@@ -55,12 +57,26 @@ def explain_colours(figure: Figure, axes: list[Axes], record: MapRecord, image: 
     if not record.choices:
         bar = figure.colorbar(image, ax=axes, label=record.label)
         if record.shows == "visits":
-            for formatted in (bar.ax.yaxis.set_major_formatter, bar.ax.yaxis.set_minor_formatter):
-                formatted(count)
+            bar.set_ticks(ticks := count_ticks(record), labels=[count(tick) for tick in ticks])
+            bar.minorticks_off()
         return
     colours = choice_colours(len(record.choices))
     patches = [Patch(facecolor=c, label=name) for c, name in zip(colours, record.choices, strict=True)]
     figure.legend(handles=patches, loc="outside right upper")
+
+
+def count_ticks(record: MapRecord) -> list[float]:
+    """Give the visits to mark on their scale: 1, 2, 5 and so on, or powers of ten if there are many."""
+    low, high = _visits(record)
+    digits = (1, 2, 5) if high / low < _DECADES else (1,)
+    round_ones = [float(d * 10**k) for k in range(int(math.log10(high)) + 1) for d in digits]
+    inside = [tick for tick in round_ones if low <= tick <= high]
+    return inside if len(inside) > 1 else [low, high]
+
+
+def _visits(record: MapRecord) -> tuple[float, float]:
+    low = max(record.low, 1.0)
+    return low, max(record.high, low + 1.0)
 
 
 def _pixels(record: MapRecord) -> Any:
@@ -78,8 +94,7 @@ def _scale(record: MapRecord) -> dict[str, Any]:
     if record.choices:
         return {}
     if record.shows == "visits":
-        low = max(record.low, 1.0)
-        return {"norm": LogNorm(low, max(record.high, low + 1.0), clip=True), "cmap": "cividis"}
+        return {"norm": LogNorm(*_visits(record), clip=True), "cmap": "cividis"}
     if record.shows == "value":
         return {"norm": Normalize(record.low, record.high), "cmap": "viridis"}
     return {"norm": Normalize(record.low, record.high), "cmap": number_map(record.low, record.high)}

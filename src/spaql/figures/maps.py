@@ -185,6 +185,8 @@ def lay_out(
     if laid[0] & laid[1]:
         raise SettingError(f"Both axes are {x.label}: give two different ones.")
     fixed = {find_observation(name, names): float(value) for name, value in at.items()}
+    if both := [names[j] for j in fixed if j in laid[0] | laid[1]]:
+        raise SettingError(f"{both[0]} is on an axis and cannot be fixed as well: leave out one of the two.")
     free = [j for j in range(len(names)) if j not in laid[0] | laid[1] | set(fixed)]
     if free and visited is None:
         raise SettingError(
@@ -200,7 +202,7 @@ def lay_out(
             free = []
     for j, value in fixed.items():
         states[:, j] = value
-    words = [_fixed(names[j], value) for j, value in fixed.items() if j not in laid[0] | laid[1]]
+    words = [_fixed(names[j], value) for j, value in fixed.items()]
     if free:
         others = ", ".join(split_unit(names[j])[0] for j in free)
         words.append(

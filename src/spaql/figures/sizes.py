@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from spaql.errors import SettingError
-from spaql.figures.style import COLOURS, GREY, new_figure, number
+from spaql.figures.style import COLOURS, GREY, new_figure, number, number_ticks
 from spaql.training import SizedTree
 from spaql.words import counted
 
@@ -85,7 +85,7 @@ def draw_sizes(record: SizesRecord) -> Figure:
     ax.minorticks_off()
     ax.set_xticks(*_ticks(record.leaves))
     ax.set_xlim(record.leaves[0] / 1.3, record.leaves[-1] * 1.5)
-    ax.yaxis.set_major_formatter(number)
+    ax.yaxis.set_major_formatter(number_ticks())
     if record.wanted is not None:
         ax.axhline(record.wanted, color=GREY, linestyle="--", linewidth=1.0, zorder=1)
         ax.text(

@@ -8,12 +8,15 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from spaql.errors import MissingExtraError
 from spaql.experiments.paper_tables import NAMES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.ticker import Formatter
 
 WIDTH = 8.0
 """Inches: a column of a web page, in which text of 10 points stays readable."""
@@ -134,6 +137,23 @@ def number(value: float, _: Any = None) -> str:
     '−1,225'
     """
     return f"{value:,.0f}".replace("-", "−")
+
+
+def number_ticks() -> Formatter:
+    """Write the numbers along an axis as `number` does, with the decimals that tell them apart."""
+    from matplotlib.ticker import Formatter
+
+    class Numbers(Formatter):
+        def __call__(self, x: float, pos: int | None = None) -> str:
+            return number(x)
+
+        def format_ticks(self, values: Sequence[float]) -> list[str]:
+            step = min(np.diff(np.unique(values)), default=1.0)
+            exact = (d for d in range(10) if np.allclose(np.round(values, d), values, 0, 1e-3 * step))
+            decimals = next(exact, 10)
+            return [f"{x:,.{decimals}f}".replace("-", "−") for x in values]
+
+    return Numbers()
 
 
 def label_ends(ax: Axes, labels: Sequence[tuple[float, str, str]], inches: float) -> None:

@@ -62,11 +62,13 @@ class PredictionErrors:
 
     def __str__(self) -> str:
         width = max(map(len, self.names))
-        head = "".join(f"{counted(n, 'step'):>12}{'median':>10}{'relative':>10}" for n in self.steps)
+        head = "".join(
+            f"{counted(n, 'step') + ' (RMS)':>16}{'median':>10}{'relative':>10}" for n in self.steps
+        )
         lines = [self.on, " " * width + head]
         for j, name in enumerate(self.names):
             cells = (
-                f"{self.error[i, j]:>12.3g}{self.median[i, j]:>10.3g}{_share(self.relative[i, j]):>10}"
+                f"{self.error[i, j]:>16.3g}{self.median[i, j]:>10.3g}{_share(self.relative[i, j]):>10}"
                 for i in range(len(self.steps))
             )
             lines.append(f"{name:<{width}}" + "".join(cells))

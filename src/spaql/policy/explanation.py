@@ -28,6 +28,18 @@ class Candidate:
 
 
 @dataclass(frozen=True)
+class Deed:
+    """What is done for one observation."""
+
+    action: str
+    """In words."""
+    value: tuple[float, ...]
+    """In numbers, as the environment takes them."""
+    law: str = ""
+    """What they are computed by, if they depend on where in its leaf the observation lies."""
+
+
+@dataclass(frozen=True)
 class Change:
     """A boundary at which another action begins, if one number of the observation moves and no other."""
 
@@ -35,7 +47,11 @@ class Change:
     by: float
     to: float
     action: str
-    """What is done beyond."""
+    """What is done beyond; by a law, what it begins with."""
+    value: tuple[float, ...]
+    """The same in numbers."""
+    law: str
+    """What is done by beyond, if the action is not the same all over that leaf."""
 
     def __str__(self) -> str:
         verb, to_where = ("rose", "to") if self.by > 0 else ("fell", "below")
@@ -48,11 +64,17 @@ class Explanation:
     """What is done for an observation, the rule that says so, and how near another action is."""
 
     observation: dict[str, float]
+    outside: tuple[str, ...]
+    """Which of its numbers the environment never gives, and what they lie between otherwise."""
     action: str
+    value: tuple[float, ...]
+    """The action in numbers, as the environment takes it."""
+    law: str
+    """What computes the action, if it is not the same all over the leaf."""
     leaf: str
     """Which leaf was reached."""
     conditions: tuple[str, ...]
-    """What the rule asks; none if the same is done everywhere."""
+    """What the rule asks; none if there is one leaf."""
     candidates: tuple[Candidate, ...]
     """The actions to choose from, best first, for a policy that keeps their values."""
     changes: tuple[Change, ...]
@@ -60,9 +82,11 @@ class Explanation:
 
     def __str__(self) -> str:
         lines = [f"{name} = {number_text(x, DIGITS)}" for name, x in self.observation.items()]
+        lines += _block("beware", self.outside)
         lines += ["", *_block("does", [self.action])]
-        rows = self.conditions or ("the same is done everywhere",)
-        lines += _block("because", [*rows, f"({self.leaf})"])
+        lines += _block("by", [self.law] if self.law else [])
+        everywhere = f"the same {'law holds' if self.law else 'is done'} everywhere"
+        lines += _block("because", [*(self.conditions or (everywhere,)), f"({self.leaf})"])
         if self.candidates:
             width = max(len(candidate.actions) for candidate in self.candidates)
             lines += _block(
@@ -72,8 +96,9 @@ class Explanation:
                     for c in self.candidates
                 ],
             )
+        nothing = f"{'no other law' if self.law else 'nothing'}, whichever number changes alone"
         nearest = [str(change) for change in self.changes]
-        return "\n".join(lines + _block("instead", nearest or ["nothing, whichever number changes alone"]))
+        return "\n".join(lines + _block("instead", nearest or [nothing]))
 
 
 def _block(word: str, rows: Sequence[str]) -> list[str]:
@@ -90,12 +115,14 @@ def observed(observation: object, names: Sequence[str]) -> tuple[Floats, dict[st
     return point, dict(zip(names, point.tolist(), strict=True))
 
 
-def _conditions(low: Floats, high: Floats, names: Sequence[str]) -> tuple[str, ...]:
+def conditions(
+    low: Floats, high: Floats, names: Sequence[str], digits: int | None = DIGITS
+) -> tuple[str, ...]:
     """Say what lies in a box, `low <= x < high`; dimensions without bounds are left out."""
     said = []
     for name, first, last in zip(names, low.tolist(), high.tolist(), strict=True):
-        left = "" if first == -math.inf else f"{number_text(first, DIGITS)} <= "
-        right = "" if last == math.inf else f" < {number_text(last, DIGITS)}"
+        left = "" if first == -math.inf else f"{number_text(first, digits)} <= "
+        right = "" if last == math.inf else f" < {number_text(last, digits)}"
         if left or right:
             said.append(f"{left}{name}{right}")
     return tuple(said)
@@ -109,8 +136,8 @@ def explain_cell(
     leaf: str,
     cuts: Sequence[Floats],
     space: Box | Discrete,
-    do: Callable[[Floats], NDArray[Any]],
-    say: Callable[[Any], str],
+    which: Callable[[Floats], NDArray[Any]],
+    do: Callable[[Floats], Deed],
     candidates: tuple[Candidate, ...] = (),
 ) -> Explanation:
     """Explain what is done in the cell of an observation.
@@ -125,14 +152,14 @@ def explain_cell(
         Where cells may end, in each dimension.
     space
         Of the observations.
+    which
+        Tells apart what is done, one row an observation, for rows of observations.
     do
-        Gives what is done, one row an observation, for rows of observations.
-    say
-        Puts one of them into words.
+        Gives what is done for one observation.
     candidates
         What there is to choose from.
     """
-    done = do(point[np.newaxis])
+    done = which(point[np.newaxis])
     names = list(named)
     changes = []
     for j, row in enumerate(cuts):
@@ -141,21 +168,36 @@ def explain_cell(
         targets = np.where(inside > point[j], inside, np.nextafter(inside, -np.inf))
         beyond = np.repeat(point[np.newaxis], len(targets), axis=0)
         beyond[:, j] = targets
-        actions = do(beyond)
-        other = np.flatnonzero(np.any(actions != done, axis=1))
+        other = np.flatnonzero(np.any(which(beyond) != done, axis=1))
         if len(other):
             i = other[np.argmin(np.abs(inside[other] - point[j]))]
             by, to = float(inside[i] - point[j]), float(inside[i])
             way = abs(by) / (float(np.ptp(inside)) or 1.0)  # of the way from the first cut to the last
-            changes.append((way, j, Change(names[j], by, to, say(actions[i]))))
+            deed = do(beyond[i])
+            changes.append((way, j, Change(names[j], by, to, deed.action, deed.value, deed.law)))
+    deed = do(point)
     return Explanation(
         observation=named,
-        action=say(done[0]),
+        outside=_outside(named, space),
+        action=deed.action,
+        value=deed.value,
+        law=deed.law,
         leaf=leaf,
-        conditions=_conditions(low, high, names),
+        conditions=conditions(low, high, names),
         candidates=candidates,
         changes=tuple(change for *_, change in sorted(changes, key=lambda one: one[:2])),
     )
+
+
+def _outside(named: dict[str, float], space: Box | Discrete) -> tuple[str, ...]:
+    """Say which numbers of an observation lie out of its space; what float32 rounds to an end is inside."""
+    said = []
+    for j, (name, x) in enumerate(named.items()):
+        low, high = _low(space, j), _high(space, j)
+        if not low <= np.float32(x) <= high:
+            ends = f"{number_text(low, DIGITS)} to {number_text(high, DIGITS)}"
+            said.append(f"{name} is never {number_text(x, DIGITS)}: its range is {ends}")
+    return tuple(said)
 
 
 def _low(space: Box | Discrete, j: int) -> float:

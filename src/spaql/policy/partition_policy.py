@@ -14,7 +14,7 @@ from spaql.kernels.batch import draw_again, look_up, standing
 from spaql.kernels.flat import flatten
 from spaql.kernels.tree import BITS, INTERVAL
 from spaql.partition import Partition
-from spaql.policy.explanation import DIGITS, Candidate, Explanation, explain_cell, observed
+from spaql.policy.explanation import DIGITS, Candidate, Deed, Explanation, explain_cell, observed
 from spaql.policy.policy import Policy, Rng
 from spaql.policy.text import number_text
 from spaql.spaces import StandardActions, StandardStates, action_names, observation_names
@@ -81,10 +81,14 @@ class PartitionPolicy(Policy):
             raise SettingError(f"The time step is a number from 0 to {self.partition.trees - 1}.")
         point, named = observed(observation, observation_names(self.states.space, self.states.names))
 
-        def do(batch: NDArray[np.float64]) -> NDArray[np.float64]:
+        def actions(batch: NDArray[np.float64]) -> NDArray[np.float64]:
             leaves = np.empty(len(batch), np.int64)
             look_up(tuple(self.flat), np.full(len(batch), tree), batch, leaves)
             return self._standing[leaves]
+
+        def do(point: NDArray[np.float64]) -> Deed:
+            value = tuple(actions(point[np.newaxis])[0].tolist())
+            return Deed(self._said([(x,) for x in value]), value)
 
         low, high, cell, cuts = self._way_to(point, tree)
         return explain_cell(
@@ -95,8 +99,8 @@ class PartitionPolicy(Policy):
             f"cell {cell} of the partition",
             cuts,
             self.states.space,
+            actions,
             do,
-            lambda action: self._said([(float(x),) for x in action]),
             self._candidates(point, tree),
         )
 

@@ -95,8 +95,7 @@ def leaf_text(tree: RuleTree, row: int, digits: int | None = None) -> str:
         assert isinstance(tree.action_space, Discrete)
         return names[int(leaves.number[row]) - int(tree.action_space.start)]
     if isinstance(leaves, Constants):
-        values = [number_text(float(value), digits) for value in leaves.value[row]]
-        return ", ".join(f"{name} = {value}" for name, value in zip(names, values, strict=True))
+        return values_text(names, leaves.value[row].tolist(), digits)
     laws = []
     for i, name in enumerate(names):
         sum_ = number_text(float(leaves.offset[row, i]), digits)
@@ -107,6 +106,11 @@ def leaf_text(tree: RuleTree, row: int, digits: int | None = None) -> str:
         bounds = (number_text(float(bound[i]), digits) for bound in (leaves.low, leaves.high))
         laws.append(f"{name} = clip({sum_}, {', '.join(bounds)})")
     return ", ".join(laws)
+
+
+def values_text(names: Sequence[str], values: Sequence[float], digits: int | None) -> str:
+    """Write the numbers of an action, each with its name."""
+    return ", ".join(f"{name} = {number_text(x, digits)}" for name, x in zip(names, values, strict=True))
 
 
 def number_text(x: float, digits: int | None) -> str:

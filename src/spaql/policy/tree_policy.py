@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.policy import Policy
-from spaql.policy.explanation import DIGITS, Explanation, explain_cell, observed
+from spaql.policy.explanation import DIGITS, Deed, Explanation, explain_cell, observed
+from spaql.policy.leaves import Laws
 from spaql.policy.policy import Rng
-from spaql.policy.text import leaf_text
+from spaql.policy.text import leaf_text, values_text
 from spaql.policy.tree import RuleTree
 
 
@@ -50,5 +51,14 @@ class RuleTreePolicy(Policy):
             tree.thresholds,
             tree.observation_space,
             lambda batch: tree.find(batch)[:, np.newaxis],
-            lambda row: leaf_text(tree, int(row[0]), DIGITS),
+            self._deed,
         )
+
+    def _deed(self, point: NDArray[np.float64]) -> Deed:
+        tree, batch = self.tree, point[np.newaxis]
+        row = tree.find(batch)
+        done = np.atleast_1d(tree.leaves.give(row, batch)[0])
+        said, value = leaf_text(tree, int(row[0]), DIGITS), tuple(done.tolist())
+        if isinstance(tree.leaves, Laws):
+            return Deed(values_text(tree.actions, value, DIGITS), value, law=said)
+        return Deed(said, value)

@@ -177,7 +177,7 @@ def make_problem(
         limit = horizon or _time_limit(probe)
         if limit is None:
             raise SettingError(
-                f"{source.name} sets no limit to an episode: give a horizon, the number of steps of one."
+                f"{source.name} sets no limit to an episode: give a horizon, the steps of one (--horizon N)."
             )
         endless = unbounded(probe.observation_space)
         endless[[j for j in squash if j in range(len(endless))]] = False

@@ -47,12 +47,18 @@ def resumed(agent: Agent, folder: Path, *, same_seed: bool) -> Agent:
     if not files:
         raise SettingError(f"There is no run in {folder} to go on with: leave out --resume.")
     found = load(files[0], parallel=agent.problem.parallel, step_timeout=agent.problem.step_timeout)
-    for what, there, asked in (
-        ("algorithm", found.learner_type.name, agent.learner_type.name),
-        ("problem", problem_to(found.problem)[0], problem_to(agent.problem)[0]),
-        ("settings", found.settings, agent.settings),
-        ("seed", found.seed, agent.seed if same_seed else found.seed),
+    if (there := found.learner_type.name) != (asked := agent.learner_type.name):
+        raise SettingError(
+            f"{folder} is a run of {there}, not {asked}: give --algo {there} to go on with it."
+        )
+    if found.problem.name != agent.problem.name:
+        raise SettingError(f"{folder} is a run of {found.problem.name}, not {agent.problem.name}.")
+    for made, wanted in (
+        (problem_to(found.problem)[0], problem_to(agent.problem)[0]),
+        (dataclasses.asdict(found.settings), dataclasses.asdict(agent.settings)),
+        ({"seed": found.seed}, {"seed": agent.seed if same_seed else found.seed}),
     ):
-        if there != asked:
-            raise SettingError(f"The run in {folder} has {what} {there}, not {asked}.")
+        other = [f"{name} {made[name]}, not {wanted[name]}" for name in made if made[name] != wanted[name]]
+        if other:
+            raise SettingError(f"The run in {folder} has {'; '.join(other)}: give what it was begun with.")
     return found

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from spaql.errors import BadEnvironmentError, MissingExtraError, SettingError
 from spaql.interpret import Measures, measure
 from spaql.policy import Policy
-from spaql.problems import EnvironmentLike, Problem
+from spaql.problems import Dynamics, EnvironmentLike, Problem
 from spaql.stats import wilson_ci95
 from spaql.training.bench import Bench, find_bench
 from spaql.training.evaluation import Evaluable, policy_and_problem
@@ -138,7 +138,8 @@ def stress(
     env
         Where to run it; the agent's own problem by default.
     bench
-        How the plant is tested; known for CartPole, Pendulum, MountainCar, MountainCarContinuous and Acrobot.
+        How the plant is tested; known for CartPole, Pendulum, MountainCar, MountainCarContinuous and Acrobot,
+        and for plants of your own that declare a range for every number of their state.
     starts
         How many starts to spread over the bench's region; or the starts themselves, states one a row.
     sampling
@@ -186,14 +187,28 @@ def stress(
 
 
 def known_bench(problem: Problem) -> Bench:
-    """Give the bench of a problem, or say that there is none."""
-    bench = find_bench(problem)
+    """Give the bench of a problem, or say that there is none.
+
+    A plant of your own whose states are observed as they are may begin anywhere in the ranges it declares.
+    """
+    bench, plant = find_bench(problem), problem.dynamics
+    if bench is None and plant is not None and _declares_its_states(plant):
+        bench = Bench(region=plant.observations)
     if bench is None:
         raise SettingError(
-            f"Where {problem.name} may begin is not known: give bench=Bench(region=...), on the command line "
-            "--low and --high, with a range for each number of its state."
+            f"Where {problem.name} may begin is not known: give a bench with a range for each number of its "
+            "state (--low X,Y,... and --high X,Y,...)."
         )
     return bench
+
+
+def _declares_its_states(plant: Dynamics) -> bool:
+    """Tell whether a plant is seen as it is, all over the ranges that it declares."""
+    low, high = np.array(list(plant.observations.values()), np.float64).T
+    if plant.state_dims != len(low) or not np.isfinite([low, high]).all():
+        return False
+    states = np.random.default_rng(0).uniform(low, high, (8, len(low)))
+    return all(plant.observe(state) == state for state in map(tuple, states.tolist()))
 
 
 def _measured(episode: Trajectory, bench: Bench, problem: Problem) -> Measures:

@@ -9,6 +9,10 @@ from spaql.training.robustness import RobustnessRow
 from spaql.training.stress import StressTest
 
 Cells = list[dict[str, str]]
+MEASURES_MEAN = (
+    "effort: the squared action, summed over time. switches: how often the action changes in a unit of time. "
+    "chattering: the mean change of the action from one step to the next."
+)
 
 
 def worst_cells(result: StressTest, k: int) -> Cells:

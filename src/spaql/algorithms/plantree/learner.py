@@ -47,9 +47,14 @@ class PlanTreeLearner(Learner):
     def __init__(self, problem: Problem, settings: PlanTreeSettings) -> None:
         super().__init__(problem, settings)
         if not isinstance(problem.states.space, Box):
-            raise UnsupportedSpaceError("PlanTree needs a Box of observations: use spaql.SPAQL for a list.")
+            raise UnsupportedSpaceError(
+                "PlanTree needs a Box of observations: for a list, use SPAQL (--algo spaql)."
+            )
         if problem.actions.levels is not None:
-            raise SettingError("PlanTree writes affine laws for a Box of actions: leave out its levels.")
+            raise SettingError(
+                "PlanTree writes affine laws for a Box of actions: leave out its levels, or use SPAQL "
+                "(--algo spaql)."
+            )
         self.settings = settings
         self.code = ActionCode(problem.actions.space)
         self.memory = Memory(problem.states.dims, self.code.numbers)
