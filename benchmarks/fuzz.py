@@ -51,8 +51,8 @@ class Report:
     hangs: int = 0
     events: int = 0
     slowest_ms: float = 0.0
-    peak_beyond_thrice: int = -(2**60)
-    """Bytes by which the memory of a load exceeds three times its file, at most, over those measured."""
+    peak_beyond_twice: int = -(2**60)
+    """Bytes by which the memory of a load exceeds twice its file, at most, over those measured."""
     measured: int = 0
     largest_growth_mb: int = 0
     """By which the resident memory of the process has grown at one mutant, at most, over all of them."""
@@ -62,7 +62,7 @@ class Report:
     def sound(self) -> bool:
         faults = self.silently_loaded + self.other_errors + self.hangs + self.events
         faults += self.largest_growth_mb > GROWTH_MB
-        return not faults and self.peak_beyond_thrice <= TARGETS[self.target].constant
+        return not faults and self.peak_beyond_twice <= TARGETS[self.target].constant
 
 
 class Hang(BaseException):
@@ -132,7 +132,7 @@ def fuzz(name: str, mutants: int, seed: int, keep: Path | None) -> Report:
             if measured:
                 peak = tracemalloc.get_traced_memory()[1]
                 tracemalloc.stop()
-                report.peak_beyond_thrice = max(report.peak_beyond_thrice, peak - 3 * len(content))
+                report.peak_beyond_twice = max(report.peak_beyond_twice, peak - 2 * len(content))
                 report.measured += 1
             if WATCH.events:
                 wrong = f"events {dict(WATCH.events)}"

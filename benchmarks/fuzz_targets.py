@@ -93,7 +93,7 @@ class Target:
     attempt: Callable[[Path, bytes], None]
     refusals: tuple[type[Exception], ...]
     constant: int = 100_000_000
-    """Bytes that a mutant may take beside three times its size."""
+    """Bytes that a mutant may take beside twice its size."""
     allowed: tuple[str, ...] = ()
     """Events of the audit hook that are its business."""
 

@@ -9,7 +9,6 @@ from click.testing import CliRunner
 
 import spaql
 from spaql.cli import main
-from spaql.cli.draw import _over_plane
 from spaql.cli.paper import _text
 from spaql.experiments.execute import Outcome
 from spaql.experiments.paper_claims import Claim
@@ -48,17 +47,13 @@ def test_an_extra_is_looked_for_first(
     command: str, missing: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "none").touch()
     for package in missing:
         monkeypatch.setitem(sys.modules, package, None)
     done = CliRunner().invoke(main, command.split())
     assert done.exit_code == 1
     assert done.stderr.startswith(f"Error: {told}")
     assert not (tmp_path / "out").exists()
-
-
-def test_nothing_is_trained_anew_to_see_a_tree_grow() -> None:
-    with pytest.raises(spaql.SettingError, match="no partition that grows: draw its tree, map, phase"):
-        _over_plane("growth", spaql.PlanTree("pendulum", seed=0), 0, 2, {})
 
 
 def test_the_quick_version_of_the_paper_says_first_what_it_cannot_do() -> None:

@@ -122,6 +122,8 @@ def test_what_environments_print_does_not_get_into_the_json(tmp_path: Path) -> N
 def test_an_interrupted_command_ends_with_130(tmp_path: Path) -> None:
     (tmp_path / "noisy.py").write_text(NOISY)
     words = [SPAQL, "check", "noisy:Slow-v0"]
+    # The command would inherit that interrupts are ignored, as they are in a job in the background.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     assert process.stderr.readline() == "ready\n"

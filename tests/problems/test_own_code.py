@@ -119,7 +119,7 @@ def test_the_place_of_an_error_while_it_learns_and_the_next_step(write: Write, t
     done = CliRunner().invoke(main, ["train", f"{name}:{name}-v0", "--quiet", "--out", str(tmp_path / "run")])
     assert done.exit_code == 1
     told = (
-        f"At step 3 of an evaluation episode, {name}:{name}-v0 raised ZeroDivisionError: the valve is stuck "
+        f"At step 3 of a training episode, {name}:{name}-v0 raised ZeroDivisionError: the valve is stuck "
         f"({name}.py, line 17, in step). Try `spaql check {name}:{name}-v0`."
     )
     assert done.stderr == f"Error: {told}\n"

@@ -55,7 +55,7 @@ def export(
     \b
     Examples:
       spaql export runs/cartpole --to c --out firmware
-      spaql export runs/cartpole --to c --number fixed --safe-action "push left" --out firmware
+      spaql export runs/cartpole --to c --safe-action "push left" --out firmware
       spaql export runs/pendulum --to st --safe-action 0 --out plc
       spaql export runs/cartpole --to onnx --out service --report proof.json
     """

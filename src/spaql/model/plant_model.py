@@ -186,7 +186,8 @@ class PlantModel:
         plant, dims, cells = self.plant, self.dims, self.n_cells
         check_tree(plant.feature, plant.threshold, plant.left, plant.right, dims)
         leaf = plant.feature < 0
-        if plant.cell.shape != leaf.shape or not np.array_equal(np.sort(plant.cell[leaf]), np.arange(cells)):
+        fits = plant.cell.shape == leaf.shape and leaf.sum() == cells
+        if not fits or not np.array_equal(np.sort(plant.cell[leaf]), np.arange(cells)):
             raise SettingError("Every leaf of the tree names a cell, and every cell has one leaf.")
         outputs, inputs = dims + 1, len(self.inputs)
         score = 1 + dims + dims * (dims + 1) // 2

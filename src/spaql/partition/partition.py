@@ -176,6 +176,8 @@ class Partition:
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Partition:
         """Build the partition that `arrays` came from; raises `ArchiveError` if there can be none."""
         try:
+            if any(arrays[name].size > MAX_DIMS for name in ("dims", "counts", "action_sizes")):
+                raise ValueError("too many dimensions")
             found = {name: np.array(typed(arrays[name], kind), order="C") for name, kind in _KINDS.items()}
             state_dims, trees = found.pop("dims").tolist()
             if trees > len(found["q"]):  # before anything of that size is allocated

@@ -30,7 +30,7 @@ class Choices:
         if not isinstance(actions, Discrete):
             raise SettingError("Choices are for a list of actions: for a Box, give constants or laws.")
         first, last = int(actions.start), int(actions.start) + int(actions.n) - 1
-        if self.number.ndim != 1 or np.any((self.number < first) | (self.number > last)):
+        if self.number.ndim != 1 or np.any(self.number < first) or np.any(self.number > last):
             raise SettingError(f"Choices are numbers from {first} to {last}, one a leaf.")
 
 
