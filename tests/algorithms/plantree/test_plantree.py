@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from gymnasium.spaces import Box
 
 import spaql
+from spaql.algorithms.plantree.rules import rules_from, rules_to, within_space
 from spaql.cli import main
 from spaql.policy import Laws
 
@@ -114,6 +115,15 @@ def test_a_controller_is_there_at_any_time_and_saved(tmp_path: Path) -> None:
     loaded = spaql.load(tmp_path / "a.spaql")
     assert np.array_equal(agent.predict(observations)[0], loaded.predict(observations)[0])
     assert str(spaql.rule_tree(loaded, minimise=False)) == str(agent.policy.tree)
+
+
+@pytest.mark.parametrize("env", ["cartpole200", "pendulum"])
+def test_the_rules_of_an_agent_are_written_so_and_come_back_from_arrays(env: str) -> None:
+    agent = spaql.PlanTree(env, seed=0, effort=0.01).learn(total_timesteps=400, progress_bar=False)
+    tree, learner = agent.policy.tree, agent._learner
+    assert str(within_space(tree)) == str(tree)
+    assert len(tree.leaves) == len(set(tree.leaf[tree.feature < 0].tolist()))
+    assert str(rules_from(rules_to(tree), learner.code, agent.problem)) == str(tree)
 
 
 def test_observations_of_a_list_are_refused() -> None:

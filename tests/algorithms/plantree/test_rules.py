@@ -3,14 +3,12 @@
 import dataclasses
 
 import numpy as np
-import pytest
 from gymnasium.spaces import Box
 from hypothesis import given
 from hypothesis import strategies as st
 
-import spaql
 from random_trees import random_tree
-from spaql.algorithms.plantree.rules import rules_from, rules_to, within_space
+from spaql.algorithms.plantree.rules import within_space
 from spaql.policy import Laws, RuleTree
 from spaql.policy.leaves import first_equal
 
@@ -63,12 +61,3 @@ def test_a_cut_beyond_the_sine_is_left_out_and_equal_laws_share_a_row() -> None:
     assert str(kept).startswith("if speed < 0.5:")
     assert (kept.n_leaves, len(kept.leaves)) == (2, 2)
     assert len(within_space(dataclasses.replace(tree, threshold=np.zeros(5))).leaves) == 2
-
-
-@pytest.mark.parametrize("env", ["cartpole200", "pendulum"])
-def test_the_rules_of_an_agent_are_written_so_and_come_back_from_arrays(env: str) -> None:
-    agent = spaql.PlanTree(env, seed=0, effort=0.01).learn(total_timesteps=400, progress_bar=False)
-    tree, learner = agent.policy.tree, agent._learner
-    assert str(within_space(tree)) == str(tree)
-    assert len(tree.leaves) == len(set(tree.leaf[tree.feature < 0].tolist()))
-    assert str(rules_from(rules_to(tree), learner.code, agent.problem)) == str(tree)
