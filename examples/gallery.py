@@ -55,59 +55,24 @@ class Show:
     """Milliseconds of a frame."""
 
 
-def plan_tree(env: str, seed: int, steps: int = 10_000) -> Callable[[], spaql.Agent]:
-    """Learn with the default settings."""
-    return lambda: spaql.PlanTree(env, seed=seed).learn(total_timesteps=steps)
+def planned(
+    name: str, env: str, x: str, y: str, *, seed: int = 0, budget: int = 10_000, **shown: int
+) -> Show:
+    """Show what PlanTree learns with its default settings."""
+
+    def learn() -> spaql.Agent:
+        return spaql.PlanTree(env, seed=seed).learn(total_timesteps=budget)
+
+    return Show(name=name, env=env, learn=learn, x=x, y=y, cost=f"PlanTree, {budget:,} steps", **shown)
 
 
 SHOWS = (
-    Show(
-        name="pendulum",
-        env="Pendulum-v1",
-        learn=plan_tree("Pendulum-v1", 2, steps=5_000),  # the README's first controller
-        x="angle",
-        y="speed",
-        cost="PlanTree, 5,000 steps",
-        episode=8,
-        steps=120,
-    ),
-    Show(
-        name="cartpole",
-        env="CartPole-v1",
-        learn=plan_tree("CartPole-v1", 0),
-        x="pole angle",
-        y="pole speed",
-        cost="PlanTree, 10,000 steps",
-        every=3,
-    ),
-    Show(
-        name="mountain-car",
-        env="MountainCar-v0",
-        learn=plan_tree("MountainCar-v0", 0),
-        x="position",
-        y="speed",
-        cost="PlanTree, 10,000 steps",
-    ),
-    Show(
-        name="mountain-car-continuous",
-        env="MountainCarContinuous-v0",
-        learn=plan_tree("MountainCarContinuous-v0", 0),
-        x="position",
-        y="speed",
-        cost="PlanTree, 10,000 steps",
-        steps=600,
-        every=4,
-    ),
-    Show(
-        name="acrobot",
-        env="Acrobot-v1",
-        learn=plan_tree("Acrobot-v1", 0),
-        x="angle 1",
-        y="speed 1",
-        cost="PlanTree, 10,000 steps",
-        every=1,
-        delay=100,
-    ),
+    # The README's first controller.
+    planned("pendulum", "Pendulum-v1", "angle", "speed", seed=2, budget=5_000, episode=8, steps=120),
+    planned("cartpole", "CartPole-v1", "pole angle", "pole speed", every=3),
+    planned("mountain-car", "MountainCar-v0", "position", "speed"),
+    planned("mountain-car-continuous", "MountainCarContinuous-v0", "position", "speed", steps=600, every=4),
+    planned("acrobot", "Acrobot-v1", "angle 1", "speed 1", every=1, delay=100),
     Show(
         name="cartpole200",
         env="CartPole-v1",

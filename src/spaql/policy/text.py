@@ -43,8 +43,8 @@ def text(tree: RuleTree, digits: int | None = None, *, numbered: bool = False) -
     return "\n".join(rule_lines(tree, tree.observations, digits, leaf))
 
 
-class Nodes(Protocol):
-    """A binary tree as parallel arrays: what is asked for is below a threshold, or not."""
+class BinaryTree(Protocol):
+    """One as parallel arrays: what is asked for is below a threshold, or not."""
 
     @property
     def feature(self) -> NDArray[np.integer[Any]]:
@@ -64,7 +64,7 @@ class Nodes(Protocol):
 
 
 def rule_lines(
-    tree: Nodes, names: Sequence[str], digits: int | None, leaf: Callable[[int], Sequence[str]]
+    tree: BinaryTree, names: Sequence[str], digits: int | None, leaf: Callable[[int], Sequence[str]]
 ) -> Iterator[str]:
     """Give the lines of a tree, those of each leaf as given for its node.
 
