@@ -291,6 +291,15 @@ def test_no_array_takes_more_than_twice_its_file(path: Path, tmp_path: Path) -> 
             assert peak_of(large, load) < 2 * large.stat().st_size + 200_000, name
 
 
+def test_a_candidate_whose_children_are_no_pairs_is_refused(tmp_path: Path) -> None:
+    """The compiled search would read past its arrays."""
+    document = golden("plantree-cartpole")
+    left, right = (f"learner.candidate.0.{side}" for side in ("left", "right"))
+    swapped = {left: document.arrays[right], right: document.arrays[left]}
+    assert (document.arrays[left] >= 0).any()
+    refused(tmp_path / "a.spaql", document.data, document.arrays | swapped)
+
+
 def test_a_header_takes_little_memory(tmp_path: Path) -> None:
     text = json.dumps({"__metadata__": {"spaql": json.dumps({"kind": "agent", "x": [[]] * 10**6})}}).encode()
     body = len(text).to_bytes(8, "little") + text

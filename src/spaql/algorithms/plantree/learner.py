@@ -299,6 +299,10 @@ class PlanTreeLearner(Learner):
         if not fits or not np.isfinite(np.array(returns, np.float64)).all():
             raise ArchiveError("The file's controllers have starts and returns that do not fit.")
         rules = rules_from(arrays, self.code, self.problem)
+        inner = rules.feature >= 0
+        pairs = 1 + 2 * np.arange(inner.sum())  # as `to_rules` writes them, and the kernels rely on
+        if not (np.array_equal(rules.left[inner], pairs) and np.array_equal(rules.right[inner], pairs + 1)):
+            raise ArchiveError("The file's controllers have children in another order.")
         return Candidate(rules, list(starts.astype(np.float64)), [float(one) for one in returns])
 
 
