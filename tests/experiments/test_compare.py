@@ -61,7 +61,7 @@ def replayed(policy: spaql.Policy, env_id: str, starts: np.ndarray) -> tuple[lis
 def test_the_first_runs_are_one_of_each_kind() -> None:
     runs = compare_runs(FULL)
     assert len({run.id for run in runs}) == len(runs)
-    first = [run for run in runs if run.seed == 2000]
+    first = [run for run in runs if run.seed == 6000]
     assert runs[: len(first)] == first
     kinds = {(run.algorithm, run.problem) for run in first}
     assert {kind for kind in kinds if kind[0] in NETWORKS} == set(ZOO)
@@ -69,7 +69,7 @@ def test_the_first_runs_are_one_of_each_kind() -> None:
     for algorithm in ("plantree", "spaql", "spaql-ts"):
         assert {problem for name, problem in kinds if name == algorithm} == set(PROBLEMS)
     for run in runs:
-        assert run.seed < 2000 + (FULL.network_seeds if run.algorithm in NETWORKS else FULL.seeds)
+        assert run.seed < 6000 + (FULL.network_seeds if run.algorithm in NETWORKS else FULL.seeds)
         assert all(steps < run.settings["budget"] for steps in run.settings["looks"])
 
 
@@ -85,7 +85,7 @@ def test_runs_are_chosen_by_algorithm_problem_budget_and_seed() -> None:
 
 def test_hyperparameters_travel_with_the_run() -> None:
     (run,) = compare_runs(FULL, only=["td3", "Pendulum-v1"], seeds=1)
-    assert run.id == "Pendulum-v1/td3/budget=20000/seed=2000"
+    assert run.id == "Pendulum-v1/td3/budget=20000/seed=6000"
     assert run.settings["policy_kwargs"] == {"net_arch": [400, 300]}
 
 

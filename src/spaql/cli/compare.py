@@ -39,7 +39,7 @@ _REPORT = "report"
     help="interactions of PlanTree; may be repeated  [default: 3000, 5000, 10000, 20000, 50000]",
 )
 @click.option(
-    "--first-seed", type=click.IntRange(min=0), default=2000, show_default=True, help="seeds count from here"
+    "--first-seed", type=click.IntRange(min=0), default=6000, show_default=True, help="seeds count from here"
 )
 @click.option("--seeds", type=click.IntRange(min=1), help="how many  [default: 20, and 5 for networks]")
 @workers_option

@@ -80,7 +80,7 @@ def compare_runs(
     *,
     only: Sequence[str] = (),
     budgets: Sequence[int] = (),
-    first_seed: int = 2000,
+    first_seed: int = 6000,
     seeds: int | None = None,
 ) -> list[Run]:
     """Give the runs of the comparison: first one of each kind, then the next seeds.
@@ -99,7 +99,7 @@ def compare_runs(
     Examples
     --------
     >>> [run.id for run in compare_runs(FULL, only=["sac"], seeds=1)]
-    ['Pendulum-v1/sac/budget=20000/seed=2000', 'MountainCarContinuous-v0/sac/budget=20000/seed=2000']
+    ['Pendulum-v1/sac/budget=20000/seed=6000', 'MountainCarContinuous-v0/sac/budget=20000/seed=6000']
     """
     check_names(only)
     algorithms = [name for name in ALGORITHMS if name in only] or list(ALGORITHMS)
