@@ -15,7 +15,7 @@ from matplotlib.colors import ListedColormap
 from PIL import Image
 
 import spaql
-from spaql.algorithms.plantree.planning import Plan
+from spaql.algorithms.plantree.planning import Plan, make_plan, warm_start
 from spaql.figures.style import multiples_of_pi, new_figure, styled
 from spaql.kernels.plants import find_all
 
@@ -78,7 +78,7 @@ def draw_cells(axes: list[Axes], learner: object, plan: Plan) -> None:
     off = np.abs((told - after) * plan.scale.deviation)[:, 2]
     seen = memory.states
     shown = axes[1].scatter(angles(seen), seen[:, 2], c=off, s=4, cmap="magma_r", vmin=0, vmax=0.1)
-    label(axes[1], "error of the next speed: at its limit of 8")
+    label(axes[1], "error of the next speed")
     axes[1].figure.colorbar(shown, ax=axes[1], label="rad/s")
 
 
@@ -131,9 +131,13 @@ def main() -> None:
     else:
         agent = spaql.PlanTree.load(given.run)
     learner = agent._learner
-    plan = learner._current_plan()
+    memory = learner.memory
+    worth = warm_start(memory, learner._current_plan())
+    plan = make_plan(
+        memory, learner.code, agent.settings, worth, np.random.default_rng(agent.seed), final=True
+    )
     given.out.mkdir(parents=True, exist_ok=True)
-    steps = len(learner.memory)
+    steps = len(memory)
     pictures = {
         "samples": ("1. Samples: where it has been", lambda a: draw_samples(a, learner, (600, steps))),
         "cells": ("2. Cells: how the plant moves", lambda a: draw_cells(a, learner, plan)),

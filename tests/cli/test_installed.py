@@ -43,12 +43,15 @@ def test_version_and_module(tmp_path: Path) -> None:
 
 def test_fresh_processes_give_the_same_bytes(tmp_path: Path) -> None:
     """For each algorithm on CartPole and Pendulum: all files of the run folder are equal."""
-    for algorithm in ("aql", "spaql", "spaql-ts"):
+    evaluated = ("--iterations", "3", "--rollouts", "3")
+    sizes = dict.fromkeys(("aql", "spaql", "spaql-ts"), evaluated)
+    sizes["plantree"] = ("--total-timesteps", "400", "--effort", "0.02")
+    for algorithm, size in sizes.items():
         for env in ("cartpole200", "pendulum"):
             contents = set()
             for i in range(2):
                 out = f"{algorithm}-{env}-{i}"
-                words = ("train", env, "--algo", algorithm, "--iterations", "3", "--rollouts", "3")
+                words = ("train", env, "--algo", algorithm, *size)
                 run(*words, "--seed", "7", "--out", out, "--quiet", cwd=tmp_path)
                 contents.add(tuple(p.read_bytes() for p in sorted((tmp_path / out).iterdir())))
             assert len(contents) == 1, (algorithm, env)

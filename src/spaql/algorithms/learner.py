@@ -18,9 +18,16 @@ from spaql.policy.policy import Rng
 from spaql.problems import Problem
 
 
-def setting(default: Any, help: str, *, least: float | None = None, above: float | None = None) -> Any:
+def setting(
+    default: Any,
+    help: str,
+    *,
+    least: float | None = None,
+    above: float | None = None,
+    most: float | None = None,
+) -> Any:
     """Declare a setting: its default, what it means, and the range it must lie in."""
-    return field(default=default, metadata={"help": help, "least": least, "above": above})
+    return field(default=default, metadata={"help": help, "least": least, "above": above, "most": most})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,11 +36,14 @@ class LearnerSettings:
 
     def __post_init__(self) -> None:
         for item in fields(self):
-            value, least, above = self._plain(item.name, item.default), *_range(item.metadata)
+            value = self._plain(item.name, item.default)
+            least, above, most = (item.metadata.get(name) for name in ("least", "above", "most"))
             if least is not None and not value >= least:
                 raise SettingError(f"{item.name} is {value}, and must be at least {least:g}.")
             if above is not None and not value > above:
                 raise SettingError(f"{item.name} is {value}, and must be above {above:g}.")
+            if most is not None and not value <= most:
+                raise SettingError(f"{item.name} is {value}, and must be at most {most:g}.")
             if isinstance(item.default, float):  # 20 and 20.0 are one setting, and are saved as one
                 object.__setattr__(self, item.name, float(value))
 
@@ -58,10 +68,6 @@ class Settings(LearnerSettings):
     rollouts: int = setting(20, "episodes of the evaluation after every iteration (N)", least=1)
 
 
-def _range(metadata: Mapping[str, Any]) -> tuple[float | None, float | None]:
-    return metadata.get("least"), metadata.get("above")
-
-
 class Learner(ABC):
     """One way to learn a policy from episodes.
 
@@ -77,7 +83,8 @@ class Learner(ABC):
     """Whether an evaluation follows every episode; if not, `assess` is given the return of the episode
     itself, and no step is taken but those that are learned from."""
     standardised: ClassVar[bool] = True
-    """Whether it works in the standard cube; if not, no steps are spent on measuring it."""
+    """Whether it works in the standard cube, and learns from scaled rewards; if not, no steps are spent on
+    measuring the cube, and rewards come as they are."""
     best_return: float | None = None
     """The best mean return of an evaluation so far."""
 

@@ -61,7 +61,7 @@ def details_table(found: Standings, problem: str, *, every_point: bool = False) 
         for algorithm in ALGORITHMS
         for line in [found.get((problem, algorithm), ())]
         for standing in line
-        if every_point or algorithm == "plantree" or standing is line[-1] or standing.at in COLUMNS[1:]
+        if every_point or algorithm == "plantree" or standing is line[-1] or standing.at in COLUMNS
     ]
 
 

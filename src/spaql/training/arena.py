@@ -148,7 +148,8 @@ class Arena:
         limit = learner.episode_limit()
         for taken in range(1, limit + 1):
             observation, reward, terminated, truncated = self._single.step(learner.act(rng))
-            learner.learn(problem.learning_reward(reward), observation, terminated)
+            learned = problem.learning_reward(reward) if learner.standardised else reward
+            learner.learn(learned, observation, terminated)
             total += reward
             if terminated or truncated:
                 return taken, total

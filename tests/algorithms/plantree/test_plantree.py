@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from gymnasium.spaces import Box
+from scipy.linalg import solve_discrete_are
 
 import spaql
 from spaql.algorithms.plantree.rules import rules_from, rules_to, within_space
@@ -63,14 +64,28 @@ def returns_of(gain: np.ndarray | None, policy: spaql.Policy | None) -> np.ndarr
 
 
 def test_a_linear_quadratic_problem_is_solved_within_two_per_cent() -> None:
-    linalg = pytest.importorskip("scipy.linalg")
-    p = linalg.solve_discrete_are(Regulator.a, Regulator.b, Regulator.q, Regulator.r)
+    p = solve_discrete_are(Regulator.a, Regulator.b, Regulator.q, Regulator.r)
     gain = np.linalg.solve(Regulator.r + Regulator.b.T @ p @ Regulator.b, Regulator.b.T @ p @ Regulator.a)
     agent = spaql.PlanTree(Regulator(), horizon=50, seed=0, effort=0.2, leaves=8)
     agent.learn(total_timesteps=3000, progress_bar=False)
     assert isinstance(agent.policy.tree.leaves, Laws)
     best, ours = returns_of(gain, None).mean(), returns_of(None, agent.policy).mean()
     assert ours >= 1.02 * best  # both are negative
+
+
+def test_a_range_of_rewards_changes_nothing_for_it() -> None:
+    plain, scaled = (
+        spaql.PlanTree(env, seed=0, **QUICK).learn(total_timesteps=600, progress_bar=False)
+        for env in ("pendulum", "pendulum-scaled")
+    )
+    assert str(plain.policy.tree) == str(scaled.policy.tree)
+    assert plain.model.plant.rewards.tolist() == scaled.model.plant.rewards.tolist()
+
+
+def test_settings_out_of_range_are_refused() -> None:
+    for name in ("discount", "own_share", "tolerance"):
+        with pytest.raises(spaql.SettingError, match=f"{name} is 1.5, and must be at most 1"):
+            spaql.PlanTree("Pendulum-v1", **{name: 1.5})
 
 
 @pytest.mark.parametrize("seed", [4009, 4013, 4016])

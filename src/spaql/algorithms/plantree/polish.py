@@ -18,7 +18,7 @@ _SMALL = 8
 _WORK = 8_000_000
 """Numbers of a state that a polish predicts in learned plants."""
 _STARTS, _PRUNING = 200, 100
-"""Starts of a prune; and of a polish, half of them those furthest below the best return seen from there."""
+"""Starts of a polish, half of them those furthest below the best return seen from there; and of a prune."""
 
 
 class Workshop:

@@ -1,0 +1,152 @@
+"""Playing, polishing and pruning controllers, each against its definition."""
+
+import itertools
+
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Discrete, Space
+
+import spaql
+from plantree_games import double_integrator, four_leaves, game_of
+from spaql.algorithms.plantree.coding import ActionCode, Scale
+from spaql.algorithms.plantree.distil import _votes
+from spaql.algorithms.plantree.polish import SIZES, Workshop
+from spaql.algorithms.plantree.rules import from_rules, to_rules
+from spaql.kernels.controllers import Controller, control, count_leaves, find_rule, grow_laws, tidy
+from spaql.kernels.plants import predict
+from spaql.kernels.search import Game, play, play_all, polish, prune
+
+RNG = np.random.default_rng
+SPACES = [Discrete(3), Box(-1.0, 1.0, (1,)), Box(-1.0, 1.0, (2,))]
+LINE = SPACES[1]
+
+
+def played(game: Game, tree: Controller, start: int) -> tuple[float, int, set[int]]:
+    """The return, the length, and the leaves of an episode, step by step."""
+    numbers, listed = tree.law.shape[1], tree.law.shape[2] == 1
+    z, action, room = game.starts[start].copy(), np.empty(game.actions.shape[1]), np.empty(3)
+    total, going, before, leaves = 0.0, 1.0, None, set()
+    for taken in range(1, game.steps + 1):
+        leaves.add(find_rule(tree, z))
+        control(tree, find_rule(tree, z), z, game.actions, action)
+        if before is not None and not listed:
+            total -= going * game.price * np.abs(action[:numbers] - before).sum()
+        before = action[:numbers].copy()
+        chance = predict(game.plant, game.plant.roots[game.member[start]], z, action, z, room)
+        total += going * room[-1]
+        going *= 1.0 - chance
+        if going < 1e-3:
+            return total, taken, leaves
+    return total, game.steps, leaves
+
+
+@pytest.mark.parametrize("space", SPACES, ids=str)
+@pytest.mark.parametrize("ends", [False, True])
+def test_an_episode_is_control_and_predict_over_and_over(space: Space, ends: bool) -> None:
+    game, tree, lengths = game_of(space, RNG(7), ends=ends), four_leaves(space, RNG(8)), set()
+    assert len(game.plant.end_score) == (6 if ends else 0)
+    for start in range(40):
+        passed = np.zeros(7, np.bool_)
+        total, steps = play(game, tree, start, passed)
+        summed, taken, leaves = played(game, tree, start)
+        assert (total, steps) == (pytest.approx(summed), taken)
+        assert {int(i) for i in np.flatnonzero(passed)} - {0, 1, 2} == leaves
+        lengths.add(steps)
+    assert (min(lengths) < game.steps) == ends
+
+
+def removals(tree: Controller) -> list[Controller]:
+    """All trees with a leaf less: a leaf's sibling takes their parent's place, or the mean of two leaves."""
+    found = []
+    for node, way in itertools.product(np.flatnonzero(tree.feature >= 0), range(3)):
+        child = int(tree.left[node])
+        leaves = tree.feature[[child, child + 1]] < 0
+        one = Controller(*(array.copy() for array in tree))
+        if way < 2 and leaves[1 - way]:
+            for array in one:
+                array[node] = array[child + way]
+        elif way == 2 and leaves.all() and tree.law[0].size > 1:
+            one.feature[node] = -1
+            one.law[node] = tree.law[[child, child + 1]].mean(axis=0)
+        else:
+            continue
+        found.append(one)
+    return found
+
+
+@pytest.mark.parametrize("space", SPACES, ids=str)
+def test_the_leaf_that_is_pruned_is_the_one_that_costs_least(space: Space) -> None:
+    game, tree = game_of(space, RNG(9)), four_leaves(space, RNG(10))
+    returns = sorted(play_all(game, one).mean() for one in removals(tree))
+    assert prune(game, tree, 1, 0) == 1
+    assert count_leaves(tree) == 3
+    assert play_all(game, tree).mean() == pytest.approx(returns[-1])
+
+
+def test_polish_gains_and_prune_makes_smaller() -> None:
+    game, tree = double_integrator(RNG(8)), four_leaves(LINE, RNG(8))
+    before = play_all(game, tree).mean()
+    after = polish(game, tree, 500_000, RNG(0))
+    assert after == pytest.approx(play_all(game, tree).mean())
+    assert after > before
+    assert prune(game, tree, 2, 0) == 2
+    assert count_leaves(tree) == 2
+    assert len(tidy(tree).feature) == 3
+
+
+def test_a_polished_leaf_does_the_best_of_the_listed_actions() -> None:
+    game = game_of(Discrete(3), RNG(11))
+    game = game._replace(starts=game.starts[:8], member=game.member[:8])
+
+    def always(action: int) -> Controller:
+        return Controller(
+            np.array([-1]), np.zeros(1), np.zeros(1, np.int64), np.full((1, 1, 1), float(action))
+        )
+
+    returns = [play_all(game, always(action)).mean() for action in range(3)]
+    for first in range(3):
+        tree = always(first)
+        assert polish(game, tree, 10_000, RNG(0)) == pytest.approx(max(returns))
+        assert tree.law[0, 0, 0] == np.argmax(returns)
+
+
+def test_a_workshop_gives_ever_smaller_controllers_and_keeps_hard_starts() -> None:
+    game, rng = double_integrator(RNG(12)), RNG(13)
+    z = rng.normal(size=(2000, 2))
+    wide = grow_laws(z, np.sign(z[:, :1] * z[:, 1:]), np.ones(2000), 20, 10, 0.1, 2)
+    assert count_leaves(wide) == 20
+    workshop = Workshop(game, 0.01, rng)
+    sizes = [count_leaves(tree) for tree in workshop.descend(wide)]
+    assert sizes == list(SIZES)
+    assert count_leaves(wide) == 20
+    returns = np.zeros(300)
+    returns[::7] -= 1.0 + np.arange(43)
+    many = game._replace(starts=rng.normal(size=(300, 2)), member=np.zeros(300, np.int64))
+    workshop = Workshop(many, 1.0, rng)
+    workshop._best = np.zeros(300)
+    taken = {tuple(start) for start in workshop._some(returns).starts}
+    assert all(tuple(start) in taken for start in many.starts[::7])
+
+
+@pytest.mark.parametrize("env", ["CartPole-v1", "MountainCarContinuous-v0"])
+def test_a_controller_comes_back_from_its_rules(env: str) -> None:
+    problem, rng = spaql.make_problem(env), RNG(14)
+    code, dims = ActionCode(problem.actions.space), problem.states.dims
+    scale = Scale(rng.normal(size=dims), rng.uniform(0.5, 2.0, dims))
+    tree = four_leaves(problem.actions.space, rng)
+    if code.listed:
+        tree = tree._replace(law=np.minimum(tree.law, 1.0))
+    tree = tree._replace(threshold=np.where(tree.feature >= 0, rng.normal(size=7), 0.0))
+    again = from_rules(to_rules(tree, scale, code, problem), scale, code)
+    assert np.array_equal(again.feature, tree.feature)
+    assert np.array_equal(again.left, tree.left)
+    assert again.threshold == pytest.approx(tree.threshold)
+    leaves = tree.feature < 0
+    assert again.law[leaves] == pytest.approx(tree.law[leaves])
+
+
+def test_votes_say_what_an_action_loses() -> None:
+    q = np.array([[1.0, 5.0, 4.0], [0.0, -1.0, -4.0]])
+    assert _votes(q, 0).tolist() == [[-4.0, 0.0, -1.0], [0.0, -1.0, -4.0]]
+    assert _votes(q, 1).tolist() == [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
+    assert _votes(q, 2).tolist() == [[-2.0, 0.0, -1.0], [0.0, -1.0, -2.0]]

@@ -1,0 +1,73 @@
+"""Plants learned from samples of systems with known equations, and games in them."""
+
+from collections.abc import Callable
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete, Space
+
+from spaql.algorithms.plantree.coding import ActionCode, Scale
+from spaql.algorithms.plantree.dynamics import CAUTIOUS, draw_samples, fit_plant
+from spaql.algorithms.plantree.memory import Memory
+from spaql.kernels.controllers import Controller
+from spaql.kernels.plants import Plant
+from spaql.kernels.search import Game
+
+Step = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, float]]
+
+
+def remember(step: Step, states: np.ndarray, actions: np.ndarray, ended: np.ndarray | None = None) -> Memory:
+    """A memory of steps from given states."""
+    memory = Memory(states.shape[1], actions.shape[1])
+    memory.begin()
+    for i, (s, u) in enumerate(zip(states, actions, strict=True)):
+        after, reward = step(s, u)
+        memory.add(s, u, reward, after, ended=bool(ended[i]) if ended is not None else False)
+    return memory
+
+
+def everything(memory: Memory, code: ActionCode, squares: bool = False) -> tuple[Scale, Plant]:
+    """The one plant of all samples."""
+    scale = Scale.of(memory)
+    return scale, fit_plant(memory, scale, code, [np.arange(len(memory))], squares=squares, margin=CAUTIOUS)
+
+
+def double_integrator(rng: np.random.Generator) -> Game:
+    """Forty starts of one plant, with quadratic cost."""
+    return game_of(Box(-1.0, 1.0, (1,)), rng, plants=1, price=0.0, ends=False)
+
+
+def game_of(
+    space: Space, rng: np.random.Generator, *, plants: int = 2, price: float = 0.3, ends: bool = True
+) -> Game:
+    """A double integrator that is pushed by the first number of the action, or by the action's index less 1.
+
+    It may end where the product of place and speed is large, which no box says.
+    """
+
+    def step(s: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, float]:
+        push = code.raw(u) - 1 if isinstance(space, Discrete) else u[0]
+        return np.array([s[0] + 0.1 * s[1], s[1] + 0.1 * push]), -float(s @ s + 0.1 * u @ u)
+
+    code = ActionCode(space)
+    states = rng.uniform(-1, 1, (3000, 2))
+    listed = code.tried()[rng.integers(len(code.tried()), size=3000)]
+    actions = listed if code.listed else rng.uniform(-1, 1, listed.shape)
+    ended = np.prod(states, axis=1) > 0.1 if ends else None
+    memory = remember(step, states, actions, ended)
+    scale = Scale.of(memory)
+    samples = draw_samples(len(memory), plants, rng)
+    plant = fit_plant(memory, scale, code, samples, squares=True, margin=CAUTIOUS)
+    starts = scale.z(rng.uniform(-0.5, 0.5, (40, 2)))
+    actions = code.inputs(code.tried(), squares=True)
+    return Game(plant, actions, starts, np.arange(40) % plants, 60, price)
+
+
+def four_leaves(space: Space, rng: np.random.Generator) -> Controller:
+    """A poor tree of four rules."""
+    laws = (
+        rng.permutation(np.array([0.0, 1.0, 2.0, 1.0, 0.0, 2.0, 1.0]))[:, np.newaxis, np.newaxis]
+        if isinstance(space, Discrete)
+        else rng.normal(0, 0.3, (7, space.shape[0], 3))
+    )
+    feature = np.array([0, 1, 1, -1, -1, -1, -1])
+    return Controller(feature, np.zeros(7), np.array([1, 3, 5, 0, 0, 0, 0]), laws)
