@@ -20,6 +20,7 @@ from spaql.training.bench import Bench, find_bench
 from spaql.training.evaluation import Evaluable, policy_and_problem
 from spaql.training.results import Episode, quantiles_of, worst_episodes
 from spaql.training.trajectories import Floats, Trajectory, play
+from spaql.words import counted
 
 Sampling = Literal["sobol", "grid"]
 MEASURES = tuple(f.name for f in dataclasses.fields(Measures))
@@ -43,6 +44,14 @@ class StressTest:
     """Of each episode (`spaql.interpret.Measures`); none where no signal is to be held."""
     units: Mapping[str, str]
     """Of the measures."""
+
+    def __repr__(self) -> str:
+        low, high = self.share_ci95
+        starts = counted(len(self.returns), "start")
+        return (
+            f"StressTest({self.success.sum():,} of {starts} succeed: {self.share:.1%}, 95 % interval "
+            f"{low:.1%} to {high:.1%}; worst return {self.returns.min():.1f})"
+        )
 
     @property
     def share(self) -> float:
