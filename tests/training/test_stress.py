@@ -92,7 +92,9 @@ def test_what_a_stress_test_tells(balancing: spaql.Agent) -> None:
     kept = result.success
     assert result.summary["overshoot"][1] == result.measures["overshoot"][kept].max() <= math.radians(12)
     assert set(result.measures["effort"][kept].round(9)) == {100.0 * 200 * 0.02}
-    assert repr(result).startswith(f"StressTest({sum(kept)} of 400 starts succeed: {result.share:.1%}")
+    assert repr(result).startswith(
+        f"StressTest({sum(kept)} of 400 starts succeed: {100 * result.share:.1f} %"
+    )
     assert len(repr(episodes[0])) < 100
 
 

@@ -46,11 +46,11 @@ class StressTest:
     """Of the measures."""
 
     def __repr__(self) -> str:
-        low, high = self.share_ci95
+        share, low, high = (f"{100 * part:.1f} %" for part in (self.share, *self.share_ci95))
         starts = counted(len(self.returns), "start")
         return (
-            f"StressTest({self.success.sum():,} of {starts} succeed: {self.share:.1%}, 95 % interval "
-            f"{low:.1%} to {high:.1%}; worst return {self.returns.min():.1f})"
+            f"StressTest({self.success.sum():,} of {starts} succeed: {share}, 95 % interval {low} to {high}; "
+            f"worst return {self.returns.min():.1f})"
         )
 
     @property
