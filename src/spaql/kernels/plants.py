@@ -168,24 +168,15 @@ def squared_error(gram: Floats, cross: Floats, squares: Floats, law: Floats) -> 
 
 @njit
 def add_sample(x: Floats, y: Floats, gram: Floats, cross: Floats, squares: Floats) -> None:
-    """Add a sample to the sums; of the Gram matrix only the upper half."""
+    """Add a sample to the sums X'X, X'Y and Y'Y; by whole rows, which compilers make quick."""
     for j in range(x.shape[0]):
-        value = x[j]
-        if value != 0.0:
-            for k in range(j, x.shape[0]):
-                gram[j, k] += value * x[k]
-            for k in range(y.shape[0]):
-                cross[j, k] += value * y[k]
+        value, inputs, outputs = x[j], gram[j], cross[j]
+        for k in range(x.shape[0]):
+            inputs[k] += value * x[k]
+        for k in range(y.shape[0]):
+            outputs[k] += value * y[k]
     for k in range(y.shape[0]):
         squares[k] += y[k] * y[k]
-
-
-@njit
-def mirror(gram: Floats) -> None:
-    """Fill the lower half of a symmetric matrix."""
-    for j in range(gram.shape[0]):
-        for k in range(j):
-            gram[j, k] = gram[k, j]
 
 
 @njit_apart
@@ -214,8 +205,6 @@ def best_cut(
                 part += 1
             counts[part] += 1
             add_sample(x[taken[i]], y[taken[i]], grams[part], crosses[part], squares[part])
-        for part in range(_CUTS + 1):
-            mirror(grams[part])
         for q in range(_CUTS):
             below = counts[: q + 1].sum()
             if below * stride < least or (count - below) * stride < least or cuts[q] <= ordered[0]:
@@ -269,7 +258,6 @@ def grow_motion(
         gram, cross, squares = np.zeros((inputs, inputs)), np.zeros((inputs, outputs)), np.zeros(outputs)
         for i in range(first, last):
             add_sample(x[rows[i]], y[rows[i]], gram, cross, squares)
-        mirror(gram)
         law[node] = towards(gram, cross, ridge, law[node])
         size = last - first
         if (

@@ -26,7 +26,7 @@ from spaql.kernels.cells import (
 )
 from spaql.kernels.controllers import Controller, grow_choices, grow_laws
 from spaql.kernels.ends import grow_ends
-from spaql.kernels.plants import find, predict, product, solve
+from spaql.kernels.plants import best_cut, find, predict, product, solve
 
 RNG = np.random.default_rng
 
@@ -123,6 +123,23 @@ def test_an_affine_system_is_learned_exactly() -> None:
         assert predict(plant, 0, scale.z(s), u, after, room) == 0.0
         assert after * scale.deviation + scale.mean == pytest.approx(a @ s + b @ u + 0.5, abs=1e-4)
         assert room[-1] == pytest.approx(c @ s + 3.0 * u[0] + 7.0, abs=1e-3)
+
+
+def test_a_cell_is_cut_where_two_laws_leave_the_least() -> None:
+    rng = RNG(15)
+    for _ in range(10):
+        x = np.concatenate([np.ones((60, 1)), rng.normal(size=(60, 3))], axis=1)
+        y = np.stack([np.abs(x[:, 1] - rng.normal()), np.sin(2 * x[:, 2])], axis=1)
+        prior, ridge = rng.normal(size=(4, 2)), 0.3
+
+        def left(rows: np.ndarray, x=x, rest=y - x @ prior, ridge=ridge) -> float:
+            """The squared error of a law with a ridge towards the prior."""
+            law = np.linalg.solve(x[rows].T @ x[rows] + ridge * np.eye(4), x[rows].T @ rest[rows])
+            return float(((rest[rows] - x[rows] @ law) ** 2).sum())
+
+        cuts = [(dim, np.sort(x[:, 1 + dim])[60 * q // 4]) for dim in range(2) for q in (1, 2, 3)]
+        best = min(cuts, key=lambda cut: left(x[:, 1 + cut[0]] < cut[1]) + left(x[:, 1 + cut[0]] >= cut[1]))
+        assert best_cut(x, y, np.arange(60), 0, 60, 2, 10, ridge, prior) == best
 
 
 def test_a_plant_with_two_laws_is_cut_between_them() -> None:
