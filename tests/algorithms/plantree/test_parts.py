@@ -245,9 +245,9 @@ def test_the_first_cut_of_a_tree_is_the_best_of_all_cuts() -> None:
 
 
 def test_a_law_is_fitted_beyond_its_bounds() -> None:
-    z = RNG(6).normal(size=(2000, 2))
+    z = RNG(6).normal(size=(400, 2))
     wanted = np.clip(z @ [2.0, -1.0] + 0.3, -1.0, 1.0)[:, np.newaxis]
-    tree = grow_laws(z, wanted, np.ones(2000), 1, 10, 0.1, 200)
+    tree = grow_laws(z, wanted, np.ones(400), 1, 10, 0.1, 200)
     assert tree.law[0, 0] == pytest.approx([0.3, 2.0, -1.0], abs=0.1)
 
 
@@ -303,7 +303,7 @@ def test_what_has_played_and_fell_short_is_left_and_what_kept_its_word_is_prefer
     def step(s: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, float]:
         return np.array([0.9 * s[0] + 0.1 * u[0], 0.5 * s[1]]), -float(abs(s[0]))
 
-    states, actions = rng.uniform(-1, 1, (1000, 2)), rng.uniform(-1, 1, (1000, 1))
+    states, actions = rng.uniform(-1, 1, (300, 2)), rng.uniform(-1, 1, (300, 1))
     memory = remember(step, states, actions)
     code, problem = ActionCode(Box(-1.0, 1.0, (1,))), spaql.make_problem("MountainCarContinuous-v0")
     scale = Scale.of(memory)

@@ -86,7 +86,7 @@ def test_the_leaf_that_is_pruned_is_the_one_that_costs_least(space: Space) -> No
 def test_polish_gains_and_prune_makes_smaller() -> None:
     game, tree = double_integrator(RNG(8)), four_leaves(LINE, RNG(8))
     before = play_all(game, tree).mean()
-    after = polish(game, tree, 500_000, RNG(0))
+    after = polish(game, tree, 50_000, RNG(0))
     assert after == pytest.approx(play_all(game, tree).mean())
     assert after > before
     assert prune(game, tree, 2, 0) == 2
@@ -112,10 +112,10 @@ def test_a_polished_leaf_does_the_best_of_the_listed_actions() -> None:
 
 def test_a_workshop_gives_ever_smaller_controllers_and_keeps_hard_starts() -> None:
     game, rng = double_integrator(RNG(12)), RNG(13)
-    z = rng.normal(size=(2000, 2))
-    wide = grow_laws(z, np.sign(z[:, :1] * z[:, 1:]), np.ones(2000), 20, 10, 0.1, 2)
+    z = rng.normal(size=(800, 2))
+    wide = grow_laws(z, np.sign(z[:, :1] * z[:, 1:]), np.ones(800), 20, 10, 0.1, 2)
     assert count_leaves(wide) == 20
-    workshop = Workshop(game, 0.01, rng)
+    workshop = Workshop(game, 0.001, rng)
     sizes = [count_leaves(tree) for tree in workshop.descend(wide)]
     assert sizes == list(SIZES)
     assert count_leaves(wide) == 20
