@@ -25,10 +25,10 @@ def remember(step: Step, states: np.ndarray, actions: np.ndarray, ended: np.ndar
     return memory
 
 
-def everything(memory: Memory, code: ActionCode, squares: bool = False) -> tuple[Scale, Plant]:
+def everything(memory: Memory, code: ActionCode) -> tuple[Scale, Plant]:
     """The one plant of all samples."""
     scale = Scale.of(memory)
-    return scale, fit_plant(memory, scale, code, [np.arange(len(memory))], squares=squares, margin=CAUTIOUS)
+    return scale, fit_plant(memory, scale, code, [np.arange(len(memory))], squares=False, margin=CAUTIOUS)
 
 
 def double_integrator(rng: np.random.Generator) -> Game:

@@ -1,4 +1,6 @@
-"""How many there are, in words."""
+"""Numbers as people read them."""
+
+from collections.abc import Iterable
 
 _PLURALS = {"leaf": "leaves"}
 """Of those that do not just take an s."""
@@ -14,3 +16,14 @@ def counted(count: float, one: str, digits: int = 0) -> str:
     """
     word = one if count == 1 else _PLURALS.get(one, f"{one}s")
     return f"{count:,.{digits}f} {word}"
+
+
+def short(state: Iterable[float]) -> str:
+    """Write the numbers of a state with four digits each.
+
+    Examples
+    --------
+    >>> short([0.99971, -2.0, 0.00012345])
+    '[0.9997, -2, 0.0001234]'
+    """
+    return f"[{', '.join(f'{x:.4g}' for x in state)}]"

@@ -9,7 +9,7 @@ import click
 
 from spaql.cli.arguments import read_to_play, run_argument
 from spaql.cli.report import Report, reports, shown_return
-from spaql.words import counted
+from spaql.words import counted, short
 
 if TYPE_CHECKING:
     from spaql.training import Evaluation
@@ -84,6 +84,6 @@ def _text(result: Evaluation, random: Evaluation | None) -> str:
     )
     lines.append("worst starts")
     for episode in result.worst:
-        start = ", ".join(f"{x:.4g}" for x in episode.start)
-        lines.append(f"  {episode.total:>9.1f} after {counted(episode.length, 'step')} from [{start}]")
+        steps = counted(episode.length, "step")
+        lines.append(f"  {episode.total:>9.1f} after {steps} from {short(episode.start)}")
     return "\n".join(lines)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.stats import mean_ci95
-from spaql.words import counted
+from spaql.words import counted, short
 
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -80,6 +80,5 @@ class Evaluation:
 
     def __repr__(self) -> str:
         worst, played = self.worst[0], counted(len(self.returns), "episode")
-        start = ", ".join(f"{x:.4g}" for x in worst.start)
         returned = f"{self.mean:.1f} ± {self.ci95:.1f}"
-        return f"Evaluation(return {returned} of {played}, worst {worst.total:.1f} from [{start}])"
+        return f"Evaluation(return {returned} of {played}, worst {worst.total:.1f} from {short(worst.start)})"

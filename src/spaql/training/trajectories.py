@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from spaql.errors import SettingError
 from spaql.policy import Policy
 from spaql.problems import Dynamics, Problem
-from spaql.words import counted
+from spaql.words import counted, short
 
 Floats = NDArray[np.float64]
 StateSetter = Callable[[gymnasium.Env[Any, Any], Floats], Any]
@@ -39,8 +39,8 @@ class Trajectory:
     """Whether the environment ended it, and not the horizon."""
 
     def __repr__(self) -> str:
-        start, ended = ", ".join(f"{x:.4g}" for x in self.start), ", terminated" if self.terminated else ""
-        return f"Trajectory({counted(self.length, 'step')} from [{start}], return {self.total:.1f}{ended})"
+        steps, ended = counted(self.length, "step"), ", terminated" if self.terminated else ""
+        return f"Trajectory({steps} from {short(self.start)}, return {self.total:.1f}{ended})"
 
     @property
     def length(self) -> int:
