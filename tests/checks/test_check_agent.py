@@ -341,7 +341,7 @@ def test_plantree_passes(settings: dict[str, Any]) -> None:
 
 
 def test_no_shipped_agent_goes_unchecked() -> None:
-    shipped = {kind for kind in agent_types().values() if kind.__module__ == "spaql.training.agent"}
+    shipped = {kind for kind in agent_types().values() if kind.__module__ == "spaql.training.agents"}
     assert shipped == {spaql.AQL, spaql.SPAQL, spaql.SPAQLTS, spaql.PlanTree}
 
 

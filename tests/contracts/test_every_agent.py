@@ -164,5 +164,5 @@ def test_settings_show_in_the_signature(algorithm: str) -> None:
 
 
 def test_the_algorithm_is_one_of_those_shipped(algorithm: str) -> None:
-    shipped = {name for name, agent in agent_types().items() if agent.__module__ == "spaql.training.agent"}
+    shipped = {name for name, agent in agent_types().items() if agent.__module__ == "spaql.training.agents"}
     assert shipped == set(QUICK)

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import copy
-import difflib
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.wrappers import TimeLimit
 from numpy.typing import NDArray
 
-from spaql.errors import BadEnvironmentError, MissingExtraError, SettingError, SpaqlError
+from spaql.errors import BadEnvironmentError, SettingError
 from spaql.problems.classic import find_dynamics
 from spaql.problems.dynamics import Dynamics
 from spaql.problems.environment import DynamicsEnv, DynamicsVectorEnv
 from spaql.problems.guard import Guard, GuardedEnv, apart
-from spaql.problems.own_code import place_of, told
+from spaql.problems.named import is_model_file, make_named, spec_of
 from spaql.problems.presets import PRESETS, Preset
 from spaql.spaces import StandardActions, StandardStates, unbounded
 
@@ -75,7 +70,7 @@ class Problem:
                 "This policy was trained on an environment given as an object, which a model file cannot "
                 "hold: pass it again, as in spaql.load(path, env=...)."
             )
-        return _make(self.env, self.horizon, self.options)
+        return make_named(self.env, self.horizon, self.options)
 
     def make_vector(self, n: int) -> VectorEnv[Any, Any, Any]:
         """Make n environments that are stepped together, Gymnasium's own where it has one."""
@@ -84,7 +79,7 @@ class Problem:
         if self.parallel or self.step_timeout is not None:
             return apart(self.make, n)
         plain = self.template is None and not self.options
-        if plain and self.env is not None and _spec(self.env).vector_entry_point is not None:
+        if plain and self.env is not None and spec_of(self.env).vector_entry_point is not None:
             return gymnasium.make_vec(self.env, n, max_episode_steps=self.horizon)
         return SyncVectorEnv([self.make] * n, autoreset_mode=AutoresetMode.NEXT_STEP)
 
@@ -230,7 +225,7 @@ class _Source:
         if self.template is not None:
             return self.template if horizon is None else _replica(self.template, horizon)
         assert self.env is not None
-        return _make(self.env, horizon, self.options)
+        return make_named(self.env, horizon, self.options)
 
 
 def _source(
@@ -239,12 +234,12 @@ def _source(
     if isinstance(env, Dynamics):
         return _Source(env.id, env.id, {}, None, env), None
     if isinstance(env, str):
-        if _is_model_file(env):
+        if is_model_file(env):
             return _Source(env, LEARNED, {"model": env, **(options or {})}, None, None), None
         preset = PRESETS.get(env)
         env_id = preset.env if preset else env
         if ":" in env_id:
-            _spec(env_id)  # a module that is imported may define dynamics
+            spec_of(env_id)  # a module that is imported may define dynamics
         dynamics = None if options else find_dynamics(env_id)
         return _Source(env, env_id, dict(options or {}), None, dynamics), preset
     spec = env.spec
@@ -258,87 +253,6 @@ def _source(
     elif plain:
         dynamics = None
     return _Source(spec.id, spec.id, plain, None, dynamics), None
-
-
-def environment_names() -> list[str]:
-    """List what can be named: presets, then the ids that Gymnasium knows, each in its newest version."""
-    newest: dict[str, EnvSpec] = {}
-    for spec in gymnasium.registry.values():
-        family = f"{spec.namespace}/{spec.name}"
-        if family not in newest or (spec.version or 0) > (newest[family].version or 0):
-            newest[family] = spec
-    twins = {f"spaql/{name}" for name in gymnasium.registry}
-    return [*PRESETS, *sorted({spec.id for spec in newest.values()} - twins)]
-
-
-def check_environment(env: str) -> None:
-    """Refuse a name that is neither a preset, nor the id of an environment, nor a model file."""
-    if env not in PRESETS and not _is_model_file(env):
-        _spec(env)
-
-
-def _is_model_file(env: str) -> bool:
-    return env.endswith(".spaql")
-
-
-def _spec(env: str) -> EnvSpec:
-    """Look an environment up; `module:id` imports the module first, as Gymnasium's `make` does."""
-    module, _, name = env.rpartition(":")
-    if re.search(r"[/\\]|\.py$", module):
-        file = re.split(r"[/\\]", module)[-1]
-        written = f"{file.removesuffix('.py')}:{name}"
-        raise BadEnvironmentError(
-            f"Write {written}, in the folder of {file}: a module is wanted, not a file."
-        )
-    with _explained(env):
-        if module:
-            import_module(module)
-        return gymnasium.spec(name)
-
-
-def _make(env: str, horizon: int | None, options: Mapping[str, Any]) -> Environment:
-    limit = {} if horizon is None else {"max_episode_steps": horizon}
-    with _explained(env):
-        return gymnasium.make(env, disable_env_checker=True, **limit, **options)
-
-
-@contextmanager
-def _explained(env: str) -> Iterator[None]:
-    try:
-        yield
-    except SpaqlError:
-        raise
-    except Exception as error:
-        cannot = f"Gymnasium cannot make {env!r}: "
-        module = env.rpartition(":")[0]
-        if isinstance(error, gymnasium.error.UnregisteredEnv):
-            raise BadEnvironmentError(cannot + _meant(env, error)) from error
-        if extra := re.search(r"gymnasium\[(box2d|classic-control)\]", str(error)):
-            raise MissingExtraError(
-                f"{cannot}it needs the extra {extra[1]}: pip install 'spaql[{extra[1]}]'."
-            ) from error
-        if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
-            advice = f"{error}. Run this in the folder of {error.name}.py, or install its package."
-            raise BadEnvironmentError(cannot + advice) from error
-        if isinstance(error, gymnasium.error.Error):
-            raise BadEnvironmentError(f"{cannot}{error}") from error
-        raise BadEnvironmentError(("" if place_of(error) else cannot) + told(error)) from error
-
-
-def _meant(env: str, error: gymnasium.error.UnregisteredEnv) -> str:
-    """Say what was probably meant by an environment that is not registered."""
-    module, colon, name = env.rpartition(":")
-    for file in sorted(Path.cwd().glob("*.py")) if not module else ():
-        if re.search(f"[\"']{re.escape(name)}[\"']", file.read_text(errors="ignore")):
-            return f"did you mean {file.stem}:{name}?"
-    known = {re.sub(r"-v\d+$", "", one): one for one in environment_names()}  # all ids end alike
-    if near := difflib.get_close_matches(re.sub(r"-v\d+$", "", name), known, 1):
-        return f"did you mean {module}{colon}{known[near[0]]}?"
-    if module:
-        return (
-            f"{module} registers no {name}: make spaql.Dynamics of this id in it, or gymnasium.register it."
-        )
-    return f"{error} (Presets beside Gymnasium's ids: {', '.join(PRESETS)}.)"
 
 
 def _time_limit(env: Environment) -> int | None:

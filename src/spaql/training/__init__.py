@@ -1,16 +1,7 @@
 """Training: the loop, evaluation, history, agents and run folders."""
 
-from spaql.training.agent import (
-    AQL,
-    SPAQL,
-    SPAQLTS,
-    Agent,
-    PlanTree,
-    agent_type,
-    agent_types,
-    check_settings,
-    load,
-)
+from spaql.training.agent import Agent, agent_types, load
+from spaql.training.agents import AQL, SPAQL, SPAQLTS, PlanTree, agent_type, check_settings
 from spaql.training.bench import Bench, Signal, Success, find_bench
 from spaql.training.controller import Controller, read
 from spaql.training.evaluation import evaluate

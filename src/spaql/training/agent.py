@@ -8,7 +8,6 @@ import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -16,17 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql import archive
-from spaql.algorithms import (
-    AQLLearner,
-    Learner,
-    LearnerSettings,
-    PlanTreeLearner,
-    SPAQLLearner,
-    SPAQLTSLearner,
-)
+from spaql.algorithms import Learner, LearnerSettings
 from spaql.archive import number, reading
 from spaql.errors import ArchiveError, SettingError, nearest
-from spaql.model import PlantModel, Recorded
 from spaql.policy import Policy
 from spaql.problems import EnvironmentLike, Problem, make_problem
 from spaql.training.history import History
@@ -56,7 +47,8 @@ class Agent:
 
     Examples
     --------
-    >>> agent = SPAQL("cartpole200", scaling=20, rollouts=5, seed=0)
+    >>> import spaql
+    >>> agent = spaql.SPAQL("cartpole200", scaling=20, rollouts=5, seed=0)
     >>> agent.learn(iterations=3, progress_bar=False).history["training_steps"].shape
     (4,)
     """
@@ -233,50 +225,6 @@ def make_settings(learner: type[Learner], given: Mapping[str, Any]) -> LearnerSe
     return learner.settings_type(**given)
 
 
-class AQL(Agent):
-    """Adaptive Q-learning: a policy for every time step."""
-
-    learner_type = AQLLearner
-
-
-class SPAQL(Agent):
-    """Single-partition adaptive Q-learning: one policy for all time steps."""
-
-    learner_type = SPAQLLearner
-
-
-class SPAQLTS(Agent):
-    """SPAQL with terminal state, for regulators: values fall with the distance to a reference."""
-
-    learner_type = SPAQLTSLearner
-
-
-class PlanTree(Agent):
-    """Learn the plant from a few thousand steps, plan on it, and write the plan down as a small tree.
-
-    Every step is counted in `interactions`, and none is spent on evaluations; an iteration is an episode. The
-    policy is a `RuleTreePolicy`: its leaves hold an action of a list, or an affine law for a Box.
-
-    Examples
-    --------
-    >>> agent = PlanTree("Pendulum-v1", seed=0, effort=0.02).learn(total_timesteps=600, progress_bar=False)
-    >>> int(agent.history["interactions"][-1])
-    600
-    """
-
-    learner_type = PlanTreeLearner
-    _learner: PlanTreeLearner
-
-    @property
-    def model(self) -> PlantModel:
-        """The learned plant, fitted to all steps so far: made anew each time, to the same bits."""
-        return self._learner.model
-
-    def hold_out(self) -> tuple[PlantModel, list[Recorded]]:
-        """Give a model of four fifths of the episodes so far, and the others to judge it by."""
-        return self._learner.hold_out()
-
-
 def agent_types() -> dict[str, type[Agent]]:
     """Give every agent by the name of its algorithm, those defined elsewhere included."""
     found = {}
@@ -286,27 +234,6 @@ def agent_types() -> dict[str, type[Agent]]:
         waiting += subclasses
         found.update({agent.learner_type.name: agent for agent in subclasses})
     return found
-
-
-def agent_type(name: str) -> type[Agent]:
-    """Give the agent of an algorithm; `module:name` imports the module first."""
-    module, _, algorithm = name.rpartition(":")
-    if module:
-        try:
-            import_module(module)
-        except ImportError as error:
-            raise SettingError(f"Cannot import {module}, which is to define {algorithm}: {error}.") from error
-    known = agent_types()
-    if algorithm not in known:
-        raise SettingError(f"There is no algorithm {algorithm!r}: {nearest(algorithm, known)}")
-    return known[algorithm]
-
-
-def check_settings(algorithm: str, given: Mapping[str, Any]) -> None:
-    """Refuse keyword arguments that the agent of an algorithm does not take."""
-    agent = agent_type(algorithm)
-    own = set(inspect.signature(Agent.__init__).parameters) - {"self", "env", "seed", "settings"}
-    make_settings(agent.learner_type, {name: value for name, value in given.items() if name not in own})
 
 
 def load(

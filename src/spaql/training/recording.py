@@ -13,7 +13,7 @@ from spaql.model import PredictionErrors, Recorded, prediction_errors
 from spaql.policy import Policy
 from spaql.policy.policy import Rng
 from spaql.problems import Problem
-from spaql.training.agent import PlanTree
+from spaql.training.agents import PlanTree
 from spaql.words import counted
 
 
