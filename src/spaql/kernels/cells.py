@@ -55,38 +55,41 @@ def grow_cells(
     child may hold no point; below that, among the points.
     """
     points, dims = z.shape
-    room = partitions * (4 * (points // 2) + 64)
+    share = (dims + 1) * points + 64  # of nodes, for each: cuts beside all points come with dimensions
+    room = partitions * share
     feature, threshold, left = np.full(room, -1), np.zeros(room), np.zeros(room, np.int64)
     count, roots = np.zeros(room, np.int64), np.zeros(partitions, np.int64)
-    begin, end = np.zeros(room, np.int64), np.zeros(room, np.int64)
-    lows, highs = np.zeros((room, dims)), np.zeros((room, dims))
+    begin, end = np.zeros(share, np.int64), np.zeros(share, np.int64)
+    lows, highs = np.zeros((share, dims)), np.zeros((share, dims))
     member = np.zeros((partitions, points), np.int64)
     nodes = 0
     for partition in range(partitions):
         rows = np.arange(points)
-        roots[partition] = node = nodes
-        begin[node], end[node], lows[node], highs[node] = 0, points, low, high
+        roots[partition] = root = node = nodes
+        begin[0], end[0], lows[0], highs[0] = 0, points, low, high
         nodes += 1
         while node < nodes:
-            first, last = begin[node], end[node]
+            own, child = node - root, nodes - root
+            first, last = begin[own], end[own]
             count[node] = last - first
             dim, at = -1, 0.0
-            if last - first >= least and nodes + 2 <= room:
-                dim, at = _random_cut(z, rows[first:last], low, high, lows[node], highs[node], coarse, rng)
+            if last - first >= least and child + 2 <= share:
+                dim, at = _random_cut(z, rows[first:last], low, high, lows[own], highs[own], coarse, rng)
             if dim >= 0:
                 middle = divide(z, rows, first, last, dim, at)
                 feature[node], threshold[node], left[node] = dim, at, nodes
                 for side in range(2):
-                    lows[nodes + side], highs[nodes + side] = lows[node], highs[node]
-                    begin[nodes + side] = first if side == 0 else middle
-                    end[nodes + side] = middle if side == 0 else last
-                highs[nodes, dim] = lows[nodes + 1, dim] = at
+                    lows[child + side], highs[child + side] = lows[own], highs[own]
+                    begin[child + side] = first if side == 0 else middle
+                    end[child + side] = middle if side == 0 else last
+                highs[child, dim] = lows[child + 1, dim] = at
                 nodes += 2
             else:
                 for i in range(first, last):
                     member[partition, rows[i]] = node
             node += 1
-    return Cells(roots, feature[:nodes], threshold[:nodes], left[:nodes], count[:nodes]), member
+    feature, threshold = feature[:nodes].copy(), threshold[:nodes].copy()
+    return Cells(roots, feature, threshold, left[:nodes].copy(), count[:nodes].copy()), member
 
 
 @njit_apart

@@ -286,6 +286,21 @@ def test_options_and_mean_values_are_those_of_their_definition() -> None:
     assert len(worth) == 150
 
 
+@pytest.mark.parametrize("coarse", [6.0, 1e9])
+@pytest.mark.parametrize("dims", [1, 8, 24])
+def test_partitions_of_many_dimensions_keep_to_their_own_nodes(dims: int, coarse: float) -> None:
+    """Most cuts have all points on one side there; where no cell is small enough, there is no end to them."""
+    z = 1e-3 * RNG(dims).normal(size=(60, dims))
+    cells, member = grow_cells(z, np.full(dims, -9.0), np.full(dims, 9.0), 4, 4, coarse, RNG(0))
+    ends = [*cells.roots[1:], len(cells.feature)]
+    for partition, (root, end) in enumerate(zip(cells.roots, ends, strict=True)):
+        leaves = np.flatnonzero(cells.feature[root:end] < 0) + root
+        assert end - root == 2 * len(leaves) - 1
+        assert cells.points[leaves].sum() == 60
+        found = [find(cells.feature, cells.threshold, cells.left, root, one) for one in z]
+        assert member[partition].tolist() == found
+
+
 def test_a_product_of_matrices_needs_no_library() -> None:
     a, b = RNG(13).normal(size=(4, 3)), RNG(14).normal(size=(3, 5))
     assert product(a, b) == pytest.approx(a @ b)
