@@ -25,6 +25,7 @@ from spaql.stats import mean_ci95
 ENVIRONMENTS = ("Pendulum-v1", "CartPole-v1", "MountainCar-v0", "Acrobot-v1", "MountainCarContinuous-v0")
 BUDGETS = (3_000, 5_000, 10_000, 20_000, 50_000)
 EPISODES = 100
+LOOK_AHEAD, QUIET = "look-ahead, not written down", "learned without noise"
 SETTINGS: dict[str, dict[str, Any]] = {
     "one plant to search in": {"members": 1},
     "one partition": {"partitions": 1},
@@ -32,6 +33,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "no own episodes": {"own_share": 0.0},
     "the best of any size": {"tolerance": 0.0},
     "the smallest within 10 %": {"tolerance": 0.1},
+    LOOK_AHEAD: {"own_share": 0.0, "effort": 0.001},
+    QUIET: {},
 }
 CONSTANTS: dict[str, tuple[tuple[ModuleType, str, float], ...]] = {
     "one plant to search in": ((build, "_JUDGES", 8),),
@@ -51,11 +54,13 @@ def make(env: str, noise: tuple[float, float]) -> gymnasium.Env:
 def measure(env: str, budget: int, seed: int, noise: tuple[float, float], change: str) -> dict[str, object]:
     for module, name, value in CONSTANTS.get(change, ()):
         setattr(module, name, value)
-    agent = spaql.PlanTree(make(env, noise), seed=seed, **SETTINGS.get(change, {}))
+    world = make(env, (0.0, 0.0) if change == QUIET else noise)
+    agent = spaql.PlanTree(world, seed=seed, **SETTINGS.get(change, {}))
     wall, cpu = time.perf_counter(), time.process_time()
     agent.learn(total_timesteps=budget, progress_bar=False)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    returns, step = replay(agent.policy, make(env, noise), seed)
+    policy = LookAhead(agent) if change == LOOK_AHEAD else agent.policy
+    returns, step = replay(policy, make(env, noise), seed)
     return {
         "env": shown(env, noise, change),
         "budget": budget,
@@ -64,7 +69,7 @@ def measure(env: str, budget: int, seed: int, noise: tuple[float, float], change
         "mean": float(np.mean(returns)),
         "worst_start": float(np.min(returns)),
         "chattering": step,
-        "leaves": agent.policy.tree.n_leaves,
+        "leaves": 0 if change == LOOK_AHEAD else agent.policy.tree.n_leaves,
         "wall": wall,
         "cpu": cpu,
     }
@@ -75,7 +80,21 @@ def shown(env: str, noise: tuple[float, float], change: str) -> str:
     return ", ".join(part for part in (env, disturbed, change) if part)
 
 
-def replay(policy: spaql.Policy, env: gymnasium.Env, seed: int) -> tuple[list[float], float]:
+class LookAhead:
+    """What the plan itself does, without a tree: the best by the learned plant and values, at every step."""
+
+    def __init__(self, agent: spaql.PlanTree) -> None:
+        learner, rng = agent._learner, np.random.default_rng(agent.seed)
+        worth = planning.warm_start(learner.memory, learner._current_plan())
+        self.code, self.actions = learner.code, learner.code.tried()
+        self.plan = planning.make_plan(learner.memory, self.code, agent.settings, worth, rng, final=True)
+
+    def predict(self, observation: Any, *, deterministic: bool) -> tuple[Any, None]:
+        values = self.plan.values(np.asarray(observation, np.float64), hopeful=False)
+        return self.code.raw(self.actions[values.argmax()]), None
+
+
+def replay(policy: spaql.Policy | LookAhead, env: gymnasium.Env, seed: int) -> tuple[list[float], float]:
     """Play fresh episodes: gives their returns, and the mean change of the action from step to step."""
     returns, changes = [], []
     for episode in range(EPISODES):
