@@ -186,7 +186,7 @@ def test_partition_machine() -> None:
     run_state_machine_as_test(
         PartitionMachine,
         settings=settings(
-            max_examples=300,
+            max_examples=500,
             stateful_step_count=60,
             deadline=None,
             derandomize=True,
