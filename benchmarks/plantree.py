@@ -84,10 +84,8 @@ class LookAhead:
     """What the plan itself does, without a tree: the best by the learned plant and values, at every step."""
 
     def __init__(self, agent: spaql.PlanTree) -> None:
-        learner, rng = agent._learner, np.random.default_rng(agent.seed)
-        worth = planning.warm_start(learner.memory, learner._current_plan())
-        self.code, self.actions = learner.code, learner.code.tried()
-        self.plan = planning.make_plan(learner.memory, self.code, agent.settings, worth, rng, final=True)
+        self.code, self.actions = agent._learner.code, agent._learner.code.tried()
+        self.plan = agent._learner.final_plan(np.random.default_rng(agent.seed))
 
     def predict(self, observation: Any, *, deterministic: bool) -> tuple[Any, None]:
         values = self.plan.values(np.asarray(observation, np.float64), hopeful=False)

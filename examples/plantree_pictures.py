@@ -15,7 +15,7 @@ from matplotlib.colors import ListedColormap
 from PIL import Image
 
 import spaql
-from spaql.algorithms.plantree.planning import Plan, make_plan, warm_start
+from spaql.algorithms.plantree.planning import Plan
 from spaql.figures.style import multiples_of_pi, new_figure, styled
 from spaql.kernels.plants import find_all
 
@@ -132,10 +132,7 @@ def main() -> None:
         agent = spaql.PlanTree.load(given.run)
     learner = agent._learner
     memory = learner.memory
-    worth = warm_start(memory, learner._current_plan())
-    plan = make_plan(
-        memory, learner.code, agent.settings, worth, np.random.default_rng(agent.seed), final=True
-    )
+    plan = learner.final_plan(np.random.default_rng(agent.seed))
     given.out.mkdir(parents=True, exist_ok=True)
     steps = len(memory)
     pictures = {

@@ -197,6 +197,11 @@ class PlanTreeLearner(Learner):
         """Give a model of four fifths of the episodes, and the others."""
         return hold_out(self.memory, self.code, self.problem)
 
+    def final_plan(self, rng: Rng) -> Plan:
+        """Make the plan, of all that is known now, that is to be written down."""
+        worth = warm_start(self.memory, self._current_plan())
+        return make_plan(self.memory, self.code, self.settings, worth, rng, final=True)
+
     def _replan(self, seed: int) -> None:
         self._warm = warm_start(self.memory, self._current_plan())
         self._plan_seed = seed
@@ -218,9 +223,7 @@ class PlanTreeLearner(Learner):
         if not len(self.memory):
             return [Candidate(idle_rules(self.code, self.problem))]
         rng = np.random.default_rng((self._lot, 0))
-        worth = warm_start(self.memory, self._current_plan())
-        plan = make_plan(self.memory, self.code, self.settings, worth, rng, final=True)
-        found = search(self.memory, plan, self.code, self.settings, self.problem, played, rng)
+        found = search(self.memory, self.final_plan(rng), self.code, self.settings, self.problem, played, rng)
         return played + [Candidate(rules) for rules in found]
 
     def _last_choice(self, candidates: list[Candidate]) -> RuleTree:
