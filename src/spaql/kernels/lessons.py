@@ -4,9 +4,9 @@ import numpy as np
 
 from spaql.kernels.cells import Cells, look_ahead
 from spaql.kernels.controllers import Controller, control, find_rule
+from spaql.kernels.games import Game
 from spaql.kernels.jit import njit_apart
 from spaql.kernels.plants import Floats, Plant, predict
-from spaql.kernels.search import Game
 
 
 @njit_apart

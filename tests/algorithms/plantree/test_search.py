@@ -13,8 +13,9 @@ from spaql.algorithms.plantree.distil import _votes
 from spaql.algorithms.plantree.polish import SIZES, Workshop
 from spaql.algorithms.plantree.rules import from_rules, to_rules
 from spaql.kernels.controllers import Controller, control, count_leaves, find_rule, grow_laws, tidy
+from spaql.kernels.games import Game, play, play_all
 from spaql.kernels.plants import predict
-from spaql.kernels.search import Game, play, play_all, polish, prune
+from spaql.kernels.search import polish, prune
 
 RNG = np.random.default_rng
 SPACES = [Discrete(3), Box(-1.0, 1.0, (1,)), Box(-1.0, 1.0, (2,))]

@@ -17,7 +17,7 @@ from spaql.algorithms.plantree.rules import from_rules, to_rules
 from spaql.algorithms.plantree.settings import PlanTreeSettings
 from spaql.kernels.cells import nearest
 from spaql.kernels.controllers import Controller
-from spaql.kernels.search import Game, play_all
+from spaql.kernels.games import Game, play_all
 from spaql.policy import RuleTree
 from spaql.problems import Problem
 

@@ -8,8 +8,8 @@ from spaql.algorithms.plantree.coding import ActionCode
 from spaql.algorithms.plantree.memory import Floats
 from spaql.algorithms.plantree.planning import Plan
 from spaql.kernels.controllers import Controller, grow_choices, grow_laws
+from spaql.kernels.games import Game
 from spaql.kernels.lessons import lessons
-from spaql.kernels.search import Game
 
 _LESSONS = 3000
 """States of the memory, and of each round in the learned plants, that are labelled."""

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from spaql.algorithms.plantree.memory import Floats
 from spaql.kernels.controllers import Controller, count_leaves, tidy
-from spaql.kernels.search import Game, play_all, polish, prune
+from spaql.kernels.games import Game, play_all
+from spaql.kernels.search import polish, prune
 
 SIZES = (16, 10, 6, 4, 3, 2)
 """Leaves at which a controller is polished on its way down."""
