@@ -33,7 +33,8 @@ _HOW = (
     "environments that are stepped together. PlanTree is told its budget and has a run of its own for "
     "each; the others are measured on the way of one long run. The column of a number of interactions has "
     "the last policy with that many at most, or up to 10 % more, because a batch that is begun is "
-    "finished; the true numbers are in the longer tables.\n\n"
+    "finished; the true numbers are in the longer tables. A cell is empty where there is no "
+    "newer policy than in the column before, or where the run was over.\n\n"
     "**Returns** are means over fresh episodes of the policy as it was then, in the environment's own "
     "units, without drawing actions; all algorithms begin them in the same states. They serve to "
     "measure alone and are counted for none. ± is 1.96 standard errors over seeds, which for 5 seeds is "
@@ -54,21 +55,23 @@ _HOW = (
 
 _SETTINGS = (
     f"Networks are those of Stable-Baselines3 and sb3-contrib with the hyperparameters that {SOURCE} "
-    "publishes for each environment (https://github.com/DLR-RM/rl-baselines3-zoo, "
-    "`rl_zoo3/hyperparams/`), what they leave out being the libraries' defaults. They are run for fewer "
-    "steps than most were published for: schedules (`lin_`, exploration) fall over the budget here, as "
-    "with rl-zoo3's option `-n`. `normalize` is Stable-Baselines3's `VecNormalize`, whose scale is "
-    "frozen while measuring. TD3 on Pendulum learns nothing before its `learning_starts`. PlanTree has "
-    "one default for all problems. SPAQL and SPAQL-TS have the paper's xi on Pendulum, the default "
-    "elsewhere, and 20 evaluation episodes an iteration; SPAQL-TS regulates to the goal at rest."
+    "publishes for each environment (`rl_zoo3/hyperparams/` of "
+    "[rl-baselines3-zoo](https://github.com/DLR-RM/rl-baselines3-zoo)), what they leave out being the "
+    "libraries' defaults. They are run for fewer steps than most were published for: schedules (`lin_`, "
+    "exploration) fall over the budget here, as with rl-zoo3's option `-n`. `normalize` is "
+    "Stable-Baselines3's `VecNormalize`, whose scale is frozen while measuring. TD3 on Pendulum learns "
+    "nothing before its `learning_starts`. PlanTree has one default for all problems. SPAQL and "
+    "SPAQL-TS have the paper's xi (the scale of the bonus for what is rarely tried) on Pendulum, the "
+    "default elsewhere, and 20 evaluation episodes an iteration; SPAQL-TS regulates to the goal at "
+    "rest."
 )
 
 
 _AGAINST = (
     "- PlanTree was developed on these five problems (on other seeds); the networks' settings were tuned on "
     "them too, but by others, mostly for longer runs, and not for few interactions.\n"
-    "- Five plants with two to six numbers of state and one action say nothing of images, many dimensions or "
-    "noise, where networks are at home and PlanTree is untried.\n"
+    "- Five plants with two to six numbers of state and one action, without noise, say nothing of "
+    "noise, nor of images and many dimensions, where networks are at home and PlanTree is not.\n"
     "- The textbook's controllers need no interactions. Whoever has the equations should begin there.\n"
     "- A network learns from one step to the next and can go on for ever; PlanTree must know its budget.\n"
     "- Episodes that measure are free here. In practice a network's user spends some to pick a checkpoint; "
