@@ -12,6 +12,7 @@ import click
 from spaql.cli.arguments import quiet_option, ray_option, refuse_failed, workers_option
 from spaql.cli.report import Report, reports
 from spaql.errors import require
+from spaql.words import counted
 
 if TYPE_CHECKING:
     from spaql.experiments.standings import Duel
@@ -99,13 +100,19 @@ def compare(
         refuse_failed(summary)
     fought = write_comparison(store, out, "spaql compare --quick" if quick else "spaql compare")
     verdicts = Counter(duel.verdict for duel in fought)
-    return Report({"pairs": len(fought), **verdicts}, _text(fought, out))
+    return Report({"pairs": len(fought), **verdicts}, _text(fought, verdicts, out))
 
 
-def _text(fought: list[Duel], out: Path) -> str:
+def _text(fought: list[Duel], verdicts: Counter[str], out: Path) -> str:
     lines = [
-        f"{duel.verdict:12} {duel.ours.problem} at {duel.ours.at:,}: {duel.ours.returns.mean():,.1f}, "
+        f"behind  {duel.ours.problem} at {duel.ours.at:,}: {duel.ours.returns.mean():,.1f}, "
         f"{duel.theirs.algorithm} {duel.theirs.returns.mean():,.1f}"
         for duel in fought
+        if duel.verdict == "behind"
     ]
+    if fought:
+        lines.append(
+            f"Of {counted(len(fought), 'pair')}, PlanTree is ahead in {verdicts['ahead']}, behind in "
+            f"{verdicts['behind']}; {verdicts['cannot tell']} cannot be told."
+        )
     return "\n".join([*lines, f"Open {out / 'report.html'}"])
