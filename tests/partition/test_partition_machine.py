@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -180,6 +181,7 @@ def representative(part: tuple[int, int], whole: int) -> float:
     return part[0] / 2**31 - 1.0 if whole == INTERVAL else part[0]
 
 
+@pytest.mark.no_cover  # takes twice as long with it
 def test_partition_machine() -> None:
     from hypothesis.stateful import run_state_machine_as_test
 
