@@ -366,7 +366,7 @@ all_algorithms = pytest.mark.parametrize("algorithm", ALGORITHMS)
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover  # takes twice as long with it
+@pytest.mark.usefixtures("untraced")
 @all_algorithms
 @both_kinds
 def test_learner_agrees_with_the_oracle(algorithm: str, kind: str) -> None:

@@ -158,7 +158,7 @@ NUMBERS = {
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover  # which slows torch
+@pytest.mark.usefixtures("untraced")
 @pytest.mark.filterwarnings("ignore")  # torch's own
 @pytest.mark.parametrize(("algorithm", "problem"), NUMBERS)
 def test_a_network_is_trained_and_measured(algorithm: str, problem: str, tmp_path: Path) -> None:

@@ -181,7 +181,7 @@ def representative(part: tuple[int, int], whole: int) -> float:
     return part[0] / 2**31 - 1.0 if whole == INTERVAL else part[0]
 
 
-@pytest.mark.no_cover  # takes twice as long with it
+@pytest.mark.usefixtures("untraced")
 def test_partition_machine() -> None:
     from hypothesis.stateful import run_state_machine_as_test
 
