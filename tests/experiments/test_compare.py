@@ -163,14 +163,14 @@ NUMBERS = {
 @pytest.mark.parametrize(("algorithm", "problem"), NUMBERS)
 def test_a_network_is_trained_and_measured(algorithm: str, problem: str, tmp_path: Path) -> None:
     pytest.importorskip("sb3_contrib")
-    run = small(problem, algorithm, 200, [70, 140], **ZOO[algorithm, problem])
+    run = small(problem, algorithm, 300, [100, 200], **ZOO[algorithm, problem])
     for name in ("one", "two"):
         measure(run, root=str(tmp_path / name))
     store = RunStore(tmp_path / "one")
     assert store.digest() == RunStore(tmp_path / "two").digest()
     measured = points(store, run)
-    assert [point["interactions"] for point in measured[:2]] == pytest.approx([70, 140], abs=16)
-    assert measured[-1]["interactions"] >= 200
+    assert [point["interactions"] for point in measured[:2]] == pytest.approx([100, 200], abs=16)
+    assert measured[-1]["interactions"] >= 300
     assert {point["size"] for point in measured} == {NUMBERS[algorithm, problem]}
     assert json.loads((store.folder(run) / "result.json").read_text())["run"]["settings"] == run.settings
 
