@@ -57,29 +57,33 @@ def grow_cells(
     points, dims = z.shape
     share = (dims + 1) * points + 64  # of nodes, for each: cuts beside all points come with dimensions
     room = partitions * share
-    feature, threshold, left = np.full(room, -1), np.zeros(room), np.zeros(room, np.int64)
+    feature, threshold, left = np.empty(room, np.int64), np.zeros(room), np.zeros(room, np.int64)
     count, roots = np.zeros(room, np.int64), np.zeros(partitions, np.int64)
     begin, end = np.zeros(share, np.int64), np.zeros(share, np.int64)
     lows, highs = np.zeros((share, dims)), np.zeros((share, dims))
     member = np.zeros((partitions, points), np.int64)
-    nodes = 0
+    rows, nodes = np.empty(points, np.int64), 0
     for partition in range(partitions):
-        rows = np.arange(points)
+        for i in range(points):
+            rows[i] = i
+        for j in range(dims):
+            lows[0, j], highs[0, j] = low[j], high[j]
         roots[partition] = root = node = nodes
-        begin[0], end[0], lows[0], highs[0] = 0, points, low, high
+        begin[0], end[0] = 0, points
         nodes += 1
         while node < nodes:
             own, child = node - root, nodes - root
             first, last = begin[own], end[own]
-            count[node] = last - first
+            feature[node], count[node] = -1, last - first
             dim, at = -1, 0.0
             if last - first >= least and child + 2 <= share:
-                dim, at = _random_cut(z, rows[first:last], low, high, lows[own], highs[own], coarse, rng)
+                dim, at = _random_cut(z, rows, first, last, low, high, lows[own], highs[own], coarse, rng)
             if dim >= 0:
                 middle = divide(z, rows, first, last, dim, at)
                 feature[node], threshold[node], left[node] = dim, at, nodes
                 for side in range(2):
-                    lows[child + side], highs[child + side] = lows[own], highs[own]
+                    for j in range(dims):
+                        lows[child + side, j], highs[child + side, j] = lows[own, j], highs[own, j]
                     begin[child + side] = first if side == 0 else middle
                     end[child + side] = middle if side == 0 else last
                 highs[child, dim] = lows[child + 1, dim] = at
@@ -88,8 +92,7 @@ def grow_cells(
                 for i in range(first, last):
                     member[partition, rows[i]] = node
             node += 1
-    feature, threshold = feature[:nodes].copy(), threshold[:nodes].copy()
-    return Cells(roots, feature, threshold, left[:nodes].copy(), count[:nodes].copy()), member
+    return Cells(roots, feature[:nodes], threshold[:nodes], left[:nodes], count[:nodes]), member
 
 
 @njit_apart
@@ -111,6 +114,8 @@ def nearest(z: Floats, points: Floats) -> Ints:
 def _random_cut(
     z: Floats,
     rows: Ints,
+    first: int,
+    last: int,
     box_low: Floats,
     box_high: Floats,
     low: Floats,
@@ -119,12 +124,12 @@ def _random_cut(
     rng: np.random.Generator,
 ) -> tuple[int, float]:
     for _ in range(_TRIES):
-        dim = int(rng.integers(0, z.shape[1]))
+        dim = int(rng.random() * z.shape[1])
         side = high[dim] - low[dim]
         if side > (box_high[dim] - box_low[dim]) / coarse:
             return dim, float(low[dim] + side * (0.25 + 0.5 * rng.random()))
         least, most = np.inf, -np.inf
-        for i in range(rows.shape[0]):
+        for i in range(first, last):
             value = z[rows[i], dim]
             least, most = min(least, value), max(most, value)
         at = least + (most - least) * rng.random()
@@ -146,7 +151,8 @@ def try_options(plant: Plant, cells: Cells, z: Floats, actions: Floats, gamma: f
         last = min(first + _BLOCK, points)
         for i in range(first, last):
             for a in range(actions.shape[0]):
-                state[:] = z[i]
+                for j in range(z.shape[1]):
+                    state[j] = z[i, j]
                 total, going, steps = 0.0, 1.0, 0
                 for hold in range(_HOLDS):
                     option = a * _HOLDS + hold
@@ -156,7 +162,8 @@ def try_options(plant: Plant, cells: Cells, z: Floats, actions: Floats, gamma: f
                         going *= gamma * (1.0 - chance)
                         steps += 1
                     reward[i, option], discount[i, option] = total, going
-                    after[i - first, option] = state
+                    for j in range(z.shape[1]):
+                        after[i - first, option, j] = state[j]
         for m in range(partitions):  # one tree at a time stays in the cache
             for i in range(first, last):
                 for option in range(options):
@@ -190,7 +197,8 @@ def sweep(
     count = cells.points
     value = np.zeros(cells.points.shape[0])
     for done in range(sweeps + 1):
-        value[:] = 0.0
+        for cell in range(value.shape[0]):
+            value[cell] = 0.0
         for m in range(partitions):
             for i in range(points):
                 value[member[m, i]] += worth[i]
@@ -237,7 +245,7 @@ def mean_values(cells: Cells, value: Floats, optimistic: bool, z: Floats, unknow
     return means
 
 
-@njit
+@njit_apart
 def look_ahead(
     plant: Plant,
     cells: Cells,
@@ -246,49 +254,36 @@ def look_ahead(
     optimistic: bool,
     gamma: float,
     z: Floats,
-    q: Floats,
-) -> None:
-    """Value every action at a state by holding it in the plant, then by the cells it leads to."""
-    roots, feature, threshold, left, count = cells
-    partitions = roots.shape[0]
-    after, room, root = np.empty(z.shape[0]), np.empty(z.shape[0] + 1), plant.roots[0]
-    for a in range(actions.shape[0]):
-        q[a] = -np.inf
-        after[:] = z
-        total, going, steps = 0.0, 1.0, 0
-        for hold in range(_HOLDS):
-            while steps < 1 << hold:
-                chance = predict(plant, root, after, actions[a], after, room)
-                total += going * room[-1]
-                going *= gamma * (1.0 - chance)
-                steps += 1
-            ahead = total
-            if going > _OVER:
-                worth, known = 0.0, 0
-                for m in range(partitions):
-                    node = roots[m]
-                    while feature[node] >= 0:  # `find`, written out: a call costs as much
-                        node = left[node] + (0 if after[feature[node]] < threshold[node] else 1)
-                    if optimistic or count[node]:
-                        worth += value[node]
-                        known += 1
-                ahead += going * worth / known if known else -_WORTHLESS
-            q[a] = max(q[a], ahead)
-            if going <= _OVER:
-                break
-
-
-@njit_apart
-def look_ahead_once(
-    plant: Plant,
-    cells: Cells,
-    value: Floats,
-    actions: Floats,
-    optimistic: bool,
-    gamma: float,
-    z: Floats,
 ) -> Floats:
-    """Give the values of every action at a state."""
-    q = np.empty(actions.shape[0])
-    look_ahead(plant, cells, value, actions, optimistic, gamma, z, q)
+    """Value every action at every state by holding it in the plant, then by the cells it leads to."""
+    roots, feature, threshold, left, count = cells
+    dims, partitions = z.shape[1], roots.shape[0]
+    after, room, root = np.empty(dims), np.empty(dims + 1), plant.roots[0]
+    q = np.empty((z.shape[0], actions.shape[0]))
+    for i in range(z.shape[0]):
+        for a in range(actions.shape[0]):
+            best, total, going, steps = -np.inf, 0.0, 1.0, 0
+            for j in range(dims):
+                after[j] = z[i, j]
+            for hold in range(_HOLDS):
+                while steps < 1 << hold:
+                    chance = predict(plant, root, after, actions[a], after, room)
+                    total += going * float(room[dims])
+                    going *= gamma * (1.0 - chance)
+                    steps += 1
+                ahead = total
+                if going > _OVER:
+                    worth, known = 0.0, 0
+                    for m in range(partitions):
+                        node = roots[m]
+                        while feature[node] >= 0:  # `find`, written out: a call costs as much
+                            node = left[node] + (0 if after[feature[node]] < threshold[node] else 1)
+                        if optimistic or count[node]:
+                            worth += value[node]
+                            known += 1
+                    ahead += going * worth / known if known else -_WORTHLESS
+                best = max(best, ahead)
+                if going <= _OVER:
+                    break
+            q[i, a] = best
     return q

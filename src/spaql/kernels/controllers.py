@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spaql.kernels.jit import njit, njit_apart
+from spaql.kernels.jit import njit_apart
 from spaql.kernels.plants import Floats, Ints, divide, find, solve
+from spaql.kernels.sorting import sorted_rows
 
 _FITTED = 1500
 """Samples by which a cut of a tree of laws is judged."""
@@ -27,119 +28,130 @@ class Controller(NamedTuple):
     """Nodes × numbers of an action × [1, z]; for listed actions nodes × 1 × 1, the index of one."""
 
 
-@njit
-def control(tree: Controller, leaf: int, z: Floats, actions: Floats, action: Floats) -> None:
-    """Write what the plant takes as the action of a leaf: u, and its square if there is room for it."""
-    if tree.law.shape[2] == 1:
-        choice = int(tree.law[leaf, 0, 0])
-        for k in range(action.shape[0]):
-            action[k] = actions[choice, k]
-        return
-    numbers = tree.law.shape[1]
-    for k in range(numbers):
-        u = tree.law[leaf, k, 0]
-        for j in range(z.shape[0]):
-            u += tree.law[leaf, k, 1 + j] * z[j]
-        u = min(max(u, -1.0), 1.0)
-        action[k] = u
-        if action.shape[0] > numbers:
-            action[numbers + k] = u * u
-
-
-@njit
-def find_rule(tree: Controller, z: Floats) -> int:
-    """Give the leaf of a state."""
-    return find(tree.feature, tree.threshold, tree.left, 0, z)
-
-
-@njit
-def reach(tree: Controller, order: Ints) -> int:
-    """Write the nodes that can be reached, parents first; gives how many there are."""
-    order[0] = 0
-    count, at = 1, 0
-    while at < count:
-        node = order[at]
-        if tree.feature[node] >= 0:
-            order[count], order[count + 1] = tree.left[node], tree.left[node] + 1
-            count += 2
-        at += 1
-    return count
-
-
 @njit_apart
+def controls(tree: Controller, z: Floats, actions: Floats) -> Floats:
+    """Return what the plant takes as the action at each state: u, and its square if there is room for it.
+
+    `actions` are the listed actions as the plant takes them; for a Box only their width matters.
+    """
+    numbers, inputs = tree.law.shape[1], actions.shape[1]
+    taken = np.empty((z.shape[0], inputs))
+    for i in range(z.shape[0]):
+        leaf = find(tree.feature, tree.threshold, tree.left, 0, z[i])
+        if tree.law.shape[2] == 1:
+            for k in range(inputs):
+                taken[i, k] = actions[int(tree.law[leaf, 0, 0]), k]
+        else:
+            for k in range(numbers):
+                u = tree.law[leaf, k, 0]
+                for j in range(z.shape[1]):
+                    u += tree.law[leaf, k, 1 + j] * z[i, j]
+                u = min(max(u, -1.0), 1.0)
+                taken[i, k] = u
+                if inputs > numbers:
+                    taken[i, numbers + k] = u * u
+    return taken
+
+
+def reached(tree: Controller) -> Ints:
+    """Return the nodes that can be reached, parents first."""
+    order = [0]
+    for node in order:  # which grows
+        if tree.feature[node] >= 0:
+            child = int(tree.left[node])
+            order += [child, child + 1]
+    return np.array(order)
+
+
 def count_leaves(tree: Controller) -> int:
     """Count the leaves that can be reached."""
-    return (reach(tree, np.empty(tree.feature.shape[0], np.int64)) + 1) // 2
+    return (len(reached(tree)) + 1) // 2
 
 
-@njit_apart
 def tidy(tree: Controller) -> Controller:
     """Copy a tree without the nodes that cannot be reached, parents first."""
-    order = np.empty(tree.feature.shape[0], np.int64)
-    count = reach(tree, order)
-    left = np.zeros(count, np.int64)
-    following = 1
-    for i in range(count):
-        if tree.feature[order[i]] >= 0:
-            left[i] = following
-            following += 2
-    kept = order[:count]
+    kept = reached(tree)
+    inner = tree.feature[kept] >= 0
+    left = np.where(inner, 2 * np.cumsum(inner) - 1, 0)
     return Controller(tree.feature[kept], tree.threshold[kept], left, tree.law[kept])
 
 
-@njit_apart
+class _Growth:
+    """A tree as it grows, best first: the node whose cut gains most is cut next."""
+
+    def __init__(self, z: Floats, leaves: int, law: tuple[int, int]) -> None:
+        room = 2 * leaves - 1
+        self.z, self.rows, self.room = z, np.arange(len(z)), room
+        self.feature, self.threshold, self.left = np.full(room, -1), np.zeros(room), np.zeros(room, np.int64)
+        self.law = np.zeros((room, *law))
+        self.cells = [(0, len(z))]
+        """The rows of each node."""
+        self.cuts: list[tuple[float, int, float]] = []
+        """The best cut of each node: what it gains, its dimension and place."""
+
+    def cut(self) -> int | None:
+        """Cut a node into two, the last ones; returns it, or None if no cut gains or there is no room."""
+        gains = [cut[0] if self.feature[node] < 0 else -1.0 for node, cut in enumerate(self.cuts)]
+        node, nodes = int(np.argmax(gains)), len(self.cells)
+        if gains[node] <= 0.0 or nodes + 2 > self.room:
+            return None
+        (first, last), (_, dim, at) = self.cells[node], self.cuts[node]
+        middle = divide(self.z, self.rows, first, last, dim, at)
+        self.feature[node], self.threshold[node], self.left[node] = dim, at, nodes
+        self.cells += [(first, middle), (middle, last)]
+        return node
+
+    def tree(self) -> Controller:
+        """Return the tree as it is."""
+        nodes = len(self.cells)
+        return Controller(self.feature[:nodes], self.threshold[:nodes], self.left[:nodes], self.law[:nodes])
+
+
 def grow_choices(z: Floats, votes: Floats, leaves: int, least: int) -> Controller:
     """Grow a tree best first, by the fall of the votes' variance; a leaf gives the action with the most."""
-    count = z.shape[0]
-    room = 2 * leaves - 1
-    feature, threshold, left = np.full(room, -1), np.zeros(room), np.zeros(room, np.int64)
-    law = np.zeros((room, 1, 1))
-    begin, end = np.zeros(room, np.int64), np.zeros(room, np.int64)
-    gain, gain_dim, gain_at = np.full(room, -1.0), np.zeros(room, np.int64), np.zeros(room)
-    rows = np.arange(count)
-    end[0] = count
-    nodes, looked_at = 1, 0
+    growth = _Growth(z, leaves, (1, 1))
     while True:
-        for node in range(looked_at, nodes):
-            gain[node], gain_dim[node], gain_at[node], law[node, 0, 0] = _best_vote(
-                z, votes, rows[begin[node] : end[node]], least
-            )
-        looked_at = nodes
-        node = int(np.argmax(gain[:nodes]))
-        if nodes + 2 > room or gain[node] <= 0.0:
+        for node in range(len(growth.cuts), len(growth.cells)):
+            gain, dim, at, winner = _best_vote(z, votes, growth.rows, *growth.cells[node], least)
+            growth.cuts.append((gain, dim, at))
+            growth.law[node] = winner
+        if growth.cut() is None:
             break
-        first, last = begin[node], end[node]
-        middle = divide(z, rows, first, last, gain_dim[node], gain_at[node])
-        feature[node], threshold[node], left[node] = gain_dim[node], gain_at[node], nodes
-        gain[node] = -1.0
-        begin[nodes], end[nodes], begin[nodes + 1], end[nodes + 1] = first, middle, middle, last
-        nodes += 2
-    for node in range(nodes - 1, -1, -1):  # two leaves that do the same are one
-        if feature[node] >= 0:
-            child = left[node]
-            same = law[child, 0, 0] == law[child + 1, 0, 0]
-            if feature[child] < 0 and feature[child + 1] < 0 and same:
-                feature[node], law[node, 0, 0] = -1, law[child, 0, 0]
-    return tidy(Controller(feature, threshold, left, law))
+    tree = growth.tree()
+    for node in range(len(tree.feature) - 1, -1, -1):  # two leaves that do the same are one
+        children = tree.left[node] + np.arange(2)
+        leaves_below = tree.feature[node] >= 0 and (tree.feature[children] < 0).all()
+        if leaves_below and tree.law[children[0]] == tree.law[children[1]]:
+            tree.feature[node], tree.law[node] = -1, tree.law[children[0]]
+    return tidy(tree)
 
 
 @njit_apart
-def _best_vote(z: Floats, votes: Floats, rows: Ints, least: int) -> tuple[float, int, float, float]:
+def _best_vote(
+    z: Floats,
+    votes: Floats,
+    rows: Ints,
+    first: int,
+    last: int,
+    least: int,
+) -> tuple[float, int, float, float]:
     """Find the cut with the greatest fall of variance: its gain, dimension and place; and the winner."""
-    size, choices = rows.shape[0], votes.shape[1]
-    total = np.zeros(choices)
-    for i in range(size):
-        total += votes[rows[i]]
+    size, choices = last - first, votes.shape[1]
+    values, order = np.empty(size), np.empty(2 * size, np.int64)
+    below, total = np.zeros(choices), np.zeros(choices)
+    for i in range(first, last):
+        for c in range(choices):
+            total[c] += votes[rows[i], c]
     best, best_dim, best_at = -1.0, 0, 0.0
-    values, below = np.empty(size), np.empty(choices)
     for dim in range(z.shape[1]):
         for i in range(size):
-            values[i] = z[rows[i], dim]
-        order = np.argsort(values)
-        below[:] = 0.0
+            values[i] = z[rows[first + i], dim]
+        sorted_rows(values, size, order)
+        for c in range(choices):
+            below[c] = 0.0
         for i in range(size - least):
             for c in range(choices):
-                below[c] += votes[rows[order[i]], c]
+                below[c] += votes[rows[first + order[i]], c]
             lower, upper = values[order[i]], values[order[i + 1]]
             if i + 1 < least or upper <= lower:
                 continue
@@ -151,133 +163,145 @@ def _best_vote(z: Floats, votes: Floats, rows: Ints, least: int) -> tuple[float,
                 best, best_dim, best_at = gain, dim, 0.5 * (lower + upper)
                 if best_at <= lower:  # two neighbouring floats
                     best_at = upper
-    return best, best_dim, best_at, float(np.argmax(total))
+    winner = 0
+    for c in range(choices):
+        if total[c] > total[winner]:
+            winner = c
+    return best, best_dim, best_at, float(winner)
 
 
 @njit_apart
-def fit_law(
-    z: Floats, u: Floats, weight: Floats, rows: Ints, ridge: float, prior: Floats, law: Floats, rounds: int
+def _fit_law(
+    z: Floats,
+    u: Floats,
+    number: int,
+    weight: Floats,
+    rows: Ints,
+    first: int,
+    last: int,
+    ridge: float,
+    prior: Floats,
+    law: Floats,
+    rounds: int,
 ) -> float:
-    """Fit a law with a ridge towards another; gives the loss.
+    """Fit the law of one number of an action with a ridge towards another law; returns the loss.
 
     A saturated action does not pull a law that is already beyond its bound, which a few more rounds of
     regression allow for.
     """
     inputs = 1 + z.shape[1]
-    gram, x = np.zeros((inputs, inputs)), np.ones(inputs)
-    for i in range(rows.shape[0]):
+    gram, lower = np.zeros((inputs, inputs)), np.empty((inputs, inputs))
+    x, step = np.ones(inputs), np.empty((inputs, 1))
+    for i in range(first, last):
         row = rows[i]
-        x[1:] = z[row]
+        for j in range(1, inputs):
+            x[j] = z[row, j - 1]
         for j in range(inputs):
             for k in range(inputs):
                 gram[j, k] += weight[row] * x[j] * x[k]
-    law[:] = prior
-    pull, loss = np.zeros((inputs, 1)), 0.0
+    for j in range(inputs):
+        law[number, j] = prior[number, j]
+    loss = 0.0
     for done in range(rounds + 1):
         loss = 0.0
         for j in range(inputs):
-            pull[j, 0] = ridge * (prior[j] - law[j])
-        for i in range(rows.shape[0]):
+            step[j, 0] = ridge * (prior[number, j] - law[number, j])
+        for i in range(first, last):
             row = rows[i]
-            x[1:] = z[row]
-            said = 0.0
-            for j in range(inputs):
-                said += law[j] * x[j]
-            wanted = u[row]
+            said = law[number, 0]
+            for j in range(1, inputs):
+                x[j] = z[row, j - 1]
+                said += law[number, j] * x[j]
+            wanted = u[row, number]
             if (wanted > 0.995 and said > 1.0) or (wanted < -0.995 and said < -1.0):
                 continue
             miss = wanted - said
             for j in range(inputs):
-                pull[j, 0] += weight[row] * miss * x[j]
+                step[j, 0] += weight[row] * miss * x[j]
             loss += weight[row] * miss * miss
         if done < rounds:
-            step = solve(gram, ridge, pull)
+            solve(gram, ridge, step, lower)
             for j in range(inputs):
-                law[j] += step[j, 0] * (1.0 if done == 0 else 1.5)
+                law[number, j] += step[j, 0] * (1.0 if done == 0 else 1.5)
     return loss
 
 
 @njit_apart
-def fit_laws(
-    z: Floats, u: Floats, weight: Floats, rows: Ints, ridge: float, prior: Floats, law: Floats, rounds: int
-) -> float:
-    """Fit a law for every number of an action; gives the loss of them all."""
-    loss = 0.0
-    for k in range(u.shape[1]):
-        loss += fit_law(z, u[:, k], weight, rows, ridge, prior[k], law[k], rounds)
-    return loss
-
-
-@njit_apart
-def grow_laws(
-    z: Floats, u: Floats, weight: Floats, leaves: int, least: int, ridge: float, rounds: int
-) -> Controller:
-    """Grow a tree of laws best first, by the fall of the loss."""
-    count, dims = z.shape
-    room = 2 * leaves - 1
-    feature, threshold, left = np.full(room, -1), np.zeros(room), np.zeros(room, np.int64)
-    law, loss = np.zeros((room, u.shape[1], 1 + dims)), np.zeros(room)
-    begin, end = np.zeros(room, np.int64), np.zeros(room, np.int64)
-    gain, gain_dim, gain_at = np.full(room, -1.0), np.zeros(room, np.int64), np.zeros(room)
-    rows = np.arange(count)
-    end[0] = count
-    loss[0] = fit_laws(z, u, weight, rows, ridge, law[0].copy(), law[0], rounds)
-    nodes, looked_at = 1, 0
-    while True:
-        for node in range(looked_at, nodes):
-            some = rows[begin[node] : end[node]]
-            gain[node], gain_dim[node], gain_at[node] = _best_law_cut(
-                z, u, weight, some, least, ridge, law[node], loss[node], rounds
-            )
-        looked_at = nodes
-        node = int(np.argmax(gain[:nodes]))
-        if nodes + 2 > room or gain[node] <= 0.0:
-            break
-        first, last = begin[node], end[node]
-        middle = divide(z, rows, first, last, gain_dim[node], gain_at[node])
-        feature[node], threshold[node], left[node] = gain_dim[node], gain_at[node], nodes
-        gain[node] = -1.0
-        begin[nodes], end[nodes], begin[nodes + 1], end[nodes + 1] = first, middle, middle, last
-        for child in range(nodes, nodes + 2):
-            some = rows[begin[child] : end[child]]
-            loss[child] = fit_laws(z, u, weight, some, ridge, law[node], law[child], 2 * rounds + 1)
-        nodes += 2
-    return Controller(feature[:nodes], threshold[:nodes], left[:nodes], law[:nodes])
-
-
-@njit_apart
-def _best_law_cut(
+def fit_and_cut(
     z: Floats,
     u: Floats,
     weight: Floats,
     rows: Ints,
+    first: int,
+    last: int,
     least: int,
     ridge: float,
+    prior: Floats,
     law: Floats,
-    loss: float,
     rounds: int,
+    rounds_of_cuts: int,
 ) -> tuple[float, int, float]:
-    """Find the cut with the greatest fall of the loss: what it gains, its dimension and place."""
-    stride = max(1, rows.shape[0] // _FITTED)
-    taken = rows[::stride].copy()
-    size = taken.shape[0]
-    best, best_dim, best_at = np.inf, 0, 0.0
-    if rows.shape[0] < 2 * least:
+    """Fit the laws of a node, and find the cut with the greatest fall of the loss, by some of its samples.
+
+    Returns the gain, the dimension and the place of the cut.
+    """
+    numbers, loss, best, best_dim, best_at = u.shape[1], 0.0, np.inf, 0, 0.0
+    for k in range(numbers):
+        loss += _fit_law(z, u, k, weight, rows, first, last, ridge, prior, law, rounds)
+    if last - first < 2 * least:
         return -1.0, best_dim, best_at
-    values, scratch = np.empty(size), np.empty(law.shape)
+    stride = max(1, (last - first) // _FITTED)
+    size = (last - first + stride - 1) // stride
+    values, order, taken = np.empty(size), np.empty(2 * size, np.int64), np.empty(size, np.int64)
+    scratch = np.empty(law.shape)
+    for i in range(size):
+        taken[i] = rows[first + i * stride]
     for dim in range(z.shape[1]):
         for i in range(size):
             values[i] = z[taken[i], dim]
-        ordered = np.sort(values)
+        sorted_rows(values, size, order)
         for part in range(1, _PARTS):
-            at = ordered[(size * part) // _PARTS]
-            if at <= ordered[0]:
+            at = values[order[(size * part) // _PARTS]]
+            if at <= values[order[0]]:
                 continue
             middle = divide(z, taken, 0, size, dim, at)
             if middle * stride < least or (size - middle) * stride < least:
                 continue
-            both = fit_laws(z, u, weight, taken[:middle], ridge, law, scratch, rounds)
-            both += fit_laws(z, u, weight, taken[middle:], ridge, law, scratch, rounds)
+            both = 0.0
+            for k in range(2 * numbers):
+                begin, end = (0, middle) if k < numbers else (middle, size)
+                both += _fit_law(
+                    z, u, k % numbers, weight, taken, begin, end, ridge, law, scratch, rounds_of_cuts
+                )
             if both < best:
                 best, best_dim, best_at = both, dim, at
     return loss - best * stride, best_dim, best_at
+
+
+def grow_laws(
+    z: Floats, u: Floats, weight: Floats, leaves: int, least: int, ridge: float, rounds: int
+) -> Controller:
+    """Grow a tree of laws best first, by the fall of the loss."""
+    growth = _Growth(z, leaves, (u.shape[1], 1 + z.shape[1]))
+    prior, more = np.zeros(growth.law.shape[1:]), rounds
+    while True:
+        for node in range(len(growth.cuts), len(growth.cells)):
+            growth.cuts.append(
+                fit_and_cut(
+                    z,
+                    u,
+                    weight,
+                    growth.rows,
+                    *growth.cells[node],
+                    least,
+                    ridge,
+                    prior,
+                    growth.law[node],
+                    more,
+                    rounds,
+                )
+            )
+        parent = growth.cut()
+        if parent is None:
+            return growth.tree()
+        prior, more = growth.law[parent], 2 * rounds + 1

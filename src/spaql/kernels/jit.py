@@ -1,7 +1,7 @@
 """The one door to Numba: every kernel is compiled by `njit` from this module."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.errors import NumbaError as NumbaError
+from numba.core.types import unliteral
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Fields = tuple[Any, ...]
@@ -66,13 +67,37 @@ def njit(function: Function, *, depends_on: str = "", inline: bool = True) -> Fu
         Make it part of the kernels that call it. A call costs two atomic operations for every array that is
         passed, more than most kernels do; a large one is better called.
     """
-    compiled: Any = numba.njit(nogil=True, error_model="numpy", forceinline=inline)(function)
     if not ENABLED:
         return function
     stamp = hashlib.sha256((_STAMP + depends_on).encode()).hexdigest()
+    compiled = _dispatcher(function, stamp, forceinline=inline)
+    inner = _dispatcher(function, stamp[::-1], forceinline=inline, no_cpython_wrapper=True)
+    _call_from_kernels(compiled, inner)
+    return cast(Function, compiled)
+
+
+def _dispatcher(function: Callable[..., Any], stamp: str, **options: Any) -> Any:
+    jit: Any = numba.njit
+    compiled = jit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(function)
     with suppress(RuntimeError):  # no folder to cache in is writable: compile anew in every process
         compiled._cache = _StampedCache(function, stamp)
-    return cast(Function, compiled)
+    return compiled
+
+
+def _call_from_kernels(compiled: Any, inner: Any) -> None:
+    """Let other kernels call a twin that Python cannot call.
+
+    What takes the arguments over from Python is as long as a small kernel itself, and most are only called by
+    others. Nor is the twin compiled anew for every constant that is passed, which Numba would do.
+    """
+
+    def call_template(args: Sequence[Any], kws: Mapping[str, Any]) -> Any:
+        plain: Any = unliteral
+        return inner.get_call_template(
+            tuple(plain(one) for one in args), {name: plain(one) for name, one in kws.items()}
+        )
+
+    compiled.get_call_template, compiled.get_overload = call_template, inner.get_overload
 
 
 def njit_apart(function: Function) -> Function:

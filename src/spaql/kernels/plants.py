@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.kernels.jit import njit, njit_apart
+from spaql.kernels.sorting import sorted_rows
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -19,6 +20,8 @@ _CUTS = 3
 """Quartiles at which a cell may be cut."""
 _ENOUGH = 600
 """Samples by which a cut is judged."""
+_ROTATIONS = 50
+"""Sweeps over all planes that principal axes may take; five or so do."""
 
 
 class Plant(NamedTuple):
@@ -114,10 +117,20 @@ def predict(plant: Plant, root: int, z: Floats, action: Floats, after: Floats, r
 
 
 @njit_apart
-def solve(matrix: Floats, ridge: float, right: Floats) -> Floats:
-    """Solve (matrix + ridge) x = right for a symmetric, non-negative matrix, by Cholesky's method."""
+def move(plant: Plant, root: Ints, z: Floats, actions: Floats, chance: Floats) -> None:
+    """Make a step from each state, each in a plant of its own; writes next states, and chances of an end."""
+    room = np.empty(z.shape[1] + 1)
+    for i in range(z.shape[0]):
+        chance[i] = predict(plant, root[i], z[i], actions[i], z[i], room)
+
+
+@njit_apart
+def solve(matrix: Floats, ridge: float, right: Floats, lower: Floats) -> None:
+    """Solve (matrix + ridge) x = right for a symmetric, non-negative matrix, by Cholesky's method.
+
+    The solution takes the place of the right side; `lower` is room for the factor.
+    """
     n, columns = right.shape
-    lower, x = np.zeros((n, n)), right.copy()
     for i in range(n):
         for j in range(i + 1):
             total = matrix[i, j] + (ridge if i == j else 0.0)
@@ -127,56 +140,91 @@ def solve(matrix: Floats, ridge: float, right: Floats) -> Floats:
     for c in range(columns):
         for i in range(n):
             for k in range(i):
-                x[i, c] -= lower[i, k] * x[k, c]
-            x[i, c] /= lower[i, i]
+                right[i, c] -= lower[i, k] * right[k, c]
+            right[i, c] /= lower[i, i]
         for i in range(n - 1, -1, -1):
             for k in range(i + 1, n):
-                x[i, c] -= lower[k, i] * x[k, c]
-            x[i, c] /= lower[i, i]
-    return x
+                right[i, c] -= lower[k, i] * right[k, c]
+            right[i, c] /= lower[i, i]
 
 
-@njit
-def product(a: Floats, b: Floats) -> Floats:
-    """Multiply two matrices: in compiled code `@` would need SciPy, and sum in an order that is not ours."""
-    total = np.zeros((a.shape[0], b.shape[1]))
-    for i in range(a.shape[0]):
-        for k in range(a.shape[1]):
-            for j in range(b.shape[1]):
-                total[i, j] += a[i, k] * b[k, j]
-    return total
+class Sums(NamedTuple):
+    """Sums over samples (x, y), for each of several parts of a cell."""
 
-
-@njit
-def towards(gram: Floats, cross: Floats, ridge: float, prior: Floats) -> Floats:
-    """Regress with a ridge towards prior coefficients, from sums over samples: X'X and X'Y."""
-    return prior + solve(gram, ridge, cross - product(gram, prior))
+    gram: Floats
+    """X'X."""
+    cross: Floats
+    """X'Y."""
+    squares: Floats
+    """The diagonal of Y'Y."""
 
 
 @njit_apart
-def squared_error(gram: Floats, cross: Floats, squares: Floats, law: Floats) -> float:
-    """Sum the squared errors of a law over samples, given their sums."""
-    predicted = product(gram, law)
-    total = 0.0
-    for k in range(law.shape[1]):
-        value = squares[k]
-        for j in range(law.shape[0]):
-            value += law[j, k] * (predicted[j, k] - 2.0 * cross[j, k])
-        total += max(value, 0.0)
-    return total
+def _clear(sums: Sums) -> None:
+    for part in range(sums.squares.shape[0]):
+        for j in range(sums.gram.shape[1]):
+            for k in range(sums.gram.shape[2]):
+                sums.gram[part, j, k] = 0.0
+            for k in range(sums.cross.shape[2]):
+                sums.cross[part, j, k] = 0.0
+        for k in range(sums.squares.shape[1]):
+            sums.squares[part, k] = 0.0
 
 
 @njit
-def add_sample(x: Floats, y: Floats, gram: Floats, cross: Floats, squares: Floats) -> None:
-    """Add a sample to the sums X'X, X'Y and Y'Y; by whole rows, which compilers make quick."""
-    for j in range(x.shape[0]):
-        value, inputs, outputs = x[j], gram[j], cross[j]
-        for k in range(x.shape[0]):
-            inputs[k] += value * x[k]
-        for k in range(y.shape[0]):
-            outputs[k] += value * y[k]
-    for k in range(y.shape[0]):
-        squares[k] += y[k] * y[k]
+def _add_sample(x: Floats, y: Floats, row: int, sums: Sums, part: int) -> None:
+    """Add a sample to the sums of a part; by whole rows, which compilers make quick."""
+    inputs, outputs = x[row], y[row]
+    for j in range(inputs.shape[0]):
+        value, gram, cross = inputs[j], sums.gram[part, j], sums.cross[part, j]
+        for k in range(inputs.shape[0]):
+            gram[k] += value * inputs[k]
+        for k in range(outputs.shape[0]):
+            cross[k] += value * outputs[k]
+    squares = sums.squares[part]
+    for k in range(outputs.shape[0]):
+        squares[k] += outputs[k] * outputs[k]
+
+
+@njit_apart
+def _add_part(sums: Sums, part: int, other: int) -> None:
+    """Add the sums of another part to those of a part."""
+    for j in range(sums.gram.shape[1]):
+        for k in range(sums.gram.shape[2]):
+            sums.gram[part, j, k] += sums.gram[other, j, k]
+        for k in range(sums.cross.shape[2]):
+            sums.cross[part, j, k] += sums.cross[other, j, k]
+    for k in range(sums.squares.shape[1]):
+        sums.squares[part, k] += sums.squares[other, k]
+
+
+@njit_apart
+def regress(sums: Sums, part: int, ridge: float, prior: Floats, law: Floats, lower: Floats) -> float:
+    """Fit a law to the samples of a part, with a ridge towards a prior law; returns its squared errors' sum.
+
+    The law has room for its own numbers only; `lower` is room for a square matrix of as many rows.
+    """
+    gram, cross, squares = sums.gram[part], sums.cross[part], sums.squares[part]
+    inputs, outputs = law.shape
+    for j in range(inputs):
+        for k in range(outputs):
+            predicted = 0.0
+            for i in range(inputs):
+                predicted += gram[j, i] * prior[i, k]
+            law[j, k] = cross[j, k] - predicted
+    solve(gram, ridge, law, lower)
+    total = 0.0
+    for k in range(outputs):
+        value = squares[k]
+        for j in range(inputs):
+            law[j, k] += prior[j, k]
+        for j in range(inputs):
+            predicted = 0.0
+            for i in range(inputs):
+                predicted += gram[j, i] * law[i, k]
+            value += law[j, k] * (predicted - 2.0 * cross[j, k])
+        total += max(value, 0.0)
+    return total
 
 
 @njit_apart
@@ -185,39 +233,45 @@ def best_cut(
 ) -> tuple[int, float]:
     """Find the quartile of a dimension that leaves the lowest squared error on both sides; -1 if none can."""
     inputs, outputs, stride = x.shape[1], y.shape[1], max(1, (last - first) // _ENOUGH)
-    taken = rows[first:last:stride]
-    count = taken.shape[0]
+    count = (last - first + stride - 1) // stride
     best, best_dim, best_at = np.inf, -1, 0.0
-    cuts = np.empty(_CUTS)
-    values = np.empty(count)
+    values, order, cuts = np.empty(count), np.empty(2 * count, np.int64), np.empty(_CUTS)
+    counts = np.empty(_CUTS + 1, np.int64)
+    scratch, lower = np.empty((inputs, outputs)), np.empty((inputs, inputs))
+    # Part q holds what is below cut q, at last with all parts before it; part _CUTS + 1 + q what is above.
+    parts = 2 * _CUTS + 1
+    sums = Sums(
+        np.empty((parts, inputs, inputs)), np.empty((parts, inputs, outputs)), np.empty((parts, outputs))
+    )
     for dim in range(dims):
         for i in range(count):
-            values[i] = x[taken[i], 1 + dim]
-        ordered = np.sort(values)
+            values[i] = x[rows[first + i * stride], 1 + dim]
+        sorted_rows(values, count, order)
         for q in range(_CUTS):
-            cuts[q] = ordered[(count * (q + 1)) // (_CUTS + 1)]
-        grams = np.zeros((_CUTS + 1, inputs, inputs))
-        crosses, squares = np.zeros((_CUTS + 1, inputs, outputs)), np.zeros((_CUTS + 1, outputs))
-        counts = np.zeros(_CUTS + 1, np.int64)
+            cuts[q] = values[order[(count * (q + 1)) // (_CUTS + 1)]]
+            counts[q] = 0
+        counts[_CUTS] = 0
+        _clear(sums)
         for i in range(count):
             part = 0
             while part < _CUTS and values[i] >= cuts[part]:
                 part += 1
             counts[part] += 1
-            add_sample(x[taken[i]], y[taken[i]], grams[part], crosses[part], squares[part])
+            _add_sample(x, y, rows[first + i * stride], sums, part)
+        for q in range(_CUTS - 1, -1, -1):
+            _add_part(sums, _CUTS + 1 + q, q + 1)
+            if q < _CUTS - 1:
+                _add_part(sums, _CUTS + 1 + q, _CUTS + 2 + q)
+        below = 0
         for q in range(_CUTS):
-            below = counts[: q + 1].sum()
-            if below * stride < least or (count - below) * stride < least or cuts[q] <= ordered[0]:
+            below += counts[q]
+            if q > 0:
+                _add_part(sums, q, q - 1)
+            if below * stride < least or (count - below) * stride < least or cuts[q] <= values[order[0]]:
                 continue
             error = 0.0
             for side in range(2):
-                begin, end = (0, q + 1) if side == 0 else (q + 1, _CUTS + 1)
-                gram, cross, square = grams[begin].copy(), crosses[begin].copy(), squares[begin].copy()
-                for part in range(begin + 1, end):
-                    gram += grams[part]
-                    cross += crosses[part]
-                    square += squares[part]
-                error += squared_error(gram, cross, square, towards(gram, cross, ridge, law))
+                error += regress(sums, q + side * (_CUTS + 1), ridge, law, scratch, lower)
             if error < best:
                 best, best_dim, best_at = error, dim, cuts[q]
     return best_dim, best_at
@@ -225,7 +279,7 @@ def best_cut(
 
 @njit
 def divide(x: Floats, rows: Ints, first: int, last: int, column: int, at: float) -> int:
-    """Order rows so that those below a cut come first; gives where the others begin."""
+    """Order rows so that those below a cut come first; returns where the others begin."""
     low, high = first, last - 1
     while low <= high:
         if x[rows[low], column] < at:
@@ -237,6 +291,17 @@ def divide(x: Floats, rows: Ints, first: int, last: int, column: int, at: float)
 
 
 @njit_apart
+def fit_cell(
+    x: Floats, y: Floats, rows: Ints, first: int, last: int, ridge: float, prior: Floats, law: Floats
+) -> float:
+    """Fit the law of a cell with a ridge towards a prior law; returns the sum of its squared errors."""
+    inputs, outputs = law.shape
+    sums = Sums(np.zeros((1, inputs, inputs)), np.zeros((1, inputs, outputs)), np.zeros((1, outputs)))
+    for i in range(first, last):
+        _add_sample(x, y, rows[i], sums, 0)
+    return regress(sums, 0, ridge, prior, law, np.empty((inputs, inputs)))
+
+
 def grow_motion(
     x: Floats, y: Floats, dims: int, least: int, tolerance: float, ridge: float
 ) -> tuple[Ints, Floats, Ints, Floats]:
@@ -245,37 +310,21 @@ def grow_motion(
     The columns of x are [1, z, action]; cuts are made along z. A cell of less than two times `least` samples,
     or whose mean squared error is below the tolerance, is cut no more.
     """
-    count, inputs, outputs = x.shape[0], x.shape[1], y.shape[1]
+    count, outputs = y.shape
     room = 2 * (count // least) + 3
     feature, threshold, left = np.full(room, -1), np.zeros(room), np.zeros(room, np.int64)
-    law = np.zeros((room, inputs, outputs))
-    begin, end = np.zeros(room, np.int64), np.zeros(room, np.int64)
-    rows = np.arange(count)
-    end[0] = count
-    nodes, node = 1, 0
-    while node < nodes:
-        first, last = begin[node], end[node]
-        gram, cross, squares = np.zeros((inputs, inputs)), np.zeros((inputs, outputs)), np.zeros(outputs)
-        for i in range(first, last):
-            add_sample(x[rows[i]], y[rows[i]], gram, cross, squares)
-        law[node] = towards(gram, cross, ridge, law[node])
-        size = last - first
-        if (
-            size >= 2 * least
-            and nodes + 2 <= room
-            and squared_error(gram, cross, squares, law[node]) >= tolerance * size * outputs
-        ):
-            dim, at = best_cut(x, y, rows, first, last, dims, least, ridge, law[node])
-            if dim >= 0:
-                middle = divide(x, rows, first, last, 1 + dim, at)
-                if middle - first >= least and last - middle >= least:
-                    feature[node], threshold[node], left[node] = dim, at, nodes
-                    for side in range(2):
-                        law[nodes + side] = law[node]
-                        begin[nodes + side] = first if side == 0 else middle
-                        end[nodes + side] = middle if side == 0 else last
-                    nodes += 2
-        node += 1
+    law, rows = np.zeros((room, x.shape[1], outputs)), np.arange(count)
+    cells = [(0, count, np.zeros(law.shape[1:]))]
+    for node, (first, last, prior) in enumerate(cells):  # which grows
+        error = fit_cell(x, y, rows, first, last, ridge, prior, law[node])
+        if last - first < 2 * least or error < tolerance * (last - first) * outputs:
+            continue
+        dim, at = best_cut(x, y, rows, first, last, dims, least, ridge, law[node])
+        middle = divide(x, rows, first, last, 1 + dim, at) if dim >= 0 else first
+        if middle - first >= least and last - middle >= least:
+            feature[node], threshold[node], left[node] = dim, at, len(cells)
+            cells += [(first, middle, law[node]), (middle, last, law[node])]
+    nodes = len(cells)
     return feature[:nodes], threshold[:nodes], left[:nodes], law[:nodes]
 
 
@@ -288,10 +337,73 @@ def find_all(feature: Ints, threshold: Floats, left: Ints, root: int, z: Floats)
     return leaves
 
 
+@njit
+def _rotate(matrix: Floats, axes: Floats, p: int, q: int) -> None:
+    """Turn the plane of two dimensions so that a symmetric matrix has 0 at (p, q); one row an axis."""
+    slope = (matrix[q, q] - matrix[p, p]) / (2.0 * matrix[p, q])
+    tangent = 1.0 / (abs(slope) + math.sqrt(slope * slope + 1.0))
+    if slope < 0.0:
+        tangent = -tangent
+    cosine = 1.0 / math.sqrt(tangent * tangent + 1.0)
+    sine = tangent * cosine
+    for k in range(matrix.shape[0]):
+        one, other = matrix[k, p], matrix[k, q]
+        matrix[k, p], matrix[k, q] = cosine * one - sine * other, sine * one + cosine * other
+    for k in range(matrix.shape[0]):
+        one, other = matrix[p, k], matrix[q, k]
+        matrix[p, k], matrix[q, k] = cosine * one - sine * other, sine * one + cosine * other
+        one, other = axes[p, k], axes[q, k]
+        axes[p, k], axes[q, k] = cosine * one - sine * other, sine * one + cosine * other
+
+
 @njit_apart
-def extents(cells: Ints, after: Floats, centre: Floats, axes: Floats, low: Floats, high: Floats) -> None:
-    """Widen the range along each axis of each cell to its samples."""
+def principal_axes(matrix: Floats, axes: Floats) -> None:
+    """Write the eigenvectors of a symmetric matrix, one a row, by Jacobi's rotations; the matrix is used up.
+
+    A library's would depend on its version in the last bits.
+    """
+    n = matrix.shape[0]
+    for j in range(n):
+        for k in range(n):
+            axes[j, k] = 1.0 if j == k else 0.0
+    for _ in range(_ROTATIONS):
+        aside, size = 0.0, 0.0
+        for p in range(n):
+            size += matrix[p, p] * matrix[p, p]
+            for q in range(p + 1, n):
+                aside += matrix[p, q] * matrix[p, q]
+        if aside <= 1e-32 * size:
+            break
+        for p in range(n):
+            for q in range(p + 1, n):
+                if matrix[p, q] != 0.0:
+                    _rotate(matrix, axes, p, q)
+
+
+@njit_apart
+def cell_boxes(
+    cells: Ints, after: Floats, size: Ints, centre: Floats, axes: Floats, low: Floats, high: Floats
+) -> None:
+    """Write each cell's number of samples, their mean, principal axes, and the range along each axis.
+
+    `cells` is the cell of each sample. All that is written begins at 0, and stays there for an empty cell.
+    """
     dims = after.shape[1]
+    spread = np.zeros((centre.shape[0], dims, dims))
+    for i in range(cells.shape[0]):
+        size[cells[i]] += 1
+        for j in range(dims):
+            centre[cells[i], j] += after[i, j]
+    for cell in range(centre.shape[0]):
+        for j in range(dims):
+            centre[cell, j] /= max(size[cell], 1)
+    for i in range(cells.shape[0]):
+        cell = cells[i]
+        for j in range(dims):
+            for k in range(dims):
+                spread[cell, j, k] += (after[i, j] - centre[cell, j]) * (after[i, k] - centre[cell, k])
+    for cell in range(centre.shape[0]):
+        principal_axes(spread[cell], axes[cell])
     for i in range(cells.shape[0]):
         cell = cells[i]
         for k in range(dims):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import spaql
@@ -25,8 +25,9 @@ from spaql.kernels.cells import (
     try_options,
 )
 from spaql.kernels.controllers import Controller, grow_choices, grow_laws
-from spaql.kernels.ends import grow_ends
-from spaql.kernels.plants import best_cut, find, predict, product, solve
+from spaql.kernels.ends import grow_ends, logistic
+from spaql.kernels.plants import best_cut, find, predict, principal_axes, solve
+from spaql.kernels.sorting import sorted_rows
 
 RNG = np.random.default_rng
 
@@ -104,7 +105,44 @@ def test_cholesky_solves_what_numpy_solves() -> None:
     for n in (1, 3, 9):
         x = rng.normal(size=(2 * n, n))
         right = rng.normal(size=(n, 2))
-        assert solve(x.T @ x, 0.3, right) == pytest.approx(np.linalg.solve(x.T @ x + 0.3 * np.eye(n), right))
+        expected = np.linalg.solve(x.T @ x + 0.3 * np.eye(n), right)
+        solve(x.T @ x, 0.3, right, np.empty((n, n)))
+        assert right == pytest.approx(expected)
+
+
+@settings(deadline=None)
+@given(st.integers(1, 8), st.integers(0, 2**32 - 1), st.booleans())
+def test_principal_axes_are_eigenvectors(n: int, seed: int, degenerate: bool) -> None:
+    x = RNG(seed).normal(size=(2 * n, n)) * 10.0 ** RNG(seed).integers(-6, 7)
+    if degenerate:
+        x[:, n // 2 :] = 0.0
+    matrix, axes = x.T @ x, np.empty((n, n))
+    principal_axes(matrix.copy(), axes)
+    assert axes @ axes.T == pytest.approx(np.eye(n), abs=1e-12)
+    turned = axes @ matrix @ axes.T
+    largest = np.abs(matrix).max(initial=1e-300)
+    assert turned / largest == pytest.approx(np.diag(np.diag(turned)) / largest, abs=1e-12)
+    assert np.sort(np.diag(turned)) / largest == pytest.approx(
+        np.linalg.eigvalsh(matrix) / largest, abs=1e-12
+    )
+
+
+@settings(deadline=None)
+@given(st.lists(st.one_of(st.floats(-10, 10), st.sampled_from([0.0, -0.0, 1.0])), max_size=40))
+def test_rows_are_sorted_as_a_stable_sort_does(values: list[float]) -> None:
+    order = np.empty(2 * len(values), np.int64)
+    sorted_rows(np.array(values), len(values), order)
+    assert order[: len(values)].tolist() == sorted(range(len(values)), key=values.__getitem__)
+
+
+def test_a_logistic_regression_is_the_one_whose_slope_is_0() -> None:
+    rng = RNG(17)
+    x = np.concatenate([np.ones((300, 1)), rng.normal(size=(300, 2))], axis=1)
+    ended = rng.random(300) < 1 / (1 + np.exp(-(x @ [-2.0, 1.0, 0.5])))
+    weights = logistic(x, ended, 0.01)
+    weight = 300 * np.where(ended, 0.5 / ended.sum(), 0.5 / (~ended).sum())
+    chance = 1 / (1 + np.exp(-x @ weights))
+    assert x.T @ (weight * (ended - chance)) == pytest.approx(0.01 * weights, abs=1e-8)
 
 
 def test_an_affine_system_is_learned_exactly() -> None:
@@ -279,11 +317,9 @@ def test_options_and_mean_values_are_those_of_their_definition() -> None:
             assert options.reward[i, option] == pytest.approx(total)
             assert options.discount[i, option] == pytest.approx(0.9 ** (step + 1))
             assert options.cell[i, option].tolist() == [cell(m, state) for m in range(3)]
-    q, worth = np.empty(5), mean_values(cells, value, True, z, 0.0)
-    look_ahead(game.plant, cells, value, game.actions, True, 0.9, z[i], q)
-    ahead = options.reward[i] + options.discount[i] * value[options.cell[i]].mean(axis=1)
-    assert q == pytest.approx(ahead.reshape(5, 4).max(axis=1))
-    assert len(worth) == 150
+    q = look_ahead(game.plant, cells, value, game.actions, True, 0.9, z)
+    ahead = options.reward + options.discount * value[options.cell].mean(axis=2)
+    assert q == pytest.approx(ahead.reshape(150, 5, 4).max(axis=2))
 
 
 @pytest.mark.parametrize("coarse", [6.0, 1e9])
@@ -299,11 +335,6 @@ def test_partitions_of_many_dimensions_keep_to_their_own_nodes(dims: int, coarse
         assert cells.points[leaves].sum() == 60
         found = [find(cells.feature, cells.threshold, cells.left, root, one) for one in z]
         assert member[partition].tolist() == found
-
-
-def test_a_product_of_matrices_needs_no_library() -> None:
-    a, b = RNG(13).normal(size=(4, 3)), RNG(14).normal(size=(3, 5))
-    assert product(a, b) == pytest.approx(a @ b)
 
 
 def test_the_nearest_state_is_the_one_least_far_away() -> None:
@@ -329,10 +360,10 @@ def test_what_has_played_and_fell_short_is_left_and_what_kept_its_word_is_prefer
         return Candidate(to_rules(tree, scale, code, problem))
 
     good, same, bad = law(0.0, -2.0), law(0.0, -2.0), law(0.5, 0.0)
-    settings = PlanTreeSettings(effort=0.05)
+    lightly = PlanTreeSettings(effort=0.05)
 
     def chosen(*some: Candidate, last: bool) -> Candidate:
-        return choose(memory, code, settings, list(some), RNG(0), last=last)
+        return choose(memory, code, lightly, list(some), RNG(0), last=last)
 
     assert chosen(bad, good, last=False) is good
     good.starts, good.returns = [memory.states[0], memory.states[1]], [-1e6, -1e6]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,6 +16,7 @@ from spaql.algorithms.plantree.planning import Plan
 from spaql.algorithms.plantree.polish import Workshop
 from spaql.algorithms.plantree.rules import from_rules, to_rules
 from spaql.algorithms.plantree.settings import PlanTreeSettings
+from spaql.algorithms.plantree.sums import deviation, mean, means, moments
 from spaql.kernels.cells import nearest
 from spaql.kernels.controllers import Controller
 from spaql.kernels.games import Game, play_all
@@ -58,7 +60,7 @@ def search(
     workshop = Workshop(game, settings.effort, rng)
     first = max(
         distil(plan, workshop.game, code, z, settings.leaves, rng),
-        key=lambda tree: float(workshop.returns(tree).mean()),
+        key=lambda tree: mean(workshop.returns(tree)),
     )
     found = list(workshop.descend(first))
     found += [workshop.polished(from_rules(one.rules, plan.scale, code)) for one in played]
@@ -90,17 +92,17 @@ def choose(
     trees = [from_rules(one.rules, scale, code) for one in candidates]
     told = np.array([play_all(judge, tree) for tree in trees])
     # Against the mean of all candidates, starts that are hard for everybody do not count as spread.
-    beyond = told - told.mean(axis=0)
-    by_plant = [beyond[:, judge.member == member].mean(axis=1) for member in range(len(samples))]
-    scores = told.mean(axis=1) - np.std(by_plant, axis=0)
+    beyond = told - means(told.T)
+    by_plant = np.array([means(beyond[:, judge.member == member]) for member in range(len(samples))])
+    scores = means(told) - moments(by_plant)[1]
     played = np.array([bool(one.returns) for one in candidates])
     fell = np.zeros(len(candidates))
     for i in np.flatnonzero(played):
         one = candidates[i]
         missed = _everywhere_mean(game, scale.z(np.array(one.starts)), trees[i]) - np.array(one.returns)
-        spread = missed.std(ddof=1) if len(missed) > 1 else told[i].std()
-        fell[i] = missed.mean() + spread / np.sqrt(len(missed))
-    scores -= np.where(played, fell, max(0.0, fell[played].mean()) if last and played.any() else 0.0)
+        spread = deviation(missed, lost=1) if len(missed) > 1 else deviation(told[i])
+        fell[i] = mean(missed) + spread / math.sqrt(len(missed))
+    scores -= np.where(played, fell, max(0.0, mean(fell[played])) if last and played.any() else 0.0)
     if last and played.any() and scores[played].max() >= _least(scores.max(), _DOUBT * settings.tolerance):
         scores[~played] = -np.inf
     least = _least(scores.max(), settings.tolerance)
@@ -116,7 +118,7 @@ def _game(memory: Memory, scale: Scale, code: ActionCode, samples: list[NDArray[
     """Give the plants fitted to samples of the memory, without starts."""
     plant = fit_plant(memory, scale, code, samples, squares=True, margin=CAUTIOUS)
     actions = code.inputs(code.tried(), squares=True)
-    price = 0.0 if code.listed else _PRICE * float(memory.rewards.std()) / 2
+    price = 0.0 if code.listed else _PRICE * deviation(memory.rewards) / 2
     nowhere = np.empty((0, memory.states.shape[1]))
     return Game(plant, actions, nowhere, np.empty(0, np.int64), memory.longest, price)
 
@@ -129,9 +131,7 @@ def _from(game: Game, starts: Floats) -> Game:
 def _everywhere_mean(game: Game, starts: Floats, tree: Controller) -> Floats:
     """Give the mean return over all plants, for every start."""
     plants = len(game.plant.roots)
-    return np.asarray(
-        play_all(_from(game, np.repeat(starts, plants, axis=0)), tree).reshape(-1, plants).mean(axis=1)
-    )
+    return means(play_all(_from(game, np.repeat(starts, plants, axis=0)), tree).reshape(-1, plants))
 
 
 def _spread(z: Floats, begins: Floats, count: int, rng: np.random.Generator) -> Floats:

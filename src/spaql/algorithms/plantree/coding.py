@@ -11,6 +11,7 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.algorithms.plantree.memory import Floats, Memory
+from spaql.algorithms.plantree.sums import moments
 
 _LEVELS = {1: 5, 2: 3}
 """Even levels that are tried in each number of an action, by how many there are; beyond, one at a time."""
@@ -26,7 +27,8 @@ class Scale:
     @classmethod
     def of(cls, memory: Memory) -> Scale:
         """Measure the states of a memory."""
-        return cls(memory.states.mean(axis=0), memory.states.std(axis=0) + 1e-9)
+        mean, deviation = moments(memory.states)
+        return cls(mean, deviation + 1e-9)
 
     def z(self, states: Floats) -> Floats:
         """Standardise states."""
@@ -75,7 +77,7 @@ class ActionCode:
         """Give what a plant takes: for a list which one it is, for a Box the numbers, and their squares."""
         if isinstance(self.space, Discrete):
             return np.asarray(actions == np.arange(1.0, float(self.space.n)), np.float64)
-        return np.concatenate([actions, actions**2], axis=1) if squares else actions
+        return np.concatenate([actions, actions * actions], axis=1) if squares else actions
 
     def raw(self, action: Floats) -> Any:
         """Give an action as the environment takes it."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from spaql.algorithms.plantree.coding import ActionCode
+from spaql.algorithms.plantree.lessons import lessons
 from spaql.algorithms.plantree.memory import Floats
 from spaql.algorithms.plantree.planning import Plan
+from spaql.algorithms.plantree.sums import mean
 from spaql.kernels.controllers import Controller, grow_choices, grow_laws
 from spaql.kernels.games import Game
-from spaql.kernels.lessons import lessons
 
 _LESSONS = 3000
 """States of the memory, and of each round in the learned plants, that are labelled."""
@@ -36,18 +37,7 @@ def distil(
     z, q = some, plan.values_of(some)
     tree = _grow(code, z, q, _PUPIL, _PUPILS_WAY)
     for around in range(_ROUNDS):
-        met, values = lessons(
-            plan.plant,
-            plan.cells,
-            plan.plain,
-            plan.actions,
-            plan.discount,
-            game,
-            tree,
-            around > 0,
-            _LESSONS,
-            rng,
-        )
+        met, values = lessons(plan, game, tree if around else None, _LESSONS, rng)
         z, q = np.concatenate([z, met]), np.concatenate([q, values])
         if around < _ROUNDS - 1:
             tree = _grow(code, z, q, _PUPIL, _PUPILS_WAY)
@@ -59,7 +49,7 @@ def _grow(code: ActionCode, z: Floats, q: Floats, leaves: int, way: int) -> Cont
         return grow_choices(z, _votes(q, way), leaves, _LEAST_CHOICES)
     u = code.tried()[q.argmax(axis=1)]
     weight = np.sqrt(np.ptp(q, axis=1)) if way else np.ones(len(z))
-    return grow_laws(z, u, weight / (weight.mean() + 1e-12), leaves, _LEAST_LAWS, _RIDGE, _REPEATS)
+    return grow_laws(z, u, weight / (mean(weight) + 1e-12), leaves, _LEAST_LAWS, _RIDGE, _REPEATS)
 
 
 def _votes(q: Floats, way: int) -> Floats:

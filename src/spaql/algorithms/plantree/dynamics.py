@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 
 from spaql.algorithms.plantree.coding import ActionCode, Scale
 from spaql.algorithms.plantree.memory import Floats, Memory
+from spaql.algorithms.plantree.sums import mean, moments
 from spaql.algorithms.plantree.termination import fit_ends
-from spaql.kernels.plants import Plant, extents, find_all, grow_motion
+from spaql.kernels.plants import Plant, cell_boxes, find_all, grow_motion
 
 _LEAST = 30
 """Samples of a cell, at least."""
@@ -41,7 +42,7 @@ def fit_plant(
     x = np.concatenate([np.ones((len(z), 1)), z, code.inputs(memory.actions, squares=squares)], axis=1)
     y = np.concatenate([after - z, memory.rewards[:, np.newaxis]], axis=1)
     going = ~memory.ended
-    spread = y[going].std(axis=0) + 1e-9
+    spread = moments(y[going])[1] + 1e-9
     dims = z.shape[1]
     trees = []
     for rows in samples:
@@ -55,7 +56,7 @@ def fit_plant(
     shifted = [(tree[0], tree[1], tree[2] + root, *tree[3:]) for tree, root in zip(trees, roots, strict=True)]
     joined = [np.concatenate(parts) for parts in zip(*shifted, strict=True)]
     rewards = memory.rewards
-    last = rewards[memory.ended].mean() if memory.ended.any() else 0.0
+    last = mean(rewards[memory.ended]) if memory.ended.any() else 0.0
     seen = np.array([rewards.min(), rewards.max(), last])
     return Plant._make([roots, *joined, seen, *fit_ends(after, memory.ended)])
 
@@ -65,20 +66,11 @@ def _boxes(
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Give, for every cell, the mean of its next states, their principal axes, and the range along each."""
     dims = after.shape[1]
-    size = np.maximum(np.bincount(cells, minlength=count), 1)
-    centre = np.zeros((count, dims))
-    np.add.at(centre, cells, after)
-    centre /= size[:, np.newaxis]
-    apart = after - centre[cells]
-    spread = np.zeros((count, dims, dims))
-    np.add.at(spread, cells, apart[:, :, np.newaxis] * apart[:, np.newaxis, :])
-    axes = np.ascontiguousarray(
-        np.linalg.eigh(spread / size[:, np.newaxis, np.newaxis])[1].transpose(0, 2, 1)
-    )
-    low, high = np.full((count, dims), np.inf), np.full((count, dims), -np.inf)
-    extents(cells, after, centre, axes, low, high)
-    seen = np.isfinite(low)
-    wide = margin * np.where(seen, high - low, 0.0)
+    size, centre, axes = np.zeros(count, np.int64), np.zeros((count, dims)), np.zeros((count, dims, dims))
+    low, high = np.zeros((count, dims)), np.zeros((count, dims))
+    cell_boxes(cells, after, size, centre, axes, low, high)
+    seen = (size > 0)[:, np.newaxis]
+    wide = margin * (high - low)
     return centre, axes, np.where(seen, low - wide, -_FAR), np.where(seen, high + wide, _FAR)
 
 

@@ -8,6 +8,7 @@ from gymnasium.spaces import Box, Discrete
 from spaql.algorithms.plantree.coding import ActionCode, Scale
 from spaql.algorithms.plantree.dynamics import CAUTIOUS, fit_plant
 from spaql.algorithms.plantree.memory import Floats, Memory
+from spaql.algorithms.plantree.sums import weighed
 from spaql.errors import SettingError
 from spaql.kernels.plants import Ints, Plant, find_all
 from spaql.kernels.raw_plants import RawPlant
@@ -125,12 +126,15 @@ def _raw_laws(law: Floats, scale: Scale, code: ActionCode) -> Floats:
     """Turn laws on [1, z, action] for z' and the reward into laws on [1, s, inputs] for s' and the reward."""
     dims = len(scale.mean)
     offset, gain, action = law[:, :, 0], law[:, :, 1 : 1 + dims] / scale.deviation, law[:, :, 1 + dims :]
-    offset = offset - gain @ scale.mean
+    offset = offset - weighed(gain, scale.mean)
     if isinstance(code.space, Discrete):  # the first action is what the offset is for
         action = np.concatenate([np.zeros_like(action[:, :, :1]), action], axis=2)
     else:  # a = (u - middle) / half, and its square
-        linear, square = action[:, :, : code.numbers] / code.half, action[:, :, code.numbers :] / code.half**2
-        offset = offset - linear @ code.middle + square @ code.middle**2
+        linear, square = (
+            action[:, :, : code.numbers] / code.half,
+            action[:, :, code.numbers :] / (code.half * code.half),
+        )
+        offset = offset - weighed(linear, code.middle) + weighed(square, code.middle * code.middle)
         action = np.concatenate([linear - 2.0 * code.middle * square, square], axis=2)
     raw = np.concatenate([offset[:, :, np.newaxis], gain, action], axis=2)
     raw[:, :dims] *= scale.deviation[:, np.newaxis]
@@ -147,7 +151,7 @@ def _raw_score(score: Floats, scale: Scale) -> Floats:
     first, second = np.triu_indices(dims)
     linear = score[1 : 1 + dims] / deviation
     square = score[1 + dims :] / (deviation[first] * deviation[second])
-    offset = score[0] - linear @ mean + square @ (mean[first] * mean[second])
+    offset = score[0] - weighed(linear, mean) + weighed(square, mean[first] * mean[second])
     np.subtract.at(linear, first, square * mean[second])
     np.subtract.at(linear, second, square * mean[first])
     return np.concatenate([[offset], linear, square])

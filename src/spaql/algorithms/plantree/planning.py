@@ -11,8 +11,8 @@ from spaql.algorithms.plantree.coding import ActionCode, Scale
 from spaql.algorithms.plantree.dynamics import BOLD, CAUTIOUS, fit_plant
 from spaql.algorithms.plantree.memory import Floats, Memory
 from spaql.algorithms.plantree.settings import PlanTreeSettings
-from spaql.kernels.cells import Cells, grow_cells, look_ahead_once, mean_values, sweep, try_options
-from spaql.kernels.lessons import value_actions
+from spaql.algorithms.plantree.sums import mean
+from spaql.kernels.cells import Cells, grow_cells, look_ahead, mean_values, sweep, try_options
 from spaql.kernels.plants import Plant
 
 _POINTS = 5000
@@ -48,19 +48,13 @@ class Plan:
 
     def values(self, state: Floats, *, hopeful: bool) -> Floats:
         """Give the value of each of the actions that are tried."""
-        return look_ahead_once(
-            self.plant,
-            self.cells,
-            self.hopeful if hopeful else self.plain,
-            self.actions,
-            hopeful,
-            self.discount,
-            self.scale.z(state),
-        )
+        value, z = self.hopeful if hopeful else self.plain, self.scale.z(state)[np.newaxis]
+        found = look_ahead(self.plant, self.cells, value, self.actions, hopeful, self.discount, z)
+        return np.asarray(found[0])
 
     def values_of(self, z: Floats) -> Floats:
         """Give the plain value of each of the actions, for standardised states."""
-        return value_actions(self.plant, self.cells, self.plain, self.actions, self.discount, z)
+        return look_ahead(self.plant, self.cells, self.plain, self.actions, False, self.discount, z)
 
 
 def warm_start(memory: Memory, plan: Plan | None) -> Floats:
@@ -71,7 +65,7 @@ def warm_start(memory: Memory, plan: Plan | None) -> Floats:
         worth[:, :known] = plan.worth
         z = plan.scale.z(memory.states[known:])
         for row, value in enumerate((plan.hopeful, plan.plain)):
-            rest = float(plan.worth[row].mean())
+            rest = mean(plan.worth[row])
             worth[row, known:] = mean_values(plan.cells, value, row == 0, z, rest)
     return worth
 
@@ -104,6 +98,7 @@ def make_plan(
     rim = (_SEARCHING if searching else _REFINING) * (high - low + 1e-9)
     points = np.ascontiguousarray(z[chosen])
     cells, member = grow_cells(points, low - rim, high + rim, settings.partitions, _FEWEST, _COARSE, rng)
+    cells = Cells._make(array.copy() for array in cells)  # which have room for many more nodes
     options = try_options(plant, cells, points, actions, settings.discount)
     unknown = 1.0 if searching else memory.best_to_go(settings.discount)
     worth = worth.copy()

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.algorithms.plantree.memory import Floats
+from spaql.algorithms.plantree.sums import mean
 from spaql.kernels.controllers import Controller, count_leaves, tidy
 from spaql.kernels.games import Game, play_all
 from spaql.kernels.search import polish, prune
@@ -74,7 +75,7 @@ class Workshop:
                 continue
             if size <= _SMALL:
                 one = self.polished(one, _WORK / 4)
-            found.append((float(self.returns(one).mean()), one))
+            found.append((mean(self.returns(one)), one))
         return max(found, key=lambda pair: pair[0])[1]
 
     def _some(self, returns: Floats) -> Game:

@@ -11,6 +11,7 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.algorithms.plantree.coding import ActionCode, Scale
+from spaql.algorithms.plantree.sums import weighed
 from spaql.archive import typed
 from spaql.kernels.controllers import Controller, tidy
 from spaql.policy import Choices, Laws, RuleTree
@@ -32,7 +33,7 @@ def to_rules(tree: Controller, scale: Scale, code: ActionCode, problem: Problem)
     else:
         half = code.half[:, np.newaxis]
         gain = tree.law[~inner][:, :, 1:] * half / scale.deviation
-        offset = code.middle + tree.law[~inner][:, :, 0] * code.half - gain @ scale.mean
+        offset = code.middle + tree.law[~inner][:, :, 0] * code.half - weighed(gain, scale.mean)
         leaves = Laws(gain, offset, code.middle - code.half, code.middle + code.half)
     nodes = {
         "feature": np.where(inner, tree.feature, -1),
@@ -63,7 +64,7 @@ def from_rules(rules: RuleTree, scale: Scale, code: ActionCode) -> Controller:
     row = np.maximum(rules.leaf, 0)
     if isinstance(rules.leaves, Laws):
         gain, offset = rules.leaves.gain[row], rules.leaves.offset[row]
-        first = (offset + gain @ scale.mean - code.middle) / code.half
+        first = (offset + weighed(gain, scale.mean) - code.middle) / code.half
         rest = gain * scale.deviation / code.half[:, np.newaxis]
         law = np.concatenate([first[:, :, np.newaxis], rest], axis=2)
     else:

@@ -6,11 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.algorithms.plantree.memory import Floats
-from spaql.kernels.ends import grow_ends
+from spaql.algorithms.plantree.sums import weighed
+from spaql.kernels.ends import grow_ends, logistic
 
 _RIDGE = 0.01
-_ROUNDS = 12
-_STEEPEST = 30.0
 
 
 def fit_ends(
@@ -22,11 +21,10 @@ def fit_ends(
     other states: a bound that is no box, as the height of a linkage, is one cut then. Gives the nodes, the
     chances, and the weights of the score, or none if it is not looked at.
     """
-    weights = np.zeros(0)
     if ended.any() and not ended.all():
         x = quadratic(after)
-        weights = _logistic(x, ended)
-        nodes = grow_ends(np.concatenate([after, (x @ weights)[:, np.newaxis]], axis=1), ended)
+        weights = logistic(x, ended, _RIDGE)
+        nodes = grow_ends(np.concatenate([after, weighed(x, weights)[:, np.newaxis]], axis=1), ended)
         if (nodes[0] == after.shape[1]).any():
             return *nodes, weights
     return *grow_ends(after, ended), np.zeros(0)
@@ -36,15 +34,3 @@ def quadratic(z: Floats) -> Floats:
     """Give 1, z, and the products of two of its numbers, for each state."""
     first, second = np.triu_indices(z.shape[1])
     return np.concatenate([np.ones((len(z), 1)), z, z[:, first] * z[:, second]], axis=1)
-
-
-def _logistic(x: Floats, ended: NDArray[np.bool_]) -> Floats:
-    """Fit logistic regression by Newton's method, both kinds with the same weight in all."""
-    weight = len(ended) * np.where(ended, 0.5 / ended.sum(), 0.5 / (~ended).sum())
-    found = np.zeros(x.shape[1])
-    for _ in range(_ROUNDS):
-        chance = 1.0 / (1.0 + np.exp(-np.clip(x @ found, -_STEEPEST, _STEEPEST)))
-        slope = x.T @ (weight * (ended - chance)) - _RIDGE * found
-        curvature = (x * (weight * chance * (1.0 - chance))[:, np.newaxis]).T @ x
-        found += np.linalg.solve(curvature + _RIDGE * np.eye(len(found)), slope)
-    return found

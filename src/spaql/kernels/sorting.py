@@ -1,0 +1,37 @@
+"""Sorting: one kernel for all, because NumPy's in compiled code is built anew for each that calls it."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.kernels.jit import njit_apart
+
+
+@njit_apart
+def sorted_rows(values: NDArray[np.float64], count: int, order: NDArray[np.int64]) -> None:
+    """Write the places of the first `count` values in rising order; of equals, the first one first.
+
+    A merge sort: runs of 1, 2, 4 ... places are merged in turn. `order` has room for twice the count.
+    """
+    for i in range(count):
+        order[i] = i
+    source, target, width = 0, count, 1
+    while width < count:
+        first = 0
+        while first < count:
+            middle, last = min(first + width, count), min(first + 2 * width, count)
+            left, right = first, middle
+            for place in range(first, last):
+                take_left = right == last
+                if left < middle and not take_left:
+                    take_left = values[order[source + left]] <= values[order[source + right]]
+                if take_left:
+                    order[target + place] = order[source + left]
+                    left += 1
+                else:
+                    order[target + place] = order[source + right]
+                    right += 1
+            first = last
+        source, target, width = target, source, 2 * width
+    if source > 0:
+        for i in range(count):
+            order[i] = order[source + i]
