@@ -13,7 +13,7 @@ from gymnasium.utils import EzPickle
 
 from spaql.errors import BadEnvironmentError
 from spaql.problems.own_code import words_of
-from spaql.problems.recognition import difference, difference_from_id, drawing_tools, layers
+from spaql.problems.recognition import attributes_of, difference, drawing_tools, is_opaque, layers
 
 Environment = gymnasium.Env[Any, Any]
 
@@ -34,7 +34,9 @@ def copied(env: Environment) -> Environment:
         if any(isinstance(layer, EzPickle) for layer in layers(env)):
             # Made anew from the arguments of its constructor: only for one that this copies in full.
             if not (lost := difference(env, lambda: copy.deepcopy(env))):
-                return copy.deepcopy(env)
+                made = copy.deepcopy(env)
+                made.unwrapped.spec = env.unwrapped.spec  # which `gymnasium.make` adds after the constructor
+                return made
             raise _refusal(env, lost) from error
         raise _refusal(env, words_of(error)) from error
 
@@ -47,11 +49,11 @@ def is_pickled_in_part(env: Environment) -> bool:
 
 def _refusal(env: Environment, why: str) -> BadEnvironmentError:
     spec = env.unwrapped.spec
-    beside = f" differs from {spec.id} ({difference_from_id(env)}), and it" if spec is not None else ""
+    id_will_do = "" if spec is None else f"give {spec.id!r} instead if that is what is meant; otherwise "
     return BadEnvironmentError(
-        f"The {type(env.unwrapped).__name__} that was given{beside} cannot be copied ({why}), which training "
-        "and evaluation need: write a function that makes it, register that by gymnasium.register('Mine-v0', "
-        "entry_point=function), and give 'Mine-v0'."
+        f"Training and evaluation need copies of the {type(env.unwrapped).__name__} that was given, and it "
+        f"cannot be copied ({why}): {id_will_do}write a function that makes it, register that by "
+        "gymnasium.register('Mine-v0', entry_point=function), and give 'Mine-v0'."
     )
 
 
@@ -65,6 +67,9 @@ def _attributes_copied(env: Environment) -> Environment:
     memo: dict[int, Any] = {id(tool): None for layer in chain for tool in drawing_tools(layer)}
     plain = [layer for layer in chain if _is_its_attributes(layer)]
     for layer in plain:
+        for name, value in attributes_of(layer).items():
+            if is_opaque(value):
+                raise TypeError(f"{type(layer).__name__}.{name} is {type(value).__name__}")
         memo[id(layer)] = object.__new__(type(layer))
     functions = _Functions(chain)
     functions.build_into(memo)

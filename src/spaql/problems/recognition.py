@@ -8,8 +8,10 @@ and is found by a reset of both with the same seed; what cannot be compared coun
 from __future__ import annotations
 
 import copy
+import copyreg
 import types
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -28,6 +30,7 @@ _ASIDE = {"env", "spec", "render_mode", "_cached_spec"}
 """Attributes that are no part of what an environment does: the next layer is compared by itself."""
 _DRAWING = {"screen", "clock", "surf", "isopen"}
 """Attributes that Gymnasium's own environments need to render, and for nothing else."""
+_PLAIN = (bool, int, float, complex, str, bytes, np.ndarray, np.generic)
 
 
 def layers(env: Environment) -> Iterator[Environment]:
@@ -119,23 +122,30 @@ def drawing_tools(layer: Environment) -> list[Any]:
     return [value for name, value in named if name in _DRAWING and not isinstance(value, bool | None)]
 
 
-def _attributes(layer: Environment) -> dict[str, Any]:
-    """Give the attributes of a layer that say what it does."""
+def attributes_of(layer: Environment) -> dict[str, Any]:
+    """Return the attributes of a layer that say what it does."""
     aside = _ASIDE | _DRAWING if _is_gymnasiums(layer) else _ASIDE
     return {name: value for name, value in vars(layer).items() if name not in aside}
 
 
-def _compare(env: Environment, other: Environment, without: frozenset[tuple[int, str]] = frozenset()) -> str:
-    """Name the first difference between the layers of two environments."""
+def _compare(env: Environment, other: Environment, opaque: set[tuple[int, str]] | None = None) -> str:
+    """Name the first difference between the layers of two environments.
+
+    Attributes of Gymnasium's own classes that cannot be compared are added to `opaque` if it is given.
+    """
     comparison = _Comparison()
     pairs = list(zip(_telling(env), _telling(other), strict=True))
     comparison.assume(pairs)
     for i, pair in enumerate(pairs):
-        left, right = (
-            {name: value for name, value in _attributes(layer).items() if (i, name) not in without}
-            for layer in pair
-        )
-        if found := comparison.of_attributes(left, right, type(pair[0]).__name__):
+        kind = type(pair[0]).__name__
+        left, right = (attributes_of(layer) for layer in pair)
+        if opaque is not None and _is_gymnasiums(pair[0]):
+            opaque |= {(i, name) for name, value in (left | right).items() if is_opaque(value)}
+            left, right = (
+                {name: value for name, value in one.items() if (i, name) not in opaque}
+                for one in (left, right)
+            )
+        if found := comparison.of_attributes(left, right, kind):
             return found
     return ""
 
@@ -144,48 +154,51 @@ def _difference_after_reset(env: Environment, fresh: Environment, graft: Environ
     """Name the first difference that is left once both environments were reset with the same seed.
 
     The one that was given is not touched: an environment that was made anew, the graft, gets its attributes.
-    Gymnasium's Box2D environments hold objects that cannot be copied; those count for nothing if each reset
-    makes them anew.
+    Gymnasium's Box2D environments hold objects that cannot be copied or compared; those count for nothing if
+    each reset makes them anew.
     """
-    opaque = set()
     pairs = list(zip(_telling(env), _telling(graft), strict=True))
-    memo = {id(given): made for given, made in pairs}
-    for i, (given, made) in enumerate(pairs):
-        copied, failed = _copied_attributes(_attributes(given), _attributes(made), memo)
-        if failed and not _is_gymnasiums(given):
-            return found
-        opaque |= {(i, name) for name in failed}
-        for name in _attributes(made):
+    held = [{name for name, value in attributes_of(given).items() if is_opaque(value)} for given, _ in pairs]
+    if any(names and not _is_gymnasiums(given) for names, (given, _) in zip(held, pairs, strict=True)):
+        return found
+    memo: dict[int, Any] = {id(given): made for given, made in pairs}
+    for names, (given, made) in zip(held, pairs, strict=True):
+        instead = {name: value for name, value in attributes_of(made).items() if name in names}
+        known = {name: value for name, value in attributes_of(given).items() if name not in names}
+        for name in attributes_of(made):
             del vars(made)[name]
-        vars(made).update(copied)
+        vars(made).update(instead | copy.deepcopy(known, memo))
     for one in (graft, fresh):
         one.reset(seed=0)
-    before = [vars(layer).copy() for layer in _telling(fresh)]
-    difference = _compare(graft, fresh, frozenset(opaque))
-    if difference or not opaque:
+    opaque = {(i, name) for i, names in enumerate(held) for name in names}
+    if difference := _compare(graft, fresh, opaque):
         return difference
+    before = [vars(layer).copy() for layer in _telling(fresh)]
     fresh.reset(seed=1)
     after = [vars(layer) for layer in _telling(fresh)]
-    kept = [name for i, name in opaque if after[i].get(name) is before[i].get(name)]
-    return f"{type(env.unwrapped).__name__}.{min(kept)} cannot be compared" if kept else ""
+    kept = sorted(name for i, name in opaque if after[i].get(name) is before[i].get(name))
+    return f"{type(env.unwrapped).__name__}.{kept[0]} cannot be compared" if kept else ""
 
 
-def _copied_attributes(
-    attributes: dict[str, Any], instead: dict[str, Any], memo: dict[int, Any]
-) -> tuple[dict[str, Any], set[str]]:
-    """Copy attributes, those that cannot be copied by what is there instead; gives their names as well."""
+_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.CodeType, property)
+_WHOLE = (*_FUNCTIONS, type, types.ModuleType, range, weakref.ref, gymnasium.Env)
+"""Kinds of values that a copy shares, or that are copied by themselves."""
+
+
+def is_opaque(value: Any, met: dict[int, Any] | None = None) -> bool:
+    """Whether a value holds something that can be neither compared nor copied, such as a simulator in C++."""
+    met = {} if met is None else met
+    whole = isinstance(value, (*_WHOLE, *_PLAIN, gymnasium.Env, weakref.ref)) or hasattr(
+        value, "__deepcopy__"
+    )
+    if whole or type(value) in copyreg.dispatch_table or id(value) in met:
+        return False
+    met[id(value)] = value
     try:
-        return copy.deepcopy(attributes, memo.copy()), set()
+        parts = _parts(value).values()
     except Exception:
-        copied, failed = {}, set()
-    for name, value in attributes.items():
-        try:
-            copied[name] = copy.deepcopy(value, memo.copy())
-        except Exception:
-            failed.add(name)
-            if name in instead:
-                copied[name] = instead[name]
-    return copied, failed
+        return True
+    return any(is_opaque(part, met) for part in parts)
 
 
 class _Comparison:
@@ -216,11 +229,14 @@ class _Comparison:
         self.assume([(a, b)])
         if type(a) is not type(b):
             return f"{where} is {_short(a)}, not {_short(b)}"
-        if isinstance(a, bool | int | str | bytes | complex | float | np.ndarray | np.generic):
+        if isinstance(a, _PLAIN):
             return "" if _bits(a) == _bits(b) else f"{where} is {_short(a)}, not {_short(b)}"
         if isinstance(a, types.ModuleType | types.BuiltinFunctionType | type):
             return f"{where} is {_short(a)}, not {_short(b)}"
-        parts = _parts(a), _parts(b)
+        try:
+            parts = _parts(a), _parts(b)
+        except Exception:  # of whatever kind: the value does not say what it holds
+            return f"{where} cannot be compared"
         for name in parts[0] if set(parts[0]) == set(parts[1]) else ():
             if found := self.of(parts[0][name], parts[1][name], f"{where}{name}"):
                 return found
@@ -252,7 +268,7 @@ def _parts(value: Any) -> dict[str, Any]:
     if type(value) in (set, frozenset):
         return {f"[{part!r}]": part for part in value}
     if isinstance(value, gymnasium.Env):
-        return {f".{name}": part for name, part in _attributes(value).items()}
+        return {f".{name}": part for name, part in attributes_of(value).items()}
     if isinstance(value, gymnasium.Space):  # what is drawn from a space is not what an environment does
         return {f".{name}": part for name, part in vars(value).items() if name != "_np_random"}
     if isinstance(value, types.FunctionType):
