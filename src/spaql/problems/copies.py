@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import types
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -147,19 +148,24 @@ class _Functions:
 
 
 def _functions_in(
-    value: Any, stop: set[int], met: dict[int, Any]
+    value: Any, stop: set[int], met: dict[int, Any], *, copied: bool = True
 ) -> Iterator[types.FunctionType | types.MethodType]:
-    """Find the functions and methods that a value holds; layers are looked at by themselves."""
-    if id(value) in stop or id(value) in met:
+    """Find the functions and methods that a value holds; layers are looked at by themselves.
+
+    Objects are searched if they are copied with the environment; those that functions refer to are not.
+    """
+    if id(value) in stop or id(value) in met or type(value) in weakref.ProxyTypes:
         return
     met[id(value)] = value
-    if isinstance(value, types.FunctionType | types.MethodType):
+    is_function = isinstance(value, types.FunctionType | types.MethodType)
+    if is_function:
         yield value
-    held = getattr(value, "__dict__", None)
-    if isinstance(value, type | types.ModuleType) or not isinstance(held, dict):
-        held = {}
-    for part in (*_parts(value), *held.values()):
-        yield from _functions_in(part, stop, met)
+    parts = list(_parts(value))
+    if copied and not is_function and not isinstance(value, type | types.ModuleType):
+        own = getattr(value, "__dict__", None)
+        parts += own.values() if isinstance(own, dict) and not hasattr(type(value), "__deepcopy__") else ()
+    for part in parts:
+        yield from _functions_in(part, stop, met, copied=copied and not is_function)
 
 
 def _parts(value: Any) -> Iterator[Any]:

@@ -18,7 +18,7 @@ from spaql.errors import BadEnvironmentError, SettingError
 from spaql.problems.copies import is_pickled_in_part
 from spaql.problems.dynamics import Dynamics
 from spaql.problems.environment import DynamicsVectorEnv
-from spaql.problems.guard import Guard, GuardedEnv, apart
+from spaql.problems.guard import Answering, Guard, GuardedEnv, apart
 from spaql.problems.named import make_named, spec_of
 from spaql.problems.originals import is_classic, is_original
 from spaql.problems.recognition import difference_from_id
@@ -111,11 +111,14 @@ class Problem:
         if self.dynamics is not None:
             return DynamicsVectorEnv(self.dynamics.id, n, self.horizon)
         if self.parallel or self.step_timeout is not None:
-            return apart(self.make, n)
+            return apart(self._make_answering, n)
         plain = self.template is None and not self.options
         if plain and self.env is not None and _has_vector_form(self.env):
             return gymnasium.make_vec(self.env, n, max_episode_steps=self.horizon)
-        return SyncVectorEnv([self.make] * n, autoreset_mode=AutoresetMode.NEXT_STEP)
+        return SyncVectorEnv([self._make_answering] * n, autoreset_mode=AutoresetMode.NEXT_STEP)
+
+    def _make_answering(self) -> Environment:
+        return Answering(self.make())
 
     def learning_reward(self, reward: float) -> float:
         """Give the reward that the algorithm learns from."""

@@ -188,9 +188,7 @@ _WHOLE = (*_FUNCTIONS, type, types.ModuleType, range, weakref.ref, gymnasium.Env
 def is_opaque(value: Any, met: dict[int, Any] | None = None) -> bool:
     """Whether a value holds something that can be neither compared nor copied, such as a simulator in C++."""
     met = {} if met is None else met
-    whole = isinstance(value, (*_WHOLE, *_PLAIN, gymnasium.Env, weakref.ref)) or hasattr(
-        value, "__deepcopy__"
-    )
+    whole = isinstance(value, (*_WHOLE, *_PLAIN)) or hasattr(type(value), "__deepcopy__")
     if whole or type(value) in copyreg.dispatch_table or id(value) in met:
         return False
     met[id(value)] = value
