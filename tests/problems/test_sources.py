@@ -1,11 +1,16 @@
 """What can be given as an environment, and what is said of that which cannot."""
 
+import collections
 import copy
+import logging
 import re
+import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import gymnasium
+import numba
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -163,3 +168,50 @@ def test_the_changed_plants_of_a_stress_test_are_changed() -> None:
     assert changed(problem, {"gain": 2.0}).make().unwrapped.gain == 2.0
     with pytest.raises(spaql.BadEnvironmentError, match=re.escape("gravity is -20.0, not -10.0")):
         changed(spaql.make_problem("LunarLander-v3"), {"gravity": 2.0}).make()
+
+
+@numba.njit
+def compiled(x: float) -> float:
+    return x
+
+
+class Holder(Anew):
+    """An environment with attributes of many kinds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        EzPickle.__init__(self)
+        self.held: Any = {
+            "compiled": compiled,
+            "pattern": re.compile("a"),
+            "path": Path("a"),
+            "queue": collections.deque([1], 3),
+            "log": logging.getLogger("a"),
+            "rng": np.random.default_rng(3),
+            "old rng": np.random.RandomState(3),
+            "function": lambda x: x,
+        }
+
+
+gymnasium.register("test/Holder-v0", entry_point=Holder, max_episode_steps=9)
+
+
+def test_attributes_of_many_kinds_are_compared_and_copied() -> None:
+    assert spaql.make_problem(gymnasium.make("test/Holder-v0")).env == "test/Holder-v0"
+    for change in (
+        lambda held: held["queue"].append(2),
+        lambda held: held["rng"].random(),
+        lambda held: held["old rng"].random(),
+        lambda held: held.update(function=lambda x: -x),
+        lambda held: held.update(path=Path("b")),
+        lambda held: held.update(more=None),
+    ):
+        env = gymnasium.make("test/Holder-v0")
+        change(env.unwrapped.held)
+        problem = spaql.make_problem(env)
+        assert problem.env is None
+        assert "Holder.held" in problem.runs_on
+        assert problem.make().unwrapped.held["compiled"](3.0) == 3.0
+    env.unwrapped.held["lock"] = threading.Lock()
+    with pytest.raises(spaql.BadEnvironmentError, match=r"held.*: give 'test/Holder-v0' instead if"):
+        spaql.make_problem(env)

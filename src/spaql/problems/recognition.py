@@ -193,10 +193,11 @@ def is_opaque(value: Any, met: dict[int, Any] | None = None) -> bool:
         return False
     met[id(value)] = value
     try:
-        parts = _parts(value).values()
+        parts = _parts(value)
     except Exception:
         return True
-    return any(is_opaque(part, met) for part in parts)
+    parts.pop(".__dict__", None)  # of which a copy has what the others say
+    return any(is_opaque(part, met) for part in parts.values())
 
 
 class _Comparison:
