@@ -9,10 +9,12 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from gymnasium import spaces
 
 import spaql
 from spaql.checks import PROBLEM_CHECKS, ProblemCase
+from spaql.cli import main
 from spaql.problems import PRESETS
 from spaql.problems.dynamics import DYNAMICS
 
@@ -111,6 +113,30 @@ def one_way(self, action):
     if action[0] == self.action_space.high[0]:
         raise ValueError("too much")
     return Sound.step(self, action)
+
+
+def far_away(self, action):
+    """Fail where only a push in the same direction for long leads."""
+    self.pushed = (self.pushed if self.steps else 0.0) + float(action[0])
+    if self.pushed > 15:
+        raise ValueError("the spring broke")
+    return Sound.step(self, 0 * action)
+
+
+def runs_away(self, action):
+    """A cart that random pushes keep slow."""
+    self.speed = (self.speed if self.steps else 0.0) + 0.05 * float(action[0])
+    result = Sound.step(self, 0 * action)
+    return np.float32([self.speed, 0.0]), *result[1:]
+
+
+def swings(self, action):
+    """A swing whose bounds are left only by pushes in time with it."""
+    x, v = self.swing if self.steps else (0.0, 0.0)
+    v += 0.2 * (float(action[0]) * 0.1 - x)
+    self.swing = (x + 0.2 * v, v)
+    result = Sound.step(self, 0 * action)
+    return np.float32([self.swing[0], 0.0]), *result[1:]
 
 
 def shares(self, action):
@@ -223,6 +249,7 @@ FAULTY: dict[str, Callable[[], spaql.Problem]] = {
     "observations are finite": lambda: problem(answer(0, np.float32([0.0, np.inf]))),
     "observations are within bounds": lambda: problem(spoiled(seen=lambda self: np.float32(5 * self.state))),
     "observations are their own": lambda: problem(spoiled(seen=overwrites)),
+    "extreme actions can be played": lambda: problem(spoiled(step=far_away)),
     "rewards are numbers": lambda: problem(answer(1, lambda env, reward: np.array([reward]))),
     "rewards are finite": lambda: problem(answer(1, 1e307)),
     "rewards are in their range": lambda: problem(reward_range=(-0.001, 0.0)),
@@ -305,3 +332,45 @@ def test_what_cannot_be_a_problem_is_said() -> None:
     assert not report
     assert "must be a Box or Discrete" in report["can be made"].why
     assert "no limit" in spaql.check_problem(Sound())["can be made"].why
+
+
+@pytest.mark.parametrize(("step", "horizon"), [(runs_away, 100), (swings, 200)])
+def test_bounds_that_only_extremes_leave_are_found_before_training_finds_them(
+    step: Callable[..., Any], horizon: int
+) -> None:
+    made = problem(spoiled(step=step), horizon=horizon)
+    case = ProblemCase(made)
+    assert max(np.abs(case.observations).max(), 0) < 1.2  # which random actions do not
+    report = spaql.check_problem(made)
+    assert [finding.name for finding in report.failed] == ["observations are within bounds"], str(report)
+    assert "widen the observation space" in report["observations are within bounds"].why
+
+
+def test_the_advice_on_bounds_does_not_lead_back_to_the_check(tmp_path: Any, monkeypatch: Any) -> None:
+    (tmp_path / "leaving_plant.py").write_text(LEAVING)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    name, few = ["leaving_plant:test/Leaving-v0"], ["--total-timesteps", "300"]
+    trained = CliRunner().invoke(main, ["train", *name, *few, "--quiet", "--out", "run"])
+    assert trained.exit_code == 1
+    assert "widen the observation space" in trained.stderr
+    assert "spaql check" not in trained.stderr
+    checked = CliRunner().invoke(main, ["check", *name])
+    assert checked.exit_code == 1
+    assert "widen the observation space" in checked.output
+
+
+LEAVING = """
+import gymnasium, numpy as np
+class Leaving(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1.0, 1.0, (1,))
+    action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,))
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.x = 0.0
+        return np.float32([self.x]), {}
+    def step(self, action):
+        self.x += 0.2 * float(action[0])
+        return np.float32([self.x]), self.x, False, False, {}
+gymnasium.register("test/Leaving-v0", entry_point=Leaving, max_episode_steps=50)
+"""

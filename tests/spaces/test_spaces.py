@@ -74,7 +74,7 @@ def test_unsupported_observations_are_refused_with_advice(space: gymnasium.Space
     ("space", "message"),
     [
         (spaces.MultiDiscrete([2, 3]), "MultiDiscrete"),
-        (spaces.Box(-INF, INF, (1,)), "RescaleAction"),
+        (spaces.Box(-INF, INF, (1,)), "TransformAction"),
         (spaces.Box(0, 5, (1,), np.int32), "real numbers"),
         (spaces.Box(0, 1, (2, 2)), "vector"),
     ],

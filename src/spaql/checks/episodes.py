@@ -1,16 +1,17 @@
-"""Random episodes of a problem, for checks to look at."""
+"""Random episodes of a problem, and episodes of extreme actions, for checks to look at."""
 
 from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from spaql.problems import Problem
@@ -18,6 +19,14 @@ from spaql.problems import Problem
 EPISODES = 3
 STEPS = 300
 """Of each episode, at most."""
+DRIVEN_STEPS = 10_000
+"""Of all episodes of extreme actions, at most."""
+_SEEDS = 5
+_PERIODS = (1, 5, 20)
+_LISTED = 6
+"""Actions of a list that are extremes, and numbers of an observation that are driven, at most."""
+Driver = Callable[[int, NDArray[np.float64], NDArray[np.float64]], Any]
+"""Chooses an action by the step, the observation and the one before."""
 
 
 @dataclass
@@ -34,7 +43,7 @@ class Transition:
 
 @dataclass
 class Episode:
-    """What an environment gave for random actions."""
+    """What an environment gave."""
 
     start: Any
     info: Any
@@ -63,27 +72,84 @@ class ProblemCase:
         """The steps of all episodes."""
         return [step for episode in self.episodes for step in episode.steps]
 
-    def play(self, seed: int) -> Episode:
-        """Play one episode of random actions."""
+    @cached_property
+    def driven(self) -> list[Episode]:
+        """Whole episodes of extreme actions: held, alternated, and timed to drive each number up or down."""
+        episodes, left = [], DRIVEN_STEPS
+        for seed in range(_SEEDS):
+            for driver in drivers(self.problem):
+                if left > 0:
+                    episodes.append(self.play(seed, driver, min(self.problem.horizon, left)))
+                    left -= len(episodes[-1].steps)
+        return episodes
+
+    def play(self, seed: int, driver: Driver | None = None, steps: int = STEPS) -> Episode:
+        """Play one episode, of random actions unless something else chooses them."""
         with closing(self.problem.make()) as env:
             self.actions.seed(seed)
             episode = Episode(*env.reset(seed=seed))
-            for _ in range(min(self.problem.horizon, STEPS)):
-                action = self.actions.sample()
+            seen = before = _numbers(episode.start)
+            for step in range(min(self.problem.horizon, steps)):
+                action = self.actions.sample() if driver is None else driver(step, seen, before)
                 episode.steps.append(Transition(*env.step(action), action))
                 if episode.steps[-1].terminated or episode.steps[-1].truncated:
                     break
+                seen, before = _numbers(episode.steps[-1].observation), seen
         return episode
 
     @property
+    def driven_steps(self) -> list[Transition]:
+        """The steps of all episodes of extreme actions."""
+        return [step for episode in self.driven for step in episode.steps]
+
+    @property
     def observations(self) -> list[Any]:
-        """The observations of all episodes."""
+        """The observations of all random episodes."""
         return [x for episode in self.episodes for x in episode.observations]
 
     @cached_property
     def standard(self) -> NDArray[np.float64]:
         """The observations of all episodes, in standard coordinates."""
         return np.array([self.problem.states.standardise(x) for x in self.observations])
+
+
+def drivers(problem: Problem) -> Iterator[Driver]:
+    """Go through ways to drive a plant to extremes."""
+    space = problem.actions.space
+    pairs: list[tuple[Any, Any]] = []
+    if isinstance(space, Discrete):
+        chosen = np.unique(np.linspace(0, int(space.n) - 1, _LISTED).astype(np.int64))
+        ends: list[Any] = [np.int64(space.start + i) for i in chosen]
+        pairs.append((ends[0], ends[-1]))
+    else:
+        pairs.append((space.low, space.high))
+        for j in range(min(space.shape[0], _LISTED) if space.shape[0] > 1 else 0):
+            low, high = (((space.low + space.high) / 2).astype(space.dtype) for _ in range(2))
+            low[j], high[j] = space.low[j], space.high[j]
+            pairs.append((low, high))
+        ends = [end for pair in pairs for end in pair]
+    yield from (_held(end) for end in ends)
+    for both in pairs:
+        yield from (_alternated(both, period) for period in _PERIODS)
+        for j in range(min(problem.states.dims, _LISTED)):
+            yield from (_timed(both, j, sign) for sign in (1, -1))
+
+
+def _held(action: Any) -> Driver:
+    return lambda step, seen, before: copy.copy(action)
+
+
+def _alternated(pair: tuple[Any, Any], period: int) -> Driver:
+    return lambda step, seen, before: copy.copy(pair[step // period % 2])
+
+
+def _timed(pair: tuple[Any, Any], j: int, sign: int) -> Driver:
+    """Push one way while a number rises and the other way while it falls, as one pushes a swing."""
+    return lambda step, seen, before: copy.copy(pair[int(sign * (seen[j] - before[j]) >= 0)])
+
+
+def _numbers(observation: Any) -> NDArray[np.float64]:
+    return np.asarray(observation, np.float64).ravel()
 
 
 def global_generators() -> Any:

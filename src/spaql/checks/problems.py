@@ -78,6 +78,7 @@ def steps(case: ProblemCase) -> None:
         place = _place(env.unwrapped.step)
     if not isinstance(result, tuple) or len(result) != 5:
         given = f"{len(result)} values" if isinstance(result, tuple) else repr(result)
+        given += ", as the old Gym's did" if isinstance(result, tuple) and len(result) == 4 else ""
         wanted = "(observation, reward, terminated, truncated, info)"
         fail(f"{place}step returned {given}; Gymnasium's is {wanted}.")
     _ = case.episodes  # they are played here first
@@ -115,11 +116,16 @@ def observations_are_finite(case: ProblemCase) -> None:
 
 def observations_are_within_bounds(case: ProblemCase) -> None:
     """Observations lie in their space, but for a little noise, and the last of one that terminates."""
-    guard = Guard(case.problem.name, case.problem.states.space, "a random episode")
-    for episode in case.episodes:
+    guard = Guard(case.problem.name, case.problem.states.space, "an episode of random or extreme actions")
+    for episode in (*case.episodes, *case.driven):
         ends = [False, *(bool(step.terminated) for step in episode.steps)]
         for guard.step, (x, ended) in enumerate(zip(episode.observations, ends, strict=True)):
             guard.check([x], np.ones(1, np.bool_), np.array([ended]))
+
+
+def extreme_actions_can_be_played(case: ProblemCase) -> None:
+    """Extreme actions can be played for whole episodes: held, alternated, and timed to the plant's motion."""
+    _ = case.driven  # what an environment raises is the finding
 
 
 def observations_are_their_own(case: ProblemCase) -> None:
@@ -144,7 +150,7 @@ def rewards_are_numbers(case: ProblemCase) -> None:
 
 def rewards_are_finite(case: ProblemCase) -> None:
     """No reward is NaN or infinite, and an episode of them adds up."""
-    for step in case.all_steps:
+    for step in (*case.all_steps, *case.driven_steps):
         if not np.isfinite(float(step.reward) * case.problem.horizon):
             fail(f"One is {step.reward}; a whole episode of it is no finite number.")
 
@@ -154,7 +160,7 @@ def rewards_are_in_their_range(case: ProblemCase) -> None:
     low, high = case.problem.reward_range
     if (low, high) == (0.0, 1.0):
         skip("No range was given: rewards are learned from as they are.")
-    for step in case.all_steps:
+    for step in (*case.all_steps, *case.driven_steps):
         if float(step.reward) < low - 1e-9 or float(step.reward) > high + 1e-9:
             fail(f"One is {step.reward}, outside of [{low}, {high}].")
 
@@ -308,6 +314,7 @@ _NEEDED = (
     observations_have_their_shape,
     observations_are_finite,
     rewards_are_numbers,
+    extreme_actions_can_be_played,
 )
 PROBLEM_CHECKS: tuple[Check[ProblemCase], ...] = tuple(
     Check(function, needed=function in _NEEDED)

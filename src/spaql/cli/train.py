@@ -17,6 +17,7 @@ from spaql.cli.group import INTERRUPTED
 from spaql.cli.report import Report, numbers, plain, reports, shown_return
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.policy import RuleTreePolicy
+from spaql.problems.guard import OutOfBoundsError
 from spaql.training import Agent, agent_types, evaluate
 from spaql.training.run_folder import CHECKPOINT_FILE, resumed, save_run
 from spaql.words import counted
@@ -272,6 +273,8 @@ def _advised(env: str, horizon: int | None) -> Iterator[None]:
     """Say of an environment that fails by which command more is found out."""
     try:
         yield
+    except OutOfBoundsError:  # it says what to do, and a check may have gone elsewhere
+        raise
     except BadEnvironmentError as error:
         limit = "" if horizon is None else f" --horizon {horizon}"
         raise BadEnvironmentError(f"{error} Try `spaql check {env}{limit}`.") from error

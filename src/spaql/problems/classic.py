@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from spaql.kernels.jit import njit
 from spaql.problems.dynamics import DYNAMICS, Dynamics
+from spaql.problems.originals import is_original
 
 Two = tuple[float, float]
 Four = tuple[float, float, float, float]
@@ -226,9 +227,13 @@ Dynamics(
 
 
 def find_dynamics(env: str) -> Dynamics | None:
-    """Give the dynamics of this id, or the compiled twin of Gymnasium's environment of this id.
+    """Return the dynamics of this id, or the compiled twin of Gymnasium's environment of this id.
 
-    The module of `module:id` is not imported: where it was not yet, there are none.
+    There are none where another environment has been registered under the id, or where Gymnasium's code has
+    been changed. The module of `module:id` is not imported: where it was not yet, there are none.
     """
     name = env.rpartition(":")[2]
-    return DYNAMICS.get(name) or DYNAMICS.get(f"spaql/{name}")
+    if (own := DYNAMICS.get(name)) is not None:
+        return own if own.is_registered else None
+    twin = DYNAMICS.get(f"spaql/{name}")
+    return twin if twin is not None and twin.is_registered and is_original(name) else None

@@ -97,11 +97,22 @@ class Dynamics:
             del gymnasium.registry[self.id]
         gymnasium.register(
             self.id,
-            entry_point="spaql.problems.environment:DynamicsEnv",
+            entry_point=_ENTRY_POINT,
             vector_entry_point="spaql.problems.environment:DynamicsVectorEnv",
             max_episode_steps=self.horizon,
             kwargs={"dynamics": self.id},
         )
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Dynamics:
+        """Return the dynamics: they never change, so that environments that are copied share them."""
+        return self
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether the id makes this plant: neither another plant nor another environment took it since."""
+        spec = gymnasium.registry.get(self.id)
+        own = spec is not None and (spec.entry_point, spec.kwargs) == (_ENTRY_POINT, {"dynamics": self.id})
+        return own and DYNAMICS.get(self.id) is self
 
     @property
     def observation_space(self) -> Box:
@@ -156,6 +167,7 @@ class Dynamics:
         return len(state)
 
 
+_ENTRY_POINT = "spaql.problems.environment:DynamicsEnv"
 DYNAMICS: dict[str, Dynamics] = {}
 """All dynamics that there are, by their id."""
 

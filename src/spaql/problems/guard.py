@@ -24,6 +24,12 @@ _MARGIN = 0.1
 observation of an episode, which is not held against bounds at all, often tells that it was left."""
 _NUMBERS = "fiub"
 """Kinds of NumPy's types that are real numbers."""
+_OLD_API = "That is the API of the old Gym: return"
+_RESET = f"not an observation and a dictionary. {_OLD_API} (observation, info) from reset"
+
+
+class OutOfBoundsError(BadEnvironmentError):
+    """An observation that its space does not hold; its message says all that there is to say."""
 
 
 class Guard:
@@ -42,7 +48,9 @@ class Guard:
     def __init__(self, name: str, space: gymnasium.Space[Any], episode: str) -> None:
         self.name, self.episode = name, episode
         self.shape = space.shape or ()
-        self.kinds = "iu" if isinstance(space, Discrete) else _NUMBERS
+        self._type = np.dtype(space.dtype)
+        whole = "iub" if self._type.kind in "iub" else _NUMBERS
+        self.kinds = "iu" if isinstance(space, Discrete) else whole
         if isinstance(space, Discrete):
             first = float(space.start)
             low, high = np.array([first]), np.array([first + float(space.n) - 1.0])
@@ -73,7 +81,10 @@ class Guard:
             raise
         except Exception as error:
             place = place_of(error)
-            raise self.refusal(f"raised {words_of(error)}" + (f" ({place})" if place else "")) from error
+            what = f"raised {words_of(error)}" + (f" ({place})" if place else "")
+            if "expected 5, got 4" in str(error):
+                what += f". {_OLD_API} (observation, reward, terminated, truncated, info) from step"
+            raise self.refusal(what) from error
 
     def check(self, observations: Any, running: NDArray[np.bool_], ended: NDArray[np.bool_]) -> None:
         """Refuse a batch of observations, one a row, of which those of running episodes count."""
@@ -83,7 +94,10 @@ class Guard:
         if array.shape != (len(running), *self.shape):
             raise self.refusal(f"gave an observation of the shape {array.shape[1:]}, not {self.shape}")
         if array.dtype.kind not in self.kinds:
-            raise self.refusal(f"gave an observation of the type {array.dtype}: {array[0]}")
+            what = f"gave an observation of the type {array.dtype}: {array[0]}"
+            if array.dtype.kind == "f":
+                what += f". {_real_numbers(self._type)}"
+            raise self.refusal(what)
         batch = np.ascontiguousarray(array, np.float64).reshape(len(running), -1)
         found = misfit(batch, self._low, self._high, running, ended)
         if found >= 0:
@@ -94,7 +108,8 @@ class Guard:
             if math.isfinite(x):
                 low, high = (bounds[j] for bounds in self._bounds)
                 what += f". The bounds are {low:g} and {high:g}: widen the observation space, or stay within"
-            raise self.refusal(what, None if single else row)
+            refusal = self.refusal(what, None if single else row)
+            raise OutOfBoundsError(str(refusal)) if math.isfinite(x) else refusal
 
     def check_reward(self, reward: Any) -> float:
         """Refuse what is no finite number."""
@@ -140,7 +155,7 @@ class GuardedEnv:
             result = self._env.reset(seed=seed)
             spaces = self._env.observation_space, self._env.action_space
         if not isinstance(result, tuple) or len(result) != 2:
-            raise guard.refusal(f"returned {result!r} from reset, not an observation and a dictionary")
+            raise guard.refusal(f"returned {result!r} from reset, {_RESET}")
         for was, now in zip(self._spaces, spaces, strict=True):
             if now is not was and now != was:
                 raise guard.refusal(f"changed a space from {was} to {now}")
@@ -171,6 +186,32 @@ class GuardedEnv:
             self._apart.close()
         elif self._env is not None:
             self._env.close()
+
+
+class Answering(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """One of many environments: what vector environments stumble over is named here.
+
+    They raise on the result of a reset that is no pair, and on real numbers for a space of whole ones.
+    """
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
+        """Begin an episode."""
+        result = self.env.reset(seed=seed, options=options)
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise TypeError(f"{result!r} from reset is {_RESET}")
+        self._check_type(result[0])
+        return result
+
+    def step(self, action: Any) -> Any:
+        """Make a step."""
+        result = self.env.step(action)
+        self._check_type(result[0])
+        return result
+
+    def _check_type(self, observation: Any) -> None:
+        kind = np.dtype(self.observation_space.dtype)
+        if kind.kind in "iub" and isinstance(observation, np.ndarray) and observation.dtype.kind == "f":
+            raise TypeError(f"an observation of the type {observation.dtype}. {_real_numbers(kind)}")
 
 
 class GuardedVectorEnv:
@@ -239,6 +280,10 @@ class GuardedVectorEnv:
                 self._env.close(terminate=True)
         else:
             self._env.close()
+
+
+def _real_numbers(kind: np.dtype[Any]) -> str:
+    return f"Its space is one of {kind}: make it one of floating-point numbers"
 
 
 def apart(make: Callable[[], gymnasium.Env[Any, Any]], n: int) -> AsyncVectorEnv:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import operator
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -11,21 +12,20 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
-from gymnasium.wrappers import TimeLimit
 from numpy.typing import NDArray
 
 from spaql.errors import BadEnvironmentError, SettingError
-from spaql.problems.classic import find_dynamics
+from spaql.problems.copies import is_pickled_in_part
 from spaql.problems.dynamics import Dynamics
-from spaql.problems.environment import DynamicsEnv, DynamicsVectorEnv
-from spaql.problems.guard import Guard, GuardedEnv, apart
-from spaql.problems.named import is_model_file, make_named, spec_of
-from spaql.problems.presets import PRESETS, Preset
+from spaql.problems.environment import DynamicsVectorEnv
+from spaql.problems.guard import Answering, Guard, GuardedEnv, apart
+from spaql.problems.named import make_named, spec_of
+from spaql.problems.originals import is_classic, is_original
+from spaql.problems.recognition import difference_from_id
+from spaql.problems.sources import Source, find_source, limited_copy, refuse_running_statistics
 from spaql.spaces import StandardActions, StandardStates, unbounded
 
 Environment = gymnasium.Env[Any, Any]
-LEARNED = "spaql.model:spaql/LearnedPlant-v0"
-"""The environment that a model file of a learned plant is."""
 SCALE_STEPS = 1_000
 """Random steps by which unbounded observation dimensions are measured."""
 
@@ -40,7 +40,8 @@ class Problem:
 
     name: str
     env: str | None
-    """The environment's id, or None for an environment that was given as an object."""
+    """The environment's id, or None for an environment that was given as an object and is not what its id
+    makes; `runs_on` says which."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Keyword arguments of the environment."""
     horizon: int
@@ -59,12 +60,45 @@ class Problem:
     step_timeout: float | None = None
     """Seconds that a step of an environment may take."""
     template: Environment | None = field(default=None, repr=False, compare=False)
-    """The environment that was given as an object."""
+    """A copy of the environment that was given as an object, if it is not what its id makes."""
+
+    def __post_init__(self) -> None:
+        apart = self.parallel or self.step_timeout is not None
+        if apart and self.template is not None and is_pickled_in_part(self.template):
+            raise SettingError(
+                f"The {type(self.template.unwrapped).__name__} that was given would lose its changes on the "
+                "way to another process: leave out parallel and step_timeout, or register it and give its id."
+            )
+
+    @property
+    def runs_on(self) -> str:
+        """What is trained and evaluated on, in words.
+
+        Examples
+        --------
+        >>> env = gymnasium.make("Pendulum-v1")
+        >>> make_problem(env).runs_on
+        'the compiled dynamics spaql/Pendulum-v1'
+        >>> make_problem(env, compiled=False).runs_on
+        "gymnasium.make('Pendulum-v1')"
+        >>> env.unwrapped.max_torque = 0.0
+        >>> make_problem(env).runs_on
+        'copies of the PendulumEnv that was given (PendulumEnv.max_torque is 0.0, not 2.0)'
+        """
+        if self.dynamics is not None:
+            return f"the compiled dynamics {self.dynamics.id}"
+        if self.template is not None:
+            kind = type(self.template.unwrapped).__name__
+            return f"copies of the {kind} that was given ({difference_from_id(self.template)})"
+        if self.env is None:
+            return "an environment that was given as an object, and is to be given again"
+        options = "".join(f", {name}={value!r}" for name, value in self.options.items())
+        return f"gymnasium.make({self.env!r}{options})"
 
     def make(self) -> Environment:
         """Make a fresh environment that truncates episodes at the horizon."""
         if self.template is not None:
-            return _replica(self.template, self.horizon)
+            return limited_copy(self.template, self.horizon)
         if self.env is None:
             raise BadEnvironmentError(
                 "This policy was trained on an environment given as an object, which a model file cannot "
@@ -77,11 +111,14 @@ class Problem:
         if self.dynamics is not None:
             return DynamicsVectorEnv(self.dynamics.id, n, self.horizon)
         if self.parallel or self.step_timeout is not None:
-            return apart(self.make, n)
+            return apart(self._make_answering, n)
         plain = self.template is None and not self.options
-        if plain and self.env is not None and spec_of(self.env).vector_entry_point is not None:
+        if plain and self.env is not None and _has_vector_form(self.env):
             return gymnasium.make_vec(self.env, n, max_episode_steps=self.horizon)
-        return SyncVectorEnv([self.make] * n, autoreset_mode=AutoresetMode.NEXT_STEP)
+        return SyncVectorEnv([self._make_answering] * n, autoreset_mode=AutoresetMode.NEXT_STEP)
+
+    def _make_answering(self) -> Environment:
+        return Answering(self.make())
 
     def learning_reward(self, reward: float) -> float:
         """Give the reward that the algorithm learns from."""
@@ -114,8 +151,12 @@ def make_problem(
     env
         An environment's id, a preset (`pendulum`, `pendulum5`, `cartpole200`), a Gymnasium environment,
         `Dynamics`, the model file of a learned plant (`.spaql`), or a problem, which is returned as it is.
+        An environment is compared with what its id makes. If nothing but the time limit or the render mode
+        differs, the id is used; otherwise copies of it, which a model file cannot name (see
+        `Problem.runs_on`).
     horizon
-        Steps after which an episode ends; the environment's own limit by default.
+        Steps after which an episode ends; the environment's own limit by default, the smallest if it has
+        several. A longer one than the limit of an environment that is copied is refused.
     levels
         Cut a Box of actions into this many levels in each dimension.
     squash
@@ -129,7 +170,8 @@ def make_problem(
         Keyword arguments for the environment.
     compiled
         Use compiled dynamics where there are: `Dynamics`, and Gymnasium's CartPole, Pendulum, MountainCar,
-        MountainCarContinuous and Acrobot, whose compiled twins agree with them step by step.
+        MountainCarContinuous and Acrobot, whose compiled twins agree with them step by step, unless the
+        environment, its class or the entry of its id has been changed.
     parallel
         Step the environments of an evaluation in processes of their own, one for each of its episodes:
         for simulators that take a millisecond or more a step. The results are the same; compiled dynamics
@@ -156,36 +198,36 @@ def make_problem(
         if any(value is not None for value in (*asked, step_timeout)) or not compiled or parallel:
             raise SettingError("The problem is already made: give what is to change to make_problem.")
         return env
+    horizon, levels = _whole(horizon, "horizon"), _whole(levels, "levels")
     if horizon is not None and horizon < 1:
         raise SettingError("The horizon is a number of steps, 1 or more.")
     if step_timeout is not None and not step_timeout > 0:
         raise SettingError("The time limit of a step is a number of seconds above 0.")
-    source, preset = _source(env, options)
-    horizon = horizon or (preset.horizon if preset else None)
-    levels = levels or (preset.levels if preset else None)
+    source, preset = find_source(env, options)
+    if preset is not None:
+        horizon = preset.horizon if horizon is None else horizon
+        levels = preset.levels if levels is None else levels
     squash = squash or (preset.squash if preset else {})
-    reward_range = reward_range or (preset.reward_range if preset else (0.0, 1.0))
-    if not reward_range[0] < reward_range[1]:
+    low, high = reward_range or (preset.reward_range if preset else (0.0, 1.0))
+    if not low < high:
         raise SettingError("The reward range is two numbers, the lower one first.")
     probe = source.probe(horizon)
     try:
-        limit = horizon or _time_limit(probe)
-        if limit is None:
-            raise SettingError(
-                f"{source.name} sets no limit to an episode: give a horizon, the steps of one (--horizon N)."
-            )
+        refuse_running_statistics(probe)
+        limit = source.horizon(horizon, probe)
         endless = unbounded(probe.observation_space)
         endless[[j for j in squash if j in range(len(endless))]] = False
         if not measured:
             squash = {**squash, **{int(j): 1.0 for j in np.flatnonzero(endless)}}
             endless[:] = False
-        samples = _random_observations(source, limit, probe, seed, step_timeout) if endless.any() else None
+        first = _whole(seed, "seed") or 0
+        samples = _random_observations(source, limit, probe, first, step_timeout) if endless.any() else None
         plant = source.dynamics
         seen, done = (tuple(plant.observations), tuple(plant.actions)) if plant is not None else ((), ())
         states = StandardStates.of(probe.observation_space, squash, samples, seen)
         actions = StandardActions.of(probe.action_space, levels, done)
     finally:
-        if probe is not env:
+        if probe is not source.template:
             probe.close()
     if reference is None:
         reference = source.dynamics.reference if source.dynamics else None
@@ -201,7 +243,7 @@ def make_problem(
         states=states,
         actions=actions,
         reference=None if reference is None else tuple(float(x) for x in reference),
-        reward_range=reward_range,
+        reward_range=(float(low), float(high)),
         dynamics=source.dynamics if compiled and step_timeout is None else None,
         interactions=0 if samples is None else len(samples),
         parallel=parallel,
@@ -210,69 +252,21 @@ def make_problem(
     )
 
 
-@dataclass(frozen=True)
-class _Source:
-    """Where environments come from: an id with options, or an object to copy."""
-
-    name: str
-    env: str | None
-    options: Mapping[str, Any]
-    template: Environment | None
-    dynamics: Dynamics | None
-
-    def probe(self, horizon: int | None) -> Environment:
-        """Give an environment to look at."""
-        if self.template is not None:
-            return self.template if horizon is None else _replica(self.template, horizon)
-        assert self.env is not None
-        return make_named(self.env, horizon, self.options)
+def _whole(number: int | None, name: str) -> int | None:
+    """Bring a whole number, NumPy's included, into Python's type."""
+    try:
+        return None if number is None else operator.index(number)
+    except TypeError:
+        raise SettingError(f"{name} is a whole number, and {number!r} was given.") from None
 
 
-def _source(
-    env: str | Environment | Dynamics, options: Mapping[str, Any] | None
-) -> tuple[_Source, Preset | None]:
-    if isinstance(env, Dynamics):
-        return _Source(env.id, env.id, {}, None, env), None
-    if isinstance(env, str):
-        if is_model_file(env):
-            return _Source(env, LEARNED, {"model": env, **(options or {})}, None, None), None
-        preset = PRESETS.get(env)
-        env_id = preset.env if preset else env
-        if ":" in env_id:
-            spec_of(env_id)  # a module that is imported may define dynamics
-        dynamics = None if options else find_dynamics(env_id)
-        return _Source(env, env_id, dict(options or {}), None, dynamics), preset
-    spec = env.spec
-    name = type(env.unwrapped).__name__
-    if spec is None or spec.additional_wrappers:
-        return _Source(name, None, {}, env, None), None
-    plain = {key: value for key, value in spec.kwargs.items() if key != "render_mode"}
-    dynamics = find_dynamics(spec.id)
-    if isinstance(env.unwrapped, DynamicsEnv):
-        plain.pop("dynamics")
-    elif plain:
-        dynamics = None
-    return _Source(spec.id, spec.id, plain, None, dynamics), None
-
-
-def _time_limit(env: Environment) -> int | None:
-    """Give the steps after which an environment truncates an episode, if it says so."""
-    if env.spec is not None and env.spec.max_episode_steps is not None:
-        return env.spec.max_episode_steps
-    while isinstance(env, gymnasium.Wrapper):
-        if isinstance(env, TimeLimit):
-            return env._max_episode_steps
-        env = env.env
-    return None
-
-
-def _replica(env: Environment, horizon: int) -> Environment:
-    """Copy an environment that has no id."""
-    return TimeLimit(copy.deepcopy(env), horizon)
+def _has_vector_form(env: str) -> bool:
+    """Whether Gymnasium steps many environments of an id together, in the same way as one."""
+    return spec_of(env).vector_entry_point is not None and (not is_classic(env) or is_original(env))
 
 
 def _random_observations(
-    source: _Source, horizon: int, probe: Environment, seed: int, step_timeout: float | None
+    source: Source, horizon: int, probe: Environment, seed: int, step_timeout: float | None
 ) -> NDArray[np.float64]:
     """Observe `SCALE_STEPS` steps of random episodes."""
     actions = copy.deepcopy(probe.action_space)

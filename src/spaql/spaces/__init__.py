@@ -3,6 +3,7 @@
 from spaql.spaces.actions import StandardActions
 from spaql.spaces.describe import describe_space, space_from
 from spaql.spaces.names import action_names, count_actions, observation_names
+from spaql.spaces.recipes import numbers_recipe
 from spaql.spaces.states import StandardStates, unbounded
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "action_names",
     "count_actions",
     "describe_space",
+    "numbers_recipe",
     "observation_names",
     "space_from",
     "unbounded",

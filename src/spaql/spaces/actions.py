@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from spaql.errors import SettingError, UnsupportedSpaceError
 from spaql.kernels.actions import ActionMap, raw_actions
 from spaql.kernels.tree import INTERVAL
+from spaql.spaces.recipes import bounds_recipe, list_recipe, rounding_recipe
 
 
 @dataclass(frozen=True)
@@ -47,17 +48,23 @@ class StandardActions:
                 raise SettingError("Levels cut a Box of actions, and these are already finite.")
             return cls(space, None, names)
         if not isinstance(space, Box):
+            recipe = list_recipe(space)
             raise UnsupportedSpaceError(
                 f"Actions must be a Box or Discrete space, and this is a {type(space).__name__}: wrap the "
-                "environment so that its actions are a vector of numbers or one number of a list."
+                "environment so that its actions are a vector of numbers or one number of a list"
+                + (f", as in {recipe}" if recipe else ".")
             )
-        if len(space.shape) != 1 or not np.issubdtype(space.dtype, np.floating):
+        if len(space.shape) != 1:
+            raise UnsupportedSpaceError(f"A Box of actions must be a vector, and this one is {space}.")
+        if not np.issubdtype(space.dtype, np.floating):
             raise UnsupportedSpaceError(
-                f"A Box of actions must be a vector of real numbers, and this one is {space}."
+                f"A Box of actions must hold real numbers, and this one holds {space.dtype}: wrap the "
+                f"environment, as in {rounding_recipe(space)}"
             )
         if not np.all(np.isfinite(space.low) & np.isfinite(space.high)):
             raise UnsupportedSpaceError(
-                "A Box of actions needs bounds on every side: gymnasium.wrappers.RescaleAction gives them."
+                f"A Box of actions needs bounds on every side, and this one is {space}: wrap the "
+                f"environment, with bounds that suit it, as in {bounds_recipe(space)}"
             )
         if levels is not None and levels < 2:
             raise SettingError("A Box is cut into two levels or more.")

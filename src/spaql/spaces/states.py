@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from spaql.errors import SettingError, UnsupportedSpaceError
 from spaql.kernels.flat import thresholds
 from spaql.kernels.standard import StateMap, standardise
+from spaql.spaces.recipes import numbers_recipe
 
 _ENDLESS = 1e30
 """Bounds beyond this (environments write the largest float32 for want of a better one) are none."""
@@ -31,7 +32,7 @@ def _refuse_unless_supported(space: Space[Any]) -> None:
     if not isinstance(space, Box):
         raise UnsupportedSpaceError(
             f"Observations must be a Box or Discrete space, and this is a {type(space).__name__}: wrap the "
-            "environment with gymnasium.wrappers.FlattenObservation, or one of its relatives, first."
+            f"environment, as in {numbers_recipe(space)}"
         )
     if len(space.shape) > 1 or space.shape == ():
         raise UnsupportedSpaceError(

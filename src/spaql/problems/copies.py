@@ -1,0 +1,204 @@
+"""Copies of an environment that was given as an object: each is its own, and all are what was given."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import types
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium
+from gymnasium.utils import EzPickle
+
+from spaql.errors import BadEnvironmentError
+from spaql.problems.own_code import words_of
+from spaql.problems.recognition import attributes_of, difference, drawing_tools, is_opaque, layers
+
+Environment = gymnasium.Env[Any, Any]
+
+
+def copied(env: Environment) -> Environment:
+    """Copy an environment, with all that was changed or replaced on it.
+
+    Examples
+    --------
+    >>> env = gymnasium.make("Pendulum-v1")
+    >>> env.unwrapped.max_torque = 0.5
+    >>> copied(env).unwrapped.max_torque
+    0.5
+    """
+    try:
+        return _attributes_copied(env)
+    except Exception as error:
+        if any(isinstance(layer, EzPickle) for layer in layers(env)):
+            # Made anew from the arguments of its constructor: only for one that this copies in full.
+            if not (lost := difference(env, lambda: copy.deepcopy(env))):
+                made = copy.deepcopy(env)
+                made.unwrapped.spec = env.unwrapped.spec  # which `gymnasium.make` adds after the constructor
+                return made
+            raise _refusal(env, lost) from error
+        raise _refusal(env, words_of(error)) from error
+
+
+def is_pickled_in_part(env: Environment) -> bool:
+    """Whether something of an environment would be lost on the way to another process."""
+    made_anew = any(isinstance(layer, EzPickle) for layer in layers(env))
+    return made_anew and bool(difference(env, lambda: copy.deepcopy(env)))
+
+
+def _refusal(env: Environment, why: str) -> BadEnvironmentError:
+    spec = env.unwrapped.spec
+    id_will_do = "" if spec is None else f"give {spec.id!r} instead if that is what is meant; otherwise "
+    return BadEnvironmentError(
+        f"Training and evaluation need copies of the {type(env.unwrapped).__name__} that was given, and it "
+        f"cannot be copied ({why}): {id_will_do}write a function that makes it, register that by "
+        "gymnasium.register('Mine-v0', entry_point=function), and give 'Mine-v0'."
+    )
+
+
+def _attributes_copied(env: Environment) -> Environment:
+    """Copy by instance attributes, also where a class would be made anew from its constructor's arguments.
+
+    Functions are one and the same in a copy, for `copy.deepcopy`. One that was put on the environment, and
+    that refers to it, would then play in the original: it is built again, to refer to the copy.
+    """
+    chain = list(layers(env))
+    memo: dict[int, Any] = {id(tool): None for layer in chain for tool in drawing_tools(layer)}
+    plain = [layer for layer in chain if _is_its_attributes(layer)]
+    for layer in plain:
+        for name, value in attributes_of(layer).items():
+            if is_opaque(value):
+                raise TypeError(f"{type(layer).__name__}.{name} is {type(value).__name__}")
+        memo[id(layer)] = object.__new__(type(layer))
+    functions = _Functions(chain)
+    functions.build_into(memo)
+    for layer in plain:
+        vars(memo[id(layer)]).update(copy.deepcopy(vars(layer), memo))
+    made: Environment = copy.deepcopy(env, memo)
+    functions.fill(memo)
+    return made
+
+
+def _is_its_attributes(layer: Environment) -> bool:
+    """Whether a layer has no way of its own to be copied, but for its constructor's arguments."""
+    kind = type(layer)
+    plain = kind.__getstate__ in (object.__getstate__, EzPickle.__getstate__)
+    return plain and not hasattr(kind, "__deepcopy__") and kind.__reduce_ex__ is object.__reduce_ex__
+
+
+class _Functions:
+    """The functions on an environment that refer to one of its layers, by a closure or a global name."""
+
+    def __init__(self, chain: list[Environment]) -> None:
+        self._layers = {id(layer) for layer in chain}
+        self._found: dict[int, types.FunctionType] = {}
+        self._methods: list[types.MethodType] = []
+        self._cells: dict[int, tuple[types.CellType, types.CellType]] = {}
+        met: dict[int, Any] = {}
+        for layer in chain:
+            for value in vars(layer).values():
+                for function in _functions_in(value, self._layers, met):
+                    if isinstance(function, types.MethodType):
+                        self._methods.append(function)
+                    elif self._refers(function, {}):
+                        self._found[id(function)] = function
+
+    def build_into(self, memo: dict[int, Any]) -> None:
+        """Build each function again, with cells that are still empty, and say so to `copy.deepcopy`."""
+        for function in self._found.values():
+            cells = tuple(self._cell(cell) for cell in function.__closure__ or ())
+            names = dict(function.__globals__) if self._own_globals(function) else function.__globals__
+            built = types.FunctionType(
+                function.__code__, names, function.__name__, function.__defaults__, cells or None
+            )
+            built.__kwdefaults__ = function.__kwdefaults__
+            vars(built).update(vars(function))
+            memo[id(function)] = built
+        for method in self._methods:  # of which `copy.deepcopy` would keep the function
+            if id(method.__func__) in self._found:
+                memo[id(method)] = types.MethodType(memo[id(method.__func__)], memo[id(method.__self__)])
+
+    def fill(self, memo: dict[int, Any]) -> None:
+        """Let the functions that were built refer to the copy."""
+        for old, new in self._cells.values():
+            new.cell_contents = copy.deepcopy(old.cell_contents, memo)
+        for function in self._found.values():
+            for name in self._own_globals(function):
+                memo[id(function)].__globals__[name] = copy.deepcopy(function.__globals__[name], memo)
+
+    def _cell(self, cell: types.CellType) -> types.CellType:
+        """Give the cell of a built function: an empty one if it is to refer to the copy."""
+        if not self._refers(_contents(cell), {}):
+            return cell
+        return self._cells.setdefault(id(cell), (cell, types.CellType()))[1]
+
+    def _own_globals(self, function: types.FunctionType) -> list[str]:
+        return [name for name, value in _globals_of(function) if self._refers(value, {})]
+
+    def _refers(self, value: Any, met: dict[int, Any]) -> bool:
+        """Whether a value is, or holds, a layer."""
+        if id(value) in self._layers:
+            return True
+        if id(value) in met:
+            return False
+        met[id(value)] = value
+        return any(self._refers(part, met) for part in _parts(value))
+
+
+def _functions_in(
+    value: Any, stop: set[int], met: dict[int, Any], *, copied: bool = True
+) -> Iterator[types.FunctionType | types.MethodType]:
+    """Find the functions and methods that a value holds; layers are looked at by themselves.
+
+    Objects are searched if they are copied with the environment; those that functions refer to are not.
+    """
+    if id(value) in stop or id(value) in met or type(value) in weakref.ProxyTypes:
+        return
+    met[id(value)] = value
+    is_function = isinstance(value, types.FunctionType | types.MethodType)
+    if is_function:
+        yield value
+    parts = list(_parts(value))
+    if copied and not is_function and not isinstance(value, type | types.ModuleType):
+        own = getattr(value, "__dict__", None)
+        parts += own.values() if isinstance(own, dict) and not hasattr(type(value), "__deepcopy__") else ()
+    for part in parts:
+        yield from _functions_in(part, stop, met, copied=copied and not is_function)
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """Go through what containers, functions, methods and partial functions hold."""
+    if isinstance(value, dict):
+        yield from value.values()
+    elif isinstance(value, list | tuple | set | frozenset):
+        yield from value
+    elif isinstance(value, types.FunctionType):
+        yield from (_contents(cell) for cell in value.__closure__ or ())
+        yield from (part for _, part in _globals_of(value))
+    elif isinstance(value, types.MethodType):
+        yield from (value.__func__, value.__self__)
+    elif isinstance(value, functools.partial):
+        yield from (value.func, value.args, value.keywords)
+
+
+def _contents(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # a variable that has no value yet
+        return None
+
+
+def _globals_of(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    """Go through the global names of a function; of functions, those that are of its own module."""
+    waiting, names = [function.__code__], set[str]()
+    while waiting:
+        code = waiting.pop()
+        names.update(code.co_names)
+        waiting += [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    for name in sorted(names & function.__globals__.keys()):
+        value = function.__globals__[name]
+        elsewhere = isinstance(value, types.FunctionType) and value.__globals__ is not function.__globals__
+        if not elsewhere:
+            yield name, value

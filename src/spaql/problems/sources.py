@@ -1,0 +1,151 @@
+"""Where the environments of a problem come from: an id with options, or an object to copy."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+from gymnasium.vector import VectorEnv
+from gymnasium.wrappers import NormalizeObservation, NormalizeReward, TimeLimit
+
+from spaql.errors import SettingError
+from spaql.problems.classic import find_dynamics
+from spaql.problems.copies import copied
+from spaql.problems.dynamics import Dynamics
+from spaql.problems.environment import DynamicsEnv
+from spaql.problems.named import is_model_file, make_named, spec_of
+from spaql.problems.presets import PRESETS, Preset
+from spaql.problems.recognition import difference_from_id, layers, options_of, time_limit
+
+Environment = gymnasium.Env[Any, Any]
+LEARNED = "spaql.model:spaql/LearnedPlant-v0"
+"""The environment that a model file of a learned plant is."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """An id with options, or an object to copy."""
+
+    name: str
+    env: str | None
+    options: Mapping[str, Any]
+    template: Environment | None
+    dynamics: Dynamics | None
+    limit: int | None = None
+    """The time limit of an object that was given."""
+
+    def probe(self, horizon: int | None) -> Environment:
+        """Return an environment to look at; without a horizon, the template itself."""
+        if self.template is not None:
+            return self.template if horizon is None else limited_copy(self.template, horizon)
+        assert self.env is not None
+        return make_named(self.env, horizon or self.limit, self.options)
+
+    def horizon(self, asked: int | None, probe: Environment) -> int:
+        """Return the steps of an episode: those that were asked for, or else the environment's own limit."""
+        kept = None if self.template is None else time_limit(self.template)
+        if asked is not None and kept is not None and asked > kept:
+            raise SettingError(
+                f"The horizon of {asked} steps cannot be reached: the {self.name} that was given truncates "
+                f"episodes after {kept}. Give it a longer time limit, or a horizon of at most {kept}."
+            )
+        said = probe.spec.max_episode_steps if probe.spec is not None else None
+        horizon = asked or time_limit(probe) or said
+        if horizon is None:
+            raise SettingError(
+                f"{self.name} sets no limit to an episode: give a horizon, the steps of one (--horizon N)."
+            )
+        return horizon
+
+
+def limited_copy(env: Environment, horizon: int) -> Environment:
+    """Copy an environment that was given as an object, and truncate its episodes at the horizon."""
+    return TimeLimit(copied(env), horizon)
+
+
+def find_source(env: Any, options: Mapping[str, Any] | None) -> tuple[Source, Preset | None]:
+    """Tell where the environments of what was given come from."""
+    if options and not isinstance(env, str):
+        raise SettingError("Options are for environments that are given by their id: this one is made.")
+    if isinstance(env, Dynamics):
+        if not env.is_registered:
+            raise SettingError(
+                f"Something else has been registered as {env.id} since this plant was made: give each plant "
+                "an id of its own."
+            )
+        return Source(env.id, env.id, {}, None, env), None
+    if isinstance(env, str):
+        return _of_name(env, options)
+    _refuse_unless_environment(env)
+    return _of_object(env), None
+
+
+def _of_name(env: str, options: Mapping[str, Any] | None) -> tuple[Source, Preset | None]:
+    if is_model_file(env):
+        return Source(env, LEARNED, {"model": env, **(options or {})}, None, None), None
+    preset = PRESETS.get(env)
+    env_id = preset.env if preset else env
+    if ":" in env_id:
+        spec_of(env_id)  # a module that is imported may define dynamics
+    dynamics = None if options else find_dynamics(env_id)
+    return Source(env, env_id, dict(options or {}), None, dynamics), preset
+
+
+def _of_object(env: Environment) -> Source:
+    """Name an environment by its id if it is what the id makes; otherwise keep it, as a copy."""
+    spec, limit = env.unwrapped.spec, time_limit(env)
+    if spec is None or not _is_data(options_of(spec)) or difference_from_id(env):
+        return Source(type(env.unwrapped).__name__, None, {}, copied(env), None, limit)
+    options = options_of(spec)
+    if isinstance(env.unwrapped, DynamicsEnv):
+        options.pop("dynamics")
+    dynamics = None if options else find_dynamics(spec.id)
+    return Source(spec.id, spec.id, options, None, dynamics, limit)
+
+
+def _is_data(options: Mapping[str, Any]) -> bool:
+    """Whether a model file can hold the options of an environment."""
+    try:
+        return bool(json.loads(json.dumps(options)) == options)
+    except (TypeError, ValueError):
+        return False
+
+
+def _refuse_unless_environment(env: Any) -> None:
+    """Refuse what is no environment, and say what to give instead."""
+    if isinstance(env, gymnasium.Env):
+        return
+    if isinstance(env, VectorEnv):
+        said = (
+            "A vector environment was given: give one environment, or its id; spaql makes copies by itself."
+        )
+    elif isinstance(env, type):
+        said = f"The class {env.__name__} was given: give an environment of it, as in {env.__name__}()."
+    elif callable(env):
+        name = getattr(env, "__name__", type(env).__name__)
+        said = f"The function {name} was given: call it, and give the environment that it returns."
+    elif any(base.__module__.partition(".")[0] == "gym" for base in type(env).__mro__):
+        said = f"{type(env).__name__} is an environment of the old package gym: make it a gymnasium.Env."
+    else:
+        said = f"{env!r} is no environment: give an id, a Gymnasium environment or spaql.Dynamics."
+    raise SettingError(said)
+
+
+def refuse_running_statistics(env: Environment) -> None:
+    """Refuse wrappers that change what numbers mean while it runs, each copy of an environment by itself."""
+    for layer in layers(env):
+        if isinstance(layer, NormalizeObservation) and layer.update_running_mean:
+            raise SettingError(
+                "NormalizeObservation changes its statistics at every step, in each copy of the environment "
+                "separately, and a policy would need them as well: leave it out, since spaql standardises "
+                "observations by itself, or set its update_running_mean to False."
+            )
+        if isinstance(layer, NormalizeReward) and layer.update_running_mean:
+            raise SettingError(
+                "NormalizeReward changes its statistics at every step, in each copy of the environment "
+                "separately, so that returns could not be compared: leave it out, or set its "
+                "update_running_mean to False."
+            )
