@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from safetensors import numpy as tensors
 
 from spaql.errors import ArchiveError, SpaqlError
+from spaql.values import plain
 
 FORMAT = 1
 _MAGIC = b"spaql\0\0" + bytes([FORMAT])
@@ -59,7 +60,7 @@ def dumps(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
     >>> loads(dumps({"kind": "example"}, {"q": np.zeros(2)})).arrays["q"]
     array([0., 0.])
     """
-    text = json.dumps(data, sort_keys=True, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(plain(data), sort_keys=True, allow_nan=False, separators=(",", ":"))
     # safetensors takes the bytes as they lie, so a strided view must be copied first.
     tight = {name: np.ascontiguousarray(array) for name, array in sorted(arrays.items())}
     body = tensors.save(tight, metadata={"spaql": text})

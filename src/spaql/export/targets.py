@@ -19,6 +19,7 @@ from spaql.export.python_code import PythonCode
 from spaql.export.sql_case import SqlCase
 from spaql.export.structured_text import StructuredText
 from spaql.policy import RuleTree
+from spaql.values import whole_number
 
 PathLike = str | os.PathLike[str]
 SafeAction = float | str | Sequence[float] | None
@@ -186,7 +187,7 @@ def _export(
     if path.name not in files:
         raise SettingError(f"The file is called {' or '.join(files)}, not {path.name}.")
     with tempfile.TemporaryDirectory() as folder:
-        proof = prove(target, controller, files, name, Path(folder), points)
+        proof = prove(target, controller, files, name, Path(folder), whole_number("points", points, least=0))
     for file, content in files.items():
         write_atomically(path.parent / file, content)
     return proof

@@ -22,6 +22,7 @@ from spaql.problems.guard import Guard, GuardedEnv, apart
 from spaql.problems.named import is_model_file, make_named, spec_of
 from spaql.problems.presets import PRESETS, Preset
 from spaql.spaces import StandardActions, StandardStates, unbounded
+from spaql.values import real_number, whole_number
 
 Environment = gymnasium.Env[Any, Any]
 LEARNED = "spaql.model:spaql/LearnedPlant-v0"
@@ -156,17 +157,19 @@ def make_problem(
         if any(value is not None for value in (*asked, step_timeout)) or not compiled or parallel:
             raise SettingError("The problem is already made: give what is to change to make_problem.")
         return env
-    if horizon is not None and horizon < 1:
-        raise SettingError("The horizon is a number of steps, 1 or more.")
-    if step_timeout is not None and not step_timeout > 0:
-        raise SettingError("The time limit of a step is a number of seconds above 0.")
+    horizon = None if horizon is None else whole_number("horizon", horizon, least=1)
+    levels = None if levels is None else whole_number("levels", levels, least=2)
+    step_timeout = None if step_timeout is None else real_number("step_timeout", step_timeout, above=0)
     source, preset = _source(env, options)
     horizon = horizon or (preset.horizon if preset else None)
     levels = levels or (preset.levels if preset else None)
-    squash = squash or (preset.squash if preset else {})
-    reward_range = reward_range or (preset.reward_range if preset else (0.0, 1.0))
-    if not reward_range[0] < reward_range[1]:
-        raise SettingError("The reward range is two numbers, the lower one first.")
+    squash = {
+        whole_number("A dimension to squash", j, least=0): real_number("A scale of squash", x, above=0)
+        for j, x in (squash or (preset.squash if preset else {})).items()
+    }
+    if reward_range is None:
+        reward_range = preset.reward_range if preset else (0.0, 1.0)
+    reward_range = _range(reward_range)
     probe = source.probe(horizon)
     try:
         limit = horizon or _time_limit(probe)
@@ -200,14 +203,22 @@ def make_problem(
         horizon=limit,
         states=states,
         actions=actions,
-        reference=None if reference is None else tuple(float(x) for x in reference),
+        reference=None if reference is None else tuple(real_number("reference", x) for x in reference),
         reward_range=reward_range,
         dynamics=source.dynamics if compiled and step_timeout is None else None,
         interactions=0 if samples is None else len(samples),
-        parallel=parallel,
+        parallel=bool(parallel),
         step_timeout=step_timeout,
         template=source.template,
     )
+
+
+def _range(given: Sequence[float]) -> tuple[float, float]:
+    """Read two numbers, the lower one first."""
+    if len(given) != 2 or not given[0] < given[1]:
+        raise SettingError(f"reward_range is {given!r}, and must be two numbers, the lower one first.")
+    low, high = (real_number("An end of reward_range", end) for end in given)
+    return low, high
 
 
 @dataclass(frozen=True)

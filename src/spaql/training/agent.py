@@ -24,6 +24,7 @@ from spaql.training.history import History
 from spaql.training.loop import train
 from spaql.training.problem_file import problem_from, problem_to
 from spaql.training.progress import Progress
+from spaql.values import whole_number
 
 Callback = Callable[["Agent", dict[str, float]], bool | None]
 MODEL_FILE = "policy.spaql"
@@ -70,9 +71,7 @@ class Agent:
         step_timeout: float | None = None,
         **settings: Any,
     ) -> None:
-        self.seed = secrets.randbits(32) if seed is None else seed
-        if self.seed < 0:
-            raise SettingError("A seed is a whole number, 0 or more.")
+        self.seed = secrets.randbits(32) if seed is None else whole_number("seed", seed, least=0)
         self.settings = make_settings(self.learner_type, settings)
         self.problem = make_problem(
             env,
@@ -150,10 +149,11 @@ class Agent:
         """
         if (iterations is None) == (total_timesteps is None):
             raise SettingError("Give either iterations or total_timesteps.")
-        if (iterations or total_timesteps or 0) < 1:
-            raise SettingError("Training takes one iteration or time step at least.")
-        if checkpoint_every < 1:
-            raise SettingError("A checkpoint is saved every iteration at most.")
+        iterations = None if iterations is None else whole_number("iterations", iterations, 1)
+        total_timesteps = (
+            None if total_timesteps is None else whole_number("total_timesteps", total_timesteps, 1)
+        )
+        checkpoint_every = whole_number("checkpoint_every", checkpoint_every, 1)
         done, steps = self.iterations, self.training_steps
         last_iteration = None if iterations is None else done + iterations
         last_step = None if total_timesteps is None else steps + total_timesteps
