@@ -253,6 +253,11 @@ def _source(
             spec_of(env_id)  # a module that is imported may define dynamics
         dynamics = None if options else find_dynamics(env_id)
         return _Source(env, env_id, dict(options or {}), None, dynamics), preset
+    if not isinstance(env, gymnasium.Env):
+        raise SettingError(
+            f"env is a {type(env).__name__}, and must be an environment's id, a plant, or one Gymnasium "
+            "environment, of which as many copies are made as are needed."
+        )
     spec = env.spec
     name = type(env.unwrapped).__name__
     if spec is None or spec.additional_wrappers:

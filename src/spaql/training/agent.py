@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 import os
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -20,13 +20,13 @@ from spaql.archive import number, reading
 from spaql.errors import ArchiveError, SettingError, nearest
 from spaql.policy import Policy
 from spaql.problems import EnvironmentLike, Problem, make_problem
+from spaql.training.callbacks import Callback, joined
 from spaql.training.history import History
 from spaql.training.loop import train
 from spaql.training.problem_file import problem_from, problem_to
 from spaql.training.progress import Progress
 from spaql.values import whole_number
 
-Callback = Callable[["Agent", dict[str, float]], bool | None]
 MODEL_FILE = "policy.spaql"
 """The model file of a run folder."""
 
@@ -123,7 +123,7 @@ class Agent:
         iterations: int | None = None,
         *,
         total_timesteps: int | None = None,
-        callback: Callback | None = None,
+        callback: Callback | Sequence[Callback] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int = 100,
         progress_bar: bool = True,
@@ -138,8 +138,8 @@ class Agent:
             Instead: stop after the iteration in which this many more training steps are reached.
             Evaluation steps do not count here; `history` counts both.
         callback
-            Called after every iteration with the agent and the new row of its history; training
-            stops if it returns False.
+            A function, or a list of them, called after every iteration with the agent and the new row of
+            its history; training stops if one returns False.
         checkpoint
             A model file to save to now and then; an agent loaded from it goes on to the same bytes.
         checkpoint_every
@@ -154,6 +154,7 @@ class Agent:
             None if total_timesteps is None else whole_number("total_timesteps", total_timesteps, 1)
         )
         checkpoint_every = whole_number("checkpoint_every", checkpoint_every, 1)
+        called = joined(callback)
         done, steps = self.iterations, self.training_steps
         last_iteration = None if iterations is None else done + iterations
         last_step = None if total_timesteps is None else steps + total_timesteps
@@ -164,7 +165,7 @@ class Agent:
                 progress.update(row)
                 if checkpoint is not None and row["iteration"] and row["iteration"] % checkpoint_every == 0:
                     self.save(checkpoint)
-                if callback is not None and callback(self, row) is False:
+                if not called(self, row):
                     return False
                 if last_iteration is not None:
                     return row["iteration"] < last_iteration
