@@ -197,7 +197,7 @@ class Agent:
         problem, problem_arrays = problem_to(self.problem)
         content = {
             "kind": "agent",
-            "algorithm": self.learner_type.name,
+            **identity(type(self)),
             "settings": dataclasses.asdict(self.settings),
             "seed": self.seed,
             "problem": problem,
@@ -224,6 +224,16 @@ def make_settings(learner: type[Learner], given: Mapping[str, Any]) -> LearnerSe
         if name not in known:
             raise SettingError(f"{learner.name} has no setting {name!r}: {nearest(name, known)}")
     return learner.settings_type(**given)
+
+
+def identity(kind: type[Agent]) -> dict[str, str]:
+    """Return what files call an algorithm: its name, and the module of one that spaql does not ship.
+
+    The module is for people: no file is a reason to import anything.
+    """
+    module = kind.__module__
+    shipped = module.partition(".")[0] in ("spaql", "__main__")
+    return {"algorithm": kind.learner_type.name} | ({} if shipped else {"module": module})
 
 
 def agent_types() -> dict[str, type[Agent]]:
@@ -281,9 +291,7 @@ def agent_from(document: archive.Document) -> Agent:
         algorithm = data["algorithm"]
         agent_type = agent_types().get(algorithm)
         if agent_type is None:
-            raise ArchiveError(
-                f"The file holds a {algorithm!r} agent: import the module that defines it first."
-            )
+            raise ArchiveError(_undefined(algorithm, data.get("module")))
         problem = problem_from(data["problem"], part("problem."))
         agent_type.learner_type.check_size(problem, part("learner."))
         agent = agent_type(problem, seed=number(data, "seed", 0, whole=True), **data["settings"])
@@ -291,6 +299,17 @@ def agent_from(document: archive.Document) -> Agent:
         columns = part("history.")
         agent.history = History.from_arrays({name: columns[name] for name in data["history"]})
     return agent
+
+
+def _undefined(algorithm: Any, module: Any) -> str:
+    """Say how an agent is read whose algorithm is not known here."""
+    holds = f"The file holds an agent of the algorithm {algorithm!r}, which is not defined here"
+    if not isinstance(module, str) or not all(part.isidentifier() for part in module.split(".")):
+        return f"{holds}: import the module that defines it, or give the command --algo MODULE:{algorithm}."
+    return (
+        f"{holds}. It says that the module {module} defines it: if you trust that module, import it before "
+        f"the file is loaded, or give the command --algo {module}:{algorithm}."
+    )
 
 
 def _found_in(env: EnvironmentLike | None, problem: Problem) -> dict[str, Any]:

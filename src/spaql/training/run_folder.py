@@ -10,7 +10,7 @@ from pathlib import Path
 
 from spaql.archive import remove_leftovers, write_atomically
 from spaql.errors import SettingError
-from spaql.training.agent import MODEL_FILE, Agent, load
+from spaql.training.agent import MODEL_FILE, Agent, identity, load
 from spaql.training.problem_file import problem_to
 
 CHECKPOINT_FILE = "checkpoint.spaql"
@@ -27,7 +27,7 @@ def save_run(agent: Agent, folder: Path) -> None:
     """Write `settings.json`, `history.csv` and `policy.spaql`; the same run gives the same bytes."""
     problem, _ = problem_to(agent.problem)
     settings = {
-        "algorithm": agent.learner_type.name,
+        **identity(type(agent)),
         "problem": problem,
         "settings": dataclasses.asdict(agent.settings),
         "seed": agent.seed,
