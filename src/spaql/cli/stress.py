@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import io
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -125,12 +126,15 @@ def _bench(
 
 
 def _write_csv(result: StressTest, path: Path) -> None:
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow([*result.names, "return", "length", "success", *result.measures])
-        for i, start in enumerate(result.starts.tolist()):
-            measured = [values[i] for values in result.measures.values()]
-            writer.writerow([*start, result.returns[i], result.lengths[i], int(result.success[i]), *measured])
+    from spaql.archive import write_atomically
+
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow([*result.names, "return", "length", "success", *result.measures])
+    for i, start in enumerate(result.starts.tolist()):
+        measured = [values[i] for values in result.measures.values()]
+        writer.writerow([*start, result.returns[i], result.lengths[i], int(result.success[i]), *measured])
+    write_atomically(path, text.getvalue().encode())
 
 
 def _data(result: StressTest, bench: Bench, rows: list[RobustnessRow], worst: int) -> dict[str, Any]:

@@ -221,6 +221,8 @@ def train(
       spaql train Pendulum-v1 --levels 5 --iterations 300 --out runs/five
       spaql train cartpole200 --algo my_module:my_algorithm --iterations 100
     """
+    from spaql.experiments.leases import held  # with what a study needs, which the help does not
+
     if iterations is not None and total_timesteps is not None:
         raise click.UsageError("Give --total-timesteps or --iterations, not both.")
     algo = algo or ("plantree" if iterations is None else "spaql")
@@ -240,6 +242,8 @@ def train(
         **given,
     )
     folder = out or Path("runs") / re.sub("[/:]", "-", env) / agent.learner_type.name / f"seed={agent.seed}"
+    if not folder.is_file():
+        click.get_current_context().with_resource(held(folder))
     if resume:
         agent = resumed(agent, folder, same_seed=seed is not None)
         iterations = iterations and max(0, iterations - agent.iterations)

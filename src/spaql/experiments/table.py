@@ -6,12 +6,12 @@ import csv
 import io
 import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spaql.archive import write_atomically
 from spaql.errors import MissingExtraError, SettingError
 from spaql.experiments.store import RunStore
 
@@ -64,7 +64,7 @@ class Results(Mapping[str, NDArray[Any]]):
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self._columns)
         writer.writerows(zip(*(column.tolist() for column in self._columns.values()), strict=True))
-        Path(path).write_bytes(text.getvalue().encode())
+        write_atomically(path, text.getvalue().encode())
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write a Parquet file; equal studies give equal files."""
@@ -73,7 +73,9 @@ class Results(Mapping[str, NDArray[Any]]):
             from pyarrow import parquet
         except ImportError as error:
             raise MissingExtraError("Parquet files need pyarrow: pip install 'spaql[parquet]'.") from error
-        parquet.write_table(pyarrow.table({name: c.tolist() for name, c in self._columns.items()}), path)
+        content = io.BytesIO()
+        parquet.write_table(pyarrow.table({name: c.tolist() for name, c in self._columns.items()}), content)
+        write_atomically(path, content.getvalue())
 
 
 def results(store: str | os.PathLike[str]) -> Results:

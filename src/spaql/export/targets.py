@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from spaql.archive import write_atomically
+from spaql.archive import write_together
 from spaql.errors import SettingError
 from spaql.export.c_code import CCode
 from spaql.export.json_tree import JsonTree
@@ -188,6 +188,5 @@ def _export(
         raise SettingError(f"The file is called {' or '.join(files)}, not {path.name}.")
     with tempfile.TemporaryDirectory() as folder:
         proof = prove(target, controller, files, name, Path(folder), whole_number("points", points, least=0))
-    for file, content in files.items():
-        write_atomically(path.parent / file, content)
+    write_together({path.parent / file: content for file, content in files.items()})
     return proof

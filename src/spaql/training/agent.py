@@ -193,6 +193,10 @@ class Agent:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a model file: the policy, and all that is needed to go on training."""
+        archive.write_atomically(path, self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """Return the content of the model file."""
         data, arrays = self._learner.state()
         problem, problem_arrays = problem_to(self.problem)
         content = {
@@ -206,7 +210,7 @@ class Agent:
         }
         parts = {"learner": arrays, "problem": problem_arrays, "history": self.history.arrays()}
         named = {f"{part}.{key}": a for part, group in parts.items() for key, a in group.items()}
-        archive.save(path, content, named)
+        return archive.dumps(content, named)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], env: EnvironmentLike | None = None) -> Self:

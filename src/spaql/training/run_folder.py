@@ -8,7 +8,7 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
-from spaql.archive import remove_leftovers, write_atomically
+from spaql.archive import remove_leftovers, write_together
 from spaql.errors import SettingError
 from spaql.training.agent import MODEL_FILE, Agent, identity, load
 from spaql.training.problem_file import problem_to
@@ -24,7 +24,10 @@ def versions(*more: str) -> dict[str, str]:
 
 
 def save_run(agent: Agent, folder: Path) -> None:
-    """Write `settings.json`, `history.csv` and `policy.spaql`; the same run gives the same bytes."""
+    """Write `settings.json`, `history.csv` and `policy.spaql`; the same run gives the same bytes.
+
+    A full disk leaves all three as they were.
+    """
     problem, _ = problem_to(agent.problem)
     settings = {
         **identity(type(agent)),
@@ -34,9 +37,13 @@ def save_run(agent: Agent, folder: Path) -> None:
         "iterations": agent.iterations,
         "versions": versions(),
     }
-    write_atomically(folder / "settings.json", (json.dumps(settings, indent=2) + "\n").encode())
-    write_atomically(folder / "history.csv", agent.history.to_csv().encode())
-    agent.save(folder / MODEL_FILE)
+    write_together(
+        {
+            folder / MODEL_FILE: agent.to_bytes(),
+            folder / "settings.json": (json.dumps(settings, indent=2) + "\n").encode(),
+            folder / "history.csv": agent.history.to_csv().encode(),
+        }
+    )
     (folder / CHECKPOINT_FILE).unlink(missing_ok=True)
     remove_leftovers(folder)
 
