@@ -14,6 +14,7 @@ import click
 from spaql.cli.arguments import Choice, read_to_play, run_argument
 from spaql.cli.report import Report, numbers, rendered, reports
 from spaql.errors import SettingError, require
+from spaql.words import number
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -166,7 +167,7 @@ def _text(result: StressTest, bench: Bench, rows: list[RobustnessRow], worst: in
     from spaql.training.stress_tables import MEASURES_MEAN, measure_cells, robustness_cells, worst_cells
 
     low, high = result.share_ci95
-    quantiles = "  ".join(f"{q:.0%} {value:.1f}" for q, value in result.quantiles.items())
+    quantiles = "  ".join(f"{q:.0%} {number(value, result.digits)}" for q, value in result.quantiles.items())
     region = ", ".join(f"{name} {a:.3g} to {b:.3g}" for name, (a, b) in bench.region.items())
     parts: list[Any] = [
         f"starts     {len(result.starts):,}, spread over {region}\n"

@@ -16,12 +16,12 @@ import click
 
 from spaql.cli.arguments import Choice, complete_environment, quiet_option
 from spaql.cli.group import INTERRUPTED
-from spaql.cli.report import Report, numbers, plain, reports, shown_return
+from spaql.cli.report import Report, numbers, plain, reports
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.policy import RuleTreePolicy
 from spaql.training import Agent, agent_type, agent_types, evaluate
 from spaql.training.run_folder import CHECKPOINT_FILE, resumed, save_run
-from spaql.words import counted
+from spaql.words import counted, number, places, with_interval
 
 _FRESH = 100
 """New episodes by which the result is judged."""
@@ -327,12 +327,13 @@ def _text(result: dict[str, Any]) -> str:
     size = "".join(f"{counted(result[name], one)}, " for name, one in sizes.items() if name in result)
     evaluated = result["interactions"] > result["training_steps"]
     episodes = result["iteration"]
+    digits = places(result["fresh_return"], result["fresh_ci95"])
     of = counted(episodes + 1, "noisy evaluation") if evaluated else counted(episodes, "episode")
     return "\n".join(
         [
-            f"fresh return  {shown_return(result['fresh_return'], result['fresh_ci95'])}"
+            f"fresh return  {with_interval(result['fresh_return'], result['fresh_ci95'])}"
             f"  ({result['fresh_episodes']} new episodes)",
-            f"best seen     {result['best_return']:.1f}  (the best of {of}: biased upwards)",
+            f"best seen     {number(result['best_return'], digits)}  (the best of {of}: biased upwards)",
             f"cost          {result['training_steps']:,} training steps, {result['interactions']:,} "
             "interactions "
             f"{'with' if evaluated else 'and no'} evaluations",

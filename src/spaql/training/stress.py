@@ -15,13 +15,13 @@ from spaql.errors import BadEnvironmentError, MissingExtraError, SettingError
 from spaql.interpret import Measures, measure
 from spaql.policy import Policy
 from spaql.problems import Dynamics, EnvironmentLike, Problem
-from spaql.stats import wilson_ci95
+from spaql.stats import mean_ci95, wilson_ci95
 from spaql.training.bench import Bench, find_bench
 from spaql.training.evaluation import Evaluable, policy_and_problem
 from spaql.training.results import Episode, quantiles_of, worst_episodes
 from spaql.training.trajectories import Floats, Trajectory, play
 from spaql.values import whole_number
-from spaql.words import counted
+from spaql.words import counted, number, places
 
 Sampling = Literal["sobol", "grid"]
 MEASURES = tuple(f.name for f in dataclasses.fields(Measures))
@@ -51,8 +51,13 @@ class StressTest:
         starts = counted(len(self.returns), "start")
         return (
             f"StressTest({self.success.sum():,} of {starts} succeed: {share}, 95 % interval {low} to {high}; "
-            f"worst return {self.returns.min():.1f})"
+            f"worst return {number(self.returns.min(), self.digits)})"
         )
+
+    @property
+    def digits(self) -> int:
+        """Digits after the point that returns are written with (see `spaql.words.places`)."""
+        return places(*mean_ci95(self.returns))
 
     @property
     def share(self) -> float:
