@@ -42,7 +42,6 @@ def edit(run: Path, leaf: int, action: str | None, lock: bool, out: Path, episod
     tree = rule_tree(source)
     after = locked(tree, leaf) if action is None else edited(tree, leaf, read_action(tree, action), lock=lock)
     origin = {"from": run.name, "leaf": leaf, "do": action, "lock": lock}
-    Controller(after, source.problem, origin).save(out)
     data: dict[str, Any] = {"file": str(out), "leaf": leaf, "do": action, "lock": lock}
     lines = []
     for word, one in (("before", tree), ("after", after)):
@@ -52,4 +51,5 @@ def edit(run: Path, leaf: int, action: str | None, lock: bool, out: Path, episod
         returned = with_interval(result.mean, result.ci95)
         shown = number(worst, places(result.mean, result.ci95))
         lines.append(f"{word:7} {counted(one.n_leaves, 'leaf')}, return {returned}, worst {shown}")
+    Controller(after, source.problem, origin).save(out)
     return Report(data, "\n".join([*lines, f"Saved as {out}."]))

@@ -17,7 +17,7 @@ from spaql.training.arena import Arena
 from spaql.training.evaluation import Evaluable, evaluate
 from spaql.training.results import Evaluation
 from spaql.training.seeds import Purpose, generator
-from spaql.values import whole_number
+from spaql.values import real_number, whole_number
 
 _KEPT = 5_000
 """Observations that are kept of the episodes of a simplified tree."""
@@ -100,6 +100,7 @@ def smallest_within(curve: Sequence[SizedTree], loss: float) -> SizedTree:
 
     Its episodes have then chosen it: judge it by others.
     """
+    loss = real_number("loss", loss, least=0)
     exact = curve[-1].evaluation.mean
     return next(one for one in curve if one.evaluation.mean >= exact - loss * abs(exact))
 
