@@ -88,9 +88,9 @@ def tree_number(policy: PartitionPolicy, step: int | None) -> int:
         if step is not None:
             raise SettingError("This policy is the same at every time step: leave the step out.")
         return 0
-    if step is None:
+    if step is None or not 0 <= (number := whole_number("step", step)) <= last:
         raise SettingError(f"This policy depends on the time step: give one, from 0 to {last}.")
-    return whole_number("step", step, 0, last)
+    return number
 
 
 def _plain(
