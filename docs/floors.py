@@ -24,6 +24,7 @@ LIVES_THERE = {
     "archive": "the model file",
     "tables": "Markdown, CSV, HTML",
     "kernels": "Numba: arrays and scalars only",
+    "values": "what a caller gave, as Python's own numbers",
     "errors": "what to do next",
     "words": "how many, in words",
 }

@@ -62,7 +62,14 @@ def run_script(code: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
 def test_python_blocks_run_in_order(page: Path, tmp_path: Path) -> None:
-    run_script("\n".join(blocks(page, "python")), tmp_path)
+    """A block that begins with the name of a file is that file, which the others may import."""
+    script = []
+    for block in blocks(page, "python"):
+        if named := re.match(r"# (\w+\.py)\n", block):
+            (tmp_path / named[1]).write_text(block)
+        else:
+            script.append(block)
+    run_script("\n".join(script), tmp_path)
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)

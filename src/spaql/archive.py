@@ -14,8 +14,8 @@ import math
 import os
 import re
 import secrets
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from safetensors import numpy as tensors
 
 from spaql.errors import ArchiveError, SpaqlError
+from spaql.values import plain
 
 FORMAT = 1
 _MAGIC = b"spaql\0\0" + bytes([FORMAT])
@@ -59,7 +60,7 @@ def dumps(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
     >>> loads(dumps({"kind": "example"}, {"q": np.zeros(2)})).arrays["q"]
     array([0., 0.])
     """
-    text = json.dumps(data, sort_keys=True, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(plain(data), sort_keys=True, allow_nan=False, separators=(",", ":"))
     # safetensors takes the bytes as they lie, so a strided view must be copied first.
     tight = {name: np.ascontiguousarray(array) for name, array in sorted(arrays.items())}
     body = tensors.save(tight, metadata={"spaql": text})
@@ -208,19 +209,50 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
 
     A process that is killed meanwhile leaves the temporary file behind (see `remove_leftovers`).
     """
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    write_together({Path(path): content})
+
+
+def write_together(files: Mapping[Path, bytes]) -> None:
+    """Write files so that a full disk leaves all of them as they were; the first is renamed first.
+
+    An `OSError` names the file, and the folders that were made for it are removed.
+    """
+    temporary: dict[Path, Path] = {}
+    made: list[Path] = []
+    target = Path()
     try:
-        with open(temporary, "xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+        for target, content in files.items():
+            made += make_folder(target.parent)
+            temporary[target] = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}")
+            with open(temporary[target], "xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        for target, written in temporary.items():
+            os.replace(written, target)
+    except BaseException as error:
+        for written in temporary.values():
+            written.unlink(missing_ok=True)
+        remove_empty(made)
+        if isinstance(error, OSError):  # to write and to flush do not say where
+            error.filename, error.filename2 = os.fspath(target), None
         raise
-    sync_folder(target.parent)
+    for folder in {target.parent for target in files}:
+        sync_folder(folder)
+
+
+def make_folder(path: Path) -> list[Path]:
+    """Make a folder with all above it; returns those that were made, the innermost first."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    return missing
+
+
+def remove_empty(folders: Iterable[Path]) -> None:
+    """Remove those of some folders that are empty."""
+    for folder in folders:
+        with suppress(OSError):
+            folder.rmdir()
 
 
 def remove_leftovers(folder: Path) -> None:

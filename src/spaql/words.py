@@ -1,7 +1,14 @@
 """Numbers as people read them."""
 
+import math
 from collections.abc import Iterable
 
+_TOLD = 1e-6
+"""An interval below this part of its mean is rounding: all returns were the same."""
+_LARGE = 1e6
+"""From here on numbers are rounded before the point."""
+_HUGE, _TINY = 1e15, 9
+"""From here on, and beyond so many places, they have an exponent."""
 _PLURALS = {"leaf": "leaves"}
 """Of those that do not just take an s."""
 
@@ -27,3 +34,54 @@ def short(state: Iterable[float]) -> str:
     '[0.9997, -2, 0.0001234]'
     """
     return f"[{', '.join(f'{x:.4g}' for x in state)}]"
+
+
+def with_interval(mean: float, half: float) -> str:
+    """Write a mean with the half-width of its interval, in digits that both can bear.
+
+    Examples
+    --------
+    >>> with_interval(-146.42, 18.13), with_interval(0.0012, 0.0004), with_interval(-12345678.9, 1234567.8)
+    ('-146.4 ± 18.1', '0.0012 ± 0.0004', '-12,350,000 ± 1,230,000')
+    """
+    digits = places(mean, half)
+    return f"{number(mean, digits)} ± {number(half, digits)}"
+
+
+def number(value: float, digits: int) -> str:
+    """Write a number with so many digits after the point; fewer than none round it before the point.
+
+    Examples
+    --------
+    >>> number(1234.56, 1), number(1234567.0, -3), number(1.5e-12, 13)
+    ('1234.6', '1,235,000', '1.5e-12')
+    """
+    if not math.isfinite(value):
+        return str(value)
+    if digits > _TINY or abs(value) >= _HUGE:
+        return f"{value:.3g}"
+    return f"{value:.{digits}f}" if digits > 0 else f"{round(value, digits):,.0f}"
+
+
+def places(mean: float, half: float = 0.0) -> int:
+    """Return how many digits after the point a number needs, given the half-width of its interval, if any.
+
+    One at the scale of most returns; more where one would say 0.0, fewer than none for millions. Numbers
+    that are compared, such as quantiles and their mean, are written with the same.
+
+    Examples
+    --------
+    >>> places(-146.42, 18.13), places(0.0012, 0.0004), places(97.62, 0.03), places(0.5)
+    (1, 4, 2, 1)
+    """
+    size = abs(mean)
+    if not math.isfinite(size):
+        return 1
+    spread = math.isfinite(half) and half > _TOLD * size
+    if max(size, half if spread else 0.0) >= _LARGE:
+        return min(0, 2 - math.floor(math.log10(half))) if spread else 0
+    if spread and (size < 1 or half < 0.05):
+        return max(1, -math.floor(math.log10(half)))
+    if not spread and 0 < size < 1:
+        return next(n for n in range(1, 400) if abs(round(size, n) - size) <= 0.01 * size)
+    return 1

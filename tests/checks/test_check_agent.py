@@ -110,7 +110,7 @@ def forgets_the_best(self, data, arrays):
     SPAQLLearner.restore(self, data, arrays)
     q = self.best.balls.q
     q[:] = q[::-1].copy() + np.arange(len(q)) % 7
-    self._keep(self.best)
+    self.keep(self.best)
 
 
 def forgets_the_growth(self, data, arrays):

@@ -255,3 +255,17 @@ def test_errors_of_draw_are_sentences(words: tuple[str, ...], code: int, message
     pytest.importorskip("matplotlib")
     spaql_command("train", "cartpole200", *QUICK, "--quiet", "--out", "run")
     assert message in " ".join(spaql_command("draw", "run", *words, code=code).stderr.split())
+
+
+def test_numbers_that_are_out_of_range_are_refused_and_nothing_is_written() -> None:
+    spaql_command("train", "cartpole200", *QUICK, "--quiet", "--out", "run")
+    for words, message in (
+        (("show", "run", "--digits", "-1"), "digits is -1, and must be a whole number, at least 1"),
+        (("simplify", "run", "--episodes", "2", "--loss", "nan"), "loss is nan, and must be a number"),
+        (("simplify", "run", "--episodes", "2", "--loss", "-1"), "loss is -1.0, and must be at least 0"),
+        (("stress", "run", "--starts", "4", "--worst", "-1"), "must be a whole number, at least 0"),
+        (("stress", "run", "--starts", "4", "--threshold", "nan"), "threshold is nan, and must be a number"),
+        (("edit", "run", "--leaf", "1", "--lock", "--episodes", "0", "--out", "e.spaql"), "episodes is 0"),
+    ):
+        assert message in spaql_command(*words, code=1).stderr
+    assert not Path("e.spaql").exists()

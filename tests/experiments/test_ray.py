@@ -49,7 +49,7 @@ def test_a_failing_run_is_reported_after_some_attempts(cluster, tmp_path: Path) 
     bad = Run(problem="cartpole200", algorithm="spaql", iterations=2, settings={"horizon": -1})
     summary = spaql.sweep([bad, *SIXTY[:2]], tmp_path, ray=cluster.address, progress_bar=False)
     assert summary.finished == 2
-    assert "The horizon is a number of steps" in summary.failed[bad.id]
+    assert "horizon is -1, and must be a whole number" in summary.failed[bad.id]
 
 
 def test_no_run_is_lost_with_a_node(cluster, tmp_path: Path) -> None:

@@ -167,7 +167,7 @@ BASE = {"problems": ["cartpole200"], "algorithms": ["spaql"]}
         ({"iterations": 5, "total_timesteps": 5}, "either iterations or total_timesteps"),
         ({"total_timestep": 5}, "did you mean total_timesteps"),
         ({"algorithms": ["trpo"], "total_timesteps": 5}, "give it iterations"),
-        ({"seeds": 0}, "seeds is how many"),
+        ({"seeds": 0}, "seeds is 0, and must be how many"),
         ({"iterations": "many"}, "must be a whole number"),
         ({"runs": [{"problem": "pendulum"}]}, "names its problem and its algorithm"),
         ({"runs": [{"problem": "cartpole200", "algorithm": "spaql", "iterations": 7}]}, "Two different runs"),

@@ -85,5 +85,5 @@ def test_the_curve_from_small_to_exact(agent: spaql.Agent) -> None:
 def test_what_a_curve_needs(agent: spaql.Agent) -> None:
     with pytest.raises(spaql.SettingError, match="give env"):
         size_curve(spaql.rule_tree(agent))
-    with pytest.raises(spaql.SettingError, match="one round at least"):
+    with pytest.raises(spaql.SettingError, match="rounds is 0"):
         size_curve(agent, rounds=0)

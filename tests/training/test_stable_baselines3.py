@@ -28,3 +28,18 @@ def test_evaluate_policy_accepts_an_agent(agent_type: type[spaql.Agent], env: st
     vector = make_vec_env(env, n_envs=3)
     returns, lengths = evaluate_policy(agent, vector, n_eval_episodes=6, return_episode_rewards=True)
     assert len(returns) == len(lengths) == 6
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_their_callbacks_and_vectors_of_environments_are_refused_with_what_to_give() -> None:
+    from stable_baselines3.common.callbacks import CallbackList, CheckpointCallback, EvalCallback
+    from stable_baselines3.common.env_util import make_vec_env
+
+    agent = spaql.SPAQL("cartpole200", rollouts=1, seed=0)
+    saving = CheckpointCallback(save_freq=1, save_path="models")
+    for theirs in (EvalCallback(make_vec_env("CartPole-v1")), saving, CallbackList([saving]), [saving]):
+        with pytest.raises(spaql.SettingError, match=r"Stable-Baselines3's .*: it must be a function of the"):
+            agent.learn(1, callback=theirs, progress_bar=False)  # type: ignore[arg-type]
+    assert len(agent.history) == 0
+    with pytest.raises(spaql.SettingError, match=r"env is a DummyVecEnv, .* one Gymnasium"):
+        spaql.SPAQL(make_vec_env("CartPole-v1", n_envs=2))  # type: ignore[arg-type]

@@ -163,7 +163,7 @@ def test_an_environment_of_ones_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("starts", "message"), [(0, "one start"), ([[1.0, 2.0]], "4 numbers"), ([], "4 numbers")]
+    ("starts", "message"), [(0, "starts is 0"), ([[1.0, 2.0]], "4 numbers"), ([], "4 numbers")]
 )
 def test_starts_that_are_none(balancing: spaql.Agent, starts, message: str) -> None:
     with pytest.raises(spaql.SettingError, match=message):

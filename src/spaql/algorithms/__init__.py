@@ -1,7 +1,7 @@
 """The learners: AQL, SPAQL, SPAQL-TS and PlanTree, and what every other must offer."""
 
 from spaql.algorithms.aql import AQLLearner, AQLSettings
-from spaql.algorithms.learner import Learner, LearnerSettings, Settings
+from spaql.algorithms.learner import Learner, LearnerSettings, Settings, setting
 from spaql.algorithms.partition_learner import PartitionLearner
 from spaql.algorithms.plantree import PlanTreeLearner, PlanTreeSettings
 from spaql.algorithms.spaql import SPAQLLearner, SPAQLSettings
@@ -20,4 +20,5 @@ __all__ = [
     "SPAQLTSLearner",
     "SPAQLTSSettings",
     "Settings",
+    "setting",
 ]

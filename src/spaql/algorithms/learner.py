@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import copy
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
 from spaql.policy import Policy
 from spaql.policy.policy import Rng
 from spaql.problems import Problem
+from spaql.values import plain, real_number, whole_number
 
 
 def setting(
@@ -36,29 +35,22 @@ class LearnerSettings:
 
     def __post_init__(self) -> None:
         for item in fields(self):
-            value = self._plain(item.name, item.default)
-            least, above, most = (item.metadata.get(name) for name in ("least", "above", "most"))
-            if least is not None and not value >= least:
-                raise SettingError(f"{item.name} is {value}, and must be at least {least:g}.")
-            if above is not None and not value > above:
-                raise SettingError(f"{item.name} is {value}, and must be above {above:g}.")
-            if most is not None and not value <= most:
-                raise SettingError(f"{item.name} is {value}, and must be at most {most:g}.")
-            if isinstance(item.default, float):  # 20 and 20.0 are one setting, and are saved as one
-                object.__setattr__(self, item.name, float(value))
+            object.__setattr__(self, item.name, self._checked(item, getattr(self, item.name)))
 
-    def _plain(self, name: str, default: Any) -> Any:
-        """Give a setting, a number as Python's own; refuse what is no number where one is needed."""
-        value = getattr(self, name)
-        if isinstance(value, np.generic):
-            value = value.item()
-            object.__setattr__(self, name, value)
-        kinds: dict[type, tuple[type, ...]] = {int: (int,), float: (int, float)}
-        kind = kinds.get(type(default))
-        if kind and (type(value) not in kind or not math.isfinite(value)):
-            whole = "whole " if kind == (int,) else ""
-            raise SettingError(f"{name} is {value!r}, and must be a {whole}number.")
-        return value
+    @staticmethod
+    def _checked(item: Field[Any], value: Any) -> Any:
+        """Return a setting as Python's own value, of the type of its default and within its range."""
+        least, above, most = (item.metadata.get(name) for name in ("least", "above", "most"))
+        if isinstance(item.default, bool):
+            if not isinstance(plain(value), bool):
+                raise SettingError(f"{item.name} is {value!r}, and must be True or False.")
+        elif isinstance(item.default, int):
+            whole = whole_number(item.name, value, least, most)
+            real_number(item.name, whole, above=above)
+            return whole
+        elif isinstance(item.default, float):  # 20 and 20.0 are one setting, and are saved as one
+            return real_number(item.name, value, least=least, above=above, most=most)
+        return plain(value)
 
 
 @dataclass(frozen=True, kw_only=True)

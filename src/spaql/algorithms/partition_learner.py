@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from spaql.algorithms.learner import Learner, Settings
 from spaql.archive import number
-from spaql.errors import ArchiveError, BadEnvironmentError
+from spaql.errors import ArchiveError, BadEnvironmentError, SettingError
 from spaql.kernels.steps import Rules, choose, learn, new_journal, take_back
 from spaql.partition import Partition
 from spaql.policy import PartitionPolicy
@@ -23,7 +23,8 @@ class PartitionLearner(Learner):
     """Choose a ball, play an action of it, update it, and split it when it is due.
 
     A variant gives `rules` (and with them the choice and the update) and says what an evaluation
-    means to it (`assess`).
+    means to it (`assess`). One that overrides `bonus`, `begin`, `act` or `learn` is trained step by step in
+    Python, which takes some hundred times as long; all else is compiled.
     """
 
     trainee: Partition
@@ -78,11 +79,18 @@ class PartitionLearner(Learner):
         )
         return self.problem.actions.shaped(self._raw)[0]
 
+    def bonus(self, visits: int) -> float:
+        """Return what is added to the reward of a ball that is visited for the so-many-th time."""
+        return self.rules.scaling / math.sqrt(visits)
+
     def learn(self, reward: float, observation: Any, terminated: bool) -> None:
         """Update the ball that was played; the value of a terminal state is not taken as zero."""
         self._step += 1
         if not math.isfinite(reward):
             raise BadEnvironmentError(f"The reward of step {self._step} is {reward}.")
+        rules = self.rules
+        if type(self).bonus is not PartitionLearner.bonus:
+            rules, reward = rules._replace(scaling=0.0), reward + self._own_bonus()
         next_tree = 0
         if self.time_variant:
             next_tree = self._step if self._step < self.problem.horizon else -1
@@ -91,7 +99,7 @@ class PartitionLearner(Learner):
             tuple(self.trainee.balls),
             self.journal,
             next_tree,
-            tuple(self.rules),
+            tuple(rules),
             tuple(self.problem.states.state_map),
             self._ball,
             self._depth,
@@ -106,10 +114,19 @@ class PartitionLearner(Learner):
         self.splits += splits
         self._state, self._next = self._next, self._state
 
+    def _own_bonus(self) -> float:
+        visits = int(self.trainee.balls.visits[self._ball]) + 1
+        bonus = float(self.bonus(visits))
+        if not math.isfinite(bonus):
+            raise SettingError(
+                f"bonus({visits}) of {type(self).__name__} is {bonus}: it must be finite for 1 visit or more."
+            )
+        return bonus
+
     @property
     def follows_the_kernels(self) -> bool:
         """Whether compiled episodes do what `act` and `learn` would: unless a variant has its own."""
-        methods = ("begin", "act", "learn")
+        methods = ("bonus", "begin", "act", "learn")
         return all(getattr(type(self), name) is getattr(PartitionLearner, name) for name in methods)
 
     def mark(self) -> Any:

@@ -35,7 +35,11 @@ class SPAQLSettings(Settings):
 
 
 class SPAQLLearner(PartitionLearner):
-    """One partition for all time steps; explore more while nothing is gained, and keep the best."""
+    """One partition for all time steps; explore more while nothing is gained, and keep the best.
+
+    A variant overrides `cool` and `heat` for another rule of the temperature, `bonus` for another bonus, or
+    `assess` for the whole schedule.
+    """
 
     name = "spaql"
     settings_type: ClassVar[type[SPAQLSettings]] = SPAQLSettings
@@ -44,7 +48,7 @@ class SPAQLLearner(PartitionLearner):
     def __init__(self, problem: Problem, settings: SPAQLSettings) -> None:
         super().__init__(problem, settings)
         self.settings = settings
-        self._keep(self.trainee.copy())
+        self.keep(self.trainee.copy())
         self.rules = Rules(
             horizon=problem.horizon,
             scaling=settings.scaling,
@@ -73,31 +77,47 @@ class SPAQLLearner(PartitionLearner):
             return
         if mean_return >= self.best_return:
             self.best_return = mean_return
-            self._keep(self.trainee.copy())
+            self.keep(self.trainee.copy())
             self.growth **= self.settings.temperature_damping
-            self._cool()
+            self.changes = 0
+            self.cool()
             return
         self.changes += self.splits > 0
         if self.changes >= _CHANGES_BEFORE_RESET:
             self.trainee = self.best.copy()
             self.resets = 1
-            self._cool()
-        elif self.changes and self.rules.temperature < _HOT:
-            self.rules = self.rules._replace(temperature=self.rules.temperature * self.growth)
+            self.changes = 0
+            self.cool()
+        elif self.changes and self.temperature < _HOT:
+            self.heat()
 
-    def _keep(self, partition: Partition) -> None:
+    @property
+    def temperature(self) -> float:
+        """The temperature of the Boltzmann choice in the next episode."""
+        return self.rules.temperature
+
+    @temperature.setter
+    def temperature(self, temperature: float) -> None:
+        self.rules = self.rules._replace(temperature=float(temperature))
+
+    def keep(self, partition: Partition) -> None:
+        """Make a partition the best one, which is what the policy is made of."""
         self.best = partition
         self._policy = None
 
-    def _cool(self) -> None:
-        self.changes = 0
-        self.rules = self.rules._replace(temperature=self.settings.temperature_min)
+    def cool(self) -> None:
+        """Go back to the temperature at rest: after a gain, and when the trainee goes back to the best."""
+        self.temperature = self.settings.temperature_min
+
+    def heat(self) -> None:
+        """Raise the temperature: after an iteration without gain, once a ball was split since the last."""
+        self.temperature *= self.growth
 
     def columns(self) -> dict[str, float]:
         """Record the size of the best partition, and how the trainee fares."""
         return {
             "arms": self.best.arms,
-            "temperature": self.rules.temperature,
+            "temperature": self.temperature,
             "splits": self.splits,
             "resets": self.resets,
         }
@@ -107,7 +127,7 @@ class SPAQLLearner(PartitionLearner):
         data, arrays = super().state()
         arrays |= {f"best.{name}": array for name, array in self.best.arrays().items()}
         schedule = {
-            "temperature": self.rules.temperature,
+            "temperature": self.temperature,
             "growth": self.growth,
             "changes": self.changes,
         }
@@ -116,7 +136,7 @@ class SPAQLLearner(PartitionLearner):
     def restore(self, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take back what `state` gave."""
         super().restore(data, arrays)
-        self._keep(self._partition_from(arrays, "best."))
-        self.rules = self.rules._replace(temperature=float(number(data, "temperature", 0)))
+        self.keep(self._partition_from(arrays, "best."))
+        self.temperature = float(number(data, "temperature", 0))
         self.growth = float(number(data, "growth", 0))
         self.changes = number(data, "changes", 0, whole=True)

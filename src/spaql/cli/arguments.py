@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,8 +40,32 @@ _DEPTHS = ("*", "*/*", "*/*/*")
 """How far below a folder runs are looked for: as far as ENV/ALGO/seed=SEED."""
 _LISTED = 10
 
-run_argument = click.argument("run", type=click.Path(path_type=Path), callback=_existing_run)
-"""A run folder or a model file."""
+
+def _import_algorithm(ctx: click.Context, param: click.Parameter, algorithm: str | None) -> None:
+    """Import the module of an algorithm that the user names; what a file names is never imported."""
+    if algorithm is not None:
+        from spaql.training import agent_type
+
+        agent_type(algorithm)
+
+
+algorithm_option = click.option(
+    "--algo",
+    metavar="MODULE:NAME",
+    expose_value=False,
+    is_eager=True,
+    callback=_import_algorithm,
+    help="import the algorithm of your own that the run was trained by",
+)
+
+
+def run_argument(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the argument RUN, a run folder or a model file, and what it takes to read one."""
+    params: list[click.Parameter] = vars(algorithm_option(command))["__click_params__"]
+    params.insert(0, params.pop())  # click keeps them the last first: the rarest option ends the list
+    return click.argument("run", type=click.Path(path_type=Path), callback=_existing_run)(command)
+
+
 workers_option = click.option(
     "--workers", type=int, help="processes on this machine  [default: one for every core]"
 )

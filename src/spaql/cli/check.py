@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql.cli.arguments import complete_environment_or_run, read_to_play
+from spaql.cli.arguments import algorithm_option, complete_environment_or_run, read_to_play
 from spaql.cli.group import FAILED
 from spaql.cli.report import Report, reports, styled
 from spaql.errors import SettingError
@@ -25,6 +25,7 @@ _STYLES: dict[str, dict[str, Any]] = {
 @click.command()
 @click.argument("subject", metavar="ENV_OR_RUN", shell_complete=complete_environment_or_run)
 @click.option("--horizon", type=int, help="steps of an episode, for an environment that sets no limit")
+@algorithm_option
 @reports("the findings")
 def check(subject: str, horizon: int | None) -> Report:
     """Try whether ENV_OR_RUN keeps what its users rely on.

@@ -104,9 +104,11 @@ def compare(
 
 
 def _text(fought: list[Duel], verdicts: Counter[str], out: Path) -> str:
+    from spaql.experiments.table import number_cell
+
     lines = [
-        f"behind  {duel.ours.problem} at {duel.ours.at:,}: {duel.ours.returns.mean():,.1f}, "
-        f"{duel.theirs.algorithm} {duel.theirs.returns.mean():,.1f}"
+        f"behind  {duel.ours.problem} at {duel.ours.at:,}: {number_cell(duel.ours.returns.mean())}, "
+        f"{duel.theirs.algorithm} {number_cell(duel.theirs.returns.mean())}"
         for duel in fought
         if duel.verdict == "behind"
     ]

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from spaql.cli.arguments import read_action, read_to_play, run_argument
-from spaql.cli.report import Report, reports, shown_return
-from spaql.words import counted
+from spaql.cli.report import Report, reports
+from spaql.words import counted, number, places, with_interval
 
 
 @click.command()
@@ -42,13 +42,14 @@ def edit(run: Path, leaf: int, action: str | None, lock: bool, out: Path, episod
     tree = rule_tree(source)
     after = locked(tree, leaf) if action is None else edited(tree, leaf, read_action(tree, action), lock=lock)
     origin = {"from": run.name, "leaf": leaf, "do": action, "lock": lock}
-    Controller(after, source.problem, origin).save(out)
     data: dict[str, Any] = {"file": str(out), "leaf": leaf, "do": action, "lock": lock}
     lines = []
     for word, one in (("before", tree), ("after", after)):
         result = evaluate(RuleTreePolicy(one), source.problem, episodes=episodes, seed=seed)
         worst = float(result.returns.min())
         data[word] = {"leaves": one.n_leaves, "mean": result.mean, "ci95": result.ci95, "worst": worst}
-        returned = shown_return(result.mean, result.ci95)
-        lines.append(f"{word:7} {counted(one.n_leaves, 'leaf')}, return {returned}, worst {worst:.1f}")
+        returned = with_interval(result.mean, result.ci95)
+        shown = number(worst, places(result.mean, result.ci95))
+        lines.append(f"{word:7} {counted(one.n_leaves, 'leaf')}, return {returned}, worst {shown}")
+    Controller(after, source.problem, origin).save(out)
     return Report(data, "\n".join([*lines, f"Saved as {out}."]))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.arguments import read_to_play, run_argument
-from spaql.cli.report import Report, reports, shown_return
-from spaql.words import counted, short
+from spaql.cli.report import Report, reports
+from spaql.words import counted, number, places, short, with_interval
 
 if TYPE_CHECKING:
     from spaql.training import Evaluation
@@ -76,14 +76,14 @@ def _data(result: Evaluation, random: Evaluation | None) -> dict[str, Any]:
 
 def _text(result: Evaluation, random: Evaluation | None) -> str:
     episodes = counted(len(result.returns), "episode")
-    lines = [f"return        {shown_return(result.mean, result.ci95)}  ({episodes})"]
+    lines = [f"return        {with_interval(result.mean, result.ci95)}  ({episodes})"]
     if random is not None:
-        lines.append(f"random policy {shown_return(random.mean, random.ci95)}")
-    lines.append(
-        "quantiles     " + "  ".join(f"{q:.0%} {value:.1f}" for q, value in result.quantiles.items())
-    )
+        lines.append(f"random policy {with_interval(random.mean, random.ci95)}")
+    digits = places(result.mean, result.ci95)
+    quantiles = (f"{q:.0%} {number(value, digits)}" for q, value in result.quantiles.items())
+    lines.append("quantiles     " + "  ".join(quantiles))
     lines.append("worst starts")
     for episode in result.worst:
         steps = counted(episode.length, "step")
-        lines.append(f"  {episode.total:>9.1f} after {steps} from {short(episode.start)}")
+        lines.append(f"  {number(episode.total, digits):>9} after {steps} from {short(episode.start)}")
     return "\n".join(lines)

@@ -14,7 +14,7 @@ import click
 from spaql.cli.arguments import Choice, read_action, run_argument
 from spaql.cli.report import Report, reports
 from spaql.errors import SettingError
-from spaql.words import counted
+from spaql.words import counted, number, places
 
 if TYPE_CHECKING:
     from spaql.export import Proof
@@ -117,5 +117,6 @@ def _provenance(source: Agent | Controller, model: Path) -> list[str]:
     ]
     if isinstance(source, Agent) and len(source.history):
         best = source.history.last()["best_return"]
-        lines.append(f"best return seen in training {best:.1f}: biased upwards, evaluate it afresh")
+        shown = number(best, places(best))
+        lines.append(f"best return seen in training {shown}: biased upwards, evaluate it afresh")
     return lines

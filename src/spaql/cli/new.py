@@ -48,11 +48,12 @@ def new(folder: Path) -> Report:
 
 def write_project(folder: Path, plant: str) -> list[Path]:
     """Write the files of a project whose plant has this id; gives their paths."""
-    folder.mkdir(parents=True)
-    written = []
+    from spaql.archive import write_together
+
+    written = {}
     for template in sorted(files("spaql.cli").joinpath("templates").iterdir(), key=lambda one: one.name):
         name = template.name.removesuffix(_SUFFIX).replace(_HIDDEN, ".", 1)
         text = template.read_text(encoding="utf-8").replace("{{name}}", folder.name).replace("{{id}}", plant)
-        (folder / name).write_text(text, encoding="utf-8")
-        written.append(folder / name)
-    return written
+        written[folder / name] = text.encode()
+    write_together(written)
+    return list(written)

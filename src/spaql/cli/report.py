@@ -105,11 +105,6 @@ def read_numbers(value: str) -> list[float]:
         raise click.BadParameter("write numbers with commas between them, such as 0,0,0.5") from error
 
 
-def shown_return(mean: float, ci95: float) -> str:
-    """Show a mean return with its 95 % interval."""
-    return f"{mean:.1f} ± {ci95:.1f}"
-
-
 def plain(value: float) -> Any:
     """Show a whole number as one."""
     return int(value) if float(value).is_integer() else float(value)

@@ -94,7 +94,7 @@ def _table(groups: list[dict[str, Any]]) -> str:
     common = ", ".join(f"{key} {_shown(groups[0][key])}" for key in keys if key not in different)
     rows = [[*different, "runs", *(_MEASURED[name] for name in shown)]]
     for group in groups:
-        measured = [_interval(group[name]) if name in group else "" for name in shown]
+        measured = [_interval(name, group[name]) if name in group else "" for name in shown]
         rows.append([*(_shown(group[key]) for key in different), f"{group['runs']:,}", *measured])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     texts = [isinstance(groups[0][key], str) for key in different]
@@ -114,11 +114,11 @@ def _shown(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _interval(value: dict[str, float]) -> str:
-    """Write a mean with its interval; large numbers, which are counts, without digits after the point."""
+def _interval(name: str, value: dict[str, float]) -> str:
+    """Write a mean with its interval; of large counts, the mean alone."""
     from spaql.experiments.table import interval
 
     mean, half = value["mean"], value["ci95"]
-    if abs(mean) >= 100_000:
+    if abs(mean) >= 100_000 and not name.endswith("return"):
         return f"{mean:,.0f}"
     return interval(mean, half)

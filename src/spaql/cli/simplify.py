@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.arguments import read_to_play, run_argument
-from spaql.cli.report import Report, reports, shown_return
-from spaql.words import counted
+from spaql.cli.report import Report, reports
+from spaql.words import counted, number, places, with_interval
 
 if TYPE_CHECKING:
     from spaql.training import Evaluation, SizedTree
@@ -47,13 +47,15 @@ def simplify(
     chosen = _chosen(curve, leaves, loss)
     lines = [f"leaves  same action  return, {episodes} fresh episodes"]
     exact = curve[-1].evaluation.mean
+    digits = places(exact, curve[-1].evaluation.ci95)
     how = (
-        f"the smallest within {loss * abs(exact):.1f} of the exact tree's {exact:.1f} (--loss {loss:g})"
+        f"the smallest within {number(loss * abs(exact), digits)} of the exact tree's "
+        f"{number(exact, digits)} (--loss {loss:g})"
         if leaves is None
         else f"the best of at most {counted(leaves, 'leaf')} (--leaves)"
     )
     for one in curve:
-        returned = shown_return(one.evaluation.mean, one.evaluation.ci95)
+        returned = with_interval(one.evaluation.mean, one.evaluation.ci95)
         mark = "  <- chosen" if one is chosen else ""
         lines.append(f"{one.tree.n_leaves:6}  {one.agreement:11.1%}  {returned}{mark}")
     lines.append(f"Chosen: {how}." + ("" if out else " To save it, give --out FILE.spaql."))
@@ -66,7 +68,7 @@ def simplify(
         # These episodes chose the tree: others say what it is worth.
         again = evaluate(controller, episodes=episodes, seed=seed + 1)
         data["saved"] = {"file": str(out), "leaves": chosen.tree.n_leaves, **_returned(again)}
-        returned = shown_return(again.mean, again.ci95)
+        returned = with_interval(again.mean, again.ci95)
         lines.append(f"Saved {counted(chosen.tree.n_leaves, 'leaf')} as {out}: {returned} in other episodes.")
     return Report(data, "\n".join(lines))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import io
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ import click
 from spaql.cli.arguments import Choice, read_to_play, run_argument
 from spaql.cli.report import Report, numbers, rendered, reports
 from spaql.errors import SettingError, require
+from spaql.words import number
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -125,12 +127,15 @@ def _bench(
 
 
 def _write_csv(result: StressTest, path: Path) -> None:
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow([*result.names, "return", "length", "success", *result.measures])
-        for i, start in enumerate(result.starts.tolist()):
-            measured = [values[i] for values in result.measures.values()]
-            writer.writerow([*start, result.returns[i], result.lengths[i], int(result.success[i]), *measured])
+    from spaql.archive import write_atomically
+
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow([*result.names, "return", "length", "success", *result.measures])
+    for i, start in enumerate(result.starts.tolist()):
+        measured = [values[i] for values in result.measures.values()]
+        writer.writerow([*start, result.returns[i], result.lengths[i], int(result.success[i]), *measured])
+    write_atomically(path, text.getvalue().encode())
 
 
 def _data(result: StressTest, bench: Bench, rows: list[RobustnessRow], worst: int) -> dict[str, Any]:
@@ -162,7 +167,7 @@ def _text(result: StressTest, bench: Bench, rows: list[RobustnessRow], worst: in
     from spaql.training.stress_tables import MEASURES_MEAN, measure_cells, robustness_cells, worst_cells
 
     low, high = result.share_ci95
-    quantiles = "  ".join(f"{q:.0%} {value:.1f}" for q, value in result.quantiles.items())
+    quantiles = "  ".join(f"{q:.0%} {number(value, result.digits)}" for q, value in result.quantiles.items())
     region = ", ".join(f"{name} {a:.3g} to {b:.3g}" for name, (a, b) in bench.region.items())
     parts: list[Any] = [
         f"starts     {len(result.starts):,}, spread over {region}\n"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import os
 import re
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
@@ -14,18 +16,22 @@ import click
 
 from spaql.cli.arguments import Choice, complete_environment, quiet_option
 from spaql.cli.group import INTERRUPTED
-from spaql.cli.report import Report, numbers, plain, reports, shown_return
+from spaql.cli.report import Report, numbers, plain, reports
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.policy import RuleTreePolicy
 from spaql.problems.guard import OutOfBoundsError
-from spaql.training import Agent, agent_types, evaluate
+from spaql.training import Agent, agent_type, agent_types, evaluate
 from spaql.training.run_folder import CHECKPOINT_FILE, resumed, save_run
-from spaql.words import counted
+from spaql.words import counted, number, places, with_interval
 
 _FRESH = 100
 """New episodes by which the result is judged."""
 _STEPS = 5_000
 """Of a training whose length is not given."""
+
+
+_OWN = "spaql.own_settings"
+"""Where the context keeps the options of an algorithm of the user's own."""
 
 
 class _SettingOption(click.Option):
@@ -36,8 +42,34 @@ class _SettingOption(click.Option):
         self.algorithms = algorithms
 
 
+class _Algorithm(Choice):
+    """A shipped algorithm, or MODULE:NAME: one of the user's own, whose module is imported."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse what is neither."""
+        return value if ":" in value else super().convert(value, param, ctx)
+
+
 class _TrainCommand(click.Command):
-    """A command whose help lists the settings of the algorithms apart from what is common to all."""
+    """A command whose help lists the settings of the algorithms apart from what is common to all.
+
+    An algorithm of the user's own is imported before the options are read, and adds its settings to them.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Find the algorithm first."""
+        given = [after for option, after in itertools.pairwise(args) if option == "--algo"]
+        given += [arg.removeprefix("--algo=") for arg in args if arg.startswith("--algo=")]
+        given += [os.environ.get("SPAQL_TRAIN_ALGO", "")]
+        if ":" in given[0]:
+            ctx.meta[_OWN] = _options_of({given[0]: agent_type(given[0])})
+        return super().parse_args(ctx, args)
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Give all parameters; of settings with one name, the option of the shipped algorithms."""
+        params = super().get_params(ctx)
+        known = {param.name for param in params}
+        return params + [option for option in ctx.meta.get(_OWN, ()) if option.name not in known]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options in sections."""
@@ -54,24 +86,30 @@ class _TrainCommand(click.Command):
 
 def _setting_options(command: Callable[..., Report]) -> Callable[..., Report]:
     """Give the command an option for every setting of every algorithm."""
+    # Where click's own decorators collect what the command is given, the last first.
+    vars(command).setdefault("__click_params__", []).extend(reversed(_options_of(agent_types())))
+    return command
+
+
+def _options_of(agents: Mapping[str, type[Agent]]) -> list[click.Option]:
+    """Return an option for every setting of some algorithms."""
     owners: dict[str, list[str]] = {}
     found: dict[str, tuple[dataclasses.Field[Any], Any]] = {}
-    for name, agent in agent_types().items():
+    for name, agent in agents.items():
         settings = agent.learner_type.settings_type
         hints = get_type_hints(settings)
         for item in dataclasses.fields(settings):
             owners.setdefault(item.name, []).append(name)
             found[item.name] = item, hints[item.name]
-    for name, (item, hint) in reversed(found.items()):
-        option = click.option(
-            f"--{name.replace('_', '-')}",
-            cls=_SettingOption,
+    return [
+        _SettingOption(
+            [f"--{name.replace('_', '-')}"],
             algorithms=owners[name],
             type=Choice(get_args(hint)) if get_origin(hint) is Literal else hint,
-            help=f"{item.metadata['help']}  [default: {item.default}]",
+            help=f"{item.metadata.get('help', '')}  [default: {item.default}]",
         )
-        command = option(command)
-    return command
+        for name, (item, hint) in found.items()
+    ]
 
 
 class _StopOnInterrupt:
@@ -109,8 +147,8 @@ class _StopOnInterrupt:
 @click.argument("env", shell_complete=complete_environment)
 @click.option(
     "--algo",
-    type=Choice(sorted(agent_types())),
-    help="algorithm  [default: plantree; spaql if --iterations is given]",
+    type=_Algorithm(sorted(agent_types())),
+    help="algorithm, or MODULE:NAME for one of your own  [default: plantree; spaql if --iterations is given]",
 )
 @click.option("--total-timesteps", type=int, help=f"training steps  [default: {_STEPS}]")
 @click.option(
@@ -182,7 +220,10 @@ def train(
       spaql train cartpole200 --algo spaql-ts --iterations 500 --seed 1
       spaql train MountainCar-v0 --algo spaql --iterations 200 --scaling 4
       spaql train Pendulum-v1 --levels 5 --iterations 300 --out runs/five
+      spaql train cartpole200 --algo my_module:my_algorithm --iterations 100
     """
+    from spaql.experiments.leases import held  # with what a study needs, which the help does not
+
     if iterations is not None and total_timesteps is not None:
         raise click.UsageError("Give --total-timesteps or --iterations, not both.")
     algo = algo or ("plantree" if iterations is None else "spaql")
@@ -190,7 +231,7 @@ def train(
         total_timesteps = _STEPS
     given = {name: value for name, value in settings.items() if value is not None}
     _check_owners(algo, given)
-    agent = agent_types()[algo](
+    agent = agent_type(algo)(
         env,
         seed=seed,
         horizon=horizon,
@@ -201,7 +242,9 @@ def train(
         step_timeout=step_timeout,
         **given,
     )
-    folder = out or Path("runs") / re.sub("[/:]", "-", env) / algo / f"seed={agent.seed}"
+    folder = out or Path("runs") / re.sub("[/:]", "-", env) / agent.learner_type.name / f"seed={agent.seed}"
+    if not folder.is_file():
+        click.get_current_context().with_resource(held(folder))
     if resume:
         agent = resumed(agent, folder, same_seed=seed is not None)
         iterations = iterations and max(0, iterations - agent.iterations)
@@ -237,7 +280,7 @@ def train(
     result = {
         "run": str(folder),
         "env": env,
-        "algorithm": algo,
+        "algorithm": agent.learner_type.name,
         "seed": agent.seed,
         **{name: plain(value) for name, value in agent.history.last().items()},
         "fresh_return": fresh.mean,
@@ -246,13 +289,15 @@ def train(
     }
     if isinstance(agent.policy, RuleTreePolicy):  # the last one of the history may be older
         result["leaves"] = agent.policy.tree.n_leaves
-    return Report(result, _text(result), code=INTERRUPTED if interrupt.pressed else 0)
+    named = f" --algo {algo}" if ":" in algo else ""
+    return Report(result, _text(result) + named, code=INTERRUPTED if interrupt.pressed else 0)
 
 
 def _check_owners(algo: str, given: dict[str, Any]) -> None:
     """Refuse settings that are those of other algorithms, and say whose they are."""
+    own = {item.name for item in dataclasses.fields(agent_type(algo).learner_type.settings_type)}
     for param in click.get_current_context().command.params:
-        if isinstance(param, _SettingOption) and param.name in given and algo not in param.algorithms:
+        if isinstance(param, _SettingOption) and param.name in given and param.name not in own:
             raise SettingError(
                 f"{algo} has no setting {param.name!r}: leave out {param.opts[0]}, or give --algo "
                 f"{' or '.join(param.algorithms)}."
@@ -285,12 +330,13 @@ def _text(result: dict[str, Any]) -> str:
     size = "".join(f"{counted(result[name], one)}, " for name, one in sizes.items() if name in result)
     evaluated = result["interactions"] > result["training_steps"]
     episodes = result["iteration"]
+    digits = places(result["fresh_return"], result["fresh_ci95"])
     of = counted(episodes + 1, "noisy evaluation") if evaluated else counted(episodes, "episode")
     return "\n".join(
         [
-            f"fresh return  {shown_return(result['fresh_return'], result['fresh_ci95'])}"
+            f"fresh return  {with_interval(result['fresh_return'], result['fresh_ci95'])}"
             f"  ({result['fresh_episodes']} new episodes)",
-            f"best seen     {result['best_return']:.1f}  (the best of {of}: biased upwards)",
+            f"best seen     {number(result['best_return'], digits)}  (the best of {of}: biased upwards)",
             f"cost          {result['training_steps']:,} training steps, {result['interactions']:,} "
             "interactions "
             f"{'with' if evaluated else 'and no'} evaluations",

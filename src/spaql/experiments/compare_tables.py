@@ -12,7 +12,7 @@ from spaql.baselines.zoo import ZOO
 from spaql.experiments.compare import ALGORITHMS, PROBLEMS
 from spaql.experiments.paper_tables import NAMES
 from spaql.experiments.standings import Duel, Standing, Standings, standing_at
-from spaql.experiments.table import interval
+from spaql.experiments.table import interval, number_cell
 from spaql.stats import mean_ci95
 from spaql.words import counted
 
@@ -50,9 +50,9 @@ def details_table(found: Standings, problem: str, *, every_point: bool = False) 
             "interactions": f"{standing.interactions.mean():,.0f}",
             "seeds": str(standing.seeds),
             "return": _returned(standing),
-            "worst seed": _number(standing.returns.min()),
-            "worst start": _number(standing.worst_start.mean()),
-            "worst of all": _number(standing.worst_start.min()),
+            "worst seed": number_cell(standing.returns.min()),
+            "worst start": number_cell(standing.worst_start.mean()),
+            "worst of all": number_cell(standing.worst_start.min()),
             "change": f"{standing.chattering.mean():.3f}",
             "size": _size(standing),
             "cpu s": f"{np.median(standing.cpu):,.0f}",
@@ -103,12 +103,8 @@ def hyperparameters_table() -> Cells:
 
 def _returned(standing: Standing) -> str:
     if standing.seeds == 1:
-        return _number(float(standing.returns[0]))
+        return number_cell(float(standing.returns[0]))
     return interval(*mean_ci95(standing.returns))
-
-
-def _number(value: float) -> str:
-    return f"{value:,.{0 if abs(value) >= 1000 else 1}f}"
 
 
 def _seeds(line: Sequence[Standing]) -> str:
@@ -125,6 +121,6 @@ def _size(standing: Standing) -> str:
 
 def _difference(duel: Duel) -> str:
     if duel.test is None:
-        return _number(duel.difference)
-    low, high = _number(duel.test.low), _number(duel.test.high)
-    return f"{_number(duel.difference)} ({low} to {high})"
+        return number_cell(duel.difference)
+    low, high = number_cell(duel.test.low), number_cell(duel.test.high)
+    return f"{number_cell(duel.difference)} ({low} to {high})"

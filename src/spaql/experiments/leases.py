@@ -11,17 +11,20 @@ makes the next in a numbered row of links, which only one can.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import secrets
 import socket
 import threading
 import time
+from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from spaql.archive import write_atomically
-from spaql.errors import SpaqlError
+from spaql.archive import make_folder, remove_empty, write_atomically
+from spaql.errors import SettingError, SpaqlError
 
 _TOUCHES_EVERY = 5.0
 _EXPIRES_AFTER = 60.0
@@ -41,7 +44,7 @@ class Driver:
             if _died_here(file) or _was_left_here(file):
                 file.unlink(missing_ok=True)
         pid = os.getpid()
-        identity = {"machine": _machine(), "pid": pid, "started": _started(pid)}
+        identity = {"machine": _machine(), "pid": pid, "started": _started(pid), "since": time.time()}
         self._file = folder / f"{socket.gethostname()}-{pid}-{secrets.token_hex(4)}"
         write_atomically(self._file, json.dumps(identity).encode())
         self._closed = threading.Event()
@@ -93,6 +96,67 @@ class Driver:
                 if lease.samefile(self._file):
                     lease.unlink()
 
+    def clear(self, place: Path) -> None:
+        """Give back the lease of a folder, and remove what expired there, as only its holder may."""
+        with contextlib.suppress(FileNotFoundError):
+            for lease in place.glob("lease.*"):
+                if not lease.samefile(self._file):
+                    lease.unlink(missing_ok=True)
+        self.give_back(place)
+
+
+@contextlib.contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Hold a folder while it is worked in; refuse one that another process which lives holds.
+
+    The folder is made, so that one that cannot be written to is found out before the work, and is removed
+    again if nothing was put into it.
+    """
+    place = folder / ".lock"
+    made: list[Path] = []
+    try:
+        made = make_folder(folder)
+        driver = Driver(place / "drivers")
+    except OSError as error:
+        remove_empty([place / "drivers", place, *made])
+        error.filename = os.fspath(folder)
+        raise
+    try:
+        with contextlib.closing(driver):
+            if not _take_if_links_are_there(driver, place):
+                raise SettingError(
+                    f"{folder} is in use by {_named_holder(place)}: wait until that ends, or name another "
+                    "folder."
+                )
+            try:
+                yield
+            finally:
+                driver.clear(place)
+    finally:
+        remove_empty([place / "drivers", place, *made])
+
+
+def _take_if_links_are_there(driver: Driver, place: Path) -> bool:
+    """Take a lease; on a file system without hard links, such as exFAT, no process can hold anything."""
+    try:
+        return driver.take(place)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS):
+            raise
+        return True
+
+
+def _named_holder(place: Path) -> str:
+    """Name the process that holds a folder."""
+    for lease in place.glob("lease.*"):
+        with contextlib.suppress(FileNotFoundError):
+            if _alive(lease, time.time()):
+                holder = _holder(lease)
+                host = str(holder.get("machine")).partition(" ")[0]
+                since = datetime.fromtimestamp(float(holder.get("since", 0))).astimezone()
+                return f"process {holder['pid']} on {host} since {since:%Y-%m-%d %H:%M:%S}"
+    return "another process"
+
 
 def is_held(place: Path, but: Path | None = None) -> bool:
     """Say whether a driver that lives holds the lease of a folder."""
@@ -108,6 +172,8 @@ def _alive(lease: Path, now: float) -> bool:
     holder = _holder(lease)
     if _is_here(holder):
         return bool(holder["started"] == _started(holder["pid"]))
+    if holder.get("machine") == _machine() and not _exists(holder["pid"]):
+        return False
     return bool(holder) and now - lease.stat().st_mtime < _EXPIRES_AFTER
 
 
@@ -141,6 +207,19 @@ def _holder(lease: Path) -> dict[str, Any]:
 def _is_here(holder: dict[str, Any]) -> bool:
     """Say whether a driver runs, or ran, where its process number can be looked up."""
     return holder.get("machine") == _machine() and holder["started"] is not None
+
+
+def _exists(pid: int) -> bool:
+    """Say whether a process may be there, on a system whose processes have no time at which they began."""
+    if os.name == "nt":  # where to ask by a signal would send it
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
 
 
 def _machine() -> str:

@@ -13,6 +13,7 @@ from urllib.parse import quote
 import numpy as np
 
 from spaql.errors import SettingError
+from spaql.values import plain, whole_number
 
 _NAME_AT_MOST = 200
 """Bytes of one part of an id: file systems take 255, and temporary names need some."""
@@ -76,9 +77,7 @@ class Run:
             object.__setattr__(self, "iterations", _ITERATIONS)
         budget = "iterations" if self.total_timesteps is None else "total_timesteps"
         for name, least in ((budget, 1), ("fresh_episodes", 1), ("seed", 0), ("root_seed", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < least:
-                raise SettingError(f"{name} is {value!r}, and must be a whole number, at least {least}.")
+            object.__setattr__(self, name, whole_number(name, getattr(self, name), least))
 
     def __hash__(self) -> int:
         return hash(self.id)
@@ -108,9 +107,8 @@ class Run:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """Give a setting as plain data, of which a run consists: NumPy's numbers as Python's."""
-    value = value.item() if isinstance(value, np.generic) else value
-    value = value.tolist() if isinstance(value, np.ndarray) else value
+    """Return a setting as plain data, of which a run consists."""
+    value = plain(value)
     try:
         json.dumps(value)
     except TypeError as error:

@@ -7,7 +7,7 @@ import itertools
 import math
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from spaql.errors import SettingError
 from spaql.experiments.run import Run
 from spaql.problems import check_environment
 from spaql.training import check_settings
+from spaql.values import plain, whole_number
 
 _BUDGETS = ("iterations", "total_timesteps")
 _STUDY = ("problems", "algorithms", "seeds", "root_seed", *_BUDGETS, "fresh_episodes", "grid", "runs")
@@ -28,7 +29,7 @@ def grid(
     problems: Sequence[str],
     algorithms: Sequence[str],
     *,
-    seeds: int | Sequence[int] = 1,
+    seeds: int | Iterable[int] = 1,
     root_seed: int = 0,
     iterations: int | None = None,
     total_timesteps: int | None = None,
@@ -189,11 +190,14 @@ def _check_shape(content: Mapping[str, Any], varied: Any, entries: Any) -> None:
             raise SettingError("Every table of [[runs]] names its problem and its algorithm.")
 
 
-def _seeds(seeds: int | Sequence[int]) -> Sequence[int]:
-    if isinstance(seeds, int) and not isinstance(seeds, bool) and seeds > 0:
-        if seeds > _MOST_RUNS:
-            raise SettingError(f"seeds is {seeds}, and a study has {_MOST_RUNS:,} runs at most.")
-        return range(seeds)
-    if isinstance(seeds, list | tuple | range) and all(isinstance(seed, int) for seed in seeds):
-        return seeds
-    raise SettingError("seeds is how many, such as 20, or a list of which, such as [0, 5].")
+def _seeds(seeds: int | Iterable[int]) -> Sequence[int]:
+    given = plain(seeds)
+    if isinstance(given, list | tuple | range):
+        return [whole_number("One of the seeds", seed, least=0) for seed in given]
+    if type(given) is not int or given < 1:
+        raise SettingError(
+            f"seeds is {given!r}, and must be how many, such as 20, or a list of which, such as [0, 5]."
+        )
+    if given > _MOST_RUNS:
+        raise SettingError(f"seeds is {given}, and a study has {_MOST_RUNS:,} runs at most.")
+    return range(given)

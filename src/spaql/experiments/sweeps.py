@@ -22,6 +22,7 @@ from spaql.experiments.progress import SweepProgress
 from spaql.experiments.run import Run
 from spaql.experiments.store import RunStore
 from spaql.experiments.study import check
+from spaql.values import whole_number
 
 _POLLS_EVERY = 0.5
 """Seconds between two looks at runs that other drivers are at."""
@@ -92,8 +93,7 @@ def sweep(
     ...     sweep(runs, folder, workers=1, progress_bar=False).finished
     1
     """
-    if checkpoint_every < 1:
-        raise SettingError("A checkpoint is saved every iteration at most.")
+    checkpoint_every = whole_number("checkpoint_every", checkpoint_every, 1)
     check(runs)
     task = functools.partial(execute, root=str(RunStore(out).root), checkpoint_every=checkpoint_every)
     return carry_out(task, runs, out, workers=workers, ray=ray, progress_bar=progress_bar)
@@ -114,8 +114,7 @@ def carry_out(
     """
     if ray is not None and workers is not None:
         raise SettingError("Give workers on this machine, or a Ray cluster.")
-    if workers is not None and workers < 1:
-        raise SettingError("A sweep needs one worker at least.")
+    workers = None if workers is None else whole_number("workers", workers, 1)
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise SettingError(
             "A worker process began the sweep anew, because it imports the script that started it: put the "

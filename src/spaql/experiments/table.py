@@ -6,14 +6,15 @@ import csv
 import io
 import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spaql.archive import write_atomically
 from spaql.errors import MissingExtraError, SettingError
 from spaql.experiments.store import RunStore
+from spaql.words import number, places, with_interval
 
 BUDGETS = ("iterations", "total_timesteps")
 """What the length of a run is given in, of which a table has those that there are."""
@@ -64,7 +65,7 @@ class Results(Mapping[str, NDArray[Any]]):
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self._columns)
         writer.writerows(zip(*(column.tolist() for column in self._columns.values()), strict=True))
-        Path(path).write_bytes(text.getvalue().encode())
+        write_atomically(path, text.getvalue().encode())
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write a Parquet file; equal studies give equal files."""
@@ -73,7 +74,9 @@ class Results(Mapping[str, NDArray[Any]]):
             from pyarrow import parquet
         except ImportError as error:
             raise MissingExtraError("Parquet files need pyarrow: pip install 'spaql[parquet]'.") from error
-        parquet.write_table(pyarrow.table({name: c.tolist() for name, c in self._columns.items()}), path)
+        content = io.BytesIO()
+        parquet.write_table(pyarrow.table({name: c.tolist() for name, c in self._columns.items()}), content)
+        write_atomically(path, content.getvalue())
 
 
 def results(store: str | os.PathLike[str]) -> Results:
@@ -114,15 +117,21 @@ def results(store: str | os.PathLike[str]) -> Results:
 
 
 def interval(mean: float, half: float) -> str:
-    """Write a mean with its interval; large numbers without digits after the point.
+    """Write a mean with its interval for a table; from a thousand on without digits after the point.
 
     Examples
     --------
     >>> interval(-835.99, 26.91), interval(195032.75, 575.81)
     ('-836.0 ± 26.9', '195,033 ± 576')
     """
-    digits = 0 if abs(mean) >= 1000 else 1
-    return f"{mean:,.{digits}f} ± {half:,.{digits}f}"
+    if 1000 <= abs(mean) < 1e6 and (half >= 0.5 or half == 0):
+        return f"{mean:,.0f} ± {half:,.0f}"
+    return with_interval(mean, half)
+
+
+def number_cell(value: float) -> str:
+    """Write a number for a table; from a thousand on without digits after the point."""
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else number(value, places(value))
 
 
 def _column(values: list[Any]) -> NDArray[Any]:

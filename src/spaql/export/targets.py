@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from spaql.archive import write_atomically
+from spaql.archive import write_together
 from spaql.errors import SettingError
 from spaql.export.c_code import CCode
 from spaql.export.json_tree import JsonTree
@@ -19,6 +19,7 @@ from spaql.export.python_code import PythonCode
 from spaql.export.sql_case import SqlCase
 from spaql.export.structured_text import StructuredText
 from spaql.policy import RuleTree
+from spaql.values import whole_number
 
 PathLike = str | os.PathLike[str]
 SafeAction = float | str | Sequence[float] | None
@@ -186,7 +187,6 @@ def _export(
     if path.name not in files:
         raise SettingError(f"The file is called {' or '.join(files)}, not {path.name}.")
     with tempfile.TemporaryDirectory() as folder:
-        proof = prove(target, controller, files, name, Path(folder), points)
-    for file, content in files.items():
-        write_atomically(path.parent / file, content)
+        proof = prove(target, controller, files, name, Path(folder), whole_number("points", points, least=0))
+    write_together({path.parent / file: content for file, content in files.items()})
     return proof

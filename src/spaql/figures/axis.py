@@ -12,6 +12,7 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError, nearest
+from spaql.values import whole_number
 
 Floats = NDArray[np.float64]
 
@@ -115,9 +116,9 @@ def find_observation(wanted: str | int, names: Sequence[str], more: Sequence[str
 
     An error names what else could have been meant, too.
     """
-    if isinstance(wanted, int):
-        if 0 <= wanted < len(names):
-            return wanted
+    if not isinstance(wanted, str):
+        if 0 <= (number := whole_number("An observation's number", wanted)) < len(names):
+            return number
     else:
         found = [i for i, name in enumerate(names) if wanted in (name, split_unit(name)[0])]
         if len(found) == 1:

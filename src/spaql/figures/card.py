@@ -37,7 +37,7 @@ from spaql.training import (
 )
 from spaql.training.agent import model_file
 from spaql.training.stress_tables import measure_cells, robustness_cells, worst_cells
-from spaql.words import counted
+from spaql.words import counted, number, places, with_interval
 
 _LOSS = 0.02
 """The part of the return that a smaller tree may lose to be shown instead of the exact one."""
@@ -104,9 +104,9 @@ def _numbers(source: Agent | Controller, fresh: Evaluation, seed: int) -> str:
     problem = source.problem
     random = evaluate(RandomPolicy(problem.states, problem.actions), problem, episodes=100, seed=seed)
     shown = {
-        f"return of {len(fresh.returns)} fresh episodes": f"{fresh.mean:.1f} ± {fresh.ci95:.1f}",
-        "worst of them": f"{fresh.returns.min():.1f}",
-        "return of the random policy": f"{random.mean:.1f} ± {random.ci95:.1f}",
+        f"return of {len(fresh.returns)} fresh episodes": with_interval(fresh.mean, fresh.ci95),
+        "worst of them": number(fresh.returns.min(), places(fresh.mean, fresh.ci95)),
+        "return of the random policy": with_interval(random.mean, random.ci95),
     }
     if not source.policy.time_variant:
         tree = rule_tree(source)
@@ -142,10 +142,11 @@ def _ends(space: Box | Discrete, j: int) -> dict[str, str]:
 
 
 def _returns(problem: Problem, result: Evaluation) -> str:
-    quantiles = {f"{q:.0%}": f"{value:.1f}" for q, value in result.quantiles.items()}
+    digits = places(result.mean, result.ci95)
+    quantiles = {f"{q:.0%}": number(value, digits) for q, value in result.quantiles.items()}
     names = observation_names(problem.states.space, problem.states.names)
     worst = [
-        {"": f"{i}", "return": f"{one.total:.1f}", "steps": f"{one.length}"}
+        {"": f"{i}", "return": number(one.total, digits), "steps": f"{one.length}"}
         | {split_unit(name)[0]: f"{x:.3g}" for name, x in zip(names, one.start, strict=True)}
         for i, one in enumerate(result.worst, 1)
     ]
@@ -181,8 +182,8 @@ def _drawn_tree(
         said = (
             f"A tree of {counted(chosen.tree.n_leaves, 'leaf')}, which gives the same action in "
             f"{chosen.agreement:.1%} of the states that the exact one visits, and returned "
-            f"{other.mean:.1f} ± {other.ci95:.1f} in {counted(episodes, 'other episode')}. The exact one has "
-            f"{exact.n_leaves}."
+            f"{with_interval(other.mean, other.ci95)} in {counted(episodes, 'other episode')}. The exact one "
+            f"has {exact.n_leaves}."
         )
     yield f"<p>{html.escape(said)}</p>"
     if chosen.tree.n_leaves <= MOST_LEAVES:

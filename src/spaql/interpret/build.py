@@ -18,6 +18,7 @@ from spaql.policy.leaves import leaves_of
 from spaql.policy.nodes import Nodes
 from spaql.policy.tree import RuleTree
 from spaql.policy.tree_policy import RuleTreePolicy
+from spaql.values import whole_number
 
 
 class HasPolicy(Protocol):
@@ -87,9 +88,9 @@ def tree_number(policy: PartitionPolicy, step: int | None) -> int:
         if step is not None:
             raise SettingError("This policy is the same at every time step: leave the step out.")
         return 0
-    if step is None or not 0 <= step <= last:
+    if step is None or not 0 <= (number := whole_number("step", step)) <= last:
         raise SettingError(f"This policy depends on the time step: give one, from 0 to {last}.")
-    return step
+    return number
 
 
 def _plain(

@@ -14,6 +14,7 @@ from spaql.interpret.minimise import tree_of
 from spaql.policy import Choices, Constants, Laws, Leaves, RuleTree
 from spaql.policy.nodes import Nodes
 from spaql.policy.tree import Lock
+from spaql.values import whole_number
 
 Floats = NDArray[np.float64]
 
@@ -102,6 +103,7 @@ class _Overlay:
 
 
 def _box(tree: RuleTree, leaf: int) -> tuple[Floats, Floats, int]:
+    leaf = whole_number("leaf", leaf)
     if not 1 <= leaf <= tree.n_leaves:
         raise SettingError(f"The leaves of this tree have the numbers 1 to {tree.n_leaves}.")
     return tree.box(leaf)

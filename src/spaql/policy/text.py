@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from spaql.policy.leaves import Choices, Constants
 from spaql.policy.tree import RuleTree
+from spaql.values import whole_number
 
 
 def text(tree: RuleTree, digits: int | None = None, *, numbered: bool = False) -> str:
@@ -120,4 +121,4 @@ def number_text(x: float, digits: int | None) -> str:
     """
     if abs(x) < 1e-300:
         x = 0.0
-    return repr(x) if digits is None else f"{x:.{digits}g}"
+    return repr(x) if digits is None else f"{x:.{whole_number('digits', digits, 1)}g}"

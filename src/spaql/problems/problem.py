@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import operator
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from spaql.problems.originals import is_classic, is_original
 from spaql.problems.recognition import difference_from_id
 from spaql.problems.sources import Source, find_source, limited_copy, refuse_running_statistics
 from spaql.spaces import StandardActions, StandardStates, unbounded
+from spaql.values import real_number, whole_number
 
 Environment = gymnasium.Env[Any, Any]
 SCALE_STEPS = 1_000
@@ -198,19 +198,20 @@ def make_problem(
         if any(value is not None for value in (*asked, step_timeout)) or not compiled or parallel:
             raise SettingError("The problem is already made: give what is to change to make_problem.")
         return env
-    horizon, levels = _whole(horizon, "horizon"), _whole(levels, "levels")
-    if horizon is not None and horizon < 1:
-        raise SettingError("The horizon is a number of steps, 1 or more.")
-    if step_timeout is not None and not step_timeout > 0:
-        raise SettingError("The time limit of a step is a number of seconds above 0.")
+    horizon = None if horizon is None else whole_number("horizon", horizon, least=1)
+    levels = None if levels is None else whole_number("levels", levels, least=2)
+    step_timeout = None if step_timeout is None else real_number("step_timeout", step_timeout, above=0)
     source, preset = find_source(env, options)
     if preset is not None:
         horizon = preset.horizon if horizon is None else horizon
         levels = preset.levels if levels is None else levels
-    squash = squash or (preset.squash if preset else {})
-    low, high = reward_range or (preset.reward_range if preset else (0.0, 1.0))
-    if not low < high:
-        raise SettingError("The reward range is two numbers, the lower one first.")
+    squash = {
+        whole_number("A dimension to squash", j, least=0): real_number("A scale of squash", x, above=0)
+        for j, x in (squash or (preset.squash if preset else {})).items()
+    }
+    if reward_range is None:
+        reward_range = preset.reward_range if preset else (0.0, 1.0)
+    reward_range = _range(reward_range)
     probe = source.probe(horizon)
     try:
         refuse_running_statistics(probe)
@@ -220,7 +221,7 @@ def make_problem(
         if not measured:
             squash = {**squash, **{int(j): 1.0 for j in np.flatnonzero(endless)}}
             endless[:] = False
-        first = _whole(seed, "seed") or 0
+        first = whole_number("seed", seed, least=0)
         samples = _random_observations(source, limit, probe, first, step_timeout) if endless.any() else None
         plant = source.dynamics
         seen, done = (tuple(plant.observations), tuple(plant.actions)) if plant is not None else ((), ())
@@ -242,22 +243,22 @@ def make_problem(
         horizon=limit,
         states=states,
         actions=actions,
-        reference=None if reference is None else tuple(float(x) for x in reference),
-        reward_range=(float(low), float(high)),
+        reference=None if reference is None else tuple(real_number("reference", x) for x in reference),
+        reward_range=reward_range,
         dynamics=source.dynamics if compiled and step_timeout is None else None,
         interactions=0 if samples is None else len(samples),
-        parallel=parallel,
+        parallel=bool(parallel),
         step_timeout=step_timeout,
         template=source.template,
     )
 
 
-def _whole(number: int | None, name: str) -> int | None:
-    """Bring a whole number, NumPy's included, into Python's type."""
-    try:
-        return None if number is None else operator.index(number)
-    except TypeError:
-        raise SettingError(f"{name} is a whole number, and {number!r} was given.") from None
+def _range(given: Sequence[float]) -> tuple[float, float]:
+    """Read two numbers, the lower one first."""
+    if len(given) != 2 or not given[0] < given[1]:
+        raise SettingError(f"reward_range is {given!r}, and must be two numbers, the lower one first.")
+    low, high = (real_number("An end of reward_range", end) for end in given)
+    return low, high
 
 
 def _has_vector_form(env: str) -> bool:

@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 import os
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -20,12 +20,13 @@ from spaql.archive import number, reading
 from spaql.errors import ArchiveError, SettingError, nearest
 from spaql.policy import Policy
 from spaql.problems import EnvironmentLike, Problem, make_problem
+from spaql.training.callbacks import Callback, joined
 from spaql.training.history import History
 from spaql.training.loop import train
 from spaql.training.problem_file import problem_from, problem_to
 from spaql.training.progress import Progress
+from spaql.values import whole_number
 
-Callback = Callable[["Agent", dict[str, float]], bool | None]
 MODEL_FILE = "policy.spaql"
 """The model file of a run folder."""
 
@@ -70,9 +71,7 @@ class Agent:
         step_timeout: float | None = None,
         **settings: Any,
     ) -> None:
-        self.seed = secrets.randbits(32) if seed is None else seed
-        if self.seed < 0:
-            raise SettingError("A seed is a whole number, 0 or more.")
+        self.seed = secrets.randbits(32) if seed is None else whole_number("seed", seed, least=0)
         self.settings = make_settings(self.learner_type, settings)
         self.problem = make_problem(
             env,
@@ -124,7 +123,7 @@ class Agent:
         iterations: int | None = None,
         *,
         total_timesteps: int | None = None,
-        callback: Callback | None = None,
+        callback: Callback | Sequence[Callback] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int = 100,
         progress_bar: bool = True,
@@ -139,8 +138,8 @@ class Agent:
             Instead: stop after the iteration in which this many more training steps are reached.
             Evaluation steps do not count here; `history` counts both.
         callback
-            Called after every iteration with the agent and the new row of its history; training
-            stops if it returns False.
+            A function, or a list of them, called after every iteration with the agent and the new row of
+            its history; training stops if one returns False.
         checkpoint
             A model file to save to now and then; an agent loaded from it goes on to the same bytes.
         checkpoint_every
@@ -150,10 +149,12 @@ class Agent:
         """
         if (iterations is None) == (total_timesteps is None):
             raise SettingError("Give either iterations or total_timesteps.")
-        if (iterations or total_timesteps or 0) < 1:
-            raise SettingError("Training takes one iteration or time step at least.")
-        if checkpoint_every < 1:
-            raise SettingError("A checkpoint is saved every iteration at most.")
+        iterations = None if iterations is None else whole_number("iterations", iterations, 1)
+        total_timesteps = (
+            None if total_timesteps is None else whole_number("total_timesteps", total_timesteps, 1)
+        )
+        checkpoint_every = whole_number("checkpoint_every", checkpoint_every, 1)
+        called = joined(callback)
         done, steps = self.iterations, self.training_steps
         last_iteration = None if iterations is None else done + iterations
         last_step = None if total_timesteps is None else steps + total_timesteps
@@ -164,7 +165,7 @@ class Agent:
                 progress.update(row)
                 if checkpoint is not None and row["iteration"] and row["iteration"] % checkpoint_every == 0:
                     self.save(checkpoint)
-                if callback is not None and callback(self, row) is False:
+                if not called(self, row):
                     return False
                 if last_iteration is not None:
                     return row["iteration"] < last_iteration
@@ -192,11 +193,15 @@ class Agent:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a model file: the policy, and all that is needed to go on training."""
+        archive.write_atomically(path, self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """Return the content of the model file."""
         data, arrays = self._learner.state()
         problem, problem_arrays = problem_to(self.problem)
         content = {
             "kind": "agent",
-            "algorithm": self.learner_type.name,
+            **identity(type(self)),
             "settings": dataclasses.asdict(self.settings),
             "seed": self.seed,
             "problem": problem,
@@ -205,7 +210,7 @@ class Agent:
         }
         parts = {"learner": arrays, "problem": problem_arrays, "history": self.history.arrays()}
         named = {f"{part}.{key}": a for part, group in parts.items() for key, a in group.items()}
-        archive.save(path, content, named)
+        return archive.dumps(content, named)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], env: EnvironmentLike | None = None) -> Self:
@@ -223,6 +228,16 @@ def make_settings(learner: type[Learner], given: Mapping[str, Any]) -> LearnerSe
         if name not in known:
             raise SettingError(f"{learner.name} has no setting {name!r}: {nearest(name, known)}")
     return learner.settings_type(**given)
+
+
+def identity(kind: type[Agent]) -> dict[str, str]:
+    """Return what files call an algorithm: its name, and the module of one that spaql does not ship.
+
+    The module is for people: no file is a reason to import anything.
+    """
+    module = kind.__module__
+    shipped = module.partition(".")[0] in ("spaql", "__main__")
+    return {"algorithm": kind.learner_type.name} | ({} if shipped else {"module": module})
 
 
 def agent_types() -> dict[str, type[Agent]]:
@@ -280,9 +295,7 @@ def agent_from(document: archive.Document) -> Agent:
         algorithm = data["algorithm"]
         agent_type = agent_types().get(algorithm)
         if agent_type is None:
-            raise ArchiveError(
-                f"The file holds a {algorithm!r} agent: import the module that defines it first."
-            )
+            raise ArchiveError(_undefined(algorithm, data.get("module")))
         problem = problem_from(data["problem"], part("problem."))
         agent_type.learner_type.check_size(problem, part("learner."))
         agent = agent_type(problem, seed=number(data, "seed", 0, whole=True), **data["settings"])
@@ -290,6 +303,17 @@ def agent_from(document: archive.Document) -> Agent:
         columns = part("history.")
         agent.history = History.from_arrays({name: columns[name] for name in data["history"]})
     return agent
+
+
+def _undefined(algorithm: Any, module: Any) -> str:
+    """Say how an agent is read whose algorithm is not known here."""
+    holds = f"The file holds an agent of the algorithm {algorithm!r}, which is not defined here"
+    if not isinstance(module, str) or not all(part.isidentifier() for part in module.split(".")):
+        return f"{holds}: import the module that defines it, or give the command --algo MODULE:{algorithm}."
+    return (
+        f"{holds}. It says that the module {module} defines it: if you trust that module, import it before "
+        f"the file is loaded, or give the command --algo {module}:{algorithm}."
+    )
 
 
 def _found_in(env: EnvironmentLike | None, problem: Problem) -> dict[str, Any]:

@@ -61,8 +61,9 @@ def agent_type(name: str) -> type[Agent]:
     if module:
         try:
             import_module(module)
-        except ImportError as error:
-            raise SettingError(f"Cannot import {module}, which is to define {algorithm}: {error}.") from error
+        except Exception as error:  # whatever the module of a user does
+            said = error if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
+            raise SettingError(f"Cannot import {module}, which is to define {algorithm}: {said}.") from error
     known = agent_types()
     if algorithm not in known:
         raise SettingError(f"There is no algorithm {algorithm!r}: {nearest(algorithm, known)}")

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from spaql.problems import Problem
 from spaql.training.trajectories import Floats, StateSetter, Trajectory
+from spaql.values import real_number
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ REACHES = Success(lambda episode: episode.terminated, "the goal is reached befor
 
 def returns_at_least(threshold: float) -> Success:
     """Call an episode a success by its return."""
+    threshold = real_number("threshold", threshold)
     return Success(lambda episode: episode.total >= threshold, f"the return is at least {threshold:g}")
 
 

@@ -14,6 +14,7 @@ from spaql.problems import EnvironmentLike, Problem, make_problem
 from spaql.training.arena import Arena
 from spaql.training.results import Evaluation
 from spaql.training.seeds import Purpose, generator
+from spaql.values import whole_number
 
 _TOGETHER = 100
 """Episodes that are run together."""
@@ -74,8 +75,7 @@ def evaluate(
     >>> 15 < result.mean < 30
     True
     """
-    if episodes < 1:
-        raise SettingError("An evaluation needs at least one episode.")
+    episodes = whole_number("episodes", episodes, least=1)
     policy, problem = policy_and_problem(agent, env)
     if parallel:
         problem = dataclasses.replace(problem, parallel=True)

@@ -11,6 +11,7 @@ from spaql.errors import ArchiveError
 from spaql.kernels.standard import StateMap
 from spaql.problems import Problem, find_dynamics
 from spaql.spaces import StandardActions, StandardStates, count_actions, describe_space, space_from
+from spaql.values import plain
 
 _MOST = 2**31
 """Of a number of steps or levels that a file may ask for."""
@@ -21,7 +22,7 @@ def problem_to(problem: Problem) -> tuple[dict[str, Any], dict[str, NDArray[Any]
     data = {
         "name": problem.name,
         "env": problem.env,
-        "options": dict(problem.options),
+        "options": plain(problem.options),
         "horizon": problem.horizon,
         "observation_space": describe_space(problem.states.space),
         "action_space": describe_space(problem.actions.space),

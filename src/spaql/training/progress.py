@@ -6,6 +6,8 @@ import sys
 import time
 from typing import Any
 
+from spaql.words import number, places
+
 _LINES_AT_MOST = 10
 """Lines that a whole training prints where there is no terminal."""
 
@@ -85,7 +87,9 @@ class Progress:
     def _status(self, row: dict[str, float]) -> str:
         seconds = max(time.perf_counter() - self._began, 1e-9)
         speed = (row["interactions"] - (self._interactions or 0)) / seconds
-        shown = [f"return {row['mean_return']:.1f}", f"best {row['best_return']:.1f}"]
+        returned, best = row["mean_return"], row["best_return"]
+        digits = places(max(abs(returned), abs(best)))
+        shown = [f"return {number(returned, digits)}", f"best {number(best, digits)}"]
         if "arms" in row:
             shown += [f"arms {row['arms']:,.0f}", f"temperature {row['temperature']:.2g}"]
         if speed > 0:

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.stats import mean_ci95
-from spaql.words import counted, short
+from spaql.values import whole_number
+from spaql.words import counted, number, places, short, with_interval
 
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -27,7 +28,7 @@ def worst_episodes(
     returns: NDArray[np.float64], lengths: NDArray[np.int64], starts: NDArray[np.float64], k: int
 ) -> list[Episode]:
     """Give the k episodes of the lowest returns, the worst first."""
-    order = np.argsort(returns, kind="stable")[:k]
+    order = np.argsort(returns, kind="stable")[: whole_number("The number of worst episodes", k, least=0)]
     return [Episode(tuple(float(x) for x in starts[i]), int(lengths[i]), float(returns[i])) for i in order]
 
 
@@ -80,5 +81,6 @@ class Evaluation:
 
     def __repr__(self) -> str:
         worst, played = self.worst[0], counted(len(self.returns), "episode")
-        returned = f"{self.mean:.1f} ± {self.ci95:.1f}"
-        return f"Evaluation(return {returned} of {played}, worst {worst.total:.1f} from {short(worst.start)})"
+        returned = with_interval(self.mean, self.ci95)
+        total = number(worst.total, places(self.mean, self.ci95))
+        return f"Evaluation(return {returned} of {played}, worst {total} from {short(worst.start)})"

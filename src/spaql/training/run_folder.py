@@ -8,9 +8,9 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
-from spaql.archive import remove_leftovers, write_atomically
+from spaql.archive import remove_leftovers, write_together
 from spaql.errors import SettingError
-from spaql.training.agent import MODEL_FILE, Agent, load
+from spaql.training.agent import MODEL_FILE, Agent, identity, load
 from spaql.training.problem_file import problem_to
 
 CHECKPOINT_FILE = "checkpoint.spaql"
@@ -24,19 +24,26 @@ def versions(*more: str) -> dict[str, str]:
 
 
 def save_run(agent: Agent, folder: Path) -> None:
-    """Write `settings.json`, `history.csv` and `policy.spaql`; the same run gives the same bytes."""
+    """Write `settings.json`, `history.csv` and `policy.spaql`; the same run gives the same bytes.
+
+    A full disk leaves all three as they were.
+    """
     problem, _ = problem_to(agent.problem)
     settings = {
-        "algorithm": agent.learner_type.name,
+        **identity(type(agent)),
         "problem": problem,
         "settings": dataclasses.asdict(agent.settings),
         "seed": agent.seed,
         "iterations": agent.iterations,
         "versions": versions(),
     }
-    write_atomically(folder / "settings.json", (json.dumps(settings, indent=2) + "\n").encode())
-    write_atomically(folder / "history.csv", agent.history.to_csv().encode())
-    agent.save(folder / MODEL_FILE)
+    write_together(
+        {
+            folder / MODEL_FILE: agent.to_bytes(),
+            folder / "settings.json": (json.dumps(settings, indent=2) + "\n").encode(),
+            folder / "history.csv": agent.history.to_csv().encode(),
+        }
+    )
     (folder / CHECKPOINT_FILE).unlink(missing_ok=True)
     remove_leftovers(folder)
 

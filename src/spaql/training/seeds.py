@@ -4,6 +4,8 @@ from enum import IntEnum
 
 import numpy as np
 
+from spaql.values import whole_number
+
 
 class Purpose(IntEnum):
     """What random numbers are for; streams of different purposes are independent."""
@@ -25,5 +27,5 @@ def generator(seed: int, purpose: Purpose, index: int) -> np.random.Generator:
     >>> a == b
     True
     """
-    sequence = np.random.SeedSequence(seed, spawn_key=(purpose, index))
+    sequence = np.random.SeedSequence(whole_number("seed", seed, least=0), spawn_key=(purpose, index))
     return np.random.Generator(np.random.PCG64(sequence))

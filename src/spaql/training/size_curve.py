@@ -17,6 +17,7 @@ from spaql.training.arena import Arena
 from spaql.training.evaluation import Evaluable, evaluate
 from spaql.training.results import Evaluation
 from spaql.training.seeds import Purpose, generator
+from spaql.values import real_number, whole_number
 
 _KEPT = 5_000
 """Observations that are kept of the episodes of a simplified tree."""
@@ -75,8 +76,7 @@ def size_curve(
     >>> curve[0].tree.n_leaves, curve[-1].agreement
     (2, 1.0)
     """
-    if episodes < 1 or rounds < 1:
-        raise SettingError("A curve takes one episode and one round at least.")
+    episodes, rounds = whole_number("episodes", episodes, least=1), whole_number("rounds", rounds, least=1)
     if isinstance(agent, RuleTree):
         if env is None:
             raise SettingError("A tree alone does not say where to run it: give env.")
@@ -100,6 +100,7 @@ def smallest_within(curve: Sequence[SizedTree], loss: float) -> SizedTree:
 
     Its episodes have then chosen it: judge it by others.
     """
+    loss = real_number("loss", loss, least=0)
     exact = curve[-1].evaluation.mean
     return next(one for one in curve if one.evaluation.mean >= exact - loss * abs(exact))
 

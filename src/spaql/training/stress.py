@@ -15,12 +15,13 @@ from spaql.errors import BadEnvironmentError, MissingExtraError, SettingError
 from spaql.interpret import Measures, measure
 from spaql.policy import Policy
 from spaql.problems import Dynamics, EnvironmentLike, Problem
-from spaql.stats import wilson_ci95
+from spaql.stats import mean_ci95, wilson_ci95
 from spaql.training.bench import Bench, find_bench
 from spaql.training.evaluation import Evaluable, policy_and_problem
 from spaql.training.results import Episode, quantiles_of, worst_episodes
 from spaql.training.trajectories import Floats, Trajectory, play
-from spaql.words import counted
+from spaql.values import whole_number
+from spaql.words import counted, number, places
 
 Sampling = Literal["sobol", "grid"]
 MEASURES = tuple(f.name for f in dataclasses.fields(Measures))
@@ -50,8 +51,13 @@ class StressTest:
         starts = counted(len(self.returns), "start")
         return (
             f"StressTest({self.success.sum():,} of {starts} succeed: {share}, 95 % interval {low} to {high}; "
-            f"worst return {self.returns.min():.1f})"
+            f"worst return {number(self.returns.min(), self.digits)})"
         )
+
+    @property
+    def digits(self) -> int:
+        """Digits after the point that returns are written with (see `spaql.words.places`)."""
+        return places(*mean_ci95(self.returns))
 
     @property
     def share(self) -> float:
@@ -104,8 +110,7 @@ def sample_starts(bench: Bench, n: int, sampling: Sampling = "sobol", seed: int 
     >>> sample_starts(bench, 5, "grid").tolist()
     [[1.0, -0.5], [1.0, 0.5], [3.0, -0.5], [3.0, 0.5]]
     """
-    if n < 1:
-        raise SettingError("A stress test takes one start at least.")
+    n = whole_number("The number of starts", n, least=1)
     low, high = bench.low, bench.high
     if not (np.isfinite(low).all() and np.isfinite(high).all() and np.all(low <= high)):
         raise SettingError(
@@ -125,7 +130,7 @@ def _sobol(dims: int, n: int, seed: int) -> Floats:
         raise MissingExtraError(
             "Sobol sequences need SciPy: pip install 'spaql[stats]', or sample a grid (--sampling grid)."
         ) from error
-    sequence = qmc.Sobol(dims, scramble=True, seed=seed)
+    sequence = qmc.Sobol(dims, scramble=True, seed=whole_number("seed", seed, least=0))
     return np.asarray(sequence.random_base2(max(0, n - 1).bit_length())[:n], np.float64)
 
 
@@ -166,8 +171,8 @@ def stress(
     """
     policy, problem = policy_and_problem(agent, env)
     bench = bench or known_bench(problem)
-    if isinstance(starts, int):
-        states = sample_starts(bench, starts, sampling, seed)
+    if np.ndim(starts) == 0:
+        states = sample_starts(bench, whole_number("starts", starts, least=1), sampling, seed)
     else:
         states = np.array(starts, np.float64)
         if states.ndim != 2 or states.shape[1] != len(bench.region) or not len(states):

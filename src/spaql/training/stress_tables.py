@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from spaql.training.robustness import RobustnessRow
 from spaql.training.stress import StressTest
+from spaql.words import number, places, with_interval
 
 Cells = list[dict[str, str]]
 MEASURES_MEAN = (
@@ -20,7 +21,14 @@ def worst_cells(result: StressTest, k: int) -> Cells:
     rows = []
     for rank, episode in enumerate(result.worst(k), 1):
         start = {name: f"{x:.3f}" for name, x in zip(result.names, episode.start, strict=True)}
-        rows.append({"": f"{rank}", "return": f"{episode.total:.1f}", "steps": f"{episode.length}", **start})
+        rows.append(
+            {
+                "": f"{rank}",
+                "return": number(episode.total, result.digits),
+                "steps": f"{episode.length}",
+                **start,
+            }
+        )
     return rows
 
 
@@ -46,9 +54,14 @@ def robustness_cells(rows: Sequence[RobustnessRow]) -> Cells:
     return [
         {
             "change": row.change,
-            "return": f"{row.mean:.1f} ± {row.ci95:.1f}",
-            "worst": f"{row.worst:.1f}",
-            "against nominal": f"{row.difference:+.1f} ± {row.difference_ci95:.1f}" if i else "",
+            "return": with_interval(row.mean, row.ci95),
+            "worst": number(row.worst, places(row.mean, row.ci95)),
+            "against nominal": _signed(row.difference, row.difference_ci95) if i else "",
         }
         for i, row in enumerate(rows)
     ]
+
+
+def _signed(difference: float, half: float) -> str:
+    """Write a difference with its sign and interval."""
+    return f"{'+' if math.copysign(1, difference) > 0 else ''}{with_interval(difference, half)}"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from spaql.errors import SettingError
 from spaql.policy import Policy
 from spaql.problems import Dynamics, Problem
-from spaql.words import counted, short
+from spaql.words import counted, number, places, short
 
 Floats = NDArray[np.float64]
 StateSetter = Callable[[gymnasium.Env[Any, Any], Floats], Any]
@@ -40,7 +40,8 @@ class Trajectory:
 
     def __repr__(self) -> str:
         steps, ended = counted(self.length, "step"), ", terminated" if self.terminated else ""
-        return f"Trajectory({steps} from {short(self.start)}, return {self.total:.1f}{ended})"
+        total = number(self.total, places(self.total))
+        return f"Trajectory({steps} from {short(self.start)}, return {total}{ended})"
 
     @property
     def length(self) -> int:

@@ -1,0 +1,44 @@
+"""What is called after every iteration, and what cannot be."""
+
+from typing import Any
+
+import gymnasium
+import pytest
+
+import spaql
+
+
+def test_all_of_a_list_are_called_and_each_can_end_the_training() -> None:
+    seen: list[int] = []
+    agent = spaql.SPAQL("cartpole200", rollouts=1, seed=0)
+    agent.learn(
+        9,
+        callback=[lambda agent, row: row["iteration"] < 2, lambda agent, row: seen.append(agent.iterations)],
+        progress_bar=False,
+    )
+    assert seen == [0, 1, 2]
+    assert agent.iterations == 2
+
+
+class Watcher:
+    def on_step(self) -> None: ...
+
+
+@pytest.mark.parametrize(
+    "callback",
+    [Watcher(), Watcher, "stop", 3, [print, "stop"], lambda agent: True, lambda: None],
+    ids=["object", "class", "text", "number", "list", "one argument", "none"],
+)
+def test_what_cannot_be_called_is_refused_before_any_step(callback: Any) -> None:
+    agent = spaql.SPAQL("cartpole200", rollouts=1, seed=0)
+    with pytest.raises(spaql.SettingError, match="must be a function of the agent and the new row"):
+        agent.learn(1, callback=callback, progress_bar=False)
+    assert len(agent.history) == 0
+
+
+@pytest.mark.parametrize(
+    "env", [gymnasium.make_vec("CartPole-v1", 2), lambda: gymnasium.make("CartPole-v1"), 3, None]
+)
+def test_what_is_no_environment_is_refused(env: Any) -> None:
+    with pytest.raises(spaql.SettingError, match=r"^env is a \w+, and must be an environment's id"):
+        spaql.SPAQL(env)
