@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Discrete
 from numpy.typing import ArrayLike, NDArray
 
 from spaql.policy.policy import Policy, Rng
@@ -28,7 +29,8 @@ class NoisyPolicy(_Around):
     policy
         What acts on them.
     std
-        Standard deviation of the noise, one for each number of an observation, in raw units.
+        Standard deviation of the noise, one for each number of an observation, in raw units. What is observed
+        in whole numbers is rounded to them again, and one of a list stays one of the list.
     noise
         Draws it.
 
@@ -48,7 +50,13 @@ class NoisyPolicy(_Around):
 
     def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
         """Give a batch of raw actions."""
-        seen = observations + self._noise.normal(size=np.shape(observations)) * self._std
+        std = self._std.reshape(np.shape(observations)[1:])
+        seen = observations + self._noise.normal(size=np.shape(observations)) * std
+        if isinstance(space := self.observation_space, Discrete):
+            seen = np.clip(np.rint(seen), space.start, space.start + space.n - 1)
+        elif observations.dtype.kind in "iu":
+            ends = np.iinfo(observations.dtype)
+            seen = np.clip(np.rint(seen), ends.min, ends.max)
         return self.policy.act(seen.astype(observations.dtype), steps, rng)
 
 
@@ -91,3 +99,18 @@ class RecordingPolicy(_Around):
     def visited(self) -> NDArray[np.float64]:
         """What was seen, one a row."""
         return np.concatenate(self._seen)
+
+    def episodes(self, lengths: NDArray[np.int64]) -> list[NDArray[np.float64]]:
+        """Give what was seen at each step of every episode of an evaluation, given their lengths.
+
+        Environments are stepped together until the last episode ends: what others show after their own end is
+        left out.
+        """
+        found: list[NDArray[np.float64]] = []
+        call = 0
+        while len(found) < len(lengths):
+            together = lengths[len(found) : len(found) + len(self._seen[call])]
+            calls = self._seen[call : call + int(together.max())]
+            found += [np.array([rows[i] for rows in calls[:n]]) for i, n in enumerate(together.tolist())]
+            call += len(calls)
+        return found

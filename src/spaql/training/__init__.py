@@ -9,6 +9,7 @@ from spaql.training.history import History
 from spaql.training.recording import model_errors, record
 from spaql.training.results import Episode, Evaluation
 from spaql.training.robustness import RobustnessRow, robustness
+from spaql.training.safe_action import SafeActionRow, safe_action_use
 from spaql.training.size_curve import SizedTree, size_curve, smallest_within
 from spaql.training.stress import StressTest, sample_starts, stress
 from spaql.training.trajectories import Trajectory, play
@@ -25,6 +26,7 @@ __all__ = [
     "History",
     "PlanTree",
     "RobustnessRow",
+    "SafeActionRow",
     "Signal",
     "SizedTree",
     "StressTest",
@@ -41,6 +43,7 @@ __all__ = [
     "read",
     "record",
     "robustness",
+    "safe_action_use",
     "sample_starts",
     "size_curve",
     "smallest_within",
