@@ -6,6 +6,7 @@ from spaql.training.bench import Bench, Signal, Success, find_bench
 from spaql.training.controller import Controller, read
 from spaql.training.evaluation import evaluate
 from spaql.training.history import History
+from spaql.training.parameters import parameters_of, with_parameters
 from spaql.training.recording import model_errors, record
 from spaql.training.results import Episode, Evaluation
 from spaql.training.robustness import RobustnessRow, robustness
@@ -39,6 +40,7 @@ __all__ = [
     "find_bench",
     "load",
     "model_errors",
+    "parameters_of",
     "play",
     "read",
     "record",
@@ -48,4 +50,5 @@ __all__ = [
     "size_curve",
     "smallest_within",
     "stress",
+    "with_parameters",
 ]
