@@ -140,7 +140,8 @@ def _checked_action(tree: RuleTree, given: float | str | Sequence[float]) -> tup
         return (float(tree.action_number(given)),)
     low, high = space.low.astype(np.float64).ravel(), space.high.astype(np.float64).ravel()
     safe = np.empty(0) if isinstance(given, str) else np.asarray(given, np.float64).ravel()
-    if len(safe) != len(low) or not np.all((low <= safe) & (safe <= high) & np.isfinite(safe)):
+    played = safe.astype(space.dtype)  # the type of the bounds: 0.7 is above the nearest float32
+    if len(safe) != len(low) or not np.all((low <= played) & (played <= high) & np.isfinite(safe)):
         raise SettingError(
             f"The safe action is {counted(len(low), 'finite number')}, within {low.tolist()} and "
             f"{high.tolist()}."
