@@ -50,8 +50,8 @@ def edit(
     Examples:
       spaql show runs/cartpole --numbers
       spaql edit runs/cartpole --leaf 7 --do "push left" --lock --out edited.spaql
-      spaql edit runs/pendulum --leaf 2 --gain speed=-2.5 --offset 0 --out edited.spaql
-      spaql edit runs/pendulum --rule 1 --threshold -2.5 --out edited.spaql
+      spaql edit runs/swing-up --leaf 2 --gain speed=-2.5 --out edited.spaql
+      spaql edit runs/swing-up --rule 1 --threshold -2.5 --out edited.spaql
       spaql evaluate edited.spaql --episodes 500
     """
     from spaql.interpret import edited, locked, moved, rule_tree

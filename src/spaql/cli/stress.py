@@ -97,7 +97,7 @@ def stress(
       spaql stress runs/cartpole
       spaql stress runs/cartpole --map basin.svg --axes 0 2
       spaql stress runs/cartpole --robustness --csv starts.csv
-      spaql stress runs/cartpole --robustness --vary length=0.3,0.7 --vary masspole=0.2
+      spaql stress runs/cartpole --robustness --vary length=0.3,0.7
     """
     from spaql.training import stress as run_stress
     from spaql.training.stress import bench_of
