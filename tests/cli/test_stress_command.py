@@ -108,3 +108,105 @@ def test_errors_are_sentences(run: str, words: tuple[str, ...], message: str) ->
 
 def test_help() -> None:
     assert "Examples:" in command("--help").stdout
+
+
+ROLLER = '''
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+
+
+class Roller(gymnasium.Env):
+    """Kept in no attribute that a stress test could set."""
+
+    def __init__(self, friction=0.5):
+        self.observation_space, self.action_space = Box(-9.0, 9.0, (2,)), Discrete(2)
+        self.friction, self.mass = friction, 2.0
+        self.gain = 1.0 / self.mass
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self._z = self.np_random.uniform(-1.0, 1.0, 2)
+        return self._z.astype(np.float32), {}
+
+    def step(self, action):
+        x, v = self._z
+        v += 0.1 * ((2 * int(action) - 1) * self.gain - self.friction * v)
+        self._z = np.clip([x + 0.1 * v, v], -9, 9)
+        return self._z.astype(np.float32), -float(x * x), False, False, {}
+
+
+gymnasium.register("Roller-v0", Roller, max_episode_steps=30)
+'''
+
+
+@pytest.fixture
+def roller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A run in an environment of which nothing is known but that it is Gymnasium's."""
+    (tmp_path / "roller_env.py").write_text(ROLLER)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    words = [
+        "train",
+        "roller_env:Roller-v0",
+        "--algo",
+        "spaql",
+        "--iterations",
+        "3",
+        "--rollouts",
+        "2",
+        "--quiet",
+    ]
+    result = CliRunner().invoke(main, [*words, "--out", str(tmp_path / "run")])
+    assert result.exit_code == 0, result.output
+    return str(tmp_path / "run")
+
+
+def test_robustness_needs_no_starts(roller: str) -> None:
+    said = " ".join(command(roller, "--robustness").stdout.split())
+    for row in ("nominal", "noise 5 %", "actions 5 % off", "one step late"):
+        assert row in said
+    assert "starts not tested. Where roller_env:Roller-v0 may begin is not known: give --low" in said
+    assert (
+        "No parameter of roller_env:Roller-v0 was varied: --vary NAME=VALUE,... takes friction, gain, mass."
+        in said
+    )
+    data = json.loads(
+        command(roller, "--robustness", "--vary", "friction=0.1,2", "--vary", "mass=4", "--json").stdout
+    )
+    assert data["starts"] is None
+    assert [row["change"] for row in data["robustness"]][:4] == [
+        "nominal", "friction = 0.1", "friction = 2", "mass = 4"
+    ]  # fmt: skip
+    differences = [row["difference"] for row in data["robustness"][1:4]]
+    assert 0.0 not in differences
+    assert len(set(differences)) == 3
+    assert "may begin is not known" in command(roller, code=1).stderr
+    assert "may begin is not known" in command(roller, "--robustness", "--csv", "starts.csv", code=1).stderr
+
+
+def test_what_is_varied_takes_the_place_of_what_is_known(run: str) -> None:
+    data = json.loads(
+        command(run, "--starts", "4", "--robustness", "--vary", "length=0.3,0.7", "--json").stdout
+    )
+    assert data["starts"] == 4
+    assert [row["change"] for row in data["robustness"]] == [
+        "nominal", "length = 0.3", "length = 0.7", "noise 1 %", "noise 5 %", "actions 5 % off",
+        "one step late",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--vary", "length=0.3"), "for --robustness: give it"),
+        (("--robustness", "--vary", "legnth=0.3"), "did you mean length?"),
+        (("--robustness", "--vary", "length"), "such as length=0.3,0.7"),
+        (("--robustness", "--vary", "length=nan"), "finite number, such as 0.5"),
+        (("--robustness", "--vary", "x_threshold=1"), "observation_space from x_threshold"),
+    ],
+)
+def test_what_cannot_be_varied_is_said(run: str, words: tuple[str, ...], message: str) -> None:
+    result = CliRunner().invoke(main, ["stress", run, "--starts", "2", *words])
+    assert result.exit_code > 0
+    assert message in " ".join(result.stderr.split())

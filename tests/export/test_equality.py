@@ -30,9 +30,11 @@ def proven(target: Target, controller: MachineController, files: dict, folder: P
 def plainly(tree: RuleTree, safe: tuple[float, ...], x: list[float], guarded: bool) -> list[float]:
     """The definition, in plain Python: guard, walk, law."""
     low, high = tree.observation_space.low.tolist(), tree.observation_space.high.tolist()
+    # A tenth of the range, as far as that is finite.
+    room = [0.1 * (b - a) if math.isfinite(b - a) else 0.0 for a, b in zip(low, high, strict=True)]
     if any(math.isnan(v) for v in x):
         return list(safe)
-    if guarded and any(v < a or v > b for v, a, b in zip(x, low, high, strict=True)):
+    if guarded and any(v < a - r or v > b + r for v, a, b, r in zip(x, low, high, room, strict=True)):
         return list(safe)
     node = 0
     while tree.feature[node] >= 0:
@@ -63,6 +65,10 @@ def test_what_is_wanted_is_the_definition(
     cuts = [
         np.append(tree.threshold[tree.feature == j], [math.inf, -math.inf, math.nan, 0]) for j in range(dims)
     ]
+    for j, bound in enumerate(tree.observation_space.high.tolist()):
+        limit = bound + 0.1 * (2 * bound)
+        near = (bound, limit, math.nextafter(limit, 0), math.nextafter(limit, math.inf))
+        cuts[j] = np.append(cuts[j], [*near, *(-x for x in near)])
     points = np.stack(
         [rng.choice(np.append(cut, cut + rng.normal(size=len(cut))), 300) for cut in cuts], axis=1
     )

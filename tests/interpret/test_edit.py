@@ -1,5 +1,7 @@
 """Trees changed by hand do what was asked, where it was asked, and nothing else elsewhere."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete
@@ -7,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spaql
-from spaql.interpret import edited, locked, minimised, simplified
+import spaql.export
+from spaql.interpret import edited, locked, minimised, moved, simplified
 from spaql.policy import Choices, Constants, Laws, text
 from spaql.policy.nodes import Nodes
 
@@ -101,3 +104,173 @@ def test_numbers_in_the_text_are_those_of_the_leaves() -> None:
         "    action 1  # leaf 2",
     ]
     assert [tree.leaf_number(np.array([x])) for x in (0.0, 0.5)] == [1, 2]
+
+
+def _laws(rows: int = 2, actions: int = 1) -> tuple[Laws, Box]:
+    box = Box(-2.0, 2.0, (actions,))
+    ends = box.low.astype(float), box.high.astype(float)
+    return Laws(np.ones((rows, actions, 1)), np.zeros((rows, actions)), *ends), box
+
+
+def test_gains_and_offsets_of_a_law_are_changed_one_by_one() -> None:
+    tree = _stump(*_laws())
+    changed = edited(tree, 2, gains={"x0": -2.0})
+    assert changed.predict([[0.25], [0.75]]).tolist() == [[0.25], [-1.5]]
+    changed = edited(changed, 2, offset=1.0)
+    assert changed.predict([[0.25], [0.75]]).tolist() == [[0.25], [-0.5]]
+    assert text(changed).splitlines()[-1] == "    u0 = clip(1.0 - 2.0 * x0, -2.0, 2.0)"
+    assert tree.predict([[0.75]]).tolist() == [[0.75]]
+    # Back to what it was: both leaves say the same again.
+    assert edited(edited(changed, 2, offset=0.0), 2, gains={0: 1.0}).n_leaves == 1
+
+
+def test_of_several_numbers_it_is_said_which() -> None:
+    tree = _stump(*_laws(actions=2), names=("torque [Nm]", "force [N]"))
+    changed = edited(tree, 1, offset={"force": 0.5}, gains={("torque", "x0"): 3.0})
+    assert changed.predict([0.25]).tolist() == [0.75, 0.75]
+    for wrong in ({"offset": 0.5}, {"gains": {"x0": 1.0}}):
+        with pytest.raises(spaql.SettingError, match=r"say which of torque \[Nm\], force \[N\]"):
+            edited(tree, 1, **wrong)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"offset": np.nan}, "finite numbers, not NaN"),
+        ({"gains": {"x0": np.inf}}, "finite numbers, not NaN"),
+        ({"gains": {"x1": 1.0}}, "no observation 'x1': there is 0 x0"),
+        ({"offset": {"u9": 1.0}}, "no action 'u9'"),
+        ({"action": [2.5]}, "u0 from -2 to 2"),
+        ({"action": [np.nan]}, "one finite number for each of"),
+        ({"action": [0.5], "offset": 1.0}, "give one of the two"),
+        ({}, "give one of the two"),
+    ],
+)
+def test_what_no_law_can_have_is_refused(change: dict, said: str) -> None:
+    with pytest.raises(spaql.SettingError, match=said):
+        edited(_stump(*_laws()), 1, **change)
+
+
+def test_constants_have_bounds_and_no_gains() -> None:
+    tree = _stump(Constants(np.array([[-0.5], [0.5]])), Box(-0.7, 0.7, (1,)))
+    assert edited(tree, 1, [0.7]).predict([0.0]) == [np.float32(0.7)]  # which is less than 0.7
+    with pytest.raises(spaql.SettingError, match=r"u0 from -0.7 to 0.7"):
+        edited(tree, 1, [0.8])
+    with pytest.raises(spaql.SettingError, match="give an action"):
+        edited(tree, 1, offset=0.1)
+
+
+def test_a_locked_law_stays() -> None:
+    changed = edited(_stump(*_laws()), 2, gains={"x0": -2.0}, lock=True)
+    for attempt in ({"offset": 1.0}, {"gains": {"x0": 1.0}}, {"action": [0.0]}):
+        with pytest.raises(spaql.SettingError, match="Leaf 2 is locked"):
+            edited(changed, 2, **attempt)
+    small = simplified(changed, [[0.0]], price=2.0)
+    assert small.predict([0.75]).tolist() == [-1.5]
+
+
+@given(tree=trees(), data=st.data())
+@settings(max_examples=100, deadline=None)
+def test_a_moved_threshold_decides_otherwise_between_its_two_places_and_nowhere_else(
+    tree: spaql.RuleTree, data: st.DataObject
+) -> None:
+    tree = minimised(tree)
+    if tree.n_leaves == 1:
+        with pytest.raises(spaql.SettingError, match="has no rules"):
+            moved(tree, 1, 0.0)
+        return
+    rule = data.draw(st.integers(1, tree.n_leaves - 1))
+    threshold = data.draw(st.sampled_from([-1.5, -0.5, 0.0, 0.25, 0.75, 5.0]))
+    node = tree.way_to(rule)[-1][0]
+    j, old = int(tree.feature[node]), float(tree.threshold[node])
+    number = text(tree, numbered=True).splitlines()
+    assert f"{tree.observations[j]} < {old!r}:  # rule {rule}" in "\n".join(number)
+    first, last = _room_by_definition(tree, rule)
+    if not first < threshold < last:
+        with pytest.raises(spaql.SettingError, match="can lie between"):
+            moved(tree, rule, threshold)
+        return
+    changed = moved(tree, rule, threshold)
+    assert changed.n_leaves <= tree.n_leaves
+    points = _points()
+    here = np.array([_passes(tree, point, rule) for point in points])
+    low, high = sorted((old, threshold))
+    between = here & (points[:, j] >= low) & (points[:, j] < high)
+    before, after = tree.predict(points), changed.predict(points)
+    assert np.array_equal(after[~between], before[~between])
+    # Between the two places, what was on the one side of the old one is now on the other.
+    other = points.copy()
+    other[:, j] = np.nextafter(old, -np.inf) if threshold > old else old
+    assert np.array_equal(after[between], tree.predict(other)[between])
+
+
+def _room_by_definition(tree: spaql.RuleTree, rule: int) -> tuple[float, float]:
+    """Give the nearest thresholds of the same observation, on the way to a rule and under it."""
+    node = tree.way_to(rule)[-1][0]
+    j, old = int(tree.feature[node]), float(tree.threshold[node])
+    first, last = -np.inf, np.inf
+    for i, lower in tree.way_to(rule)[:-1]:
+        if tree.feature[i] == j:
+            cut = float(tree.threshold[i])
+            first, last = (first, min(last, cut)) if lower else (max(first, cut), last)
+
+    def under(i: int) -> set[float]:
+        if tree.feature[i] < 0:
+            return set()
+        own = {float(tree.threshold[i])} if tree.feature[i] == j else set()
+        return own | under(int(tree.left[i])) | under(int(tree.right[i]))
+
+    first = max([first, *(cut for cut in under(int(tree.left[node])) if cut < old)])
+    return first, min([last, *(cut for cut in under(int(tree.right[node])) if cut > old)])
+
+
+def _passes(tree: spaql.RuleTree, point: np.ndarray, rule: int) -> bool:
+    """Tell whether an observation comes to a rule, counted as they are printed."""
+    for node, lower in tree.way_to(rule)[:-1]:
+        if (point[tree.feature[node]] < tree.threshold[node]) != lower:
+            return False
+    return True
+
+
+def _three_steps() -> spaql.RuleTree:
+    """Give 0 below 0, 1 up to 1, 2 from there on."""
+    return spaql.RuleTree(
+        [0, -1, 0, -1, -1], [0.0, 0, 1.0, 0, 0], [1, -1, 3, -1, -1], [2, -1, 4, -1, -1], [-1, 0, -1, 1, 2],
+        Choices(np.arange(3)), Box(-9.0, 9.0, (1,)), Discrete(3),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rule", "threshold", "said"),
+    [
+        (1, 1.0, r"x0 < 0.0, can lie between -inf and 1.0"),
+        (2, 0.0, r"x0 < 1.0, can lie between 0.0 and inf"),
+        (2, np.nan, "not at nan"),
+        (2, np.inf, "not at inf"),
+        (3, 0.5, "1 to 2, so there is no rule 3"),
+        (0, 0.5, "no rule 0"),
+    ],
+)
+def test_a_threshold_stays_between_its_neighbours(rule: int, threshold: float, said: str) -> None:
+    with pytest.raises(spaql.SettingError, match=said):
+        moved(_three_steps(), rule, threshold)
+
+
+def test_a_threshold_is_not_moved_over_what_is_locked() -> None:
+    tree = locked(_three_steps(), 2)
+    with pytest.raises(spaql.SettingError, match="What rule 1 would decide differently is locked"):
+        moved(tree, 1, 0.5)
+    with pytest.raises(spaql.SettingError, match="What rule 2 would"):
+        moved(tree, 2, 0.5)
+    wider = moved(tree, 2, 1.0)
+    assert wider.predict([[0.5]]).tolist() == [1]
+    assert moved(locked(_three_steps(), 1), 2, 5.0).predict([[4.0]]).tolist() == [1]
+
+
+def test_an_edited_law_is_exported_and_saved_as_it_is(tmp_path: Path) -> None:
+    changed = moved(edited(_stump(*_laws()), 2, gains={"x0": -2.0}, offset=1.0), 1, 0.25)
+    proof = spaql.export.python(changed, tmp_path / "controller.py", points=1000)
+    assert proof.leaves == 2
+    space: dict = {}
+    exec((tmp_path / "controller.py").read_text(), space)
+    assert [space["act"]([x]) for x in (0.2, 0.25)] == [(0.2,), (0.5,)]

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spaql
+from random_trees import random_tree
 from spaql.policy import Choices, Explanation, Laws, PartitionPolicy
 from uncompiled import examples
 
@@ -179,3 +180,73 @@ def test_what_is_no_observation_is_refused(policy: PartitionPolicy) -> None:
         with pytest.raises(spaql.SettingError, match="time step"):
             policy.explain(np.zeros(policy.states.dims), step=99)
     assert isinstance(policy.explain(np.zeros(policy.states.dims)), Explanation)
+
+
+def _saturated_tree() -> spaql.RuleTree:
+    """Give u = 9 x below x = -0.5, u = 5 x - 1 up to 0.5, and u = 9 - 9 y from there on, cut to -1 and 1."""
+    return spaql.RuleTree(
+        feature=[0, -1, 0, -1, -1],
+        threshold=[-0.5, 0.0, 0.5, 0.0, 0.0],
+        left=[1, -1, 3, -1, -1],
+        right=[2, -1, 4, -1, -1],
+        leaf=[-1, 0, -1, 1, 2],
+        leaves=Laws(
+            gain=np.array([[[9.0, 0.0]], [[5.0, 0.0]], [[0.0, -9.0]]]),
+            offset=np.array([[0.0], [-1.0], [9.0]]),
+            low=np.array([-1.0]),
+            high=np.array([1.0]),
+        ),
+        observation_space=Box(-2.0, 2.0, (2,)),
+        action_space=Box(-1.0, 1.0, (1,)),
+        observations=("x", "y"),
+        actions=("u",),
+    )
+
+
+def test_another_law_that_gives_the_same_action_is_no_change() -> None:
+    """At x = -0.6 and at x = -0.5 the action is -1: what changes it is x = 0.5, where it is 1."""
+    policy = spaql.RuleTreePolicy(_saturated_tree())
+    explained = policy.explain([-0.6, 0.0])
+    assert explained.value == (-1.0,)
+    (change,) = explained.changes
+    assert (change.observation, change.to, change.value) == ("x", 0.5, (1.0,))
+    # With y = 2 the last law gives -1 as well.
+    explained = policy.explain([-0.6, 2.0])
+    assert explained.changes == ()
+    assert "instead  no other law that begins with another action" in str(explained)
+
+
+def test_leaves_that_say_the_same_are_no_change() -> None:
+    tree = spaql.RuleTree(
+        [0, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1], [-1, 0, 1],
+        Choices(np.array([1, 1])), Box(-2.0, 2.0, (1,)), Discrete(2),
+    )  # fmt: skip
+    assert spaql.RuleTreePolicy(tree).explain([0.0]).changes == ()
+    law = Laws(np.full((2, 1, 1), 0.25), np.zeros((2, 1)), -np.ones(1), np.ones(1))
+    tree = spaql.RuleTree(
+        [0, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1], [-1, 0, 1],
+        law, Box(-2.0, 2.0, (1,)), Box(-1, 1, (1,)),
+    )  # fmt: skip
+    assert spaql.RuleTreePolicy(tree).explain([0.0]).changes == ()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_change_of_a_law_changes_what_is_played(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, 3, 12, "laws")
+    for point in rng.uniform(-2, 2, (10, 3)):
+        explained = spaql.RuleTreePolicy(tree).explain(point)
+        for change in explained.changes:
+            beyond = point.copy()
+            j = list(explained.observation).index(change.observation)
+            beyond[j] = change.to if change.by > 0 else np.nextafter(change.to, -np.inf)
+            assert np.any(tree.predict(beyond) != tree.predict(point))
+            assert change.action != explained.action
+
+
+def test_infinite_observations_that_cancel_are_explained_by_what_is_played() -> None:
+    law = Laws(np.ones((1, 1, 2)), np.zeros((1, 1)), np.array([-1.0]), np.array([1.0]))
+    tree = spaql.RuleTree([-1], [0], [-1], [-1], [0], law, Box(-np.inf, np.inf, (2,)), Box(-1.0, 1.0, (1,)))
+    assert spaql.RuleTreePolicy(tree).explain([np.inf, -np.inf]).value == (
+        tree.predict([np.inf, -np.inf])[0],
+    )

@@ -8,7 +8,7 @@ from gymnasium.spaces import Box, Discrete
 
 from spaql import RuleTree, SettingError
 from spaql.interpret import minimised
-from spaql.policy import Choices, Constants, Laws, text
+from spaql.policy import Choices, Constants, Laws, RuleTreePolicy, text
 from spaql.policy.nodes import Nodes
 
 SEEN = Box(-np.inf, np.inf, (2,), np.float64)
@@ -153,3 +153,13 @@ def test_what_is_no_tree_is_refused(laws: RuleTree, change: dict, message: str) 
 def test_arrays_cannot_be_written_to(laws: RuleTree) -> None:
     with pytest.raises(ValueError, match="read-only"):
         laws.threshold[0] = 1.0
+
+
+def test_a_batch_of_one_observation_with_rows_is_a_batch() -> None:
+    """Of the shape (1, 2), a batch of one flattened observation looks like a single one."""
+    tree = RuleTree(
+        [0, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1], [-1, 0, 1],
+        Choices(np.array([0, 1])), Box(-1.0, 1.0, (1, 2)), Discrete(2),
+    )  # fmt: skip
+    actions = RuleTreePolicy(tree).act(np.ones((1, 1, 2)), np.zeros(1, np.int64), None)
+    assert actions.tolist() == [1]

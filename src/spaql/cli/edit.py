@@ -1,9 +1,9 @@
-"""`spaql edit`: change what a controller does in one place, by hand."""
+"""`spaql edit`: change a leaf or a rule of a controller, by hand."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,38 +11,78 @@ from spaql.cli.arguments import read_action, read_to_play, run_argument
 from spaql.cli.report import Report, reports
 from spaql.words import counted, number, places, with_interval
 
+if TYPE_CHECKING:
+    from spaql.policy import RuleTree
+
 
 @click.command()
 @run_argument
-@click.option("--leaf", type=int, required=True, help="number of the leaf (see spaql show RUN --numbers)")
+@click.option("--leaf", type=int, help="number of the leaf to change (see spaql show RUN --numbers)")
 @click.option("--do", "action", metavar="ACTION", help="name or number of an action, or numbers: 0.5,-1")
+@click.option("--offset", metavar="[ACTION=]VALUE", multiple=True, help="of the leaf's law")
+@click.option("--gain", metavar="[ACTION:]OBSERVATION=VALUE", multiple=True, help="of the leaf's law")
 @click.option("--lock", is_flag=True, help="simpler trees made from this one do the same there")
+@click.option("--rule", type=int, help="number of the rule to change instead")
+@click.option("--threshold", type=float, help="of the rule")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="model file to write")
 @click.option("--episodes", type=int, default=100, show_default=True, help="to compare before and after")
 @click.option("--seed", type=int, default=0, show_default=True, help="of the episodes")
 @reports("the returns before and after")
-def edit(run: Path, leaf: int, action: str | None, lock: bool, out: Path, episodes: int, seed: int) -> Report:
-    """Change the action of a leaf of the policy in RUN, try it, and save it as a controller of its own.
+def edit(
+    run: Path,
+    leaf: int | None,
+    action: str | None,
+    offset: tuple[str, ...],
+    gain: tuple[str, ...],
+    lock: bool,
+    rule: int | None,
+    threshold: float | None,
+    out: Path,
+    episodes: int,
+    seed: int,
+) -> Report:
+    """Change a leaf or a rule of the policy in RUN, try it, and save it as a controller of its own.
 
-    Every other command takes the file that is written, such as spaql evaluate.
+    A leaf gets another action, or other numbers of its law; a rule, another threshold. Names may leave out
+    their units. Every other command takes the file that is written, such as spaql evaluate.
 
     \b
     Examples:
       spaql show runs/cartpole --numbers
       spaql edit runs/cartpole --leaf 7 --do "push left" --lock --out edited.spaql
+      spaql edit runs/swing-up --leaf 2 --gain speed=-2.5 --out edited.spaql
+      spaql edit runs/swing-up --rule 1 --threshold -2.5 --out edited.spaql
       spaql evaluate edited.spaql --episodes 500
     """
-    from spaql.interpret import edited, locked, rule_tree
+    from spaql.interpret import edited, locked, moved, rule_tree
     from spaql.policy import RuleTreePolicy
     from spaql.training import Controller, evaluate
 
-    if action is None and not lock:
-        raise click.UsageError("Give --do, --lock, or both.")
+    law = bool(offset or gain)
+    if (leaf is None) == (rule is None):
+        raise click.UsageError("Give --leaf or --rule: the number of what is to change.")
+    if (rule is None) != (threshold is None) or (rule is not None and (action is not None or law or lock)):
+        raise click.UsageError("A rule has a --threshold; --do, --offset, --gain and --lock are for leaves.")
+    if leaf is not None and action is None and not law and not lock:
+        raise click.UsageError("Give --do, --lock, or both; or --offset and --gain of a law.")
     source = read_to_play(run)
     tree = rule_tree(source)
-    after = locked(tree, leaf) if action is None else edited(tree, leaf, read_action(tree, action), lock=lock)
-    origin = {"from": run.name, "leaf": leaf, "do": action, "lock": lock}
-    data: dict[str, Any] = {"file": str(out), "leaf": leaf, "do": action, "lock": lock}
+    what: dict[str, Any]
+    if leaf is None:
+        assert rule is not None
+        assert threshold is not None
+        after, what = moved(tree, rule, threshold), {"rule": rule, "threshold": threshold}
+    elif law:
+        offsets, gains = _offsets(offset), _gains(gain, tree)
+        given = None if action is None else read_action(tree, action)
+        after = edited(tree, leaf, given, offset=offsets, gains=gains, lock=lock)
+        what = {"leaf": leaf, "offset": list(offset), "gain": list(gain), "lock": lock}
+    else:
+        after = (
+            locked(tree, leaf) if action is None else edited(tree, leaf, read_action(tree, action), lock=lock)
+        )
+        what = {"leaf": leaf, "do": action, "lock": lock}
+    data: dict[str, Any] = {"file": str(out), **what}
     lines = []
     for word, one in (("before", tree), ("after", after)):
         result = evaluate(RuleTreePolicy(one), source.problem, episodes=episodes, seed=seed)
@@ -51,5 +91,37 @@ def edit(run: Path, leaf: int, action: str | None, lock: bool, out: Path, episod
         returned = with_interval(result.mean, result.ci95)
         shown = number(worst, places(result.mean, result.ci95))
         lines.append(f"{word:7} {counted(one.n_leaves, 'leaf')}, return {returned}, worst {shown}")
-    Controller(after, source.problem, origin).save(out)
+    Controller(after, source.problem, {"from": run.name, **what}).save(out)
     return Report(data, "\n".join([*lines, f"Saved as {out}."]))
+
+
+def _offsets(given: tuple[str, ...]) -> float | dict[str, float] | None:
+    """Read offsets: a number, or numbers by the names of those of an action."""
+    if len(given) == 1 and "=" not in given[0]:
+        return _number(given[0], "--offset 0.5")
+    return dict(_named(one, "--offset 0.5, or --offset torque=0.5") for one in given) or None
+
+
+def _gains(given: tuple[str, ...], tree: RuleTree) -> dict[str | tuple[str, str], float]:
+    """Read gains by the names of observations, after those of numbers of an action if there are several."""
+    gains: dict[str | tuple[str, str], float] = {}
+    for one in given:
+        name, value = _named(one, "--gain speed=-2.5, or --gain torque:speed=-2.5")
+        acted, sign, seen = name.partition(":")
+        pair = sign and name not in tree.observations
+        gains[(acted.strip(), seen.strip()) if pair else name] = value
+    return gains
+
+
+def _named(given: str, example: str) -> tuple[str, float]:
+    name, sign, value = given.rpartition("=")
+    if not (sign and name.strip()):
+        raise click.BadParameter(f"{given!r} has no name and number: write {example}")
+    return name.strip(), _number(value, example)
+
+
+def _number(given: str, example: str) -> float:
+    try:
+        return float(given)
+    except ValueError as error:
+        raise click.BadParameter(f"{given!r} is no number: write {example}") from error

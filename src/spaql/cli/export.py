@@ -5,19 +5,20 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql.cli.arguments import Choice, read_action, run_argument
+from spaql.cli.arguments import Choice, read_action, read_to_play, run_argument
 from spaql.cli.report import Report, reports
-from spaql.errors import SettingError
+from spaql.errors import SettingError, SpaqlError
 from spaql.words import counted, number, places
 
 if TYPE_CHECKING:
-    from spaql.export import Proof
+    from spaql.export import ExportedPolicy, Proof
     from spaql.training import Agent, Controller
 
 TARGETS = ("c", "st", "onnx", "python", "sql", "json")
@@ -31,6 +32,19 @@ TARGETS = ("c", "st", "onnx", "python", "sql", "json")
 @click.option("--number", type=Choice(["double", "float", "fixed"]), help="that the machine computes in")
 @click.option("--form", type=Choice(["rules", "table"]), help="of the code  [default: by size]")
 @click.option("--safe-action", metavar="ACTION", help="for NaN and observations beyond their bounds")
+@click.option(
+    "--tolerance",
+    type=float,
+    metavar="SHARE",
+    help="of each range, that observations may be out of bounds before it  [default: 0.1]",
+)
+@click.option(
+    "--episodes",
+    type=int,
+    default=100,
+    show_default=True,
+    help="with noise, to count how often it triggers the safe action; 0 for none",
+)
 @click.option("--step", type=int, help="time step, of a policy that has another one at each (aql)")
 @click.option("--points", type=int, default=1_000_000, show_default=True, help="random points to compare")
 @click.option("--report", type=click.Path(path_type=Path), help="file to keep the proof in, as JSON")
@@ -43,6 +57,8 @@ def export(
     number: str | None,
     form: str | None,
     safe_action: str | None,
+    tolerance: float | None,
+    episodes: int,
     step: int | None,
     points: int,
     report: Path | None,
@@ -52,6 +68,9 @@ def export(
     What was made is compiled or loaded, and compared with the policy at every leaf, at every boundary and its
     two neighbouring numbers, and at random points. If they differ anywhere, nothing is written.
 
+    With --safe-action, what was made is also played in fresh episodes with noise on the observations, and the
+    steps are counted at which it takes the safe action.
+
     \b
     Examples:
       spaql export runs/cartpole --to c --out firmware
@@ -60,14 +79,19 @@ def export(
       spaql export runs/cartpole --to onnx --out service --report proof.json
     """
     from spaql.archive import write_atomically
-    from spaql.export import EXPORTERS
+    from spaql.export import EXPORTERS, ExportedPolicy
     from spaql.interpret import rule_tree
     from spaql.training import read
     from spaql.training.agent import model_file
 
     exporter, suffix = EXPORTERS[target]
     taken = inspect.signature(exporter).parameters
+    if tolerance is not None and safe_action is None:
+        raise SettingError("A tolerance is for the safe action: give --safe-action, too.")
+    if episodes < 0:
+        raise SettingError(f"--episodes is a number of episodes, 0 or more: not {episodes}.")
     given: dict[str, Any] = {"number": number, "form": form, "safe_action": safe_action}
+    given["tolerance"] = tolerance
     given = {option: value for option, value in given.items() if value is not None}
     for option in given:
         if option not in taken:
@@ -83,9 +107,41 @@ def export(
         points=points,
         **given,
     )
+    data: dict[str, Any] = json.loads(proof.to_json())
+    lines: list[str] = []
+    if safe_action is not None:
+        given.pop("form", None)
+        noisy, lines = _with_noise(run, ExportedPolicy(tree, **given), episodes, step)
+        data |= noisy
     if report is not None:
-        write_atomically(report, proof.to_json().encode())
-    return Report({"folder": str(out), **json.loads(proof.to_json())}, _text(proof, out))
+        write_atomically(report, (json.dumps(data, indent=2) + "\n").encode())
+    return Report({"folder": str(out), **data}, "\n".join([_text(proof, out), *lines]))
+
+
+def _with_noise(
+    run: Path, exported: ExportedPolicy, episodes: int, step: int | None
+) -> tuple[dict[str, Any], list[str]]:
+    """Count, in fresh episodes with noise, where the safe action is taken: as data, and as lines."""
+    from spaql.policy import RuleTreePolicy
+    from spaql.training import safe_action_use
+
+    try:
+        if not episodes:
+            raise SettingError("No episodes were asked for.")
+        if step is not None:
+            raise SettingError("The policy has other rules at every time step, and these are for one.")
+        alone = RuleTreePolicy(exported.controller.rules)
+        problem = read_to_play(run).problem
+        rows = safe_action_use(exported, alone, problem, exported.is_safe_action, episodes=episodes)
+    except SpaqlError as error:
+        return {"noisy_episodes": None, "not_played": str(error)}, [f"safe    not played with noise: {error}"]
+    lines = [
+        f"safe    action in {100 * row.steps:.3g} % of the steps and {100 * row.episodes:.3g} % of "
+        f"{counted(episodes, 'episode')} with {100 * row.noise:g} % noise: "
+        f"return {row.mean:.1f} ± {row.ci95:.1f}, without it {row.without:.1f}"
+        for row in rows
+    ]
+    return {"noisy_episodes": [asdict(row) for row in rows]}, lines
 
 
 def _text(proof: Proof, out: Path) -> str:

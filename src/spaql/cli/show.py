@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ FORMS = ("rules", "csv", "markdown", "latex", "dot")
 @click.command()
 @run_argument
 @click.option("--digits", type=int, help="round numbers to so many digits  [default: exact]")
-@click.option("--numbers", "numbered", is_flag=True, help="write the number of each leaf")
+@click.option("--numbers", "numbered", is_flag=True, help="write the number of each leaf and rule")
 @click.option(
     "--at", metavar="X,Y,...", callback=numbers, help="instead explain what is done for this observation"
 )
@@ -135,6 +136,17 @@ def _text(source: Agent | Controller, tree: RuleTree, form: str, digits: int | N
     return "\n".join([heading, *_remarks(source, tree, digits), text(tree, digits, numbered=numbered)])
 
 
+def _edit(origin: Mapping[str, Any]) -> str:
+    """Say what was changed by hand."""
+    if origin.get("do") is not None:
+        return f", leaf {origin.get('leaf')} set by hand to {origin['do']}"
+    if "threshold" in origin:
+        return f", threshold of rule {origin.get('rule')} set by hand to {origin['threshold']}"
+    set_to = [f"offset {one}" for one in origin.get("offset", [])]
+    set_to += [f"gain {one}" for one in origin.get("gain", [])]
+    return f", leaf {origin.get('leaf')} set by hand: {', '.join(set_to)}" if set_to else ""
+
+
 def _remarks(source: Agent | Controller, tree: RuleTree, digits: int | None) -> list[str]:
     """Say what a controller was made from, and where it is locked."""
     from spaql.policy.explanation import conditions
@@ -143,9 +155,7 @@ def _remarks(source: Agent | Controller, tree: RuleTree, digits: int | None) -> 
 
     remarks = []
     if isinstance(source, Controller) and "from" in source.origin:
-        done = source.origin.get("do")
-        edit = f", leaf {source.origin.get('leaf')} set by hand to {done}" if done is not None else ""
-        remarks.append(f"# made from {source.origin['from']}{edit}")
+        remarks.append(f"# made from {source.origin['from']}{_edit(source.origin)}")
     for lock in tree.locks:
         where = " and ".join(conditions(lock.low, lock.high, tree.observations, digits)) or "everywhere"
         remarks.append(f"# locked: {where}: {leaf_text(tree, lock.row, digits)}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.arguments import Choice, read_to_play, run_argument
-from spaql.cli.report import Report, numbers, rendered, reports
+from spaql.cli.report import Report, numbers, read_numbers, rendered, reports
 from spaql.errors import SettingError, require
 from spaql.words import number
 
@@ -20,8 +20,19 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from spaql.problems import Problem
-    from spaql.training import Bench, RobustnessRow, StressTest
+    from spaql.training import Agent, Bench, Controller, RobustnessRow, StressTest
     from spaql.training.stress import Sampling
+
+
+def _varied(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, list[float]]:
+    """Read parameters, each with its values."""
+    values: dict[str, list[float]] = {}
+    for one in given:
+        name, sign, listed = one.partition("=")
+        if not (name.strip() and sign and listed):
+            raise click.BadParameter(f"write a name and values, such as length=0.3,0.7, not {one!r}")
+        values.setdefault(name.strip(), []).extend(read_numbers(listed))
+    return values
 
 
 @click.command()
@@ -44,7 +55,16 @@ if TYPE_CHECKING:
 @click.option("--high", metavar="X,Y,...", callback=numbers, help="highest start")
 @click.option("--threshold", type=float, help="a return that is a success  [default: the plant's own rule]")
 @click.option("--worst", type=int, default=10, show_default=True, help="how many of the worst starts to list")
-@click.option("--robustness", "with_robustness", is_flag=True, help="change the plant, add noise and delay")
+@click.option(
+    "--robustness", "with_robustness", is_flag=True, help="change the plant, add noise, disturbance and delay"
+)
+@click.option(
+    "--vary",
+    metavar="NAME=VALUE,...",
+    multiple=True,
+    callback=_varied,
+    help="values of a parameter of the environment, for --robustness",
+)
 @click.option(
     "--map", "map_file", type=click.Path(path_type=Path), help="draw which starts succeed (svg, pdf, png)"
 )
@@ -63,29 +83,38 @@ def stress(
     threshold: float | None,
     worst: int,
     with_robustness: bool,
+    vary: dict[str, list[float]],
     map_file: Path | None,
     axes: tuple[int, int] | None,
     csv_file: Path | None,
 ) -> Report:
     """Play the policy in RUN, a run folder or a model file, from all over the plant's states.
 
-    No actions are drawn: what plays is what `spaql show` prints.
+    No actions are drawn: what plays is what `spaql show` prints. --robustness plays in the environment from
+    its own starts, and takes any environment. --vary takes arguments of its constructor, and its attributes,
+    in place of those that are known of it.
 
     \b
     Examples:
       spaql stress runs/cartpole
       spaql stress runs/cartpole --map basin.svg --axes 0 2
       spaql stress runs/cartpole --robustness --csv starts.csv
+      spaql stress runs/cartpole --robustness --vary length=0.3,0.7
     """
-    from spaql.training import robustness
     from spaql.training import stress as run_stress
+    from spaql.training.stress import bench_of
 
+    if vary and not with_robustness:
+        raise SettingError("Parameters are varied for --robustness: give it, too.")
     if map_file is not None:
         require("The map", "plot")
     agent = read_to_play(run)
+    asked = any(option is not None for option in (low, high, threshold, map_file, csv_file))
+    if with_robustness and not asked and bench_of(agent.problem) is None:
+        return _robustness_alone(agent, vary, seed)
     bench = _bench(agent.problem, low, high, threshold)
     result = run_stress(agent, bench=bench, starts=starts, sampling=sampling, seed=seed)
-    rows = robustness(agent, bench=bench, seed=seed) if with_robustness else []
+    rows, remark = _robustness(agent, bench, vary, seed) if with_robustness else ([], "")
     if map_file is not None:
         from spaql.figures import compute_basin, save_as
 
@@ -96,8 +125,45 @@ def stress(
     files = [str(file) for file in (map_file, csv_file) if file is not None]
     return Report(
         lambda: _data(result, bench, rows, worst) | {"files": files},
-        lambda: _text(result, bench, rows, worst) + "".join(f"\nWrote {file}.\n" for file in files),
+        lambda: (
+            _text(result, bench, worst)
+            + _robustness_text(rows, remark)
+            + "".join(f"\nWrote {file}.\n" for file in files)
+        ),
     )
+
+
+def _robustness(
+    agent: Agent | Controller, bench: Bench | None, vary: dict[str, list[float]], seed: int
+) -> tuple[list[RobustnessRow], str]:
+    """Give the rows of the table, and what is to be said where no parameter is in them."""
+    from spaql.training import parameters_of, robustness
+
+    rows = robustness(agent, bench=bench, parameters=() if vary else None, values=vary, seed=seed)
+    if vary or (bench is not None and bench.parameters):
+        return rows, ""
+    known = ", ".join(sorted(parameters_of(agent.problem)))
+    can = f"--vary NAME=VALUE,... takes {known}." if known else "it has none that can be changed by name."
+    return rows, f"No parameter of {agent.problem.name} was varied: {can}"
+
+
+def _robustness_alone(agent: Agent | Controller, vary: dict[str, list[float]], seed: int) -> Report:
+    """Report the robustness of a policy whose plant has no known region of starts, and say so."""
+    rows, remark = _robustness(agent, None, vary, seed)
+    why = f"Where {agent.problem.name} may begin is not known: give --low X,Y,... and --high X,Y,..."
+    data = {"starts": None, "not_tested": why, "robustness": [dataclasses.asdict(row) for row in rows]}
+    return Report(data, lambda: f"starts     not tested. {why}\n" + _robustness_text(rows, remark))
+
+
+def _robustness_text(rows: list[RobustnessRow], remark: str) -> str:
+    from rich.text import Text
+
+    from spaql.training.stress_tables import robustness_cells
+
+    if not rows:
+        return ""
+    parts: list[Any] = [Text("\nrobustness", style="bold"), _table(robustness_cells(rows))]
+    return rendered(*parts, *([Text(remark, style="dim")] if remark else []))
 
 
 def _bench(
@@ -161,10 +227,10 @@ def _data(result: StressTest, bench: Bench, rows: list[RobustnessRow], worst: in
     }
 
 
-def _text(result: StressTest, bench: Bench, rows: list[RobustnessRow], worst: int) -> str:
+def _text(result: StressTest, bench: Bench, worst: int) -> str:
     from rich.text import Text
 
-    from spaql.training.stress_tables import MEASURES_MEAN, measure_cells, robustness_cells, worst_cells
+    from spaql.training.stress_tables import MEASURES_MEAN, measure_cells, worst_cells
 
     low, high = result.share_ci95
     quantiles = "  ".join(f"{q:.0%} {number(value, result.digits)}" for q, value in result.quantiles.items())
@@ -180,7 +246,6 @@ def _text(result: StressTest, bench: Bench, rows: list[RobustnessRow], worst: in
     tables = {
         "worst starts": worst_cells(result, worst) if worst else [],
         f"closed loop: {result.holds}, over the starts that succeed": measure_cells(result),
-        "robustness": robustness_cells(rows),
     }
     for title, cells in tables.items():
         if cells:

@@ -2,11 +2,13 @@
 
 from spaql.export.compilers import MissingToolError
 from spaql.export.json_tree import tree_from_json
+from spaql.export.played import ExportedPolicy
 from spaql.export.proof import Proof, ProofError
 from spaql.export.targets import EXPORTERS, c, json, onnx, python, sql, st
 
 __all__ = [
     "EXPORTERS",
+    "ExportedPolicy",
     "MissingToolError",
     "Proof",
     "ProofError",

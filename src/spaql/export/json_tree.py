@@ -56,7 +56,7 @@ class JsonTree(Target):
         (folder / f"{name}.json").write_bytes(files[f"{name}.json"])
         data = json.loads(files[f"{name}.json"])
         read = tree_from_json(folder / f"{name}.json")
-        back = MachineController(read, controller.number, tuple(data["safe_action"]))
+        back = MachineController(read, read, controller.number, tuple(data["safe_action"]))
         return back.wanted
 
     def tool(self) -> str:

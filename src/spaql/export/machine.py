@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,23 +14,40 @@ from numpy.typing import NDArray
 
 from spaql.errors import SettingError
 from spaql.export.numbers import Number, number_of
-from spaql.export.rewrite import constants, decided, guarded
+from spaql.export.rewrite import TOLERANCE, constants, decided, guarded, limits
 from spaql.export.rules import printed_sizes
 from spaql.policy import Choices, RuleTree
 from spaql.words import counted
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Between which the policy decides, ends included; beyond them is the safe action."""
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    tolerance: float
+    """The share of an observation's range that they are wider than its space, on either side."""
+
+    @property
+    def questions(self) -> int:
+        """How many of them are finite."""
+        return int(np.isfinite([*self.low, *self.high]).sum())
 
 
 @dataclass(frozen=True, eq=False)
 class MachineController:
     """A controller as it is exported: every writer takes this, and nothing else."""
 
+    rules: RuleTree
+    """The policy."""
     exact: RuleTree
-    """The rules in double precision, with those that guard the bounds of the observations."""
+    """The same in double precision, after the questions whether the observation is within its limits."""
     number: Number
     safe: tuple[float, ...]
     """The action where there is no number to decide by."""
-    guarded: bool = False
-    """Whether it is also the action beyond the bounds of the observations."""
+    limits: Limits | None = None
+    """Beyond which it is the action as well; none if the policy decides everywhere."""
     provenance: tuple[str, ...] = ()
     """Where it comes from, in lines for people."""
 
@@ -45,15 +63,22 @@ class MachineController:
 
     def wanted(self, inputs: NDArray[Any]) -> NDArray[np.float64]:
         """Give the actions that are wanted for rows of inputs, in the numbers of the machine."""
+        return self.answer(inputs)[0]
+
+    def answer(self, inputs: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Give the actions that are wanted for rows of inputs, and tell which rows get the safe action."""
         batch = self.number.values(inputs)
         lost = np.isnan(batch).any(axis=1, keepdims=True)
         batch = np.where(lost, 0.0, batch)
+        rows = self.exact.find(batch)
         with np.errstate(invalid="ignore", over="ignore"):
-            raw = self.exact.leaves.give(self.exact.find(batch), batch)
+            raw = self.exact.leaves.give(rows, batch)
         actions = raw.reshape(len(batch), -1).astype(np.float64)
         # Infinite observations may cancel in a law: what is no number is the safe action.
-        actions = np.where(np.isnan(actions) | lost, self.safe, actions)
-        return self.number.rounded(actions)
+        missing = np.isnan(actions) | lost
+        # The row after those of the policy is that of the safe action.
+        safely = missing.any(axis=1) | (rows >= len(self.rules.leaves))
+        return self.number.rounded(np.where(missing, self.safe, actions)), safely
 
     def leaf_value(self, row: int) -> tuple[float, ...]:
         """Give the constant action of a row in the table of leaves, in the numbers of the machine."""
@@ -73,6 +98,7 @@ def controller_of(
     number: str = "double",
     safe_action: float | str | Sequence[float] | None = None,
     provenance: Sequence[str] = (),
+    tolerance: float = TOLERANCE,
 ) -> MachineController:
     """Make the controller of a rule tree.
 
@@ -83,19 +109,29 @@ def controller_of(
     number
         In which the machine computes: "double", "float" or "fixed".
     safe_action
-        The action for NaN, and for observations beyond the bounds of their space. By default the rules hold
-        beyond the bounds, as they do in Python, and NaN is answered with the first action of a list, or the
-        one nearest to 0.
+        The action for NaN, and for observations beyond the bounds of their space by more than the tolerance.
+        By default the rules hold beyond the bounds, as they do in Python, and NaN is answered with the first
+        action of a list, or the one nearest to 0.
     provenance
         Lines that say where the tree comes from.
+    tolerance
+        The share of an observation's range by which it may be out of bounds before it gets the safe action.
     """
+    if not (math.isfinite(tolerance) and tolerance >= 0):
+        raise SettingError(
+            f"The tolerance is a share of each range, 0 or more, such as 0.1: not {tolerance}."
+        )
     if not all(np.isfinite(table).all() for table in vars(tree.leaves).values()):
         raise SettingError("Actions and laws are exported only if all of their numbers are finite.")
     printed_sizes(tree)  # refuses what is too large
     safe = tree.default_action if safe_action is None else _checked_action(tree, safe_action)
-    exact = decided(tree if safe_action is None else guarded(tree, safe))
-    numbers = number_of(number, exact, safe)
-    return MachineController(exact, numbers, safe, safe_action is not None, tuple(provenance))
+    guard, exact = None, tree
+    if safe_action is not None:
+        low, high = limits(tree.observation_space, tolerance)
+        guard = Limits(tuple(low.tolist()), tuple(high.tolist()), tolerance)
+        exact = guarded(tree, safe, low, high)
+    exact = decided(exact)
+    return MachineController(tree, exact, number_of(number, exact, safe), safe, guard, tuple(provenance))
 
 
 def _checked_action(tree: RuleTree, given: float | str | Sequence[float]) -> tuple[float, ...]:
@@ -104,8 +140,10 @@ def _checked_action(tree: RuleTree, given: float | str | Sequence[float]) -> tup
         return (float(tree.action_number(given)),)
     low, high = space.low.astype(np.float64).ravel(), space.high.astype(np.float64).ravel()
     safe = np.empty(0) if isinstance(given, str) else np.asarray(given, np.float64).ravel()
-    if len(safe) != len(low) or not np.all((low <= safe) & (safe <= high)):
+    played = safe.astype(space.dtype)  # the type of the bounds: 0.7 is above the nearest float32
+    if len(safe) != len(low) or not np.all((low <= played) & (played <= high) & np.isfinite(safe)):
         raise SettingError(
-            f"The safe action is {counted(len(low), 'number')}, within {low.tolist()} and {high.tolist()}."
+            f"The safe action is {counted(len(low), 'finite number')}, within {low.tolist()} and "
+            f"{high.tolist()}."
         )
     return tuple(safe.tolist())

@@ -59,8 +59,14 @@ class Proof:
     points: dict[str, int]
     """How many inputs of each kind were compared; none of them gave another action."""
     safe_action: tuple[float, ...]
+    limits: tuple[tuple[float, float], ...]
+    """Two for each number of an observation, beyond which the safe action is taken; none without one."""
+    tolerance: float | None
+    """The share of each range that these are wider than the observation space, on either side."""
     leaves: int
+    """Of the policy, without the questions whether observations are within their limits."""
     depth: int
+    """The most questions of the policy that are asked; those about limits come before them."""
     rounding: float
     """The most by which a constant action was rounded to a number of the machine."""
     lost: list[dict[str, Any]]
@@ -109,15 +115,17 @@ def prove(
                 f"{wanted[row].tolist()}, and {target.name} {given[row].tolist()}."
             )
         counts[kind] += len(inputs)
-    exact = controller.exact
+    rules, guard = controller.rules, controller.limits
     return Proof(
         target=target.name,
         number=controller.number.name,
         tool=target.tool(),
         points=dict(counts),
         safe_action=controller.safe,
-        leaves=exact.n_leaves,
-        depth=exact.depth,
+        limits=() if guard is None else tuple(zip(guard.low, guard.high, strict=True)),
+        tolerance=None if guard is None else guard.tolerance,
+        leaves=rules.n_leaves,
+        depth=rules.depth,
         rounding=_rounding(controller),
         lost=lost_by_conversion(controller),
         files={file: hashlib.sha256(content).hexdigest() for file, content in files.items()},

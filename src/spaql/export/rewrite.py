@@ -10,6 +10,13 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.policy import Choices, Constants, Leaves, RuleTree
+from spaql.problems.guard import MARGIN
+
+TOLERANCE = MARGIN
+"""Of the range of an observation that it may lie out of bounds before the safe action is taken: as much as is
+accepted of an environment in training, because sensor noise carries observations over a bound."""
+_ENDLESS = 1e30
+"""Bounds beyond this are none: environments write the largest float32 for want of a better one."""
 
 
 def constants(leaves: Leaves) -> NDArray[Any]:
@@ -26,9 +33,32 @@ def bounds(space: Box | Discrete) -> tuple[NDArray[np.float64], NDArray[np.float
     return space.low.astype(np.float64).ravel(), space.high.astype(np.float64).ravel()
 
 
-def guarded(tree: RuleTree, safe: tuple[float, ...]) -> RuleTree:
-    """Ask first whether the observation is within the bounds of its space."""
-    low, high = bounds(tree.observation_space)
+def limits(
+    space: Box | Discrete, tolerance: float = TOLERANCE
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Give the bounds of a space, each moved outwards by a share of the range between the two.
+
+    Bounds of a list are exact. So is a bound without an opposite one, where there is no range to take a share
+    of.
+
+    Examples
+    --------
+    >>> limits(Box(np.array([-1.0, 0.0, -np.inf]), np.array([1.0, np.inf, np.inf]), dtype=np.float64))
+    (array([-1.2,  0. , -inf]), array([1.2, inf, inf]))
+    """
+    low, high = bounds(space)
+    low, high = np.where(low < -_ENDLESS, -np.inf, low), np.where(high > _ENDLESS, np.inf, high)
+    if isinstance(space, Discrete):
+        return low, high
+    reach = high - low
+    margin = tolerance * np.where(np.isfinite(reach), reach, 0.0)
+    return low - margin, high + margin
+
+
+def guarded(
+    tree: RuleTree, safe: tuple[float, ...], low: NDArray[np.float64], high: NDArray[np.float64]
+) -> RuleTree:
+    """Ask first whether the observation is within some limits, which belong to what is within."""
     questions = [(j, low[j], True) for j in range(tree.dims) if low[j] > -np.inf]
     questions += [(j, np.nextafter(high[j], np.inf), False) for j in range(tree.dims) if high[j] < np.inf]
     if not questions:

@@ -16,6 +16,7 @@ from spaql.export.machine import controller_of
 from spaql.export.onnx_graph import OnnxGraph
 from spaql.export.proof import POINTS, Proof, Target, prove
 from spaql.export.python_code import PythonCode
+from spaql.export.rewrite import TOLERANCE
 from spaql.export.sql_case import SqlCase
 from spaql.export.structured_text import StructuredText
 from spaql.policy import RuleTree
@@ -32,6 +33,7 @@ def c(
     number: str = "double",
     form: str | None = None,
     safe_action: SafeAction = None,
+    tolerance: float = TOLERANCE,
     provenance: Sequence[str] = (),
     points: int = POINTS,
 ) -> Proof:
@@ -50,10 +52,12 @@ def c(
         "rules" for nested conditions, "table" for constants and a loop; by default rules of up to 256 leaves
         are written as conditions.
     safe_action
-        The action for NaN, and for observations beyond the bounds of their space; one of a list by its number
-        or its name. By default the rules hold
-        beyond the bounds, as they do in Python, and NaN is answered with the first action of a list, or the
-        one nearest to 0.
+        The action for NaN, and for observations beyond the bounds of their space by more than the tolerance;
+        one of a list by its number or its name. By default the rules hold beyond the bounds, as they do in
+        Python, and NaN is answered with the first action of a list, or the one nearest to 0.
+    tolerance
+        The share of an observation's range by which it may be out of bounds before it gets the safe action,
+        so that sensor noise at a bound does not trigger it.
     provenance
         Lines for the comment at the head.
     points
@@ -69,7 +73,7 @@ def c(
     >>> sorted(proof.files)
     ['controller.c', 'controller.h']
     """
-    return _export(CCode(form), tree, path, number, safe_action, provenance, points)
+    return _export(CCode(form), tree, path, number, safe_action, tolerance, provenance, points)
 
 
 def st(
@@ -78,6 +82,7 @@ def st(
     *,
     number: str = "double",
     safe_action: SafeAction = None,
+    tolerance: float = TOLERANCE,
     provenance: Sequence[str] = (),
     points: int = POINTS,
 ) -> Proof:
@@ -86,7 +91,7 @@ def st(
     The numbers are LREAL for "double" and REAL for "float". The text is read back as the standard has it and
     compared with the tree; no PLC is asked. For the other parameters see `c`.
     """
-    return _export(StructuredText(), tree, path, number, safe_action, provenance, points)
+    return _export(StructuredText(), tree, path, number, safe_action, tolerance, provenance, points)
 
 
 def onnx(
@@ -95,6 +100,7 @@ def onnx(
     *,
     number: str = "double",
     safe_action: SafeAction = None,
+    tolerance: float = TOLERANCE,
     provenance: Sequence[str] = (),
     points: int = POINTS,
 ) -> Proof:
@@ -103,7 +109,7 @@ def onnx(
     It takes a batch `observation` of "double" or "float" numbers and gives a batch `action`. Needs the extra
     `onnx`. For the other parameters see `c`.
     """
-    return _export(OnnxGraph(), tree, path, number, safe_action, provenance, points)
+    return _export(OnnxGraph(), tree, path, number, safe_action, tolerance, provenance, points)
 
 
 def python(
@@ -112,6 +118,7 @@ def python(
     *,
     form: str | None = None,
     safe_action: SafeAction = None,
+    tolerance: float = TOLERANCE,
     provenance: Sequence[str] = (),
     points: int = POINTS,
 ) -> Proof:
@@ -119,7 +126,7 @@ def python(
 
     For the parameters see `c`.
     """
-    return _export(PythonCode(form), tree, path, "double", safe_action, provenance, points)
+    return _export(PythonCode(form), tree, path, "double", safe_action, tolerance, provenance, points)
 
 
 def sql(
@@ -127,6 +134,7 @@ def sql(
     path: PathLike,
     *,
     safe_action: SafeAction = None,
+    tolerance: float = TOLERANCE,
     provenance: Sequence[str] = (),
     points: int = POINTS,
 ) -> Proof:
@@ -134,7 +142,7 @@ def sql(
 
     For the parameters see `c`.
     """
-    return _export(SqlCase(), tree, path, "double", safe_action, provenance, points)
+    return _export(SqlCase(), tree, path, "double", safe_action, tolerance, provenance, points)
 
 
 def json(
@@ -142,6 +150,7 @@ def json(
     path: PathLike,
     *,
     safe_action: SafeAction = None,
+    tolerance: float = TOLERANCE,
     provenance: Sequence[str] = (),
     points: int = POINTS,
 ) -> Proof:
@@ -149,7 +158,7 @@ def json(
 
     Its form is published in `spaql.export.json_tree.SCHEMA`. For the parameters see `c`.
     """
-    return _export(JsonTree(), tree, path, "double", safe_action, provenance, points)
+    return _export(JsonTree(), tree, path, "double", safe_action, tolerance, provenance, points)
 
 
 Exporter = Callable[..., Proof]
@@ -172,6 +181,7 @@ def _export(
     path: PathLike,
     number: str,
     safe_action: SafeAction,
+    tolerance: float,
     provenance: Sequence[str],
     points: int,
 ) -> Proof:
@@ -182,7 +192,7 @@ def _export(
         raise SettingError(
             f"The file's name becomes that of functions, and {name!r} cannot: use letters and _."
         )
-    controller = controller_of(tree, number, safe_action, provenance)
+    controller = controller_of(tree, number, safe_action, provenance, tolerance)
     files = target.write(controller, name)
     if path.name not in files:
         raise SettingError(f"The file is called {' or '.join(files)}, not {path.name}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import math
 import re
 import textwrap
 from collections.abc import Sequence
@@ -10,24 +11,42 @@ from importlib.metadata import version
 
 from gymnasium.spaces import Discrete
 
-from spaql.export.machine import MachineController
+from spaql.export.machine import Limits, MachineController
+from spaql.policy import RuleTree
 from spaql.words import counted
 
 
 def heading(controller: MachineController, file: str) -> list[str]:
     """Say what a file is and where it comes from, as plain lines."""
-    tree = controller.exact
+    rules, guard = controller.rules, controller.limits
     safe = ", ".join(f"{x:g}" for x in controller.safe)
     cases = [] if controller.number.name == "fixed" else ["NaN"]  # which whole numbers do not have
-    cases += ["observations beyond their bounds"] if controller.guarded else []
+    cases += ["observations beyond their limits"] if guard is not None else []
+    after = f", after {counted(guard.questions, 'question')} about limits" if guard is not None else ""
     lines = [
-        f"{file}: {counted(tree.n_leaves, 'leaf')}, {counted(tree.depth, 'question')} at most.",
+        f"{file}: {counted(rules.n_leaves, 'leaf')}, {counted(rules.depth, 'question')} at most{after}.",
         f"Written by spaql {version('spaql')}. Do not edit: export it again, so that it is proven again.",
         *([""] if controller.provenance else []),
         *controller.provenance,
         *(["", f"For {' and '.join(cases)} the action is {safe}."] if cases else []),
+        *([] if guard is None else _limits(guard, rules)),
     ]
     return [part for line in lines for part in (textwrap.wrap(line, 96) or [""])]
+
+
+def _limits(guard: Limits, rules: RuleTree) -> list[str]:
+    """Say beyond what the safe action is taken, observation by observation."""
+    lines = []
+    for name, low, high in zip(rules.observations, guard.low, guard.high, strict=True):
+        below, above = (
+            f"below {low:.6g}" if low > -math.inf else "",
+            f"above {high:.6g}" if high < math.inf else "",
+        )
+        lines.append(f"- {name}: {' or '.join(filter(None, [below, above])) or 'no limits'}")
+    share = f"by {100 * guard.tolerance:g} % of its range on either side"
+    if isinstance(rules.observation_space, Discrete):
+        return ["Limits are the bounds of the observation:", *lines]
+    return [f"Limits are the bounds of each observation, if it has two, moved outwards {share}:", *lines]
 
 
 def name_of_action(controller: MachineController, label: str = "action[0]  ") -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,8 +10,8 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
-from spaql.errors import SettingError, nearest
-from spaql.values import whole_number
+from spaql.errors import SettingError
+from spaql.spaces import find_observation
 
 Floats = NDArray[np.float64]
 
@@ -109,36 +108,6 @@ def angles(names: Sequence[str]) -> list[str]:
     """
     seen = [name[4:-1] for name in names if name.startswith("cos(") and name.endswith(")")]
     return [name for name in seen if f"sin({name})" in names]
-
-
-def find_observation(wanted: str | int, names: Sequence[str], more: Sequence[str] = ()) -> int:
-    """Give the number of an observation, known by it or by its name, with its unit or without.
-
-    An error names what else could have been meant, too.
-    """
-    if not isinstance(wanted, str):
-        if 0 <= (number := whole_number("An observation's number", wanted)) < len(names):
-            return number
-    else:
-        found = [i for i, name in enumerate(names) if wanted in (name, split_unit(name)[0])]
-        if len(found) == 1:
-            return found[0]
-    guess = nearest(str(wanted), [*more, *(split_unit(name)[0] for name in names)])
-    if not guess.endswith("?"):
-        guess = f"there is {', '.join([*(f'{i} {name}' for i, name in enumerate(names)), *more])}."
-    raise SettingError(f"There is no observation {wanted!r}: {guess}")
-
-
-def split_unit(name: str) -> tuple[str, str]:
-    """Take a name and its unit apart.
-
-    Examples
-    --------
-    >>> split_unit("pole speed [rad/s]"), split_unit("position")
-    (('pole speed', 'rad/s'), ('position', ''))
-    """
-    match = re.fullmatch(r"(.+?) \[(.+)\]", name)
-    return (match[1], match[2]) if match else (name, "")
 
 
 def _limits(index: int, space: Box | Discrete, visited: Floats | None) -> tuple[float, float]:

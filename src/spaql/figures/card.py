@@ -12,7 +12,6 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from spaql.experiments.paper_tables import NAMES
-from spaql.figures.axis import split_unit
 from spaql.figures.basin import compute_basin
 from spaql.figures.drawing import svg
 from spaql.figures.overlays import compute_phase
@@ -21,7 +20,7 @@ from spaql.figures.trees import MOST_LEAVES, compute_tree
 from spaql.interpret import rule_tree
 from spaql.policy import RandomPolicy, RuleTree, RuleTreePolicy, text
 from spaql.problems import Problem
-from spaql.spaces import action_names, observation_names
+from spaql.spaces import action_names, observation_names, split_unit
 from spaql.tables import html_table
 from spaql.training import (
     Agent,

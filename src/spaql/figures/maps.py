@@ -10,10 +10,11 @@ from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
-from spaql.figures.axis import Axis, Floats, find_axis, find_observation, split_unit
+from spaql.figures.axis import Axis, Floats, find_axis
 from spaql.figures.scene import Pictured, Scene, set_scene
 from spaql.kernels.look import greedy_balls
 from spaql.problems import EnvironmentLike
+from spaql.spaces import find_observation, split_unit
 from spaql.words import counted
 
 _AVERAGED = 64

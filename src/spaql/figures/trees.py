@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spaql.errors import SettingError
-from spaql.figures.axis import split_unit
 from spaql.figures.colours import choice_colours, ink, number_colours
 from spaql.figures.style import GREY, new_figure
 from spaql.policy import Choices, Constants, RuleTree
 from spaql.policy.text import leaf_text, number_text
+from spaql.spaces import split_unit
 from spaql.words import counted
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from spaql.interpret.build import rule_tree
 from spaql.interpret.dot import dot
-from spaql.interpret.edit import edited, locked
+from spaql.interpret.edit import edited, locked, moved
 from spaql.interpret.measures import Measures, measure
 from spaql.interpret.minimise import minimised
 from spaql.interpret.simplify import shrinking, simplified
@@ -16,6 +16,7 @@ __all__ = [
     "locked",
     "measure",
     "minimised",
+    "moved",
     "rule_tree",
     "shrinking",
     "simplified",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
@@ -14,13 +15,22 @@ from spaql.interpret.minimise import tree_of
 from spaql.policy import Choices, Constants, Laws, Leaves, RuleTree
 from spaql.policy.nodes import Nodes
 from spaql.policy.tree import Lock
+from spaql.spaces import find_observation
 from spaql.values import whole_number
 
 Floats = NDArray[np.float64]
 
 
-def edited(tree: RuleTree, leaf: int, action: int | str | Sequence[float], *, lock: bool = False) -> RuleTree:
-    """Change what is done in a leaf.
+def edited(
+    tree: RuleTree,
+    leaf: int,
+    action: int | str | Sequence[float] | None = None,
+    *,
+    offset: float | Mapping[Any, float] | None = None,
+    gains: Mapping[Any, float] | None = None,
+    lock: bool = False,
+) -> RuleTree:
+    """Change what is done in a leaf: its action, or numbers of the law that computes it.
 
     Parameters
     ----------
@@ -29,7 +39,13 @@ def edited(tree: RuleTree, leaf: int, action: int | str | Sequence[float], *, lo
     leaf
         The number of the leaf, as in `text(tree, numbered=True)`.
     action
-        Of a list, its name or number; of a Box, its numbers.
+        Of a list, its name or number; of a Box, its numbers, within their bounds.
+    offset
+        Of the law, in place of the one that it has. Of an action of several numbers, by the name of each that
+        is to change.
+    gains
+        Of the law, by the names of observations, with their units or without; others stay as they are. Of an
+        action of several numbers, by pairs of a number's name and an observation's.
     lock
         Lock the leaf, too (see `locked`).
 
@@ -42,15 +58,114 @@ def edited(tree: RuleTree, leaf: int, action: int | str | Sequence[float], *, lo
     >>> other.leaves.number[other.box(1)[2]]  # 0 is push left, 1 is push right
     np.int64(1)
     """
-    low, high, _ = _box(tree, leaf)
-    if any(np.all(np.maximum(low, one.low) < np.minimum(high, one.high)) for one in tree.locks):
-        raise SettingError(
-            f"Leaf {leaf} is locked, or a part of it is: begin with a tree in which it is not."
-        )
-    leaves, row = _with_row(tree, action)
+    low, high, row = _box(tree, leaf)
+    _refuse_locked(tree, low, high, f"Leaf {leaf}")
+    if (action is None) == (offset is None and not gains):
+        raise SettingError("A leaf gets an action, or an offset and gains of its law: give one of the two.")
+    if action is not None:
+        leaves, row = _with_row(tree, action)
+    else:
+        leaves, row = _with_law(tree, row, offset, gains or {})
     box = Lock(low, high, row)
     changed = overlaid(dataclasses.replace(tree, leaves=leaves), box)
     return dataclasses.replace(changed, locks=(*tree.locks, box)) if lock else changed
+
+
+def moved(tree: RuleTree, rule: int, threshold: float) -> RuleTree:
+    """Move the threshold of a rule.
+
+    Parameters
+    ----------
+    tree
+        What to change; it stays as it is.
+    rule
+        The number of the rule, as in `text(tree, numbered=True)`.
+    threshold
+        Where the two sides are to meet. It has to leave observations to every leaf on both sides.
+
+    Examples
+    --------
+    >>> import spaql
+    >>> agent = spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1)
+    >>> tree = spaql.rule_tree(agent.learn(iterations=100, progress_bar=False))
+    >>> other = moved(tree, rule=1, threshold=float(tree.threshold[0]) + 0.001)
+    >>> other.n_leaves == tree.n_leaves
+    True
+    """
+    if not 1 <= rule < tree.n_leaves:
+        raise SettingError(
+            f"The rules of this tree have the numbers 1 to {tree.n_leaves - 1}, so there is no rule {rule}."
+            if tree.n_leaves > 1
+            else "This tree is one leaf, and has no rules."
+        )
+    way = tree.way_to(rule)
+    node = way[-1][0]
+    low, high = _region(tree, way[:-1])
+    j, old = int(tree.feature[node]), float(tree.threshold[node])
+    first, last = _room(tree, node, low[j], high[j])
+    if not first < threshold < last or not np.isfinite(threshold):
+        raise SettingError(
+            f"The threshold of rule {rule}, {tree.observations[j]} < {old!r}, can lie between {first!r} and "
+            f"{last!r}, so that no leaf loses all of its observations: not at {threshold!r}."
+        )
+    between = low.copy(), high.copy()
+    between[0][j], between[1][j] = min(old, threshold), max(old, threshold)
+    _refuse_locked(tree, *between, f"What rule {rule} would decide differently")
+    return _with_threshold(tree, way, float(threshold))
+
+
+def _with_threshold(tree: RuleTree, way: Sequence[tuple[int, bool]], threshold: float) -> RuleTree:
+    """Write a tree anew, with another threshold at the end of a way."""
+    nodes, made = Nodes(), [0] * tree.n_nodes
+    left, right = tree.left.tolist(), tree.right.tolist()
+    rules = list(zip(tree.feature.tolist(), tree.threshold.tolist(), strict=True))
+    for i in range(tree.n_nodes - 1, -1, -1):
+        if rules[i][0] < 0:
+            made[i] = nodes.leaf(int(tree.leaf[i]))
+        else:
+            made[i] = nodes.rule(*rules[i], made[left[i]], made[right[i]])
+    *before, (node, _) = way
+    root = nodes.rule(rules[node][0], threshold, made[left[node]], made[right[node]])
+    # A part that is shared stays as it is elsewhere: only the way to this rule is written anew.
+    for i, lower in reversed(before):
+        root = nodes.rule(*rules[i], *((root, made[right[i]]) if lower else (made[left[i]], root)))
+    return tree_of(nodes, root, tree)
+
+
+def _region(tree: RuleTree, way: Sequence[tuple[int, bool]]) -> tuple[Floats, Floats]:
+    """Give the bounds `low <= x < high` of what goes this way."""
+    low, high = np.full(tree.dims, -np.inf), np.full(tree.dims, np.inf)
+    for node, lower in way:
+        j, cut = int(tree.feature[node]), float(tree.threshold[node])
+        if lower:
+            high[j] = min(high[j], cut)
+        else:
+            low[j] = max(low[j], cut)
+    return low, high
+
+
+def _room(tree: RuleTree, node: int, low: float, high: float) -> tuple[float, float]:
+    """Give the ends between which a threshold can be moved past no other one below it."""
+    j, old = int(tree.feature[node]), float(tree.threshold[node])
+    for child, lower in ((int(tree.left[node]), True), (int(tree.right[node]), False)):
+        waiting, seen = [child], set()
+        while waiting:
+            i = waiting.pop()
+            if i in seen or tree.feature[i] < 0:
+                continue
+            seen.add(i)
+            waiting += [int(tree.left[i]), int(tree.right[i])]
+            cut = float(tree.threshold[i])
+            if tree.feature[i] == j and lower and cut < old:
+                low = max(low, cut)
+            elif tree.feature[i] == j and not lower and cut > old:
+                high = min(high, cut)
+    return float(low), float(high)
+
+
+def _refuse_locked(tree: RuleTree, low: Floats, high: Floats, what: str) -> None:
+    if any(np.all(np.maximum(low, one.low) < np.minimum(high, one.high)) for one in tree.locks):
+        raise SettingError(f"{what} is locked, or a part of it is: begin with a tree in which it is not.")
 
 
 def locked(tree: RuleTree, leaf: int) -> RuleTree:
@@ -116,14 +231,58 @@ def _with_row(tree: RuleTree, action: int | str | Sequence[float]) -> tuple[Leav
         table = np.append(leaves.number, tree.action_number(action))
         return Choices(table), _first(table[:, np.newaxis])
     value = np.asarray(action, np.float64).ravel() if not isinstance(action, str) else np.empty(0)
-    if value.shape != (len(tree.actions),) or not np.isfinite(value).all():
-        raise SettingError(f"An action is one number for each of: {', '.join(tree.actions)}.")
+    space = tree.action_space
+    assert isinstance(space, Box)
+    low, high = space.low.ravel(), space.high.ravel()
+    fits = value.shape == (len(tree.actions),) and np.isfinite(value).all()
+    # Bounds are numbers of the space's own type, and what is given is rounded to it.
+    if not fits or np.any(value.astype(space.dtype) < low) or np.any(value.astype(space.dtype) > high):
+        ends = zip(tree.actions, low.tolist(), high.tolist(), strict=True)
+        raise SettingError(
+            "An action is one finite number for each of: "
+            f"{', '.join(f'{name} from {a:g} to {b:g}' for name, a, b in ends)}."
+        )
     if isinstance(leaves, Constants):
         table = np.vstack([leaves.value, value])
         return Constants(table), _first(table)
     gain = np.concatenate([leaves.gain, np.zeros((1, *leaves.gain.shape[1:]))])
     laws = Laws(gain, np.vstack([leaves.offset, value]), leaves.low, leaves.high)
     return laws, _first(np.hstack([gain.reshape(len(gain), -1), laws.offset]))
+
+
+def _with_law(
+    tree: RuleTree,
+    row: int,
+    offset: float | Mapping[Any, float] | None,
+    gains: Mapping[Any, float],
+) -> tuple[Leaves, int]:
+    """Give the table of leaves with a law in it that differs in some numbers from that of a row."""
+    leaves = tree.leaves
+    if not isinstance(leaves, Laws):
+        raise SettingError(
+            "The leaves of this tree hold actions, no laws with offsets and gains: give an action."
+        )
+    new_offset, new_gain = leaves.offset[row].copy(), leaves.gain[row].copy()
+    if isinstance(offset, Mapping):
+        for name, value in offset.items():
+            new_offset[find_observation(name, tree.actions, what="action")] = value
+    elif offset is not None:
+        new_offset[_only(tree)] = offset
+    for names, value in gains.items():
+        acted, seen = names if isinstance(names, tuple) else (_only(tree), names)
+        i = find_observation(acted, tree.actions, what="action")
+        new_gain[i, find_observation(seen, tree.observations)] = value
+    if not (np.isfinite(new_offset).all() and np.isfinite(new_gain).all()):
+        raise SettingError("Offsets and gains of a law are finite numbers, not NaN or infinite.")
+    gain, table = np.concatenate([leaves.gain, [new_gain]]), np.vstack([leaves.offset, new_offset])
+    return Laws(gain, table, leaves.low, leaves.high), _first(np.hstack([gain.reshape(len(gain), -1), table]))
+
+
+def _only(tree: RuleTree) -> int:
+    """Refuse to guess which number of an action is meant."""
+    if len(tree.actions) > 1:
+        raise SettingError(f"An action has several numbers: say which of {', '.join(tree.actions)}.")
+    return 0
 
 
 def _first(rows: NDArray[Any]) -> int:

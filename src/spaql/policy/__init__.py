@@ -1,6 +1,6 @@
 """Policies: from raw observations to raw actions, whatever they were made from."""
 
-from spaql.policy.disturbed import DelayedPolicy, NoisyPolicy, RecordingPolicy
+from spaql.policy.disturbed import DelayedPolicy, DisturbedPolicy, NoisyPolicy, RecordingPolicy
 from spaql.policy.explanation import Candidate, Change, Explanation
 from spaql.policy.leaves import Choices, Constants, Laws, Leaves
 from spaql.policy.partition_policy import PartitionPolicy
@@ -16,6 +16,7 @@ __all__ = [
     "Choices",
     "Constants",
     "DelayedPolicy",
+    "DisturbedPolicy",
     "Explanation",
     "Laws",
     "Leaves",

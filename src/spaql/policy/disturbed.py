@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Box, Discrete
 from numpy.typing import ArrayLike, NDArray
 
 from spaql.policy.policy import Policy, Rng
@@ -28,7 +29,8 @@ class NoisyPolicy(_Around):
     policy
         What acts on them.
     std
-        Standard deviation of the noise, one for each number of an observation, in raw units.
+        Standard deviation of the noise, one for each number of an observation, in raw units. What is observed
+        in whole numbers is rounded to them again, and one of a list stays one of the list.
     noise
         Draws it.
 
@@ -48,7 +50,13 @@ class NoisyPolicy(_Around):
 
     def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
         """Give a batch of raw actions."""
-        seen = observations + self._noise.normal(size=np.shape(observations)) * self._std
+        std = self._std.reshape(np.shape(observations)[1:])
+        seen = observations + self._noise.normal(size=np.shape(observations)) * std
+        if isinstance(space := self.observation_space, Discrete):
+            seen = np.clip(np.rint(seen), space.start, space.start + space.n - 1)
+        elif observations.dtype.kind in "iu":
+            ends = np.iinfo(observations.dtype)
+            seen = np.clip(np.rint(seen), ends.min, ends.max)
         return self.policy.act(seen.astype(observations.dtype), steps, rng)
 
 
@@ -75,19 +83,85 @@ class DelayedPolicy(_Around):
         return self.policy.act(late, np.maximum(steps - 1, 0), rng)
 
 
+class DisturbedPolicy(_Around):
+    """Play other actions than the policy gives: noise on their numbers, or another one of a list at times.
+
+    Parameters
+    ----------
+    policy
+        What acts.
+    level
+        Of a Box of actions, the standard deviation of Gaussian noise, as a part of that of the actions that
+        are played without it; the sum is cut to the bounds. Of a list, the probability of an action drawn at
+        random.
+    played
+        Actions that are played without it, one a row.
+    noise
+        Draws it.
+
+    Examples
+    --------
+    >>> import spaql
+    >>> policy = spaql.SPAQL("pendulum", seed=0).policy
+    >>> disturbed = DisturbedPolicy(policy, 0.1, np.array([[-2.0], [2.0]]), np.random.default_rng(0))
+    >>> disturbed.act(np.zeros((5, 3)), np.zeros(5, np.int64), None).shape
+    (5, 1)
+    """
+
+    def __init__(self, policy: Policy, level: float, played: ArrayLike, noise: Rng) -> None:
+        super().__init__(policy)
+        self._level = level
+        self._std = level * np.asarray(played, np.float64).std(axis=0)
+        self._noise = noise
+
+    def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
+        """Give a batch of raw actions."""
+        actions, space = np.asarray(self.policy.act(observations, steps, rng)), self.action_space
+        if isinstance(space, Discrete):
+            drawn = self._noise.integers(space.start, space.start + space.n, size=len(steps))
+            other = self._noise.random(len(steps)) < self._level
+            return np.where(other, drawn, actions).astype(actions.dtype)
+        assert isinstance(space, Box)
+        off = self._noise.normal(size=actions.shape) * self._std.reshape(actions.shape[1:])
+        return np.clip(actions + off, space.low, space.high).astype(actions.dtype)
+
+
 class RecordingPolicy(_Around):
-    """Do what the policy does, and remember what was seen."""
+    """Do what the policy does, and remember what was seen and done."""
 
     def __init__(self, policy: Policy) -> None:
         super().__init__(policy)
         self._seen: list[NDArray[np.float64]] = []
+        self._done: list[NDArray[np.float64]] = []
 
     def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
         """Give a batch of raw actions."""
         self._seen.append(np.array(observations, np.float64).reshape(len(steps), -1))
-        return self.policy.act(observations, steps, rng)
+        actions = self.policy.act(observations, steps, rng)
+        self._done.append(np.array(actions, np.float64).reshape(len(steps), -1))
+        return actions
+
+    @property
+    def played(self) -> NDArray[np.float64]:
+        """What was done, one a row."""
+        return np.concatenate(self._done)
 
     @property
     def visited(self) -> NDArray[np.float64]:
         """What was seen, one a row."""
         return np.concatenate(self._seen)
+
+    def episodes(self, lengths: NDArray[np.int64]) -> list[NDArray[np.float64]]:
+        """Give what was seen at each step of every episode of an evaluation, given their lengths.
+
+        Environments are stepped together until the last episode ends: what others show after their own end is
+        left out.
+        """
+        found: list[NDArray[np.float64]] = []
+        call = 0
+        while len(found) < len(lengths):
+            together = lengths[len(found) : len(found) + len(self._seen[call])]
+            calls = self._seen[call : call + int(together.max())]
+            found += [np.array([rows[i] for rows in calls[:n]]) for i, n in enumerate(together.tolist())]
+            call += len(calls)
+        return found

@@ -78,7 +78,8 @@ class Explanation:
     candidates: tuple[Candidate, ...]
     """The actions to choose from, best first, for a policy that keeps their values."""
     changes: tuple[Change, ...]
-    """Of each number that can change the action alone, the nearest boundary; the nearest of all first."""
+    """Of each number that can change the action alone, the nearest boundary at which it does; the nearest of
+    all first. Of laws, boundaries at which another one begins, with an action other than the one played."""
 
     def __str__(self) -> str:
         lines = [f"{name} = {number_text(x, DIGITS)}" for name, x in self.observation.items()]
@@ -96,7 +97,8 @@ class Explanation:
                     for c in self.candidates
                 ],
             )
-        nothing = f"{'no other law' if self.law else 'nothing'}, whichever number changes alone"
+        what = "no other law that begins with another action" if self.law else "nothing"
+        nothing = f"{what}, whichever number changes alone"
         nearest = [str(change) for change in self.changes]
         return "\n".join(lines + _block("instead", nearest or [nothing]))
 
@@ -137,6 +139,7 @@ def explain_cell(
     cuts: Sequence[Floats],
     space: Box | Discrete,
     which: Callable[[Floats], NDArray[Any]],
+    play: Callable[[Floats], NDArray[Any]],
     do: Callable[[Floats], Deed],
     candidates: tuple[Candidate, ...] = (),
 ) -> Explanation:
@@ -153,29 +156,34 @@ def explain_cell(
     space
         Of the observations.
     which
-        Tells apart what is done, one row an observation, for rows of observations.
+        Tells apart what the action comes from, such as the law of a leaf, one row an observation.
+    play
+        Gives the actions that are played, one row an observation.
     do
         Gives what is done for one observation.
     candidates
         What there is to choose from.
     """
-    done = which(point[np.newaxis])
-    names = list(named)
+    deed, names = do(point), list(named)
+    law, played = (of(point[np.newaxis]) for of in (which, play))
     changes = []
     for j, row in enumerate(cuts):
         inside = row[(row > _low(space, j)) & (row <= _high(space, j))]
+        if not len(inside):
+            continue
         # The last number under a cut is below it, the cut itself is above.
         targets = np.where(inside > point[j], inside, np.nextafter(inside, -np.inf))
         beyond = np.repeat(point[np.newaxis], len(targets), axis=0)
         beyond[:, j] = targets
-        other = np.flatnonzero(np.any(which(beyond) != done, axis=1))
-        if len(other):
-            i = other[np.argmin(np.abs(inside[other] - point[j]))]
-            by, to = float(inside[i] - point[j]), float(inside[i])
-            way = abs(by) / (float(np.ptp(inside)) or 1.0)  # of the way from the first cut to the last
-            deed = do(beyond[i])
-            changes.append((way, j, Change(names[j], by, to, deed.action, deed.value, deed.law)))
-    deed = do(point)
+        # Another law may be cut to the same action, or give one that reads the same.
+        other = np.any(which(beyond) != law, axis=1) & np.any(play(beyond) != played, axis=1)
+        for i in sorted(np.flatnonzero(other), key=lambda i: abs(inside[i] - point[j])):
+            new = do(beyond[i])
+            if new.action != deed.action:
+                by, to = float(inside[i] - point[j]), float(inside[i])
+                way = abs(by) / (float(np.ptp(inside)) or 1.0)  # of the way from the first cut to the last
+                changes.append((way, j, Change(names[j], by, to, new.action, new.value, new.law)))
+                break
     return Explanation(
         observation=named,
         outside=_outside(named, space),

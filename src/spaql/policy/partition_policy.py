@@ -100,6 +100,7 @@ class PartitionPolicy(Policy):
             cuts,
             self.states.space,
             actions,
+            actions,
             do,
             self._candidates(point, tree),
         )

@@ -26,7 +26,7 @@ def text(tree: RuleTree, digits: int | None = None, *, numbered: bool = False) -
         Round numbers to so many digits. By default each has as many as identify it, so that the text is the
         controller; only what is next to 0, below 1e-300, is written as 0.
     numbered
-        Write the number of each leaf after it, from 1 on.
+        Write the number of each leaf and of each rule after it, from 1 on.
 
     Examples
     --------
@@ -35,13 +35,16 @@ def text(tree: RuleTree, digits: int | None = None, *, numbered: bool = False) -
     >>> print(text(spaql.rule_tree(agent), digits=3).splitlines()[0])
     if sin(angle) < 0.5:
     """
-    leaves = count(1)
+    leaves, rules = count(1), count(1)
 
     def leaf(node: int) -> list[str]:
         remark = f"  # leaf {next(leaves)}" if numbered else ""
         return [leaf_text(tree, int(tree.leaf[node]), digits) + remark]
 
-    return "\n".join(rule_lines(tree, tree.observations, digits, leaf))
+    def remark() -> str:
+        return f"  # rule {next(rules)}" if numbered else ""
+
+    return "\n".join(rule_lines(tree, tree.observations, digits, leaf, remark))
 
 
 class BinaryTree(Protocol):
@@ -65,9 +68,13 @@ class BinaryTree(Protocol):
 
 
 def rule_lines(
-    tree: BinaryTree, names: Sequence[str], digits: int | None, leaf: Callable[[int], Sequence[str]]
+    tree: BinaryTree,
+    names: Sequence[str],
+    digits: int | None,
+    leaf: Callable[[int], Sequence[str]],
+    remark: Callable[[], str] = lambda: "",
 ) -> Iterator[str]:
-    """Give the lines of a tree, those of each leaf as given for its node.
+    """Give the lines of a tree, those of each leaf as given for its node, and rules with a remark.
 
     What waits is on a stack, because a tree may be deeper than Python's.
     """
@@ -84,7 +91,7 @@ def rule_lines(
             continue
         word = "elif" if role == "else" else "if"
         threshold = number_text(float(tree.threshold[node]), digits)
-        yield f"{indent}{word} {names[tree.feature[node]]} < {threshold}:"
+        yield f"{indent}{word} {names[tree.feature[node]]} < {threshold}:{remark()}"
         waiting.append((int(tree.right[node]), level, "else"))
         waiting.append((int(tree.left[node]), level + 1, "then"))
 

@@ -201,6 +201,21 @@ class RuleTree:
                 node = int(self.right[node])
         return low, high, int(self.leaf[node])
 
+    def way_to(self, rule: int) -> list[tuple[int, bool]]:
+        """Give the nodes on the way to a rule, given by its number, each with whether it goes on to the left.
+
+        Rules are counted from 1 as they are printed; the last one is the rule itself.
+        """
+        node, left_of = 0, rule - 1
+        way = []
+        while left_of:
+            lower = int(self.left[node])
+            before = int(self._sizes[lower]) - 1  # a binary tree has one rule less than leaves
+            way.append((node, left_of <= before))
+            left_of -= 1 if left_of <= before else before + 1
+            node = lower if way[-1][1] else int(self.right[node])
+        return [*way, (node, True)]
+
     @cached_property
     def _sizes(self) -> NDArray[np.int64]:
         """The leaves under each node."""

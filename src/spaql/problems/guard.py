@@ -19,7 +19,7 @@ from spaql.errors import BadEnvironmentError, SpaqlError
 from spaql.kernels.standard import misfit
 from spaql.problems.own_code import place_of, words_of
 
-_MARGIN = 0.1
+MARGIN = 0.1
 """Of the range of a number that it may lie out of bounds: noise carries numbers over the edge, and the last
 observation of an episode, which is not held against bounds at all, often tells that it was left."""
 _NUMBERS = "fiub"
@@ -60,7 +60,7 @@ class Guard:
         self._bounds = low.ravel(), high.ravel()
         if not isinstance(space, Discrete):
             with np.errstate(all="ignore"):
-                margin = np.nan_to_num(_MARGIN * (high - low), nan=np.inf, posinf=np.inf)
+                margin = np.nan_to_num(MARGIN * (high - low), nan=np.inf, posinf=np.inf)
                 low, high = low - margin, high + margin
         self._low, self._high = low.ravel(), high.ravel()
         self.step = 0

@@ -2,7 +2,7 @@
 
 from spaql.spaces.actions import StandardActions
 from spaql.spaces.describe import describe_space, space_from
-from spaql.spaces.names import action_names, count_actions, observation_names
+from spaql.spaces.names import action_names, count_actions, find_observation, observation_names, split_unit
 from spaql.spaces.recipes import numbers_recipe
 from spaql.spaces.states import StandardStates, unbounded
 
@@ -12,8 +12,10 @@ __all__ = [
     "action_names",
     "count_actions",
     "describe_space",
+    "find_observation",
     "numbers_recipe",
     "observation_names",
     "space_from",
+    "split_unit",
     "unbounded",
 ]

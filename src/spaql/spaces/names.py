@@ -1,9 +1,13 @@
 """What to call the numbers of an observation and the actions, where nobody has named them."""
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete
+
+from spaql.errors import SettingError, nearest
+from spaql.values import whole_number
 
 
 def observation_names(space: Box | Discrete, names: Sequence[str] = ()) -> tuple[str, ...]:
@@ -41,3 +45,35 @@ def action_names(space: Box | Discrete, names: Sequence[str] = ()) -> tuple[str,
     if isinstance(space, Discrete):
         return tuple(f"action {space.start + i}" for i in range(int(space.n)))
     return tuple(f"u{j}" for j in range(count_actions(space)))
+
+
+def find_observation(
+    wanted: str | int, names: Sequence[str], more: Sequence[str] = (), what: str = "observation"
+) -> int:
+    """Give the number of an observation, known by it or by its name, with its unit or without.
+
+    An error names what else could have been meant, too, and what is looked for.
+    """
+    if not isinstance(wanted, str):
+        if 0 <= (number := whole_number(f"The number of an {what}", wanted)) < len(names):
+            return number
+    else:
+        found = [i for i, name in enumerate(names) if wanted in (name, split_unit(name)[0])]
+        if len(found) == 1:
+            return found[0]
+    guess = nearest(str(wanted), [*more, *(split_unit(name)[0] for name in names)])
+    if not guess.endswith("?"):
+        guess = f"there is {', '.join([*(f'{i} {name}' for i, name in enumerate(names)), *more])}."
+    raise SettingError(f"There is no {what} {wanted!r}: {guess}")
+
+
+def split_unit(name: str) -> tuple[str, str]:
+    """Take a name and its unit apart.
+
+    Examples
+    --------
+    >>> split_unit("pole speed [rad/s]"), split_unit("position")
+    (('pole speed', 'rad/s'), ('position', ''))
+    """
+    match = re.fullmatch(r"(.+?) \[(.+)\]", name)
+    return (match[1], match[2]) if match else (name, "")

@@ -6,9 +6,11 @@ from spaql.training.bench import Bench, Signal, Success, find_bench
 from spaql.training.controller import Controller, read
 from spaql.training.evaluation import evaluate
 from spaql.training.history import History
+from spaql.training.parameters import parameters_of, with_parameters
 from spaql.training.recording import model_errors, record
 from spaql.training.results import Episode, Evaluation
 from spaql.training.robustness import RobustnessRow, robustness
+from spaql.training.safe_action import SafeActionRow, safe_action_use
 from spaql.training.size_curve import SizedTree, size_curve, smallest_within
 from spaql.training.stress import StressTest, sample_starts, stress
 from spaql.training.trajectories import Trajectory, play
@@ -25,6 +27,7 @@ __all__ = [
     "History",
     "PlanTree",
     "RobustnessRow",
+    "SafeActionRow",
     "Signal",
     "SizedTree",
     "StressTest",
@@ -37,12 +40,15 @@ __all__ = [
     "find_bench",
     "load",
     "model_errors",
+    "parameters_of",
     "play",
     "read",
     "record",
     "robustness",
+    "safe_action_use",
     "sample_starts",
     "size_curve",
     "smallest_within",
     "stress",
+    "with_parameters",
 ]

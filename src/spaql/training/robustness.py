@@ -5,15 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
-from typing import Any
 
-from spaql.errors import SettingError
-from spaql.policy import DelayedPolicy, NoisyPolicy, Policy, RecordingPolicy
+from spaql.policy import DelayedPolicy, DisturbedPolicy, NoisyPolicy, Policy, RecordingPolicy
 from spaql.problems import EnvironmentLike, Problem, make_problem
 from spaql.stats import mean_ci95
 from spaql.training.bench import Bench, find_bench
 from spaql.training.evaluation import Evaluable, evaluate, policy_and_problem
+from spaql.training.parameters import parameters_of, with_parameters
 from spaql.training.results import Evaluation
 from spaql.training.seeds import Purpose, generator
 
@@ -41,15 +39,17 @@ def robustness(
     bench: Bench | None = None,
     parameters: Sequence[str] | None = None,
     factors: Sequence[float] = (0.8, 1.2),
+    values: Mapping[str, Sequence[float]] | None = None,
     noise: Sequence[float] = (0.01, 0.05),
+    disturbance: Sequence[float] = (0.05,),
     variants: Mapping[str, EnvironmentLike] | None = None,
     episodes: int = 100,
     seed: int = 0,
 ) -> list[RobustnessRow]:
-    """Change the plant, add noise, delay the actions, and compare with the nominal episodes.
+    """Change the plant, add noise, disturb and delay the actions, and compare with the nominal episodes.
 
-    No actions are drawn. All rows have the same starts and noise (common random numbers), so that small
-    differences can be seen.
+    It takes any Gymnasium environment, which begins its episodes where it always does. No actions are drawn.
+    All rows have the same starts and noise (common random numbers), so that small differences can be seen.
 
     Parameters
     ----------
@@ -60,12 +60,18 @@ def robustness(
     bench
         Says which parameters there are; known for the problems of classic control.
     parameters
-        Attributes of the environment's `unwrapped` to change; those of the bench by default.
+        Arguments of the environment's constructor, or attributes of its `unwrapped`, to change (see
+        `spaql.training.parameters_of`); those of the bench by default.
     factors
         Each parameter is multiplied by each of them.
+    values
+        Parameters with values that they are to have, each in a row of its own.
     noise
         Standard deviations of Gaussian noise on every observation, as parts of the standard deviation that it
         has in the nominal episodes.
+    disturbance
+        The same for Gaussian noise on every number of an action, which is cut to its bounds; of a list of
+        actions, how often one that is drawn at random is played instead.
     variants
         Other plants by name, for what no attribute changes, such as `spaql.Dynamics` of other constants.
     episodes
@@ -84,13 +90,14 @@ def robustness(
     >>> agent = spaql.SPAQL("cartpole200", seed=0)
     >>> rows = robustness(agent, parameters=["length"], noise=[0.05], episodes=5)
     >>> [row.change for row in rows]
-    ['nominal', 'length × 0.8', 'length × 1.2', 'noise 5 %', 'one step late']
+    ['nominal', 'length × 0.8', 'length × 1.2', 'noise 5 %', 'actions 5 % off', 'one step late']
     """
     policy, problem = policy_and_problem(agent, env)
     bench = bench or find_bench(problem)
     if parameters is None:
         parameters = bench.parameters if bench is not None else ()
-    plain = changed(problem, {}) if parameters else problem
+    values = values or {}
+    plain = changed(problem, {}) if parameters or values else problem
 
     def run(policy: Policy, where: Problem) -> Evaluation:
         # In compiled loops a partition would begin elsewhere than the policies around it do.
@@ -102,12 +109,18 @@ def robustness(
     for name in parameters:
         for factor in factors:
             results[f"{name} × {factor:g}"] = run(policy, changed(problem, {name: factor}, bench))
+    for name, wanted in values.items():
+        for value in wanted:
+            results[f"{name} = {value:g}"] = run(policy, with_parameters(problem, {name: value}, bench))
     for name, variant in (variants or {}).items():
         results[name] = run(policy, make_problem(variant))
     spread = watched.visited.std(axis=0)
     for level in noise:
         noisy = NoisyPolicy(policy, level * spread, generator(seed, Purpose.DISTURBANCE, 0))
         results[f"noise {100 * level:.3g} %"] = run(noisy, plain)
+    for level in disturbance:
+        disturbed = DisturbedPolicy(policy, level, watched.played, generator(seed, Purpose.DISTURBANCE, 1))
+        results[f"actions {100 * level:.3g} % off"] = run(disturbed, plain)
     results["one step late"] = run(DelayedPolicy(policy), plain)
     return [_row(name, result, results["nominal"]) for name, result in results.items()]
 
@@ -120,25 +133,14 @@ def changed(problem: Problem, factors: Mapping[str, float], bench: Bench | None 
     Examples
     --------
     >>> problem = make_problem("cartpole200")
-    >>> heavy = changed(problem, {"masspole": 2.0}, find_bench(problem))
+    >>> heavy = changed(problem, {"masspole": 2.0})
     >>> heavy.make().unwrapped.total_mass
     1.2
     """
-    env = problem.make()
-    plant: Any = env.unwrapped
-    for name, factor in factors.items():
-        value = getattr(plant, name, None)
-        if not isinstance(value, Real) or isinstance(value, bool):
-            held = vars(plant).items()
-            known = sorted(key for key, x in held if isinstance(x, Real) and not isinstance(x, bool))
-            raise SettingError(
-                f"{type(plant).__name__} has no number {name!r} to change: there is "
-                f"{', '.join(known) or 'none, so give variants, other plants by name'}."
-            )
-        setattr(plant, name, value * factor)
-    for name, compute in (bench.derived if bench is not None and factors else {}).items():
-        setattr(plant, name, compute(plant))
-    return dataclasses.replace(problem, env=None, options={}, dynamics=None, template=env)
+    known = parameters_of(problem) if factors else {}
+    # An unknown name is refused below.
+    values = {name: factor * known.get(name, 1.0) for name, factor in factors.items()}
+    return with_parameters(problem, values, bench)
 
 
 def _row(change: str, result: Evaluation, nominal: Evaluation) -> RobustnessRow:

@@ -200,14 +200,20 @@ def stress(
     )
 
 
-def known_bench(problem: Problem) -> Bench:
-    """Give the bench of a problem, or say that there is none.
+def bench_of(problem: Problem) -> Bench | None:
+    """Give the bench of a problem, and None where it is not known where it may begin.
 
     A plant of your own whose states are observed as they are may begin anywhere in the ranges it declares.
     """
     bench, plant = find_bench(problem), problem.dynamics
     if bench is None and plant is not None and _declares_its_states(plant):
         bench = Bench(region=plant.observations)
+    return bench
+
+
+def known_bench(problem: Problem) -> Bench:
+    """Give the bench of a problem, or say that there is none."""
+    bench = bench_of(problem)
     if bench is None:
         raise SettingError(
             f"Where {problem.name} may begin is not known: give a bench with a range for each number of its "

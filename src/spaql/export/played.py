@@ -1,0 +1,64 @@
+"""Exported code as a policy: what a machine does, to be evaluated and stressed like any other policy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Discrete
+from numpy.typing import NDArray
+
+from spaql.export.machine import MachineController, controller_of
+from spaql.export.rewrite import TOLERANCE
+from spaql.policy import Policy, RuleTree
+from spaql.policy.policy import Rng
+
+
+class ExportedPolicy(Policy):
+    """Do what exported code does: observations and actions in numbers of the machine, and the safe action.
+
+    It computes what exported files are compared with, so its actions are theirs to the last bit.
+
+    Parameters
+    ----------
+    tree, number, safe_action, tolerance
+        As they are given to an exporter (see `spaql.export.c`).
+
+    Examples
+    --------
+    >>> import spaql
+    >>> agent = spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1)
+    >>> tree = spaql.rule_tree(agent.learn(iterations=100, progress_bar=False))
+    >>> exported = ExportedPolicy(tree, number="float", safe_action="push left")
+    >>> 150 < spaql.evaluate(exported, agent.problem, episodes=20).mean <= 200
+    True
+    """
+
+    def __init__(
+        self,
+        tree: RuleTree,
+        *,
+        number: str = "double",
+        safe_action: float | str | Sequence[float] | None = None,
+        tolerance: float = TOLERANCE,
+    ) -> None:
+        self.controller: MachineController = controller_of(tree, number, safe_action, (), tolerance)
+        self.observation_space = tree.observation_space
+        self.action_space = tree.action_space
+
+    def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
+        """Give a batch of raw actions."""
+        actions = self._answer(observations)[0]
+        space = self.controller.rules.action_space
+        if isinstance(space, Discrete):
+            return actions[:, 0].astype(np.int64)
+        return actions.reshape(-1, *space.shape).astype(space.dtype)
+
+    def is_safe_action(self, observations: NDArray[Any]) -> NDArray[np.bool_]:
+        """Tell, for rows of observations, which get the safe action instead of what the policy decides."""
+        return self._answer(observations)[1]
+
+    def _answer(self, observations: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        batch = np.asarray(observations, np.float64).reshape(len(observations), -1)
+        return self.controller.answer(self.controller.number.inputs(batch))

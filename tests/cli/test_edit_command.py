@@ -1,0 +1,84 @@
+"""`spaql edit`, run in process."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import spaql
+from spaql.cli import main
+from spaql.policy import text
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "0.1" / "controller-plantree-pendulum.spaql"
+
+
+def command(tmp_path: Path, *words: str, code: int = 0) -> Result:
+    out = ("--out", str(tmp_path / "edited.spaql"), "--episodes", "2")
+    result = CliRunner().invoke(main, ["edit", str(GOLDEN), *words, *out])
+    assert result.exit_code == code, result.output
+    return result
+
+
+def rules(path: Path) -> list[str]:
+    """The lines that `spaql show --numbers` prints."""
+    shown = CliRunner().invoke(main, ["show", str(path), "--numbers"])
+    assert shown.exit_code == 0, shown.output
+    return shown.output.splitlines()
+
+
+def test_numbers_of_a_law(tmp_path: Path) -> None:
+    tree = spaql.rule_tree(spaql.Controller.load(GOLDEN))
+    words = ("--leaf", "1", "--gain", "speed=-2.5", "--gain", "cos(angle)=0", "--offset", "0.5", "--json")
+    told = json.loads(command(tmp_path, *words).stdout)
+    assert (told["leaf"], told["gain"], told["offset"]) == (1, ["speed=-2.5", "cos(angle)=0"], ["0.5"])
+    assert told["before"]["leaves"] == told["after"]["leaves"] == tree.n_leaves
+    lines = rules(tmp_path / "edited.spaql")
+    assert any(
+        "made from" in line and "leaf 1 set by hand: offset 0.5, gain speed=-2.5" in line for line in lines
+    )
+    changed = spaql.Controller.load(tmp_path / "edited.spaql").tree
+    _, _, row = tree.box(1)
+    _, _, after = changed.box(1)
+    assert changed.leaves.offset[after].tolist() == [0.5]
+    assert changed.leaves.gain[after, 0].tolist() == [0.0, tree.leaves.gain[row, 0, 1], -2.5]
+
+
+def test_a_threshold(tmp_path: Path) -> None:
+    tree = spaql.rule_tree(spaql.Controller.load(GOLDEN))
+    first = text(tree, numbered=True).splitlines()[0]
+    assert first.endswith(":  # rule 1")
+    assert first in rules(GOLDEN)
+    old = float(tree.threshold[0])
+    command(tmp_path, "--rule", "1", "--threshold", repr(old + 0.001))
+    changed = spaql.Controller.load(tmp_path / "edited.spaql").tree
+    assert float(changed.threshold[0]) == old + 0.001
+    lines = rules(tmp_path / "edited.spaql")
+    assert any(f"threshold of rule 1 set by hand to {old + 0.001}" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("--rule", "1", "--threshold", "nan"), 1, "can lie between"),
+        (("--rule", "99", "--threshold", "0"), 1, "there is no rule 99"),
+        (("--leaf", "1", "--gain", "spede=1"), 1, "did you mean speed?"),
+        (("--leaf", "1", "--gain", "speed=nan"), 1, "finite numbers"),
+        (("--leaf", "1", "--offset", "inf"), 1, "finite numbers"),
+        (("--leaf", "1", "--do", "5"), 1, "from -2 to 2"),
+        (("--leaf", "1", "--do", "1", "--offset", "1"), 1, "give one of the two"),
+        (("--leaf", "1", "--gain", "speed"), 2, "has no name and number"),
+        (("--leaf", "1", "--gain", "speed=fast"), 2, "'fast' is no number"),
+        (("--leaf", "1", "--rule", "1", "--threshold", "0"), 2, "--leaf or --rule"),
+        (("--rule", "1"), 2, "--threshold"),
+        (("--rule", "1", "--threshold", "0", "--lock"), 2, "are for leaves"),
+        (("--leaf", "1", "--threshold", "0"), 2, "--threshold"),
+        (("--leaf", "1"), 2, "--do, --lock"),
+        ((), 2, "--leaf or --rule"),
+    ],
+)
+def test_what_cannot_be_is_said_and_nothing_is_written(
+    words: tuple[str, ...], code: int, said: str, tmp_path: Path
+) -> None:
+    assert said in " ".join(command(tmp_path, *words, code=code).stderr.split())
+    assert not (tmp_path / "edited.spaql").exists()

@@ -1,0 +1,231 @@
+"""The safe action is for readings that cannot be, not for noise at a bound; and it is counted."""
+
+import json
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from gymnasium.envs.classic_control import PendulumEnv
+from gymnasium.spaces import Box, Discrete
+
+import spaql
+import spaql.export
+from export_forms import FORMS
+from spaql import RuleTree, SettingError
+from spaql.cli import main
+from spaql.export import EXPORTERS, ExportedPolicy
+from spaql.export.machine import controller_of
+from spaql.export.points import telling_points
+from spaql.export.rewrite import limits
+from spaql.policy import Choices, Laws, NoisyPolicy
+from spaql.training import safe_action_use
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "0.1" / "controller-plantree-pendulum.spaql"
+
+
+def stump(low: float = -1.0, high: float = 1.0) -> RuleTree:
+    """One law, u = 1 + x, of one number."""
+    law = Laws(np.ones((1, 1, 1)), np.ones((1, 1)), np.array([-9.0]), np.array([9.0]))
+    space = Box(low, high, (1,), np.float64)
+    return RuleTree([-1], [0.0], [-1], [-1], [0], law, space, Box(-9.0, 9.0, (1,), np.float64))
+
+
+def choices(low: float = -1.0, high: float = 1.0) -> RuleTree:
+    """One choice: the second of three."""
+    space = Box(low, high, (1,), np.float64)
+    return RuleTree([-1], [0.0], [-1], [-1], [0], Choices(np.array([1])), space, Discrete(3))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_lies_just_beyond_a_bound_is_still_decided_by_the_policy(form: str, tmp_path: Path) -> None:
+    target, number = FORMS[form]
+    controller = controller_of(choices(), number, 2)
+    run = target.load(controller, target.write(controller, "controller"), "controller", tmp_path)
+    numbers = controller.number
+    limit = numbers.neighbour(0, numbers.up(0, math.nextafter(1.2, 2)), upper=False)  # the last one within
+    inside = [-1.0, 1.0, 1.001, -1.001, -1.19, limit]
+    outside = [
+        numbers.neighbour(0, limit, upper=True),
+        numbers.neighbour(0, numbers.up(0, -1.2), upper=False),
+        1.21,
+    ]
+    given = run(numbers.inputs(np.array([[x] for x in inside + outside])))
+    assert given.ravel().tolist() == [1.0] * len(inside) + [2.0] * len(outside)
+
+
+@pytest.mark.parametrize("number", ["double", "float", "fixed"])
+def test_the_limits_and_their_neighbours_are_compared(number: str) -> None:
+    controller = controller_of(choices(), number, 2)
+    numbers = controller.number
+    shown = np.concatenate([numbers.values(inputs) for _, inputs in telling_points(controller, 0)]).ravel()
+    for limit in (-1.2, math.nextafter(1.2, 2)):
+        first = numbers.up(0, limit)  # the first number at or above it
+        assert {first, numbers.neighbour(0, first, upper=False)} <= set(shown.tolist())
+
+
+def test_what_has_no_range_is_not_widened() -> None:
+    low, high = limits(Box(np.array([0.0, -3e38, -np.inf]), np.array([np.inf, 3e38, 5.0]), dtype=np.float64))
+    assert (low.tolist(), high.tolist()) == ([0.0, -np.inf, -np.inf], [np.inf, np.inf, 5.0])
+    assert [end.tolist() for end in limits(Discrete(5, start=2))] == [[2.0], [6.0]]
+    assert [end.tolist() for end in limits(Box(-1.0, 1.0, (1,)), 0.0)] == [[-1.0], [1.0]]
+
+
+def test_a_bound_that_stands_for_none_takes_no_bits() -> None:
+    """Environments write the largest float32 where they mean infinity; bits are for numbers that occur."""
+    largest = float(np.finfo(np.float32).max)
+    tree = RuleTree(
+        [0, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1], [-1, 0, 1],
+        Choices(np.array([0, 1])), Box(-largest, largest, (1,)), Discrete(2),
+    )  # fmt: skip
+    assert (
+        controller_of(tree, "fixed", 0).number.observation_bits
+        == controller_of(tree, "fixed").number.observation_bits
+    )
+
+
+@pytest.mark.parametrize("target", ["c", "st", "onnx", "python", "sql"])
+def test_the_head_says_how_many_leaves_the_policy_has_and_what_the_limits_are(
+    target: str, tmp_path: Path
+) -> None:
+    tree = spaql.rule_tree(spaql.Controller.load(GOLDEN))
+    exporter, suffix = EXPORTERS[target]
+    proof = exporter(tree, tmp_path / f"controller{suffix}", safe_action=0, points=100)
+    text = (tmp_path / f"controller{suffix}").read_bytes().decode(errors="ignore")
+    assert int(re.search(r"controller\.\w+: (\d+) lea", text)[1]) == tree.n_leaves == proof.leaves
+    assert f"{tree.depth} questions at most, after 6 questions about limits" in text
+    for name, limit in (("cos(angle)", 1.2), ("speed [rad/s]", 9.6)):
+        assert f"- {name}: below {-limit:g} or above {limit:g}" in text
+    assert "10 % of its range" in text
+
+
+def test_what_is_played_is_what_was_exported(tmp_path: Path) -> None:
+    """Noise far beyond the limits: the file, called step by step, answers with the same bits."""
+    controller = spaql.Controller.load(GOLDEN)
+    tree = spaql.rule_tree(controller)
+    spaql.export.python(tree, tmp_path / "controller.py", safe_action=[1.5], points=100)
+    space: dict = {}
+    exec((tmp_path / "controller.py").read_text(), space)
+    exported, answers = ExportedPolicy(tree, safe_action=[1.5]), []
+
+    class Watched(ExportedPolicy):
+        def act(self, observations, steps, rng):
+            played = super().act(observations, steps, rng)
+            for row, action, safe in zip(
+                observations, played, self.is_safe_action(observations), strict=True
+            ):
+                answers.append((np.float32(space["act"](row.tolist())[0]) == action[0], safe, action[0]))
+            return played
+
+    noisy = NoisyPolicy(Watched(tree, safe_action=[1.5]), [0.1, 0.1, 3.0], np.random.default_rng(0))
+    spaql.evaluate(noisy, controller.problem, episodes=5, deterministic=True)
+    equal, safe, actions = map(np.array, zip(*answers, strict=True))
+    assert equal.all()
+    assert 0 < safe.sum() < len(safe)
+    assert (actions[safe] == np.float32(1.5)).all()
+    assert exported.is_safe_action(np.array([[0.0, 0.0, 9.7], [1.1, 0.0, 0.0]])).tolist() == [True, False]
+
+
+def test_noise_at_the_bounds_costs_nothing_but_without_tolerance_it_does() -> None:
+    controller = spaql.Controller.load(GOLDEN)
+    tree = spaql.rule_tree(controller)
+    rows = {}
+    for tolerance in (0.0, 0.1):
+        exported = ExportedPolicy(tree, safe_action=[0.0], tolerance=tolerance)
+        rows[tolerance] = safe_action_use(
+            exported,
+            controller.policy,
+            controller.problem,
+            exported.is_safe_action,
+            noise=[0.0, 0.03],
+            episodes=20,
+        )
+    assert [row.steps for row in rows[0.1]] == [0.0, 0.0]
+    assert [row.mean for row in rows[0.1]] == [row.without for row in rows[0.1]]
+    assert rows[0.0][0].steps == 0.0
+    assert rows[0.0][1].steps > 0.05
+    assert rows[0.0][1].episodes == 1.0
+
+
+def test_episodes_that_have_ended_are_not_counted() -> None:
+    """CartPole ends its episodes at other times; what is seen after an end belongs to no episode."""
+    problem = spaql.make_problem("cartpole200")
+    policy = spaql.RuleTreePolicy(spaql.rule_tree(spaql.SPAQL(problem, seed=0)))
+    seen = []
+
+    def always(observations):
+        seen.append(len(observations))
+        return np.ones(len(observations), bool)
+
+    (row,) = safe_action_use(policy, policy, problem, always, noise=[0.0], episodes=130)
+    assert (row.steps, row.episodes) == (1.0, 1.0)
+    assert seen == spaql.evaluate(policy, problem, episodes=130, deterministic=True).lengths.tolist()
+
+
+def command(*words: str) -> dict:
+    result = CliRunner().invoke(
+        main, ["export", str(GOLDEN), "--to", "python", *words, "--points", "100", "--json"]
+    )
+    assert result.exit_code == 0, result.output
+    return json.loads(result.output)
+
+
+def test_the_command_counts_the_safe_action(tmp_path: Path) -> None:
+    out = ("--out", str(tmp_path), "--safe-action", "0", "--episodes", "20")
+    told = command(*out, "--report", str(tmp_path / "proof.json"))
+    assert [row["noise"] for row in told["noisy_episodes"]] == [0.0, 0.01, 0.03]
+    assert [row["steps"] for row in told["noisy_episodes"]] == [0.0, 0.0, 0.0]
+    assert (told["tolerance"], told["limits"][2]) == (0.1, [-9.6, 9.6])
+    assert json.loads((tmp_path / "proof.json").read_text())["noisy_episodes"] == told["noisy_episodes"]
+    exact = command(*out, "--tolerance", "0")["noisy_episodes"]
+    assert exact[0]["steps"] == 0.0
+    assert exact[1]["steps"] > 0.05
+    assert exact[2]["mean"] < exact[2]["without"]
+    assert "noisy_episodes" not in command("--out", str(tmp_path))
+    shown = (
+        CliRunner().invoke(main, ["export", str(GOLDEN), "--to", "python", *out, "--points", "100"]).output
+    )
+    assert "action in 0 % of the steps and 0 % of 20 episodes with 1 % noise: return -" in shown
+
+
+def test_what_cannot_be_played_is_exported_and_said(tmp_path: Path) -> None:
+    told = command("--out", str(tmp_path), "--safe-action", "0", "--episodes", "0")
+    assert (told["noisy_episodes"], told["not_played"]) == (None, "No episodes were asked for.")
+    controller = spaql.Controller.load(GOLDEN)
+    spaql.Controller(controller.tree, spaql.make_problem(PendulumEnv(), horizon=200)).save(
+        tmp_path / "object.spaql"
+    )
+    words = [
+        "export",
+        str(tmp_path / "object.spaql"),
+        "--to",
+        "python",
+        "--safe-action",
+        "0",
+        "--points",
+        "100",
+    ]
+    result = CliRunner().invoke(main, [*words, "--out", str(tmp_path / "out")])
+    assert result.exit_code == 0, result.output
+    assert (
+        "not played with noise: This policy was trained on an environment given as an object" in result.output
+    )
+    assert (tmp_path / "out" / "controller.py").exists()
+
+
+def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
+    for wrong in (-0.1, math.nan, math.inf):
+        with pytest.raises(SettingError, match="share of each range"):
+            spaql.export.python(stump(), tmp_path / "controller.py", safe_action=[0.0], tolerance=wrong)
+    endless = RuleTree(
+        [-1], [0.0], [-1], [-1], [0], stump().leaves, Box(-1, 1, (1,)), Box(-np.inf, np.inf, (1,))
+    )
+    with pytest.raises(SettingError, match="finite number"):
+        spaql.export.python(endless, tmp_path / "controller.py", safe_action=[math.inf])
+    result = CliRunner().invoke(
+        main, ["export", str(GOLDEN), "--to", "c", "--tolerance", "0.2", "--out", str(tmp_path)]
+    )
+    assert result.exit_code > 0
+    assert "give --safe-action" in result.output
