@@ -39,16 +39,30 @@ def test_the_pick_is_that_of_the_definition(rows: list[tuple[list[int], int | No
     ]
     means = [sum(returns) / 3 for returns, _ in rows]
     best = rows[means.index(max(means))][0]
+    error_of_best = math.sqrt(sum((x - max(means)) ** 2 for x in best) / 2) / math.sqrt(3)
     wanted: tuple[float, float, int] | None = None
     for i, (returns, size) in enumerate(rows):
         differences = [a - b for a, b in zip(best, returns, strict=True)]
         mean = sum(differences) / 3
         error = math.sqrt(sum((d - mean) ** 2 for d in differences) / 2) / math.sqrt(3)
-        if mean <= 1.96 * error + 1e-12:
+        if mean <= min(1.96 * error, error_of_best) + 1e-12:
             key = (size or math.inf, -means[i], i)
             wanted = key if wanted is None else min(wanted, key)
     assert wanted is not None
     assert pick(tries) == wanted[2]
+
+
+def test_a_small_policy_that_fails_now_and_then_is_not_picked() -> None:
+    """Its failures make the interval of the difference so wide that it holds 0."""
+    rng = np.random.default_rng(0)
+    good = rng.normal(-150, 20, 100)
+    erratic = np.where(np.arange(100) % 66 == 0, -1500.0, good)
+    other = good + rng.normal(0, 1, 100)
+    tries = [
+        Try(i, returns, 0, size, "leaf", 0, 0)
+        for i, (returns, size) in enumerate([(good, 9), (erratic, 2), (other, 5)])
+    ]
+    assert pick(tries) == 2
 
 
 def test_the_agent_becomes_the_try_that_is_picked(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def _bench(
 
 
 def _write_csv(result: StressTest, path: Path) -> None:
-    with path.open("w", newline="") as file:
+    with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow([*result.names, "return", "length", "success", *result.measures])
         for i, start in enumerate(result.starts.tolist()):

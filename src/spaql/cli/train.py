@@ -226,7 +226,7 @@ def train(
         step_timeout=step_timeout,
         **given,
     )
-    folder = out or Path("runs") / re.sub("[/:]", "-", env) / algo / f"seed={agent.seed}"
+    folder = out or Path("runs") / re.sub(r"[/\\:]", "-", env) / algo / f"seed={agent.seed}"
     if workers is not None and tries == 1:
         raise click.UsageError("--workers train tries: give --tries, 2 or more.")
     if not resume and folder.exists() and (not folder.is_dir() or any(folder.glob("[!.]*"))):

@@ -14,6 +14,8 @@ from spaql.stats import mean_ci95
 from spaql.tables import comma_separated
 from spaql.words import counted
 
+_CI95 = 1.96
+"""Standard errors in half of a 95 % interval."""
 SELECTION_EPISODES = 100
 """By which a try is picked, unless said otherwise."""
 
@@ -62,9 +64,9 @@ class Tries:
     Examples
     --------
     >>> first = Try(7, np.array([1.0, 3.0]), 20, 4, "leaf", 600, 600)
-    >>> tried = [first, Try(8, np.array([2.0, 0.0]), 20, 2, "leaf", 600, 600)]
+    >>> tried = [first, Try(8, np.array([2.0, 1.0]), 20, 2, "leaf", 600, 600)]
     >>> Tries(tuple(tried), pick(tried), measured=0)
-    Tries(2 tries, means 1.0 to 2.0; picked seed 8 of 2 leaves, 1.0 in 2 selection episodes, biased upwards)
+    Tries(2 tries, means 1.5 to 2.0; picked seed 8 of 2 leaves, 1.5 in 2 selection episodes, biased upwards)
     """
 
     tries: tuple[Try, ...]
@@ -126,9 +128,11 @@ class Tries:
 def pick(tries: Sequence[Try]) -> int:
     """Pick a try: the smallest policy among those that the selection cannot tell from the best one.
 
-    The best one has the highest selection mean. Another cannot be told from it if the 95 % interval of the
-    mean difference between the two, episode by episode, holds 0. Of equal sizes, or where policies have none,
-    the higher mean is picked, then the earlier try.
+    The best one has the highest selection mean. Another cannot be told from it if two things hold: the 95 %
+    interval of the mean difference between the two, episode by episode, includes 0; and its mean is at most
+    one standard error of the best one's mean below that. The first alone would let a policy pass that fails
+    now and then, for its failures widen the interval. Of equal sizes, or where policies have none, the higher
+    mean is picked, then the earlier try.
 
     Examples
     --------
@@ -150,7 +154,7 @@ def _alike(tries: Sequence[Try]) -> list[int]:
     found = []
     for index, one in enumerate(tries):
         behind, half = mean_ci95(best.returns - one.returns)
-        if behind <= half:
+        if behind <= min(half, best.ci95 / _CI95):
             found.append(index)
     return found
 
