@@ -15,6 +15,10 @@ from spaql import SpaqlError
 from spaql.experiments import leases
 from spaql.experiments.leases import Driver, is_held
 
+looks_up_processes = pytest.mark.skipif(
+    not Path("/proc").exists(), reason="a dead driver is known at once by /proc alone"
+)
+
 
 def dead_driver(folder: Path, place: Path) -> None:
     """Let a process take a lease and die with it."""
@@ -38,6 +42,7 @@ def test_one_of_two_drivers_gets_a_lease(tmp_path: Path) -> None:
         assert second.take(place)
 
 
+@looks_up_processes
 def test_the_lease_of_a_dead_process_is_taken_over_at_once(tmp_path: Path) -> None:
     place = tmp_path / "run"
     dead_driver(tmp_path / "drivers", place)
@@ -68,6 +73,7 @@ def test_one_touch_renews_all_leases(tmp_path: Path) -> None:
         assert {(place / "lease.0").stat().st_mtime for place in places} == {12345}
 
 
+@looks_up_processes
 def test_files_of_dead_drivers_are_cleared_away(tmp_path: Path) -> None:
     dead_driver(tmp_path / "drivers", tmp_path / "run")
     with closing(Driver(tmp_path / "drivers")):
@@ -83,6 +89,7 @@ def test_a_closed_driver_holds_nothing(tmp_path: Path) -> None:
         assert second.take(tmp_path / "run")
 
 
+@looks_up_processes
 def test_a_lease_below_one_that_is_held_is_not_taken(tmp_path: Path) -> None:
     place = tmp_path / "run"
     dead_driver(tmp_path / "drivers", place)
