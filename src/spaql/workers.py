@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -27,8 +26,6 @@ ATTEMPTS = 3
 _SHORT = 0.5
 """Seconds of a task below which a worker gets the next item before it is done, and never waits for it."""
 _DIED = "The process that was at it died: it was killed, or ran out of memory."
-_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-"""What limits the threads of linear algebra in a process; read once, when its libraries are loaded."""
 
 
 def cores() -> int:
@@ -59,7 +56,8 @@ class Workers:
 
     When a process dies, its pool breaks and no other: the item it was at is known, and is tried again. All
     workers read from one pipe, their lifeline; when its other end is closed, by `close` or by the death of
-    this process, they exit at once. They are spawned, not forked, on every system.
+    this process, they exit at once. They are spawned, not forked, on every system. They use as many threads
+    for linear algebra as this process, since another number of them may change the last bits of a result.
     """
 
     def __init__(self, workers: int) -> None:
@@ -129,8 +127,7 @@ class _Worker:
         if not self.queue:
             self._began = time.monotonic()
         try:
-            with _one_thread_each():  # the first item of a pool starts its process
-                future = self.pool.submit(_attempt, task, item)
+            future = self.pool.submit(_attempt, task, item)
         except BrokenProcessPool as error:
             future = Future()
             future.set_exception(error)
@@ -151,18 +148,6 @@ class _Worker:
                 self.queue.clear()
                 self.pool.shutdown(wait=False)
                 self.pool = self._new_pool()
-
-
-@contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Let a process that is started meanwhile compute in one thread, unless the user has set how many."""
-    ours = [name for name in _THREADS if name not in os.environ]
-    os.environ.update(dict.fromkeys(ours, "1"))
-    try:
-        yield
-    finally:
-        for name in ours:
-            os.environ.pop(name, None)
 
 
 def _attempt(task: Callable[[Item], Result], item: Item) -> Answer[Item, Result]:

@@ -124,6 +124,10 @@ def test_what_cannot_be_is_refused(words: tuple[str, ...], code: int, message: s
 def test_tries_are_not_gone_on_with_as_one_run_or_from_another_seed() -> None:
     spaql_command(*TABLE, *FEW, "--tries", "2", "--workers", "1", "--out", "run")
     assert "is a run of several tries" in spaql_command(*TABLE, "--out", "run", "--resume", code=1).stderr
+    table = Path("run/tries.csv").read_bytes()
+    wrong = ("train", "cartpole200", "--algo", "aql", *TABLE[4:], "--tries", "2", "--out", "run", "--resume")
+    assert "is a run of spaql, not aql" in spaql_command(*wrong, "--workers", "1", code=1).stderr
+    assert Path("run/tries.csv").read_bytes() == table
     other = (*TABLE[:-1], "5", "--tries", "2", "--out", "run", "--resume")
     assert "begun with the seed 4, not 5" in spaql_command(*other, code=1).stderr
 

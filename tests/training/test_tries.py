@@ -65,15 +65,27 @@ def test_a_small_policy_that_fails_now_and_then_is_not_picked() -> None:
     assert pick(tries) == 2
 
 
-def test_the_agent_becomes_the_try_that_is_picked(tmp_path: Path) -> None:
-    agent = spaql.SPAQLTS("cartpole200", seed=5, rollouts=2)
+@pytest.mark.parametrize(
+    ("make", "settings"),
+    [
+        (spaql.AQL, {"rollouts": 2}),
+        (spaql.SPAQL, {"rollouts": 2}),
+        (spaql.SPAQLTS, {"rollouts": 2}),
+        (spaql.PlanTree, {"effort": 0.02}),
+        (Own, {"rollouts": 2}),
+    ],
+)
+def test_the_agent_becomes_the_try_that_is_picked(
+    make: type[spaql.Agent], settings: dict[str, Any], tmp_path: Path
+) -> None:
+    agent = make("cartpole200", seed=5, **settings)
     assert agent.learn(tries=3, **QUICK) is agent
     tried = agent.tries
     assert tried is not None
     assert [one.seed for one in tried.tries] == try_seeds(5, 3)
     assert tried.tries[0].seed == 5
     assert agent.seed == tried.picked.seed
-    alone = spaql.SPAQLTS("cartpole200", seed=agent.seed, rollouts=2).learn(3, progress_bar=False)
+    alone = make("cartpole200", seed=agent.seed, **settings).learn(3, progress_bar=False)
     assert saved(agent, tmp_path) == saved(alone, tmp_path)
     agent.learn(2, progress_bar=False)
     alone.learn(2, progress_bar=False)

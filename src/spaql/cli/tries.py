@@ -47,7 +47,8 @@ def report_tries(
         if same_seed and found != agent.seed:
             raise SettingError(f"The tries in {folder} were begun with the seed {found}, not {agent.seed}.")
         agent.seed = found
-    begin_table(folder, agent.seed, tries)
+    else:
+        begin_table(folder, agent.seed, tries)
     finished = 0
 
     def tell(index: int, one: Try) -> None:
