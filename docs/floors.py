@@ -23,6 +23,7 @@ LIVES_THERE = {
     "stats": "intervals, tests",
     "archive": "the model file",
     "tables": "Markdown, CSV, HTML",
+    "workers": "processes",
     "kernels": "Numba: arrays and scalars only",
     "values": "what a caller gave, as Python's own numbers",
     "errors": "what to do next",

@@ -1,11 +1,12 @@
 """What the drivers of the lease tests do, in processes of their own."""
 
+import errno
 import multiprocessing
 import time
 from pathlib import Path
 
 from spaql import grid
-from spaql.experiments import RunStore
+from spaql.experiments import RunStore, leases
 from spaql.experiments.leases import Driver
 
 
@@ -24,3 +25,19 @@ def take_all(root: str, start: float, results: "multiprocessing.Queue[list[int]]
         pass
     results.put([i for i in range(200) if driver.take(Path(root) / str(i))])
     time.sleep(30)  # alive until it is killed, or its leases would expire
+
+
+def take_all_elsewhere(root: str, start: float, results: "multiprocessing.Queue[list[int]]") -> None:
+    """Take them as on a system without /proc."""
+    leases._PROC = Path(root) / "there is no proc"
+    take_all(root, start, results)
+
+
+def take_all_without_links(root: str, start: float, results: "multiprocessing.Queue[list[int]]") -> None:
+    """Take them as on a file system without hard links."""
+
+    def refuse(*args: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    leases.os.link = refuse  # type: ignore[assignment]
+    take_all_elsewhere(root, start, results)

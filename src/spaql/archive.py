@@ -14,9 +14,11 @@ import math
 import os
 import re
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -36,6 +38,8 @@ _DTYPES = {"BOOL": "?", "F16": "<f2", "F32": "<f4", "F64": "<f8"} | {
 _TEXT = 2**20
 """Bytes of the header, at most: as objects of Python, JSON can take fifty times the memory of its text."""
 _TEMPORARY = re.compile(r"\..+\.[0-9]+\.[0-9a-f]{8}")
+PAUSES = tuple(0.01 * 2**i for i in range(8)) if os.name == "nt" else ()
+"""Seconds between attempts to rename a file that may be open elsewhere: two and a half in all."""
 _UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What Python and NumPy raise at data of the wrong form."""
 
@@ -229,7 +233,7 @@ def write_together(files: Mapping[Path, bytes]) -> None:
                 file.flush()
                 os.fsync(file.fileno())
         for target, written in temporary.items():
-            os.replace(written, target)
+            patiently(partial(os.replace, written, target))
     except BaseException as error:
         for written in temporary.values():
             written.unlink(missing_ok=True)
@@ -259,7 +263,18 @@ def remove_leftovers(folder: Path) -> None:
     """Remove what `write_atomically` left in a folder when its process was killed."""
     for path in folder.glob(".*"):
         if _TEMPORARY.fullmatch(path.name):
-            path.unlink(missing_ok=True)
+            with suppress(PermissionError):  # another process is writing it, which Windows does not let go
+                path.unlink(missing_ok=True)
+
+
+def patiently(change: Callable[[], None]) -> None:
+    """Rename something; Windows refuses it while another process has it open, so try there for a while."""
+    for pause in PAUSES:
+        try:
+            return change()
+        except PermissionError:
+            time.sleep(pause)
+    return change()
 
 
 def sync_folder(path: Path) -> None:

@@ -42,7 +42,7 @@ def test_train_leaves_a_run_folder() -> None:
 
 def test_train_as_json_and_the_default_folder() -> None:
     data = json.loads(spaql_command("train", "Pendulum-v1", *QUICK, "--levels", "5", "--json").stdout)
-    assert data["run"] == "runs/Pendulum-v1/spaql/seed=0"
+    assert Path(data["run"]) == Path("runs/Pendulum-v1/spaql/seed=0")
     assert data["training_steps"] == 600
     assert data["interactions"] == 600 + 4 * 2 * 200
     assert data["fresh_return"] < 0
@@ -51,7 +51,7 @@ def test_train_as_json_and_the_default_folder() -> None:
 def test_steps_are_those_of_plantree() -> None:
     words = ("train", "cartpole200", "--total-timesteps", "300", "--effort", "0.02", "--seed", "0", "--json")
     data = json.loads(spaql_command(*words).stdout)
-    assert data["run"] == "runs/cartpole200/plantree/seed=0"
+    assert Path(data["run"]) == Path("runs/cartpole200/plantree/seed=0")
     assert data["interactions"] == 300
 
 
@@ -173,11 +173,12 @@ def test_simplify_edit_and_show_go_on_from_a_controller() -> None:
 def test_the_run_that_was_meant_is_named() -> None:
     spaql_command("train", "cartpole200", *QUICK, "--quiet", "--out", "runs/swing-up")
     said = spaql_command("show", "runs/swingup", code=1).stderr
-    assert said == "Error: There is no runs/swingup: did you mean runs/swing-up?\n"
-    assert "runs is no run folder: there is runs/swing-up." in spaql_command("show", "runs", code=1).stderr
+    meant = Path("runs/swing-up")
+    assert said == f"Error: There is no {Path('runs/swingup')}: did you mean {meant}?\n"
+    assert f"runs is no run folder: there is {meant}." in spaql_command("show", "runs", code=1).stderr
     Path("runs/swing-up/policy.spaql").write_bytes(b"spaql" + bytes(99))
     said = spaql_command("show", "runs/swing-up", code=1).stderr
-    assert "Cannot read runs/swing-up/policy.spaql." in said
+    assert f"Cannot read {meant / 'policy.spaql'}." in said
 
 
 def test_a_controller_says_what_was_done_by_hand() -> None:

@@ -1,3 +1,7 @@
+import os
+import shutil
+from pathlib import Path
+
 import gymnasium
 import numpy as np
 import pytest
@@ -5,6 +9,8 @@ from gymnasium import spaces
 
 from spaql import BadEnvironmentError, SettingError, make_problem
 from spaql.problems import PRESETS
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "0.1"
 
 
 class Corridor(gymnasium.Env):
@@ -90,3 +96,19 @@ def test_refusals_are_sentences() -> None:
     for change in ({"horizon": 3}, {"reward_range": (-16.0, 0.0)}, {"compiled": False}):
         with pytest.raises(SettingError, match="already made"):
             make_problem(make_problem("pendulum"), **change)
+
+
+@pytest.mark.parametrize("path", [r"C:\plants\model", "D:/plants/model", r"c:\plants\model.json"])
+def test_a_path_with_a_drive_is_no_module(path: str) -> None:
+    with pytest.raises(BadEnvironmentError, match="is a path, and no environment"):
+        make_problem(path)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there it is no name of a file")
+def test_a_learned_plant_may_lie_on_a_drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows' own paths have a colon, which elsewhere stands between a module and an id."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(GOLDEN / "plant-plantree-pendulum.spaql", r"C:\plants\model.spaql")
+    problem = make_problem(r"C:\plants\model.spaql")
+    assert problem.env == "spaql.model:spaql/LearnedPlant-v0"
+    assert problem.make().reset(seed=0)[0].shape == (3,)

@@ -1,4 +1,5 @@
 import json
+import os
 import pickle
 from pathlib import Path
 
@@ -113,3 +114,27 @@ def test_a_number_is_saved_alike_however_it_is_written(tmp_path: Path) -> None:
     for name, scaling in (("a", 20), ("b", 20.0)):
         spaql.SPAQL("cartpole200", scaling=scaling, seed=0).save(tmp_path / name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_a_file_that_another_process_reads_is_replaced_when_it_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Windows refuses to replace a file that is open, for as long as it is."""
+    refused, replace = [], os.replace
+
+    def busy(source: Path, target: Path) -> None:
+        if len(refused) < 3:
+            refused.append(target)
+            raise PermissionError(13, "The process cannot access the file", str(target))
+        replace(source, target)
+
+    monkeypatch.setattr(archive.os, "replace", busy)
+    monkeypatch.setattr(archive, "PAUSES", (0.001,) * 5)
+    archive.write_atomically(tmp_path / "a", b"whole")
+    assert (tmp_path / "a").read_bytes() == b"whole"
+    assert len(refused) == 3
+    refused.clear()
+    monkeypatch.setattr(archive, "PAUSES", ())  # elsewhere a refusal is one
+    with pytest.raises(PermissionError):
+        archive.write_atomically(tmp_path / "b", b"whole")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]

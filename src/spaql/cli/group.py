@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import sys
@@ -46,6 +47,13 @@ class LazyGroup(click.Group):
         super().__init__(*args, **kwargs)
         self._sections = sections
         self._names = [name for commands in sections.values() for name in commands]
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run a command; a sign that stdout or stderr cannot show is written by its number."""
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
+        return super().main(*args, **kwargs)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Give the names of all commands, in the order of the help."""

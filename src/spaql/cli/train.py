@@ -17,11 +17,14 @@ import click
 from spaql.cli.arguments import Choice, complete_environment, quiet_option
 from spaql.cli.group import INTERRUPTED
 from spaql.cli.report import Report, numbers, plain, reports
+from spaql.cli.tries import refuse_tries, report_tries
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.policy import RuleTreePolicy
 from spaql.problems.guard import OutOfBoundsError
 from spaql.training import Agent, agent_type, agent_types, evaluate
 from spaql.training.run_folder import CHECKPOINT_FILE, resumed, save_run
+from spaql.training.train_tries import Budget
+from spaql.training.tries import SELECTION_EPISODES
 from spaql.words import counted, number, places, with_interval
 
 _FRESH = 100
@@ -157,6 +160,25 @@ class _StopOnInterrupt:
     help="instead: training episodes, each followed by an evaluation, except plantree's",
 )
 @click.option("--seed", type=int, help="of all randomness; drawn if not given")
+@click.option(
+    "--tries",
+    type=int,
+    default=1,
+    show_default=True,
+    help="train so many seeds, pick one by episodes of each, and judge it by others",
+)
+@click.option(
+    "--selection-episodes",
+    type=int,
+    default=SELECTION_EPISODES,
+    show_default=True,
+    help="episodes of each try, by which one is picked",
+)
+@click.option(
+    "--workers",
+    type=int,
+    help="processes that train the tries; the result is the same  [default: one for every core]",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="run folder  [default: runs/ENV/ALGO/seed=SEED]")
 @click.option("--horizon", type=int, help="steps of an episode  [default: the environment's limit]")
 @click.option("--levels", type=int, help="cut every dimension of a Box of actions into this many levels")
@@ -195,6 +217,9 @@ def train(
     total_timesteps: int | None,
     iterations: int | None,
     seed: int | None,
+    tries: int,
+    selection_episodes: int,
+    workers: int | None,
     out: Path | None,
     horizon: int | None,
     levels: int | None,
@@ -216,6 +241,7 @@ def train(
     \b
     Examples:
       spaql train Pendulum-v1 --total-timesteps 5000 --seed 2
+      spaql train Pendulum-v1 --total-timesteps 5000 --tries 8
       spaql train plant:TwoTanks-v0 --total-timesteps 3000 --out runs/tanks
       spaql train cartpole200 --algo spaql-ts --iterations 500 --seed 1
       spaql train MountainCar-v0 --algo spaql --iterations 200 --scaling 4
@@ -242,20 +268,37 @@ def train(
         step_timeout=step_timeout,
         **given,
     )
-    folder = out or Path("runs") / re.sub("[/:]", "-", env) / agent.learner_type.name / f"seed={agent.seed}"
+    name = agent.learner_type.name
+    folder = out or Path("runs") / re.sub(r"[/\\:]", "-", env) / name / f"seed={agent.seed}"
+    if workers is not None and tries == 1:
+        raise click.UsageError("--workers train tries: give --tries, 2 or more.")
     if not folder.is_file():
         click.get_current_context().with_resource(held(folder))
+    if not resume and folder.exists() and (not folder.is_dir() or any(folder.glob("[!.]*"))):
+        raise SettingError(
+            f"{folder} is there already: go on with it by --resume, name another folder with --out, or "
+            "remove it."
+        )
+    if tries != 1:
+        with _advised(env, horizon):
+            return report_tries(
+                agent,
+                folder,
+                Budget(iterations, total_timesteps, selection_episodes, checkpoint_every),
+                tries=tries,
+                workers=workers,
+                fresh_episodes=_FRESH,
+                resume=resume,
+                same_seed=seed is not None,
+                quiet=quiet,
+            )
     if resume:
+        refuse_tries(folder)
         agent = resumed(agent, folder, same_seed=seed is not None)
         iterations = iterations and max(0, iterations - agent.iterations)
         total_timesteps = total_timesteps and max(0, total_timesteps - agent.training_steps)
         if not (iterations or total_timesteps):
             click.echo(_nothing_left(agent, folder, by_steps=iterations is None), err=True)
-    elif folder.exists() and (not folder.is_dir() or any(folder.glob("[!.]*"))):
-        raise SettingError(
-            f"{folder} is there already: go on with it by --resume, name another folder with --out, or "
-            "remove it."
-        )
     with _StopOnInterrupt() as interrupt, _advised(env, horizon):
         if iterations or total_timesteps or not resume:
             agent.learn(

@@ -15,9 +15,6 @@ from spaql.problems import check_environment
 from spaql.training import Agent, agent_type, evaluate, load
 from spaql.training.run_folder import save_run
 
-ATTEMPTS = 3
-"""How often a run is tried before it counts as failed."""
-
 
 @dataclass(frozen=True)
 class Outcome:

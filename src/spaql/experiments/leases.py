@@ -2,7 +2,8 @@
 
 Every driver has a file of its own, which it touches every few seconds. A lease is a hard link to that
 file: making a link is atomic, the link tells who the driver is, and because all links share one time of
-modification, one touch renews all leases.
+modification, one touch renews all leases. Where a file system has no hard links, a lease is a folder, which
+is made as atomically, and in it the path of the driver's file.
 
 An expired lease is not removed by its successor (two could do so at once, and both go on): the successor
 makes the next in a numbered row of links, which only one can.
@@ -15,6 +16,7 @@ import errno
 import json
 import os
 import secrets
+import shutil
 import socket
 import threading
 import time
@@ -28,7 +30,13 @@ from spaql.errors import SettingError, SpaqlError
 
 _TOUCHES_EVERY = 5.0
 _EXPIRES_AFTER = 60.0
-"""Seconds without a touch after which a driver on another machine counts as dead."""
+"""Seconds without a touch after which a driver counts as dead whose process cannot be looked up: one on
+another machine, or any on a system without /proc."""
+_PROC = Path("/proc")
+_POINTER = "driver"
+"""In a lease that is a folder, the path from there to the driver's file."""
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
+"""What file systems without hard links answer."""
 
 
 class Driver:
@@ -57,7 +65,8 @@ class Driver:
         self._heart.join()
         with contextlib.suppress(FileNotFoundError):
             os.truncate(self._file, 0)
-            self._file.unlink()
+            with contextlib.suppress(PermissionError):  # of Windows, while others read it
+                self._file.unlink()
 
     def _beat(self) -> None:
         while not self._closed.wait(_TOUCHES_EVERY):
@@ -70,7 +79,7 @@ class Driver:
         while True:
             lease = place / f"lease.{number}"
             try:
-                os.link(self._file, lease)
+                _make_lease(lease, self._file)
             except FileNotFoundError:
                 if not self._file.exists():
                     raise SpaqlError(f"{self._file}, the file of this process, was removed.") from None
@@ -85,7 +94,7 @@ class Driver:
             else:
                 # Should a driver that was taken for dead have given back a lease below one that is held:
                 if is_held(place, but=lease):
-                    lease.unlink()
+                    _remove(lease)
                     return False
                 return True
 
@@ -93,16 +102,19 @@ class Driver:
         """Give back the lease of a folder; what expired before it stays, and stays expired."""
         with contextlib.suppress(FileNotFoundError):
             for lease in place.glob("lease.*"):
-                if lease.samefile(self._file):
-                    lease.unlink()
+                if self._made(lease):
+                    _remove(lease)
 
     def clear(self, place: Path) -> None:
         """Give back the lease of a folder, and remove what expired there, as only its holder may."""
         with contextlib.suppress(FileNotFoundError):
             for lease in place.glob("lease.*"):
-                if not lease.samefile(self._file):
-                    lease.unlink(missing_ok=True)
+                if not self._made(lease):
+                    _remove(lease)
         self.give_back(place)
+
+    def _made(self, lease: Path) -> bool:
+        return _pointed_to(lease).name == self._file.name if lease.is_dir() else lease.samefile(self._file)
 
 
 @contextlib.contextmanager
@@ -123,7 +135,7 @@ def held(folder: Path) -> Iterator[None]:
         raise
     try:
         with contextlib.closing(driver):
-            if not _take_if_links_are_there(driver, place):
+            if not driver.take(place):
                 raise SettingError(
                     f"{folder} is in use by {_named_holder(place)}: wait until that ends, or name another "
                     "folder."
@@ -136,26 +148,39 @@ def held(folder: Path) -> Iterator[None]:
         remove_empty([place / "drivers", place, *made])
 
 
-def _take_if_links_are_there(driver: Driver, place: Path) -> bool:
-    """Take a lease; on a file system without hard links, such as exFAT, no process can hold anything."""
-    try:
-        return driver.take(place)
-    except OSError as error:
-        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS):
-            raise
-        return True
-
-
 def _named_holder(place: Path) -> str:
     """Name the process that holds a folder."""
     for lease in place.glob("lease.*"):
         with contextlib.suppress(FileNotFoundError):
             if _alive(lease, time.time()):
-                holder = _holder(lease)
+                holder = _holder(_pointed_to(lease) if lease.is_dir() else lease)
                 host = str(holder.get("machine")).partition(" ")[0]
                 since = datetime.fromtimestamp(float(holder.get("since", 0))).astimezone()
                 return f"process {holder['pid']} on {host} since {since:%Y-%m-%d %H:%M:%S}"
     return "another process"
+
+
+def _make_lease(lease: Path, file: Path) -> None:
+    """Make a lease of a driver's file; raises `FileExistsError` if it is there already."""
+    try:
+        os.link(file, lease)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        lease.mkdir()
+        write_atomically(lease / _POINTER, os.path.relpath(file, lease).encode())
+
+
+def _pointed_to(lease: Path) -> Path:
+    """Return the driver's file of a lease that is a folder."""
+    return lease / (lease / _POINTER).read_text(encoding="utf-8")
+
+
+def _remove(lease: Path) -> None:
+    if lease.is_dir():
+        shutil.rmtree(lease, ignore_errors=True)
+    else:
+        lease.unlink(missing_ok=True)
 
 
 def is_held(place: Path, but: Path | None = None) -> bool:
@@ -169,12 +194,20 @@ def is_held(place: Path, but: Path | None = None) -> bool:
 
 def _alive(lease: Path, now: float) -> bool:
     """Say whether the driver that made a lease lives."""
-    holder = _holder(lease)
+    file = lease
+    if lease.is_dir():
+        try:
+            file = _pointed_to(lease)
+        except FileNotFoundError:  # it is being made, unless its driver died at it
+            return now - lease.stat().st_mtime < _EXPIRES_AFTER
+        if not file.exists():
+            return False
+    holder = _holder(file)
     if _is_here(holder):
         return bool(holder["started"] == _started(holder["pid"]))
     if holder.get("machine") == _machine() and not _exists(holder["pid"]):
         return False
-    return bool(holder) and now - lease.stat().st_mtime < _EXPIRES_AFTER
+    return bool(holder) and now - file.stat().st_mtime < _EXPIRES_AFTER
 
 
 def _died_here(file: Path) -> bool:
@@ -190,7 +223,9 @@ def _was_left_here(file: Path) -> bool:
     if host != socket.gethostname() or not pid.isdecimal() or _started(int(pid)) is not None:
         return False
     with contextlib.suppress(FileNotFoundError):
-        return file.name.startswith(".") or not file.stat().st_size
+        known = _started(os.getpid()) is not None
+        old = known or time.time() - file.stat().st_mtime > _EXPIRES_AFTER
+        return old and (file.name.startswith(".") or not file.stat().st_size)
     return False
 
 
@@ -226,15 +261,18 @@ def _machine() -> str:
     """Name what a process number belongs to: this boot of this machine, or of this container."""
     parts = [socket.gethostname()]
     with contextlib.suppress(OSError):
-        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
-        parts.append(os.readlink("/proc/self/ns/pid"))
+        parts.append((_PROC / "sys/kernel/random/boot_id").read_text(encoding="utf-8").strip())
+        parts.append(os.readlink(_PROC / "self/ns/pid"))
     return " ".join(parts)
 
 
 def _started(pid: int) -> str | None:
-    """Give the time at which a process began, which tells it from a later one of the same number."""
+    """Give the time at which a process began, which tells it from a later one of the same number.
+
+    Without /proc it is not known, and leases expire by time alone.
+    """
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fields = (_PROC / str(pid) / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except OSError:
         return None
     return None if fields[0] == "Z" else fields[19]

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from spaql.errors import MissingExtraError, SettingError
-from spaql.experiments.execute import ATTEMPTS, Outcome
+from spaql.experiments.execute import Outcome
 from spaql.experiments.run import Run
+from spaql.workers import ATTEMPTS
 
 _QUEUED = 2
 """Tasks for each core of the cluster: one at work, and one to follow it."""

@@ -69,7 +69,7 @@ def standings(store: RunStore) -> dict[tuple[str, str], list[Standing]]:
 def _points(store: RunStore, run_id: str) -> dict[str, Floats]:
     """Read the columns of a run's points."""
     folder = store.root / run_id
-    with (folder / CURVE).open() as file:
+    with (folder / CURVE).open(encoding="utf-8") as file:
         names = file.readline().strip().split(",")
         table = np.loadtxt(file, delimiter=",", ndmin=2)
     timing: dict[str, Any] = json.loads((folder / TIMING).read_text("utf-8"))

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from spaql.archive import sync_folder, write_atomically
+from spaql.archive import patiently, sync_folder, write_atomically
 from spaql.errors import SettingError
 from spaql.experiments.leases import Driver, is_held
 from spaql.experiments.run import Run
@@ -98,7 +98,7 @@ class RunStore:
         final = self.folder(run)
         final.parent.mkdir(parents=True, exist_ok=True)
         try:
-            os.rename(ready, final)
+            patiently(lambda: os.rename(ready, final))
         except OSError:
             if not self.is_finished(run):
                 raise
@@ -152,7 +152,7 @@ class RunStore:
         for folder, names, _ in os.walk(top):
             if os.path.basename(folder).startswith("seed="):
                 names.clear()
-                yield os.path.relpath(folder, top)
+                yield Path(folder).relative_to(top).as_posix()
 
     def finished(self) -> list[str]:
         """Give the ids of all finished runs, in a fixed order."""

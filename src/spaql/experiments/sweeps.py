@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-import multiprocessing
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,6 +22,7 @@ from spaql.experiments.run import Run
 from spaql.experiments.store import RunStore
 from spaql.experiments.study import check
 from spaql.values import whole_number
+from spaql.workers import cores, refuse_in_import
 
 _POLLS_EVERY = 0.5
 """Seconds between two looks at runs that other drivers are at."""
@@ -115,11 +115,7 @@ def carry_out(
     if ray is not None and workers is not None:
         raise SettingError("Give workers on this machine, or a Ray cluster.")
     workers = None if workers is None else whole_number("workers", workers, 1)
-    if getattr(multiprocessing.current_process(), "_inheriting", False):
-        raise SettingError(
-            "A worker process began the sweep anew, because it imports the script that started it: put the "
-            'call of sweep under `if __name__ == "__main__":`.'
-        )
+    refuse_in_import("the sweep")
     runs = list(dict.fromkeys(runs))
     store = RunStore(out)
     began = time.perf_counter()
@@ -131,7 +127,7 @@ def carry_out(
         )
         done: list[Outcome] = []
         if missing:
-            executor = RayExecutor(ray) if ray is not None else LocalExecutor(workers or _cores())
+            executor = RayExecutor(ray) if ray is not None else LocalExecutor(workers or cores())
             stack.enter_context(contextlib.closing(executor))
             for outcome in _outcomes(executor, task, store, driver, missing):
                 progress.update(outcome)
@@ -149,11 +145,6 @@ def carry_out(
     )
     write_atomically(store.root / "summary.json", (json.dumps(asdict(summary), indent=2) + "\n").encode())
     return summary
-
-
-def _cores() -> int:
-    """Count the cores that this process may use, which a cluster's scheduler may limit."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _outcomes(

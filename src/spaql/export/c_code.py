@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from spaql.export.rules import Words, chosen_form, nested
 from spaql.export.words import name_of_action
 from spaql.policy import Laws
 
+_PROGRAM = "prove.exe" if os.name == "nt" else "prove"
 _WORDS = Words("if ({}) {{", "}} else if ({}) {{", "} else {", "}")
 
 
@@ -61,8 +63,8 @@ class CCode(Target):
         for file, content in files.items():
             (folder / file).write_bytes(content)
         driver = folder / "prove.c"
-        driver.write_text(driver_source(controller, name))
-        program = compiled([folder / f"{name}.c", driver], folder / "prove", self.flags)
+        driver.write_text(driver_source(controller, name), encoding="utf-8")
+        program = compiled([folder / f"{name}.c", driver], folder / _PROGRAM, self.flags)
         return lambda inputs: run_program([str(program)], controller, inputs)
 
     def tool(self) -> str:
@@ -88,11 +90,19 @@ def driver_source(controller: MachineController, name: str) -> str:
     kind = TYPES[controller.number.name]
     return f"""#include <stdio.h>
 #include "{name}.h"
+#ifdef _WIN32
+#include <fcntl.h>
+#include <io.h>
+#endif
 
 int main(void)
 {{
     {kind} observation[{name.upper()}_OBSERVATIONS];
     {kind} action[{name.upper()}_ACTIONS];
+#ifdef _WIN32 /* where a stream of text changes bytes that happen to be line ends */
+    (void)_setmode(_fileno(stdin), _O_BINARY);
+    (void)_setmode(_fileno(stdout), _O_BINARY);
+#endif
     while (fread(observation, sizeof observation, 1, stdin) == 1) {{
         {name}_act(observation, action);
         if (fwrite(action, sizeof action, 1, stdout) != 1) {{

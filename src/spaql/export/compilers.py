@@ -21,7 +21,7 @@ class MissingToolError(SpaqlError, OSError):
 
 def compiler() -> list[str]:
     """Find the C compiler: the one that CC names, or cc, gcc, clang."""
-    named = shlex.split(os.environ.get("CC", ""))
+    named = words_of(os.environ.get("CC", ""), windows=os.name == "nt")
     for words in [named] if named else [["cc"], ["gcc"], ["clang"]]:
         if shutil.which(words[0]):
             return words
@@ -30,10 +30,22 @@ def compiler() -> list[str]:
     )
 
 
+def words_of(command: str, *, windows: bool) -> list[str]:
+    """Split a command into words, as the system's shell does: a backslash is part of a path on Windows.
+
+    Examples
+    --------
+    >>> words_of(r'"C:\\my tools\\gcc.exe" -m64', windows=True), words_of("ccache gcc", windows=False)
+    (['C:\\\\my tools\\\\gcc.exe', '-m64'], ['ccache', 'gcc'])
+    """
+    words = shlex.split(command, posix=not windows)
+    return [word.strip('"') for word in words] if windows else words
+
+
 def compiled(sources: Sequence[Path], program: Path, flags: Sequence[str] = FLAGS) -> Path:
     """Compile a program; its warnings are errors."""
     command = [*compiler(), *flags, *map(str, sources), "-o", str(program)]
-    run = subprocess.run(command, capture_output=True, text=True)
+    run = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace")
     if run.returncode:
         first = "\n".join(run.stderr.splitlines()[:5])
         raise SpaqlError(f"{command[0]} does not compile the exported controller:\n{first}")
@@ -43,4 +55,5 @@ def compiled(sources: Sequence[Path], program: Path, flags: Sequence[str] = FLAG
 def compiler_version() -> str:
     """Give the first line of what the compiler says of itself."""
     words = [*compiler(), "--version"]
-    return subprocess.run(words, capture_output=True, text=True).stdout.splitlines()[0]
+    run = subprocess.run(words, capture_output=True, encoding="utf-8", errors="replace")
+    return run.stdout.splitlines()[0]

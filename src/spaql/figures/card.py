@@ -82,7 +82,8 @@ def policy_card(
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'
-        f"<title>{html.escape(problem.name)}: policy card</title><style>{_STYLE.read_text()}</style></head>"
+        f"<title>{html.escape(problem.name)}: policy card</title>"
+        f"<style>{_STYLE.read_text('utf-8')}</style></head>"
         f"<body>{''.join(parts)}</body></html>\n"
     )
 

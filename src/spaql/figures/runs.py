@@ -32,7 +32,7 @@ def fresh_returns(store: RunStore, runs: Sequence[Run]) -> Floats:
 def histories(store: RunStore, runs: Sequence[Run]) -> dict[str, Floats]:
     """Give the columns of the runs' histories, each with a row for a run and a column for an iteration."""
     paths = [store.folder(run) / "history.csv" for run in runs]
-    with paths[0].open() as file:
+    with paths[0].open(encoding="utf-8") as file:
         names = file.readline().strip().split(",")
     tables = np.stack([np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2) for path in paths])
     return {name: tables[:, :, column] for column, name in enumerate(names)}

@@ -128,12 +128,16 @@ class Dynamics:
             return Box(bounds[:, 0], bounds[:, 1], dtype=np.float32)
         return Discrete(len(self.actions))
 
+    @property
+    def digest(self) -> str:
+        """A hash of the functions and of all that they refer to, the same in every process."""
+        functions = (self.start, self.step, self.observe)
+        return hashlib.sha256("".join(_sources(functions)).encode()).hexdigest()
+
     @cached_property
     def loops(self) -> Loops:
         """The loops over these dynamics; each is compiled, or taken from the cache, when first called."""
-        functions = (self.start, self.step, self.observe)
-        depends_on = hashlib.sha256("".join(_sources(functions)).encode()).hexdigest()
-        compiled = [_compiled(function) for function in functions]
+        compiled = [_compiled(function) for function in (self.start, self.step, self.observe)]
         try:
             self._tried(*compiled)  # the errors of the loops would hide where the fault is
         except NumbaError as error:
@@ -143,7 +147,7 @@ class Dynamics:
             n_state=self.state_dims,
             n_seen=len(self.observations),
             discrete=not isinstance(self.actions, Mapping),
-            depends_on=depends_on,
+            depends_on=self.digest,
         )
 
     def _tried(self, start: Callable[..., Any], step: Callable[..., Any], observe: Callable[..., Any]) -> int:

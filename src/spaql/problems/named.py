@@ -40,6 +40,11 @@ def is_model_file(env: str) -> bool:
 
 def spec_of(env: str) -> EnvSpec:
     """Look an environment up; `module:id` imports the module first, as Gymnasium's `make` does."""
+    if re.match(r"[A-Za-z]:[/\\]", env) and ":" not in env[2:]:
+        raise BadEnvironmentError(
+            f"{env} is a path, and no environment: give an id, module:id, or the file of a learned plant "
+            "(.spaql)."
+        )
     module, _, name = env.rpartition(":")
     if re.search(r"[/\\]|\.py$", module):
         file = re.split(r"[/\\]", module)[-1]
@@ -87,7 +92,7 @@ def _meant(env: str, error: gymnasium.error.UnregisteredEnv) -> str:
     """Say what was probably meant by an environment that is not registered."""
     module, colon, name = env.rpartition(":")
     for file in sorted(Path.cwd().glob("*.py")) if not module else ():
-        if re.search(f"[\"']{re.escape(name)}[\"']", file.read_text(errors="ignore")):
+        if re.search(f"[\"']{re.escape(name)}[\"']", file.read_text(encoding="utf-8", errors="ignore")):
             return f"did you mean {file.stem}:{name}?"
     known = {re.sub(r"-v\d+$", "", one): one for one in environment_names()}  # all ids end alike
     if near := difflib.get_close_matches(re.sub(r"-v\d+$", "", name), known, 1):

@@ -14,6 +14,7 @@ from spaql.training.safe_action import SafeActionRow, safe_action_use
 from spaql.training.size_curve import SizedTree, size_curve, smallest_within
 from spaql.training.stress import StressTest, sample_starts, stress
 from spaql.training.trajectories import Trajectory, play
+from spaql.training.tries import Tries, Try
 
 __all__ = [
     "AQL",
@@ -33,6 +34,8 @@ __all__ = [
     "StressTest",
     "Success",
     "Trajectory",
+    "Tries",
+    "Try",
     "agent_type",
     "agent_types",
     "check_settings",

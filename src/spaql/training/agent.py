@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ from spaql.training.loop import train
 from spaql.training.problem_file import problem_from, problem_to
 from spaql.training.progress import Progress
 from spaql.values import whole_number
+
+if TYPE_CHECKING:
+    from spaql.training.tries import Tries
 
 MODEL_FILE = "policy.spaql"
 """The model file of a run folder."""
@@ -86,6 +89,8 @@ class Agent:
             step_timeout=step_timeout,
         )
         self.history = History()
+        self.tries: Tries | None = None
+        """What the tries came to that this agent was picked from; not saved with it."""
         self._learner: Learner = self.learner_type(self.problem, self.settings)
         self._rng = np.random.default_rng(self.seed)
 
@@ -127,6 +132,9 @@ class Agent:
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int = 100,
         progress_bar: bool = True,
+        tries: int = 1,
+        workers: int = 1,
+        selection_episodes: int = 100,
     ) -> Self:
         """Train for more iterations.
 
@@ -146,7 +154,28 @@ class Agent:
             Iterations between two checkpoints.
         progress_bar
             Show how it goes: a live bar on a terminal, a line now and then elsewhere.
+        tries
+            Train so many agents like this untrained one, which differ in their seed alone, and become the
+            one that selection episodes pick, its seed included: the smallest policy among those that
+            cannot be told from the best. The first try has this agent's seed, the others have seeds drawn
+            from it. `tries` of the agent then has what each came to and all that it cost; its selection mean
+            is biased upwards, so judge the agent by `spaql.evaluate`, whose episodes have picked nothing.
+            Each try is trained for `iterations` or `total_timesteps`; a line is shown for each.
+        workers
+            Processes that train the tries; the result is the same for any number of them. More than one
+            takes no callback, and an environment and an agent that can be sent to another process.
+        selection_episodes
+            New episodes of each try, by which one is picked.
         """
+        if tries != 1 or workers != 1:
+            from spaql.training.train_tries import Budget, learn_best  # which makes agents
+
+            if checkpoint is not None:
+                raise SettingError("A checkpoint holds one agent: leave it out, or train one try.")
+            budget = Budget(iterations, total_timesteps, selection_episodes)
+            called = None if callback is None else joined(callback)
+            self.tries = learn_best(self, budget, tries, workers, called, progress_bar)
+            return self
         if (iterations is None) == (total_timesteps is None):
             raise SettingError("Give either iterations or total_timesteps.")
         iterations = None if iterations is None else whole_number("iterations", iterations, 1)
@@ -180,6 +209,12 @@ class Agent:
                     self._learner.go_back(mark)
                 raise
         return self
+
+    def _become(self, other: Agent) -> None:
+        """Take over all that another agent of this kind and problem has learned, and its seed."""
+        self.seed, self.history, self._learner = other.seed, other.history, other._learner
+        self._rng = np.random.default_rng(self.seed)
+        self._move_to(self.problem)
 
     def predict(
         self,

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from spaql.errors import SettingError
-from spaql.policy import Policy
+from spaql.policy import PartitionPolicy, Policy
 from spaql.problems import EnvironmentLike, Problem, make_problem
 from spaql.training.arena import Arena
 from spaql.training.results import Evaluation
@@ -79,10 +79,39 @@ def evaluate(
     policy, problem = policy_and_problem(agent, env)
     if parallel:
         problem = dataclasses.replace(problem, parallel=True)
+    return _episodes(
+        policy, problem, episodes, seed, Purpose.EVALUATION, together=_TOGETHER, deterministic=deterministic
+    )
+
+
+def select(agent: Evaluable, *, episodes: int, seed: int) -> Evaluation:
+    """Run the episodes by which one of several agents is selected; none of them is one of `evaluate`.
+
+    Agents of the same problem start each episode in the same state, so that their returns can be compared in
+    pairs. Compiled code draws the starts and the actions of a partition from one stream: there each episode
+    has a stream of its own.
+    """
+    policy, problem = agent.policy, agent.problem
+    drawn_alike = problem.dynamics is not None and isinstance(policy, PartitionPolicy)
+    together = 1 if drawn_alike else _TOGETHER
+    return _episodes(policy, problem, episodes, seed, Purpose.TRY_SELECTION, together=together)
+
+
+def _episodes(
+    policy: Policy,
+    problem: Problem,
+    episodes: int,
+    seed: int,
+    purpose: Purpose,
+    *,
+    together: int,
+    deterministic: bool = False,
+) -> Evaluation:
+    """Run episodes, so many together, each batch with a random stream of its own."""
     parts = []
-    for index, first in enumerate(range(0, episodes, _TOGETHER)):
-        with closing(Arena(problem, min(_TOGETHER, episodes - first))) as arena:
-            rng = generator(seed, Purpose.EVALUATION, index)
+    for index, first in enumerate(range(0, episodes, together)):
+        with closing(Arena(problem, min(together, episodes - first))) as arena:
+            rng = generator(seed, purpose, index)
             parts.append(arena.evaluate(policy, rng, deterministic=deterministic))
     return Evaluation(
         np.concatenate([part.returns for part in parts]),

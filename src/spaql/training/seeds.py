@@ -14,6 +14,8 @@ class Purpose(IntEnum):
     EVALUATION = 1
     SELECTION = 2
     DISTURBANCE = 3
+    TRY_SEEDS = 4
+    TRY_SELECTION = 5
 
 
 def generator(seed: int, purpose: Purpose, index: int) -> np.random.Generator:
@@ -29,3 +31,21 @@ def generator(seed: int, purpose: Purpose, index: int) -> np.random.Generator:
     """
     sequence = np.random.SeedSequence(whole_number("seed", seed, least=0), spawn_key=(purpose, index))
     return np.random.Generator(np.random.PCG64(sequence))
+
+
+def try_seeds(seed: int, tries: int) -> list[int]:
+    """Return the seeds of several tries, all different: the given one, then others that are drawn from it.
+
+    Fewer tries have the first of the same seeds.
+
+    Examples
+    --------
+    >>> len(set(try_seeds(7, 5))), try_seeds(7, 5)[:3] == try_seeds(7, 3), try_seeds(7, 1)
+    (5, True, [7])
+    """
+    rng, seeds = generator(seed, Purpose.TRY_SEEDS, 0), [seed]
+    while len(seeds) < tries:
+        drawn = int(rng.integers(2**32))
+        if drawn not in seeds:
+            seeds.append(drawn)
+    return seeds

@@ -1,0 +1,154 @@
+"""`spaql train --tries`: several seeds, of which one is picked, and then judged by other episodes."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spaql.cli.group import INTERRUPTED
+from spaql.cli.report import Report
+from spaql.errors import SettingError, SpaqlError
+from spaql.training import Agent, Evaluation, Tries, Try, evaluate
+from spaql.training.run_folder import save_run
+from spaql.training.train_tries import (
+    TRIES_FILE,
+    TRIES_FOLDER,
+    Budget,
+    begin_table,
+    check_tries,
+    root_seed,
+    train_tries,
+)
+from spaql.training.tries import shown_try
+from spaql.words import counted, number, places, with_interval
+from spaql.workers import cores
+
+
+def report_tries(
+    agent: Agent,
+    folder: Path,
+    budget: Budget,
+    *,
+    tries: int,
+    workers: int | None,
+    fresh_episodes: int,
+    resume: bool,
+    same_seed: bool,
+    quiet: bool,
+) -> Report:
+    """Train the tries of a run folder, save the one that is picked in it, and judge it."""
+    workers = min(tries, cores()) if workers is None else workers
+    check_tries(agent, tries, workers)
+    if resume:
+        found = root_seed(folder)
+        if same_seed and found != agent.seed:
+            raise SettingError(f"The tries in {folder} were begun with the seed {found}, not {agent.seed}.")
+        agent.seed = found
+    else:
+        begin_table(folder, agent.seed, tries)
+    finished = 0
+
+    def tell(index: int, one: Try) -> None:
+        nonlocal finished
+        finished += 1
+        if not quiet:
+            click.echo(shown_try(index, tries, one), err=True)
+
+    try:
+        tried = train_tries(
+            agent,
+            budget,
+            folder / TRIES_FOLDER,
+            tries=tries,
+            workers=workers,
+            finished=tell,
+        )
+    except KeyboardInterrupt:
+        click.echo(
+            f"Interrupted: {finished} of {tries} tries are finished in {folder}, and none is picked; "
+            "--resume goes on with the others.",
+            err=True,
+        )
+        raise click.exceptions.Exit(INTERRUPTED) from None
+    except SpaqlError as error:
+        raise type(error)(" ".join([str(error), *getattr(error, "__notes__", ())])) from error
+    save_run(agent, folder)
+    fresh = evaluate(agent, episodes=fresh_episodes, seed=agent.seed + 1)
+    data = _data(agent, folder, tried, fresh)
+    return Report(data, _text(data, tried))
+
+
+def refuse_tries(folder: Path) -> None:
+    """Refuse to go on with one of several tries as if it were the only one."""
+    if (folder / TRIES_FILE).exists():
+        raise SettingError(f"{folder} is a run of several tries: give --tries to go on with them.")
+
+
+def _data(agent: Agent, folder: Path, tried: Tries, fresh: Evaluation) -> dict[str, Any]:
+    picked, means = tried.picked, tried.means.tolist()
+    return {
+        "run": str(folder),
+        "env": agent.problem.name,
+        "algorithm": agent.learner_type.name,
+        "seed": agent.seed,
+        "fresh_return": fresh.mean,
+        "fresh_ci95": fresh.ci95,
+        "fresh_episodes": len(fresh.returns),
+        "selection_return": picked.mean,
+        "selection_ci95": picked.ci95,
+        "selection_episodes": len(picked.returns),
+        "size": picked.size,
+        "tries": [
+            {
+                "seed": one.seed,
+                "selection_return": one.mean,
+                "selection_ci95": one.ci95,
+                "size": one.size,
+                "training_steps": one.training_steps,
+                "interactions": one.interactions,
+                "selection_steps": one.selection_steps,
+            }
+            for one in tried.tries
+        ],
+        "tries_mean": statistics.fmean(means),
+        "tries_sd": statistics.stdev(means),
+        "tries_worst": min(means),
+        "not_told_from_the_best": tried.alike,
+        "training_steps": tried.training_steps,
+        "training_interactions": tried.training_interactions,
+        "selection_interactions": tried.selection_steps,
+        "fresh_interactions": fresh.steps,
+        "interactions": tried.interactions + fresh.steps,
+    }
+
+
+def _text(data: dict[str, Any], tried: Tries) -> str:
+    picked, worst, n = tried.picked, tried.worst, len(tried.tries)
+    each = counted(data["selection_episodes"], "selection episode")
+    why = "the best"
+    if tried.alike > 1:
+        why = f"the smallest of the {tried.alike} that these episodes cannot tell from the best"
+    if tried.alike > 1 and picked.size is None:
+        why = "the best, though these episodes cannot tell it from others"
+    digits = places(data["tries_mean"], data["tries_sd"])
+    size = f"{picked.shown_size}, " if picked.shown_size else ""
+    return "\n".join(
+        [
+            f"fresh return  {with_interval(data['fresh_return'], data['fresh_ci95'])}"
+            f"  ({data['fresh_episodes']} new episodes, which picked nothing)",
+            f"picked by     {with_interval(picked.mean, picked.ci95)}  ({each}: biased upwards; {why})",
+            f"{f'{n} tries':<14}{number(data['tries_mean'], digits)} on average, sd "
+            f"{number(data['tries_sd'], digits)}; worst {number(worst.mean, digits)} (seed {worst.seed}), in the "
+            "same episodes",
+            f"cost          {data['interactions']:,} interactions in all: {data['training_interactions']:,} "
+            f"in training ({data['training_steps']:,} training steps), {data['selection_interactions']:,} in "
+            f"selection, {data['fresh_interactions']:,} in the new episodes",
+            f"policy        {size}seed {picked.seed} (try {tried.picked_index + 1} of {n}), saved in "
+            f"{data['run']}",
+            "",
+            f"Next: spaql show {data['run']} --digits 3",
+        ]
+    )
