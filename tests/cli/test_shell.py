@@ -58,6 +58,7 @@ REPORTING: dict[str, tuple[list[str], str]] = {
     "paper": (["paper", "--only", "trpo", "--quick", "--out", "paper"], "claims"),
     "compare": (["compare", "--only", "classical", "--quick", "--out", "compare"], "pairs"),
     "check": (["check", "CartPole-v1"], "checks"),
+    "warm-up": (["warm-up", "--quiet"], "kernels"),
 }  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, ClassVar
 
@@ -82,6 +82,9 @@ class Learner(ABC):
 
     def __init__(self, problem: Problem, settings: LearnerSettings) -> None:
         self.problem = problem
+
+    def warm_up(self, progress: Callable[[int, int], object]) -> None:  # noqa: B027 (most have little to compile)
+        """Compile kernels before they are needed; `progress` is called with how many are, and of how many."""
 
     def aim(self, last_iteration: int | None, last_step: int | None) -> None:  # noqa: B027 (most need not know)
         """Take note of where training is to end."""

@@ -34,6 +34,7 @@ _SECTIONS = {
     },
     "Help": {
         "check": "Try whether an environment or an algorithm keeps its promises.",
+        "warm-up": "Compile now what would be compiled in the first training.",
         "completion": "Print the lines that teach a shell to complete commands.",
     },
 }
@@ -63,7 +64,7 @@ def main() -> None:
 
     \b
     A first minute:
-      spaql train Pendulum-v1 --total-timesteps 5000 --seed 2 --out runs/swing-up
+      spaql train Pendulum-v1 --total-timesteps 5000 --seed 1 --out runs/swing-up
       spaql show runs/swing-up --digits 3
       spaql evaluate runs/swing-up --episodes 500
     """

@@ -63,7 +63,8 @@ class LazyGroup(click.Group):
         """Load a command."""
         if name not in self._names:
             return None
-        command: click.Command = getattr(import_module(f"spaql.cli.{name}"), name)
+        file = name.replace("-", "_")
+        command: click.Command = getattr(import_module(f"spaql.cli.{file}"), file)
         for option in _options(command):
             option.envvar = f"SPAQL_{name}_{option.opts[0].lstrip('-')}".replace("-", "_").upper()
             option.type = _WHOLE_NUMBER if option.type is click.INT else option.type

@@ -73,14 +73,17 @@ def cheapest_tree(weights: Floats, costs: Floats, shape: Ints, price: float) -> 
     feature, cut = np.full(room, -1, np.int64), np.zeros(room, np.int64)
     children_left, children_right = np.full(room, -1, np.int64), np.full(room, -1, np.int64)
     begin, length = np.zeros((room, dims), np.int64), np.zeros((room, dims), np.int64)
-    length[0] = shape
+    for j in range(dims):
+        length[0, j] = shape[j]
     nodes, node = 1, 0
     while node < nodes:
         index = 0
         for j in range(dims):
             index += (first_of_length(shape[j], length[node, j]) + begin[node, j]) * strides[j]
         if costs[index] == _leaf_cost(weights, index, price):
-            cut[node] = np.argmax(weights[index])
+            for k in range(weights.shape[1]):
+                if weights[index, k] > weights[index, cut[node]]:
+                    cut[node] = k
             node += 1
             continue
         for j in range(dims):
@@ -94,7 +97,8 @@ def cheapest_tree(weights: Floats, costs: Floats, shape: Ints, price: float) -> 
         j = feature[node]
         children_left[node], children_right[node] = nodes, nodes + 1
         for child in range(nodes, nodes + 2):
-            begin[child], length[child] = begin[node], length[node]
+            for k in range(dims):
+                begin[child, k], length[child, k] = begin[node, k], length[node, k]
         length[nodes, j] = cut[node] - begin[node, j]
         begin[nodes + 1, j] = cut[node]
         length[nodes + 1, j] = length[node, j] - length[nodes, j]

@@ -112,7 +112,7 @@ def grow_choices(z: Floats, votes: Floats, leaves: int, least: int) -> Controlle
     growth = _Growth(z, leaves, (1, 1))
     while True:
         for node in range(len(growth.cuts), len(growth.cells)):
-            gain, dim, at, winner = _best_vote(z, votes, growth.rows, *growth.cells[node], least)
+            gain, dim, at, winner = best_vote(z, votes, growth.rows, *growth.cells[node], least)
             growth.cuts.append((gain, dim, at))
             growth.law[node] = winner
         if growth.cut() is None:
@@ -127,7 +127,7 @@ def grow_choices(z: Floats, votes: Floats, leaves: int, least: int) -> Controlle
 
 
 @njit_apart
-def _best_vote(
+def best_vote(
     z: Floats,
     votes: Floats,
     rows: Ints,

@@ -56,7 +56,7 @@ def grow_ends(z: Floats, ended: NDArray[np.bool_]) -> tuple[Ints, Floats, Ints, 
         ends = int(np.count_nonzero(ended[rows[first:last]]))
         chance[node] = ends / (last - first)
         if 0 < ends < last - first and len(cells) + 2 <= _ROOM:
-            dim, at = _best_cut(z, ended, rows, first, last, ends)
+            dim, at = best_end(z, ended, rows, first, last, ends)
             if dim >= 0:
                 feature[node], threshold[node], left[node] = dim, at, len(cells)
                 middle = divide(z, rows, first, last, dim, at)
@@ -66,9 +66,10 @@ def grow_ends(z: Floats, ended: NDArray[np.bool_]) -> tuple[Ints, Floats, Ints, 
 
 
 @njit_apart
-def _best_cut(
+def best_end(
     z: Floats, ended: NDArray[np.bool_], rows: Ints, first: int, last: int, ends: int
 ) -> tuple[int, float]:
+    """Find the cut with the greatest fall of Gini's impurity: its dimension, or -1, and place."""
     size = last - first
     values, order = np.empty(size), np.empty(2 * size, np.int64)
     before = ends * (size - ends) / size

@@ -32,7 +32,8 @@ def sources_stamp(folder: Path) -> str:
     return digest.hexdigest()
 
 
-_STAMP = sources_stamp(Path(__file__).parent)
+STAMP = sources_stamp(Path(__file__).parent)
+"""Of the kernels of this package."""
 
 
 class _StampedCache(FunctionCache):
@@ -69,7 +70,7 @@ def njit(function: Function, *, depends_on: str = "", inline: bool = True) -> Fu
     """
     if not ENABLED:
         return function
-    stamp = hashlib.sha256((_STAMP + depends_on).encode()).hexdigest()
+    stamp = hashlib.sha256((STAMP + depends_on).encode()).hexdigest()
     compiled = _dispatcher(function, stamp, forceinline=inline)
     inner = _dispatcher(function, stamp[::-1], forceinline=inline, no_cpython_wrapper=True)
     _call_from_kernels(compiled, inner)
@@ -103,3 +104,17 @@ def _call_from_kernels(compiled: Any, inner: Any) -> None:
 def njit_apart(function: Function) -> Function:
     """Compile a kernel that is too large to be made part of others."""
     return njit(function, inline=False)
+
+
+def cache_folder() -> Path | None:
+    """Return the folder in which the kernels of this package are kept, or None if none is writable.
+
+    Examples
+    --------
+    >>> cache_folder() is None or cache_folder().is_absolute()
+    True
+    """
+    try:
+        return Path(_StampedCache(njit_apart, STAMP).cache_path)
+    except RuntimeError:
+        return None

@@ -61,7 +61,8 @@ def _paint(table: Ints, low: Ints, high: Ints, label: Ints, strides: Ints) -> No
     dims = low.shape[1]
     place = np.empty(dims, np.int64)
     for box in range(low.shape[0]):
-        place[:] = low[box]
+        for k in range(dims):
+            place[k] = low[box, k]
         j = dims - 1
         while j >= 0:
             index = 0
@@ -130,7 +131,8 @@ def smallest_tree(table: Ints, shape: Ints) -> tuple[Ints, Ints, Ints, Ints]:
     feature, cut = np.full(room, -1, np.int64), np.zeros(room, np.int64)
     children_left, children_right = np.full(room, -1, np.int64), np.full(room, -1, np.int64)
     begin, length = np.zeros((room, dims), np.int64), np.zeros((room, dims), np.int64)
-    length[0] = shape
+    for j in range(dims):
+        length[0, j] = shape[j]
     nodes = 1
     for node in range(room):
         index = 0
@@ -152,7 +154,8 @@ def smallest_tree(table: Ints, shape: Ints) -> tuple[Ints, Ints, Ints, Ints]:
         j = feature[node]
         children_left[node], children_right[node] = nodes, nodes + 1
         for child in range(nodes, nodes + 2):
-            begin[child], length[child] = begin[node], length[node]
+            for k in range(dims):
+                begin[child, k], length[child, k] = begin[node, k], length[node, k]
         length[nodes, j] = cut[node] - begin[node, j]
         begin[nodes + 1, j] = cut[node]
         length[nodes + 1, j] = length[node, j] - length[nodes, j]
@@ -172,13 +175,17 @@ def _best_cuts(
     found = 0
     for j in range(dims):
         first, places = region[0, j], region[1, j] - region[0, j]
-        counts[:, : places + 1] = 0
+        for part in range(3):
+            for place in range(places + 1):
+                for k in range(labels):
+                    counts[part, place, k] = 0
         for i in range(n):
             box = members[i]
             counts[0, max(low[box, j], first) - first, label[box]] += 1  # boxes that begin here
             counts[1, min(high[box, j], region[1, j]) - first, label[box]] += 1  # and that end here
         left, right = counts[2, 0], counts[2, 1]
-        left[:], right[:] = 0, 0
+        for k in range(labels):
+            left[k], right[k] = 0, 0
         for i in range(n):
             right[label[members[i]]] += 1
         for place in range(1, places):
@@ -197,7 +204,8 @@ def _best_cuts(
             rank = min(found, best.shape[0])
             while rank > 0 and best[rank - 1, 2] > score:
                 if rank < best.shape[0]:
-                    best[rank] = best[rank - 1]
+                    for k in range(3):
+                        best[rank, k] = best[rank - 1, k]
                 rank -= 1
             if rank < best.shape[0]:
                 best[rank, 0], best[rank, 1], best[rank, 2] = j, first + place, score
@@ -207,7 +215,10 @@ def _best_cuts(
 
 @njit
 def _mixed(label: Ints, members: Ints) -> bool:
-    return bool((label[members] != label[members[0]]).any())
+    mixed = False
+    for i in range(members.shape[0]):
+        mixed = mixed or label[members[i]] != label[members[0]]
+    return mixed
 
 
 @njit_apart

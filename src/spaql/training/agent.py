@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import multiprocessing
 import os
 import secrets
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -24,7 +26,7 @@ from spaql.training.callbacks import Callback, joined
 from spaql.training.history import History
 from spaql.training.loop import train
 from spaql.training.problem_file import problem_from, problem_to
-from spaql.training.progress import Progress
+from spaql.training.progress import Compiling, Progress
 from spaql.values import whole_number
 
 if TYPE_CHECKING:
@@ -167,6 +169,9 @@ class Agent:
         selection_episodes
             New episodes of each try, by which one is picked.
         """
+        if multiprocessing.parent_process() is None:  # whose workers find compiled what it compiled
+            with closing(Compiling(show=progress_bar)) as compiling:
+                self._learner.warm_up(compiling)
         if tries != 1 or workers != 1:
             from spaql.training.train_tries import Budget, learn_best  # which makes agents
 
@@ -184,6 +189,12 @@ class Agent:
         )
         checkpoint_every = whole_number("checkpoint_every", checkpoint_every, 1)
         called = joined(callback)
+        if progress_bar and total_timesteps is not None and total_timesteps < self.problem.horizon:
+            print(
+                f"The budget of {total_timesteps:,} steps is less than one episode, which may last "
+                f"{self.problem.horizon:,}: what comes after it, nobody will have seen.",
+                file=sys.stderr,
+            )
         done, steps = self.iterations, self.training_steps
         last_iteration = None if iterations is None else done + iterations
         last_step = None if total_timesteps is None else steps + total_timesteps

@@ -12,7 +12,8 @@ _LINES_AT_MOST = 10
 """Lines that a whole training prints where there is no terminal."""
 
 _SECONDS_A_FRAME = 0.05
-_PREPARING = "preparing (the first training of a problem compiles for some seconds)"
+_PREPARING = "preparing (the first training on a plant compiles it, in some seconds)"
+_COMPILING = "compiling kernels, which are kept for all trainings from now on"
 
 
 class Progress:
@@ -95,3 +96,38 @@ class Progress:
         if speed > 0:
             shown.append(f"{speed:,.0f} steps/s")
         return "  ".join(shown)
+
+
+class Compiling:
+    """Show how far kernels are compiled: a bar on a terminal, and a line elsewhere."""
+
+    def __init__(self, *, show: bool) -> None:
+        self._show = show
+        self._bar: Any = None
+
+    def __call__(self, done: int, total: int) -> None:
+        """Show that so many are compiled."""
+        if not self._show:
+            return
+        if not sys.stderr.isatty():
+            if done == 0:
+                print(_COMPILING, file=sys.stderr, flush=True)
+            return
+        if self._bar is None:
+            self._bar = _bar(_COMPILING)
+            self._task = self._bar.add_task("", total=total)
+            self._bar.start()
+        self._bar.update(self._task, completed=done)
+
+    def close(self) -> None:
+        """Leave the bar as it is."""
+        if self._bar is not None:
+            self._bar.stop()
+
+
+def _bar(what: str) -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = TextColumn(what), BarColumn(), MofNCompleteColumn()
+    return Progress(*columns, console=Console(stderr=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,10 +20,12 @@ from spaql.algorithms.plantree.rules import idle_rules, rules_from, rules_to, wi
 from spaql.algorithms.plantree.settings import PlanTreeSettings
 from spaql.archive import number
 from spaql.errors import ArchiveError, BadEnvironmentError, SettingError, UnsupportedSpaceError
+from spaql.kernels.warm_up import warm_up
 from spaql.model import PlantModel, Recorded
 from spaql.policy import RuleTree, RuleTreePolicy
 from spaql.policy.policy import Rng
 from spaql.problems import Problem
+from spaql.spaces import numbers_recipe
 
 _FIRST_PLAN = 200
 """Steps before the first plan, and between two, at least."""
@@ -48,7 +50,8 @@ class PlanTreeLearner(Learner):
         super().__init__(problem, settings)
         if not isinstance(problem.states.space, Box):
             raise UnsupportedSpaceError(
-                "PlanTree needs a Box of observations: for a list, use SPAQL (--algo spaql)."
+                "PlanTree needs a Box of observations: for a list, use SPAQL (--algo spaql), or wrap it as "
+                f"{numbers_recipe(problem.states.space)}"
             )
         if problem.actions.levels is not None:
             raise SettingError(
@@ -75,6 +78,10 @@ class PlanTreeLearner(Learner):
         self._rules: RuleTree | None = None
         self._span: tuple[str, int, int] = ("steps", 0, 0)
         """What the budget counts, and where it begins and ends."""
+
+    def warm_up(self, progress: Callable[[int, int], object]) -> None:
+        """Compile all kernels at once, in processes of their own, the first time."""
+        warm_up(progress)
 
     # -- the budget ----------------------------------------------------------------------------------------
 
