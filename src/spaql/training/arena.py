@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from spaql.partition import Partition
 from spaql.policy import PartitionPolicy, Policy
 from spaql.policy.policy import Rng
 from spaql.problems import Problem
+from spaql.problems.environment import DynamicsEnv
 from spaql.problems.guard import Guard, GuardedEnv, GuardedVectorEnv
 from spaql.training.results import Evaluation
 
@@ -141,7 +143,10 @@ class Arena:
         problem = self._problem
         if self._single is None:
             spaces = problem.states.space, problem.actions.space
-            self._single = GuardedEnv(problem.make, self._guard(_TRAINING), spaces, problem.step_timeout)
+            # In compiled dynamics, a step is the same to the last bit for every version of NumPy.
+            compiled = problem.dynamics
+            make = problem.make if compiled is None else partial(DynamicsEnv, compiled.id)
+            self._single = GuardedEnv(make, self._guard(_TRAINING), spaces, problem.step_timeout)
         observation = self._single.reset(seed=int(rng.integers(2**31)))
         learner.begin(observation)
         total = 0.0

@@ -27,6 +27,8 @@ _STARTS = 400
 """Starts of the search: half of them those of episodes, half spread over what was seen."""
 _JUDGED, _FEWEST = 1000, 100
 """Such starts by which candidates are compared, and at least."""
+_LONG = 1000
+"""Steps after which the search ends an episode; candidates are compared by whole ones, from fewer starts."""
 _JUDGES = 2
 """Plants to judge in, for each one to search in."""
 _DOUBT = 5
@@ -56,7 +58,7 @@ def search(
     """Write the plan down as controllers of many sizes, and try to improve those that have played."""
     z = plan.scale.z(memory.states)
     game = _game(memory, plan.scale, code, draw_samples(len(memory), settings.members, rng))
-    game = _from(game, _spread(z, z[memory.begins], _STARTS, rng))
+    game = _from(game, _spread(z, z[memory.begins], _STARTS, rng))._replace(steps=min(game.steps, _LONG))
     workshop = Workshop(game, settings.effort, rng)
     first = max(
         distil(plan, workshop.game, code, z, settings.leaves, rng),
@@ -76,7 +78,7 @@ def choose(
     *,
     last: bool,
 ) -> Candidate:
-    """Choose the smallest candidate whose return is within the tolerance of the best.
+    """Choose the smallest candidate within the tolerance, and a standard error, of the best one's return.
 
     A candidate is worth its mean return in learned plants that no search has seen, less its spread among
     them. One that has played loses what it fell short of that *from the same starts*, and the standard error
@@ -87,8 +89,8 @@ def choose(
     z = scale.z(memory.states)
     samples = draw_samples(len(memory), 1 + _JUDGES * settings.members, rng)[1:]
     game = _game(memory, scale, code, samples)
-    count = max(_FEWEST, int(settings.effort * _JUDGED))
-    judge = _from(game, _spread(z, z[memory.begins], count, rng))
+    count = max(_FEWEST, int(settings.effort * _JUDGED)) * min(_LONG, game.steps) // game.steps
+    judge = _from(game, _spread(z, z[memory.begins], max(count, 2 * len(samples)), rng))
     trees = [from_rules(one.rules, scale, code) for one in candidates]
     told = np.array([play_all(judge, tree) for tree in trees])
     # Against the mean of all candidates, starts that are hard for everybody do not count as spread.
@@ -105,7 +107,9 @@ def choose(
     scores -= np.where(played, fell, max(0.0, mean(fell[played])) if last and played.any() else 0.0)
     if last and played.any() and scores[played].max() >= _least(scores.max(), _DOUBT * settings.tolerance):
         scores[~played] = -np.inf
-    least = _least(scores.max(), settings.tolerance)
+    # The error of the best alone: one that fails now and then is not excused by its own spread.
+    error = deviation(by_plant[:, scores.argmax()], lost=1) / math.sqrt(len(samples))
+    least = _least(scores.max(), settings.tolerance) - error
     near = [one for score, one in zip(scores, candidates, strict=True) if score >= least]
     return min(near, key=lambda one: one.rules.n_leaves)
 
