@@ -68,7 +68,7 @@ def planned(
 
 SHOWS = (
     # The README's first controller.
-    planned("pendulum", "Pendulum-v1", "angle", "speed", seed=2, budget=5_000, episode=8, steps=120),
+    planned("pendulum", "Pendulum-v1", "angle", "speed", seed=1, budget=5_000, episode=8, steps=120),
     planned("cartpole", "CartPole-v1", "pole angle", "pole speed", every=3),
     planned("mountain-car", "MountainCar-v0", "position", "speed"),
     planned("mountain-car-continuous", "MountainCarContinuous-v0", "position", "speed", steps=600, every=4),

@@ -126,7 +126,7 @@ def main() -> None:
     parser.add_argument("--run", type=Path, help="folder of a run")
     given = parser.parse_args()
     if given.run is None:
-        agent = spaql.PlanTree("Pendulum-v1", seed=2)
+        agent = spaql.PlanTree("Pendulum-v1", seed=1)
         agent.learn(total_timesteps=5_000)
     else:
         agent = spaql.PlanTree.load(given.run)

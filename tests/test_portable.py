@@ -13,12 +13,17 @@ import spaql
 
 SOURCES = sorted(Path(spaql.__file__).parent.rglob("*.py"))
 ELSEWHERE_MISSING = {
-    *("os.fork", "os.kill", "os.killpg", "os.getuid", "os.geteuid", "os.getpgid", "os.setsid", "os.uname"),
+    *("os.fork", "os.killpg", "os.getuid", "os.geteuid", "os.getpgid", "os.setsid", "os.uname"),
     *("os.mkfifo", "os.statvfs", "os.getloadavg", "os.symlink", "os.chmod", "os.chown", "os.nice"),
     *(f"signal.{name}" for name in ("SIGKILL", "SIGALRM", "SIGHUP", "SIGQUIT", "SIGUSR1", "alarm", "pause")),
 }
 POSIX_MODULES = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "termios", "tty"}
-FALLBACKS = {"os.link": "leases.py", "os.sched_getaffinity": "workers.py", "os.readlink": "leases.py"}
+FALLBACKS = {
+    "os.kill": "leases.py",
+    "os.link": "leases.py",
+    "os.sched_getaffinity": "workers.py",
+    "os.readlink": "leases.py",
+}
 """What some systems do not have, and the one file that knows what to do then."""
 
 

@@ -166,8 +166,10 @@ def test_the_changed_plants_of_a_stress_test_are_changed() -> None:
 
     problem = spaql.make_problem(Anew(), horizon=5)
     assert changed(problem, {"gain": 2.0}).make().unwrapped.gain == 2.0
-    with pytest.raises(spaql.BadEnvironmentError, match=re.escape("gravity is -20.0, not -10.0")):
+    with pytest.raises(spaql.BadEnvironmentError, match=re.escape("must be between -12 and 0")):
         changed(spaql.make_problem("LunarLander-v3"), {"gravity": 2.0}).make()
+    lighter = changed(spaql.make_problem("LunarLander-v3"), {"gravity": 0.5})
+    assert lighter.make().unwrapped.gravity == -5.0
 
 
 @numba.njit

@@ -73,7 +73,7 @@ def test_whole_numbers_of_numpy_are_whole_numbers(tmp_path: Any) -> None:
     spaql.SPAQL(problem, seed=0, rollouts=1).learn(1, progress_bar=False).save(tmp_path / "a.spaql")
     assert spaql.load(tmp_path / "a.spaql").problem.horizon == 7
     for wrong in ({"horizon": 7.5}, {"levels": "3"}, {"horizon": True + 0.5}):
-        with pytest.raises(spaql.SettingError, match="is a whole number"):
+        with pytest.raises(spaql.SettingError, match="must be a whole number"):
             spaql.make_problem("Pendulum-v1", **wrong)
-    with pytest.raises(spaql.SettingError, match="two levels"):
+    with pytest.raises(spaql.SettingError, match="levels is 0, and must be a whole number, at least 2"):
         spaql.make_problem("Pendulum-v1", levels=0)

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import gymnasium
 import pytest
 
 import spaql
@@ -34,11 +33,3 @@ def test_what_cannot_be_called_is_refused_before_any_step(callback: Any) -> None
     with pytest.raises(spaql.SettingError, match="must be a function of the agent and the new row"):
         agent.learn(1, callback=callback, progress_bar=False)
     assert len(agent.history) == 0
-
-
-@pytest.mark.parametrize(
-    "env", [gymnasium.make_vec("CartPole-v1", 2), lambda: gymnasium.make("CartPole-v1"), 3, None]
-)
-def test_what_is_no_environment_is_refused(env: Any) -> None:
-    with pytest.raises(spaql.SettingError, match=r"^env is a \w+, and must be an environment's id"):
-        spaql.SPAQL(env)

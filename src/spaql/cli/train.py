@@ -240,7 +240,7 @@ def train(
 
     \b
     Examples:
-      spaql train Pendulum-v1 --total-timesteps 5000 --seed 2
+      spaql train Pendulum-v1 --total-timesteps 5000 --seed 1
       spaql train Pendulum-v1 --total-timesteps 5000 --tries 8
       spaql train plant:TwoTanks-v0 --total-timesteps 3000 --out runs/tanks
       spaql train cartpole200 --algo spaql-ts --iterations 500 --seed 1

@@ -141,8 +141,8 @@ def _text(data: dict[str, Any], tried: Tries) -> str:
             f"  ({data['fresh_episodes']} new episodes, which picked nothing)",
             f"picked by     {with_interval(picked.mean, picked.ci95)}  ({each}: biased upwards; {why})",
             f"{f'{n} tries':<14}{number(data['tries_mean'], digits)} on average, sd "
-            f"{number(data['tries_sd'], digits)}; worst {number(worst.mean, digits)} (seed {worst.seed}), in the "
-            "same episodes",
+            f"{number(data['tries_sd'], digits)}; worst {number(worst.mean, digits)} (seed {worst.seed}), "
+            "in the same episodes",
             f"cost          {data['interactions']:,} interactions in all: {data['training_interactions']:,} "
             f"in training ({data['training_steps']:,} training steps), {data['selection_interactions']:,} in "
             f"selection, {data['fresh_interactions']:,} in the new episodes",

@@ -118,7 +118,7 @@ def _refuse_unless_environment(env: Any) -> None:
     """Refuse what is no environment, and say what to give instead."""
     if isinstance(env, gymnasium.Env):
         return
-    if isinstance(env, VectorEnv):
+    if isinstance(env, VectorEnv) or hasattr(env, "num_envs"):  # which those of other libraries have too
         said = (
             "A vector environment was given: give one environment, or its id; spaql makes copies by itself."
         )

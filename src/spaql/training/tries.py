@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from spaql.policy import PartitionPolicy, Policy, RuleTreePolicy
 from spaql.stats import mean_ci95
 from spaql.tables import comma_separated
-from spaql.words import counted
+from spaql.words import counted, with_interval
 
 _CI95 = 1.96
 """Standard errors in half of a 95 % interval."""
@@ -120,8 +120,8 @@ class Tries:
         size = f" of {picked.shown_size}" if picked.size is not None else ""
         episodes = counted(len(picked.returns), "selection episode")
         return (
-            f"Tries({len(self.tries)} tries, means {means.min():.1f} to {means.max():.1f}; picked seed "
-            f"{picked.seed}{size}, {picked.mean:.1f} in {episodes}, biased upwards)"
+            f"Tries({len(self.tries)} tries, means {means.min():.4g} to {means.max():.4g}; picked seed "
+            f"{picked.seed}{size}, {picked.mean:.4g} in {episodes}, biased upwards)"
         )
 
 
@@ -170,7 +170,9 @@ def shown_try(index: int, tries: int, one: Try) -> str:
     """Return the line that says what a try came to."""
     played = counted(len(one.returns), "selection episode")
     size = f", {one.shown_size}" if one.shown_size else ""
-    return f"try {index + 1} of {tries}: seed {one.seed}, {one.mean:.1f} ± {one.ci95:.1f} in {played}{size}"
+    return (
+        f"try {index + 1} of {tries}: seed {one.seed}, {with_interval(one.mean, one.ci95)} in {played}{size}"
+    )
 
 
 def tries_csv(seeds: Sequence[int], tries: Sequence[Try | None], picked: int | None) -> str:
