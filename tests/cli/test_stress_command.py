@@ -200,7 +200,7 @@ def test_what_is_varied_takes_the_place_of_what_is_known(run: str) -> None:
     ("words", "message"),
     [
         (("--vary", "length=0.3"), "for --robustness: give it"),
-        (("--robustness", "--vary", "legnth=0.3"), "did you mean length?"),
+        (("--robustness", "--vary", "lengthx=0.3"), "did you mean length?"),
         (("--robustness", "--vary", "length"), "such as length=0.3,0.7"),
         (("--robustness", "--vary", "length=nan"), "finite number, such as 0.5"),
         (("--robustness", "--vary", "x_threshold=1"), "observation_space from x_threshold"),

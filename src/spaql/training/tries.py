@@ -66,7 +66,7 @@ class Tries:
     >>> first = Try(7, np.array([1.0, 3.0]), 20, 4, "leaf", 600, 600)
     >>> tried = [first, Try(8, np.array([2.0, 1.0]), 20, 2, "leaf", 600, 600)]
     >>> Tries(tuple(tried), pick(tried), measured=0)
-    Tries(2 tries, means 1.5 to 2.0; picked seed 8 of 2 leaves, 1.5 in 2 selection episodes, biased upwards)
+    Tries(2 tries, means 1.5 to 2; picked seed 8 of 2 leaves, 1.5 in 2 selection episodes, biased upwards)
     """
 
     tries: tuple[Try, ...]
