@@ -78,7 +78,7 @@ def choose(
     *,
     last: bool,
 ) -> Candidate:
-    """Choose the smallest candidate within the tolerance, and a standard error, of the best one's return.
+    """Choose the smallest candidate whose return is within the tolerance of the best.
 
     A candidate is worth its mean return in learned plants that no search has seen, less its spread among
     them. One that has played loses what it fell short of that *from the same starts*, and the standard error
@@ -107,9 +107,7 @@ def choose(
     scores -= np.where(played, fell, max(0.0, mean(fell[played])) if last and played.any() else 0.0)
     if last and played.any() and scores[played].max() >= _least(scores.max(), _DOUBT * settings.tolerance):
         scores[~played] = -np.inf
-    # The error of the best alone: one that fails now and then is not excused by its own spread.
-    error = deviation(by_plant[:, scores.argmax()], lost=1) / math.sqrt(len(samples))
-    least = _least(scores.max(), settings.tolerance) - error
+    least = _least(scores.max(), settings.tolerance)
     near = [one for score, one in zip(scores, candidates, strict=True) if score >= least]
     return min(near, key=lambda one: one.rules.n_leaves)
 
