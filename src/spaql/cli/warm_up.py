@@ -32,14 +32,14 @@ def warm_up(envs: tuple[str, ...], quiet: bool) -> Report:
       spaql warm-up Pendulum-v1 plant:TwoTanks-v0
     """
     from spaql.errors import SettingError, UnsupportedSpaceError
-    from spaql.kernels.warm_up import is_warm, parts
+    from spaql.kernels.warm_up import are_warm, kernels
     from spaql.kernels.warm_up import warm_up as compile_kernels
     from spaql.training import SPAQL, PlanTree, evaluate
     from spaql.training.progress import Compiling
 
-    began, new = time.perf_counter(), not is_warm()
+    began, new = time.perf_counter(), not are_warm(kernels())
     with closing(Compiling(show=not quiet)) as compiling:
-        compile_kernels(compiling)
+        compile_kernels(kernels(), compiling)
     for env in envs:
         if not quiet:
             click.echo(f"compiling what {env} needs", err=True)
@@ -48,8 +48,8 @@ def warm_up(envs: tuple[str, ...], quiet: bool) -> Report:
             evaluate(agent.learn(total_timesteps=_STEPS, progress_bar=False), episodes=1)
         with suppress(UnsupportedSpaceError):
             evaluate(SPAQL(env, seed=0, rollouts=1).learn(1, progress_bar=False), episodes=1)
-    kernels, seconds = sum(len(part) for part in parts()), time.perf_counter() - began
-    data = {"kernels": kernels, "compiled": new, "environments": list(envs), "seconds": seconds}
-    done = f"{counted(kernels, 'kernel')} {'compiled' if new else 'were compiled already'}"
+    count, seconds = len(kernels()), time.perf_counter() - began
+    data = {"kernels": count, "compiled": new, "environments": list(envs), "seconds": seconds}
+    done = f"{counted(count, 'kernel')} {'compiled' if new else 'were compiled already'}"
     also = f", and all that {', '.join(envs)} needs" if envs else ""
     return Report(data, f"{done}{also}: {seconds:.1f} s.")

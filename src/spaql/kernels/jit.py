@@ -10,6 +10,7 @@ import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.errors import NumbaError as NumbaError
 from numba.core.types import unliteral
+from numba.extending import register_jitable
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Fields = tuple[Any, ...]
@@ -89,21 +90,33 @@ def _call_from_kernels(compiled: Any, inner: Any) -> None:
     """Let other kernels call a twin that Python cannot call.
 
     What takes the arguments over from Python is as long as a small kernel itself, and most are only called by
-    others. Nor is the twin compiled anew for every constant that is passed, which Numba would do.
+    others. Nor is the twin compiled anew for every constant that is passed, which Numba would do. A kernel
+    that Python has called is compiled already, and serves both.
     """
+    both, plain = type(compiled), cast(Any, unliteral)
+
+    def serves(types: tuple[Any, ...]) -> Any:
+        return compiled if types in compiled.overloads else inner
 
     def call_template(args: Sequence[Any], kws: Mapping[str, Any]) -> Any:
-        plain: Any = unliteral
-        return inner.get_call_template(
-            tuple(plain(one) for one in args), {name: plain(one) for name, one in kws.items()}
-        )
+        types = tuple(plain(one) for one in args)
+        named = {name: plain(one) for name, one in kws.items()}
+        return both.get_call_template(serves(types), types, named)
 
-    compiled.get_call_template, compiled.get_overload = call_template, inner.get_overload
+    def overload(types: tuple[Any, ...]) -> Any:
+        return both.get_overload(serves(types), types)
+
+    compiled.get_call_template, compiled.get_overload = call_template, overload
 
 
 def njit_apart(function: Function) -> Function:
     """Compile a kernel that is too large to be made part of others."""
     return njit(function, inline=False)
+
+
+def callable_by_kernels(function: Function) -> Function:
+    """Let kernels call a function that stays plain for Python, where calling it compiles nothing."""
+    return register_jitable(error_model="numpy")(function) if ENABLED else function
 
 
 def cache_folder() -> Path | None:

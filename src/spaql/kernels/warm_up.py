@@ -1,19 +1,21 @@
-"""Compiling the kernels of PlanTree and of rule trees beforehand, in several processes at once.
+"""Compiling the kernels of PlanTree and of rule trees beforehand, in two processes at once.
 
 Numba compiles a kernel when it is first called, one after the other, and keeps it on disk for all processes.
-`python -m spaql.kernels.warm_up PART` compiles a part of them, and prints a line for each.
+`python -m spaql.kernels.warm_up NAME...` compiles some of them, and prints the name of each when it is done.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numba
 import numpy as np
@@ -23,9 +25,22 @@ from spaql.kernels.jit import ENABLED, STAMP, cache_folder
 
 Calls = Mapping[str, Callable[[], object]]
 
+_LISTED, _BOXED, _ENDS = {"best_vote"}, {"fit_and_cut"}, {"logistic", "best_end"}
+"""Kernels that only a training with listed actions needs, only one with a Box, and only if episodes end."""
 
-def parts() -> tuple[Calls, ...]:
-    """Return a call of every kernel by its name, in parts that take about as long as each other."""
+
+def kernels() -> frozenset[str]:
+    """Return the names of all kernels that can be compiled beforehand."""
+    return frozenset(name for part in _parts() for name in part)
+
+
+def for_training(*, listed: bool) -> frozenset[str]:
+    """Return those that the first training surely needs, or reading what it has learned."""
+    return kernels() - (_BOXED if listed else _LISTED) - _ENDS
+
+
+def _parts() -> tuple[Calls, Calls]:
+    """Return a call of every kernel by its name, in two parts that take about as long as each other."""
     rng, flag = np.random.default_rng(0), np.zeros(1, np.bool_)
     one, number, leaf, cube = np.zeros(1), np.zeros(1, np.int64), np.full(1, -1), np.zeros((1, 1, 1))
     line, pair, column = np.zeros((1, 1)), np.zeros((1, 2)), np.zeros((2, 1))
@@ -41,8 +56,8 @@ def parts() -> tuple[Calls, ...]:
     options = cells.Options(line, line, np.zeros((1, 1, 1), np.int32))
     return (
         {
-            "polish_node": lambda: search.polish_node(game, tree, marks, 0, np.zeros((1, 4)), rng),
             "gain": lambda: games.gain(game, tree, marks, 0, 0.0),
+            "polish_node": lambda: search.polish_node(game, tree, marks, 0, np.zeros((1, 4)), rng),
             "fit_and_cut": lambda: controllers.fit_and_cut(
                 line, line, one, number, 0, 1, 1, 0.1, pair, pair, 0, 0
             ),
@@ -70,67 +85,80 @@ def parts() -> tuple[Calls, ...]:
     )
 
 
-def is_warm() -> bool:
-    """Say whether there is nothing to compile, or no place to keep it."""
-    mark = _mark()
-    return mark is None or mark.exists()
+def are_warm(names: Collection[str]) -> bool:
+    """Say whether none of these kernels is left to compile, or there is no place to keep them."""
+    return _folder() is None or not _missing(names)
 
 
-def warm_up(progress: Callable[[int, int], object]) -> None:
-    """Compile all kernels, each part in a process of its own, unless that was done before.
+def warm_up(names: Collection[str], progress: Callable[[int, int], object]) -> None:
+    """Compile these kernels, some here and some in another process, unless that was done before.
 
-    `progress` is called with how many are compiled, and how many there are. What goes wrong here costs only
-    time: a kernel that was not compiled is, when it is first called.
+    `progress` is called with how many are compiled, and how many there are to compile. What goes wrong here
+    costs only time: a kernel that was not compiled is, when it is first called.
     """
-    mark = _mark()
-    if mark is None or mark.exists():
+    missing = [] if _folder() is None else _missing(names)
+    if not missing:
         return
-    total, done = sum(len(part) for part in parts()), 0
-    lock = threading.Lock()
+    done, lock = 0, threading.Lock()
 
-    def follow(process: subprocess.Popen[str]) -> None:
+    def count(name: str) -> None:
         nonlocal done
-        assert process.stdout is not None
-        with process.stdout as lines:
-            for _ in lines:
-                with lock:
-                    done += 1
-                    progress(done, total)
+        with suppress(OSError):  # a full disk
+            _mark(name).touch()
+        with lock:
+            done += 1
+            progress(done, len(missing))
 
-    command = [sys.executable, "-m", "spaql.kernels.warm_up"]
-    options: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
-    try:
-        processes = [subprocess.Popen([*command, str(part)], **options) for part in range(len(parts()))]
-    except OSError:
+    def follow(lines: IO[str]) -> None:
+        for line in lines:
+            count(line.strip())
+
+    here, there = ([name for name in part if name in missing] for part in _parts())
+    progress(0, len(missing))
+    with suppress(OSError), _compiling(there) as lines:
+        follower = threading.Thread(target=follow, args=(lines,), daemon=True)
+        follower.start()
+        for name in here:
+            _parts()[0][name]()
+            count(name)
+        follower.join()
+
+
+@contextmanager
+def _compiling(names: list[str]) -> Iterator[IO[str]]:
+    """Compile kernels in another process; gives the lines that it prints."""
+    if not names:
+        yield io.StringIO()
         return
-    threads = [threading.Thread(target=follow, args=(process,), daemon=True) for process in processes]
-    progress(0, total)
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if all(process.wait() == 0 for process in processes):
-            mark.touch()
-    finally:
-        for process in processes:
+    command = [sys.executable, "-m", "spaql.kernels.warm_up", *names]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout
+        finally:
             process.kill()
-            process.wait()
 
 
-def _mark() -> Path | None:
-    """Return the file that says that all is compiled, for these kernels, this Numba, and this processor."""
-    folder = cache_folder() if ENABLED and sys.executable else None
-    if folder is None:
-        return None
+def _missing(names: Collection[str]) -> list[str]:
+    return [name for name in names if not _mark(name).exists()]
+
+
+def _folder() -> Path | None:
+    return cache_folder() if ENABLED and sys.executable else None
+
+
+def _mark(name: str) -> Path:
+    """Return the file that says that a kernel is compiled, by this Numba and for this processor."""
+    folder = _folder()
+    assert folder is not None
     target: Any = numba.core.registry.cpu_target.target_context.codegen().magic_tuple()
     known = (STAMP, numba.__version__, sys.version_info[:2], target)
-    return folder / f"warm-{hashlib.sha256(repr(known).encode()).hexdigest()[:16]}"
+    return folder / f"warm-{hashlib.sha256(repr(known).encode()).hexdigest()[:16]}-{name}"
 
 
 if __name__ == "__main__":
-    for _name, _call in parts()[int(sys.argv[1])].items():
-        _call()
-        print(_name, flush=True)
-    sys.stdout.flush()
+    for _name, _call in _parts()[1].items():
+        if _name in sys.argv[1:]:
+            _call()
+            print(_name, flush=True)
     os._exit(0)  # Numba takes a while to take itself apart

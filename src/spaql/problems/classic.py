@@ -9,7 +9,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.kernels.jit import njit
+from spaql.kernels.jit import callable_by_kernels
 from spaql.problems.dynamics import DYNAMICS, Dynamics
 from spaql.problems.originals import is_original
 
@@ -108,7 +108,7 @@ def start_acrobot(rng: np.random.Generator) -> Four:
     )
 
 
-@njit
+@callable_by_kernels
 def acrobot_slope(theta1: float, theta2: float, speed1: float, speed2: float, torque: float) -> Four:
     """Time derivative of Acrobot's state: two links of 1 m and 1 kg, by the equations of Sutton's book."""
     g = 9.8
@@ -127,7 +127,7 @@ def acrobot_slope(theta1: float, theta2: float, speed1: float, speed2: float, to
     return speed1, speed2, -(d2 * acc2 + phi1) / d1, acc2
 
 
-@njit
+@callable_by_kernels
 def wrapped(angle: float) -> float:
     """Bring an angle into [-pi, pi]."""
     while angle > math.pi:

@@ -169,6 +169,8 @@ class Agent:
         selection_episodes
             New episodes of each try, by which one is picked.
         """
+        if (iterations is None) == (total_timesteps is None):
+            raise SettingError("Give either iterations or total_timesteps.")
         if multiprocessing.parent_process() is None:  # whose workers find compiled what it compiled
             with closing(Compiling(show=progress_bar)) as compiling:
                 self._learner.warm_up(compiling)
@@ -181,8 +183,6 @@ class Agent:
             called = None if callback is None else joined(callback)
             self.tries = learn_best(self, budget, tries, workers, called, progress_bar)
             return self
-        if (iterations is None) == (total_timesteps is None):
-            raise SettingError("Give either iterations or total_timesteps.")
         iterations = None if iterations is None else whole_number("iterations", iterations, 1)
         total_timesteps = (
             None if total_timesteps is None else whole_number("total_timesteps", total_timesteps, 1)

@@ -20,7 +20,7 @@ from spaql.algorithms.plantree.rules import idle_rules, rules_from, rules_to, wi
 from spaql.algorithms.plantree.settings import PlanTreeSettings
 from spaql.archive import number
 from spaql.errors import ArchiveError, BadEnvironmentError, SettingError, UnsupportedSpaceError
-from spaql.kernels.warm_up import warm_up
+from spaql.kernels.warm_up import for_training, warm_up
 from spaql.model import PlantModel, Recorded
 from spaql.policy import RuleTree, RuleTreePolicy
 from spaql.policy.policy import Rng
@@ -80,8 +80,8 @@ class PlanTreeLearner(Learner):
         """What the budget counts, and where it begins and ends."""
 
     def warm_up(self, progress: Callable[[int, int], object]) -> None:
-        """Compile all kernels at once, in processes of their own, the first time."""
-        warm_up(progress)
+        """Compile the kernels it needs before they are called, in two processes at once, the first time."""
+        warm_up(for_training(listed=self.code.listed), progress)
 
     # -- the budget ----------------------------------------------------------------------------------------
 
