@@ -343,16 +343,46 @@ def test_the_nearest_state_is_the_one_least_far_away() -> None:
     assert nearest(z, points).tolist() == apart.argmin(axis=1).tolist()
 
 
-def test_what_has_played_and_fell_short_is_left_and_what_kept_its_word_is_preferred() -> None:
+def step_to_zero(s: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, float]:
+    return np.array([0.9 * s[0] + 0.1 * u[0], 0.5 * s[1]]), -float(abs(s[0]))
+
+
+def steps_to_zero() -> Memory:
     rng = RNG(12)
+    return remember(step_to_zero, rng.uniform(-1, 1, (300, 2)), rng.uniform(-1, 1, (300, 1)))
 
-    def step(s: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, float]:
-        return np.array([0.9 * s[0] + 0.1 * u[0], 0.5 * s[1]]), -float(abs(s[0]))
 
-    states, actions = rng.uniform(-1, 1, (300, 2)), rng.uniform(-1, 1, (300, 1))
-    memory = remember(step, states, actions)
-    code, problem = ActionCode(Box(-1.0, 1.0, (1,))), spaql.make_problem("MountainCarContinuous-v0")
-    scale = Scale.of(memory)
+@pytest.mark.parametrize(("spread", "leaves"), [(0.0, 2), (200.0, 1)])
+def test_of_two_that_cannot_be_told_apart_the_last_choice_is_the_smaller(spread: float, leaves: int) -> None:
+    memory, problem = steps_to_zero(), spaql.make_problem("MountainCarContinuous-v0")
+    code, scale = ActionCode(Box(-1.0, 1.0, (1,))), Scale.of(memory)
+
+    def candidate(feature: list[int], offset: float) -> Candidate:
+        laws = np.tile(np.array([offset, -2.0, 0.0]), (len(feature), 1, 1))
+        tree = Controller(np.array(feature), np.zeros(len(feature)), np.eye(len(feature), dtype=int)[0], laws)
+        rules = to_rules(tree, scale, code, problem)
+        starts, returns = list(memory.states[:20]), []
+        for i, start in enumerate(starts):
+            s, total = start.copy(), 0.0
+            for _ in range(memory.longest):
+                z = (s[:1] - scale.mean[:1]) / scale.deviation[:1]
+                s, reward = step_to_zero(s, np.clip(offset - 2.0 * z, -1, 1))
+                total += reward
+            returns.append(total + spread * (-1) ** i)
+        return Candidate(rules, starts, returns)
+
+    small, large = candidate([-1], 0.5), candidate([0, -1, -1], 0.0)
+
+    def chosen(*, last: bool) -> int:
+        settings = PlanTreeSettings(effort=0.05)
+        return choose(memory, code, settings, [large, small], RNG(0), last=last).rules.n_leaves
+
+    assert (chosen(last=False), chosen(last=True)) == (2, leaves)
+
+
+def test_what_has_played_and_fell_short_is_left_and_what_kept_its_word_is_preferred() -> None:
+    memory, problem, step = steps_to_zero(), spaql.make_problem("MountainCarContinuous-v0"), step_to_zero
+    code, scale = ActionCode(Box(-1.0, 1.0, (1,))), Scale.of(memory)
 
     def law(offset: float, gain: float) -> Candidate:
         numbers = np.array([[[offset, gain, 0.0]]])
