@@ -352,6 +352,7 @@ def steps_to_zero() -> Memory:
     return remember(step_to_zero, rng.uniform(-1, 1, (300, 2)), rng.uniform(-1, 1, (300, 1)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("spread", "leaves"), [(0.0, 2), (200.0, 1)])
 def test_of_two_that_cannot_be_told_apart_the_last_choice_is_the_smaller(spread: float, leaves: int) -> None:
     memory, problem = steps_to_zero(), spaql.make_problem("MountainCarContinuous-v0")
@@ -380,6 +381,7 @@ def test_of_two_that_cannot_be_told_apart_the_last_choice_is_the_smaller(spread:
     assert (chosen(last=False), chosen(last=True)) == (2, leaves)
 
 
+@pytest.mark.slow
 def test_what_has_played_and_fell_short_is_left_and_what_kept_its_word_is_preferred() -> None:
     memory, problem, step = steps_to_zero(), spaql.make_problem("MountainCarContinuous-v0"), step_to_zero
     code, scale = ActionCode(Box(-1.0, 1.0, (1,))), Scale.of(memory)
