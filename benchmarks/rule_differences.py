@@ -7,7 +7,8 @@ The long runs of the paper, with the agents of `spaql paper`: by the rules of th
 single difference switched to the text, and by all rules of the text. Best seen is the best of all
 evaluations, of AQL the last one; fresh are 500 new episodes. ± is the 95 % interval over seeds (Student's
 t); differences are paired by seed. Runs are added to the JSON file as they finish; those that it holds are
-not repeated.
+not repeated. What cannot differ is not run: a highest temperature that was never reached, max Q where all
+rewards and so all Q are at least 0, and AQL where no episode terminates.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import argparse
 import json
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from multiprocessing import get_context
@@ -34,11 +35,14 @@ from spaql.tables import markdown
 from spaql.training import agent_types
 
 PROBLEMS = ("cartpole200", "pendulum")
+AUTHORS_NAME, TEXT_NAME, UNCAPPED = "authors", "text (all)", "no highest temperature"
+SAME = {("cartpole200", "divided by max Q"), ("pendulum", "aql")}
+"""Problems with a change, or an algorithm, that cannot make a difference there."""
 
 SCHEDULE = {
     "a tie is no gain": replace(AUTHORS, tie_is_gain=False),
     "heats without a split": replace(AUTHORS, heats_after_split=False),
-    "no highest temperature": replace(AUTHORS, temperature_max=math.inf),
+    UNCAPPED: replace(AUTHORS, temperature_max=math.inf),
     "reset after three balls": replace(AUTHORS, balls_before_reset=3),
     "reset after two balls": replace(AUTHORS, balls_before_reset=2),
     "divided by max Q": replace(AUTHORS, by_maximum=True),
@@ -48,35 +52,32 @@ CHANGES: dict[str, dict[str, RuleSet]] = {
     "spaql-ts": {**SCHEDULE, "infinity metric": replace(AUTHORS, metric="infinity")},
     "aql": {},  # its one difference is all of the text's rules
 }
-AUTHORS_NAME, TEXT_NAME = "authors", "text (all)"
 
 
 @dataclass(frozen=True)
 class Case:
-    """A run of the study."""
+    """An agent of the study, to be trained by each of the rules."""
 
     problem: str
     algorithm: str
-    change: str
     seed: int
     iterations: int
 
 
-def cases(seeds: int, aql_seeds: int, iterations: int) -> Iterator[Case]:
-    """Yield all runs, those that decide most first."""
-    for algorithm, changes in CHANGES.items():
-        for problem in PROBLEMS:
-            if algorithm == "aql" and problem == "pendulum":
-                continue  # whose episodes never terminate: the rules are the same there
-            for change in (AUTHORS_NAME, TEXT_NAME, *changes):
-                for seed in range(aql_seeds if algorithm == "aql" else seeds):
-                    yield Case(problem, algorithm, change, seed, iterations)
+def cases(seeds: int, aql_seeds: int, iterations: int) -> list[Case]:
+    """Return all cases, seed by seed: those that are finished at any time can be compared."""
+    return [
+        Case(problem, algorithm, seed, iterations)
+        for seed in range(max(seeds, aql_seeds))
+        for algorithm in CHANGES
+        for problem in PROBLEMS
+        if (problem, algorithm) not in SAME and seed < (aql_seeds if algorithm == "aql" else seeds)
+    ]
 
 
-def agent_for(case: Case) -> spaql.Agent:
-    """Make the agent of `spaql paper`, with the rules of the case."""
+def agent_for(case: Case, rules: RuleSet) -> spaql.Agent:
+    """Make the agent of `spaql paper`, with rules of its own."""
     kind = agent_types()[case.algorithm]
-    rules = {AUTHORS_NAME: AUTHORS, TEXT_NAME: TEXT, **CHANGES[case.algorithm]}[case.change]
     own = {"name": f"{case.algorithm}, own rules", "rule_sets": {"authors": rules}}
     learner = type("OwnRules", (kind.learner_type,), own)
     settings = {"scaling": CHOSEN[case.problem][case.algorithm], "rollouts": rollouts(case.problem)}
@@ -86,21 +87,29 @@ def agent_for(case: Case) -> spaql.Agent:
     return type("OwnRulesAgent", (kind,), {"learner_type": learner})(case.problem, seed=seed, **settings)
 
 
-def run(case: Case) -> dict[str, object]:
+def run(case: Case, rules: RuleSet) -> dict[str, float]:
     """Train an agent, and judge it by fresh episodes."""
-    began = time.perf_counter()
-    agent = agent_for(case).learn(case.iterations, progress_bar=False)
+    agent = agent_for(case, rules).learn(case.iterations, progress_bar=False)
     last = agent.history.last()
     fresh = spaql.evaluate(agent, episodes=FULL.fresh_episodes, seed=agent.seed + 1)
     return {
-        **asdict(case),
         "seen": last["mean_return" if case.algorithm == "aql" else "best_return"],
         "fresh": fresh.mean,
         "arms": last["arms"],
         "resets": float(agent.history["resets"].sum()),
         "hottest": float(agent.history["temperature"].max()),
-        "seconds": time.perf_counter() - began,
     }
+
+
+def run_all(case: Case) -> list[dict[str, object]]:
+    """Train an agent by each of the rules; what cannot differ from the authors' is theirs."""
+    authors = run(case, AUTHORS)
+    rows = {AUTHORS_NAME: authors, TEXT_NAME: run(case, TEXT)}
+    for change, rules in CHANGES[case.algorithm].items():
+        unreached = change == UNCAPPED and authors["hottest"] < AUTHORS.temperature_max
+        same = unreached or (case.problem, change) in SAME
+        rows[change] = authors if same else run(case, rules)
+    return [{**asdict(case), "change": change, **row} for change, row in rows.items()]
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
@@ -160,18 +169,15 @@ def main() -> None:
     rows = json.loads(options.out.read_text()) if options.out.exists() else []
     names = list(Case.__dataclass_fields__)
     done = {Case(**{name: row[name] for name in names}) for row in rows}
-    wanted = list(cases(options.seeds, aql_seeds, options.iterations))
+    wanted = cases(options.seeds, aql_seeds, options.iterations)
     missing = [case for case in wanted if case not in done]
     began = time.perf_counter()
     with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
-        for i, row in enumerate(pool.map(run, missing), start=1):
-            rows.append(row)
-            if i % 20 == 0 or i == len(missing):
-                write_atomically(options.out, (json.dumps(rows, indent=1) + "\n").encode())
-                seconds = time.perf_counter() - began
-                print(f"{i} of {len(missing)} runs in {seconds:,.0f} s", flush=True)
-    kept = [row for row in rows if Case(**{name: row[name] for name in names}) in set(wanted)]
-    print(table(kept))
+        for i, found in enumerate(pool.map(run_all, missing), start=1):
+            rows += found
+            write_atomically(options.out, (json.dumps(rows, indent=1) + "\n").encode())
+            print(f"{i} of {len(missing)} agents in {time.perf_counter() - began:,.0f} s", flush=True)
+    print(table([row for row in rows if Case(**{name: row[name] for name in names}) in wanted]))
 
 
 if __name__ == "__main__":

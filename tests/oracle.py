@@ -192,7 +192,7 @@ class Partition:
         return sorted({side.low for side in sides if isinstance(side, Interval)})
 
     def domain_holders(self, state: State, action: Action) -> list[Ball]:
-        """Give the balls with (x, a) in their domain (5): it is in no ball of strictly smaller radius."""
+        """Give the balls with (x, a) in their domain (equation 8): in no ball of strictly smaller radius."""
         holders = [ball for ball in self.balls if ball.holds(state, action)]
         return [ball for ball in holders if not any(other.radius < ball.radius for other in holders)]
 

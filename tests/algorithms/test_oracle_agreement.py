@@ -350,7 +350,7 @@ def test_learner_agrees_with_the_oracle(algorithm: str, kind: str, rules: str) -
 @settings(max_examples=examples(10), deadline=None, derandomize=True)
 @given(data=st.data())
 def test_split_balls_have_an_empty_domain(algorithm: str, kind: str, data: st.DataObject) -> None:
-    """With all balls in the search, definition (5) gives what a search of the unsplit ones gives."""
+    """With all balls in the search, equation 8 gives what a search of the unsplit ones gives."""
     lockstep = Lockstep(data.draw(runs(algorithm, kind, "mixed", max_state_dims=2)))
     lockstep.assess()
     while lockstep.updates < 30:
