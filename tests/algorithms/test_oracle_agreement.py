@@ -393,7 +393,8 @@ def test_boltzmann_agrees_with_the_oracle_at_any_q(
     balls = Balls(np.full(n, -1, np.int32), np.array(q), zeros, zeros, zeros[:1] + n)
     found = new_found(n, 1)
     found.ball[:] = np.arange(n)
-    chosen = kernel_rules.boltzmann(balls, found, n, temperature, by_maximum, uniform)
+    with np.errstate(over="ignore", invalid="ignore"):  # of NumPy's numbers, where kernels are not compiled
+        chosen = kernel_rules.boltzmann(balls, found, n, temperature, by_maximum, uniform)
     assert slow[chosen] is boltzmann(slow, temperature, by_maximum, uniform)
 
 
