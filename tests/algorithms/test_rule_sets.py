@@ -10,7 +10,7 @@ import pytest
 import spaql
 from spaql import archive
 from spaql.algorithms import SPAQLLearner
-from spaql.algorithms.rule_sets import AUTHORS, TEXT
+from spaql.algorithms.rule_sets import AUTHORS, RULE_SETS, TEXT
 from spaql.training import agent_types
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "0.1"
@@ -53,6 +53,13 @@ def test_an_agent_by_the_text_is_another_and_goes_on_to_the_same_bytes(
     assert loaded.settings.rules == "text"
     assert loaded._learner.rule_set == TEXT
     assert loaded.learn(18, progress_bar=False).to_bytes() == whole.to_bytes()
+
+
+def test_a_study_may_vary_the_rules(tmp_path: Path) -> None:
+    runs = spaql.grid(["cartpole200"], ["spaql-ts"], iterations=2, rules=["authors", "text"])
+    assert [run.group for run in runs] == [f"cartpole200/spaql-ts/rules={name}" for name in RULE_SETS]
+    spaql.sweep(runs, tmp_path, workers=1, progress_bar=False)
+    assert spaql.results(tmp_path)["rules"].tolist() == ["authors", "text"]
 
 
 def test_every_field_differs_between_the_sets() -> None:
