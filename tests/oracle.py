@@ -1,5 +1,11 @@
 """AQL, SPAQL and SPAQL-TS a second time: slow, obvious, and straight from the paper's definitions.
 
+It is two oracles in one. With the rules `TEXT` it is the paper read literally; with the rules `AUTHORS` it
+does what the code of its authors does where that differs, apart from two faults of that code: it leaves the
+first state of an episode unstandardised, and after some gains it compares with a stale number of arms. (The
+code is github.com/jaraujo98/SinglePartitionAdaptiveQLearning, commit 4084a27.) Each difference can be
+switched by itself (`Rules`).
+
 Nothing here knows the package. Balls are objects with bounds, a partition is a list of them, and every
 search looks at every ball. What the paper leaves open is settled as the package documents it: the
 balls that are relevant to a state are listed by action, the lowest first, and a step spends one uniform
@@ -12,14 +18,52 @@ paper do not ask for.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, product
 
 import numpy as np
 
-HOT = 10.0
-"""The temperature rises no further from here."""
+
+@dataclass(frozen=True)
+class Rules:
+    """What is done where the paper's text and the code of its authors differ."""
+
+    tie_is_gain: bool
+    """Is an evaluation as good as the best an improvement?"""
+    heats_after_split: bool
+    """Does the temperature wait for a split before it rises?"""
+    temperature_max: float
+    """From where on does it rise no further?"""
+    balls_before_reset: int | None
+    """After how many splits is the trainee reset? None: after the second iteration that had any."""
+    by_maximum: bool
+    """Does Boltzmann sampling divide by max Q, and not by max |Q|?"""
+    terminal_is_zero: bool
+    """Is a terminal state worth 0 to AQL before the horizon, too?"""
+    metric: str
+    """That of the distance to the reference."""
+
+
+AUTHORS = Rules(
+    tie_is_gain=True,
+    heats_after_split=True,
+    temperature_max=10.0,
+    balls_before_reset=None,
+    by_maximum=False,
+    terminal_is_zero=False,
+    metric="euclidean",
+)
+TEXT = Rules(
+    tie_is_gain=False,  # "if agent performance improved"
+    heats_after_split=False,  # "increase the temperature at every training iteration [without] improvement"
+    temperature_max=math.inf,  # no bound is named
+    balls_before_reset=3,  # "if more than two splits occurred"
+    by_maximum=True,  # "normalize values [...] by dividing by max"
+    terminal_is_zero=True,  # "the value of the terminal state [...] is defined to be 0"
+    metric="infinity",  # D of the equation, which is the infinity product metric in both problems
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +192,7 @@ class Partition:
         return sorted({side.low for side in sides if isinstance(side, Interval)})
 
     def domain_holders(self, state: State, action: Action) -> list[Ball]:
-        """Give the balls with (x, a) in their domain (5): it is in no ball of strictly smaller radius."""
+        """Give the balls with (x, a) in their domain (equation 8): in no ball of strictly smaller radius."""
         holders = [ball for ball in self.balls if ball.holds(state, action)]
         return [ball for ball in holders if not any(other.radius < ball.radius for other in holders)]
 
@@ -174,13 +218,16 @@ def greedy(balls: list[Ball]) -> Ball:
     return max(reversed(balls), key=lambda ball: ball.q)
 
 
-def boltzmann(balls: list[Ball], temperature: float, uniform: float) -> Ball:
-    """BOLTZMANN SAMPLE: P(B) ~ exp(Q(B) / tau), each Q divided by max |Q|, by inverse distribution.
+def boltzmann(balls: list[Ball], temperature: float, by_maximum: bool, uniform: float) -> Ball:
+    """BOLTZMANN SAMPLE: P(B) ~ exp(Q(B) / tau), each Q divided by max Q or max |Q|, by inverse distribution.
 
-    The exponents are shifted so that the highest is 0: it changes no probability, and none overflows.
+    Nothing is divided by 0. The exponents are shifted so that the highest is 0: it changes no probability,
+    and none overflows. A quotient may, by a max Q just below 0: then the choice is greedy.
     """
-    largest = max(abs(ball.q) for ball in balls) or 1.0
-    normal = [ball.q / largest for ball in balls]
+    divisor = max(ball.q if by_maximum else abs(ball.q) for ball in balls) or 1.0
+    normal = [ball.q / divisor for ball in balls]
+    if max(normal) == math.inf:
+        return greedy(balls)
     weights = [math.exp((q - max(normal)) / temperature) for q in normal]
     below = list(accumulate(weights))
     for ball, bound in zip(balls, below, strict=True):
@@ -211,7 +258,8 @@ class Agent:
     played: Ball
     """The ball that was, or will be, updated for the last action."""
 
-    def __init__(self, horizon: int, scaling: float) -> None:
+    def __init__(self, rules: Rules, horizon: int, scaling: float) -> None:
+        self.rules = rules
         self.horizon = horizon
         self.scaling = scaling
 
@@ -232,7 +280,7 @@ class Agent:
         """Choose a relevant ball to draw the action from."""
         raise NotImplementedError
 
-    def value(self, next_state: State) -> float:
+    def value(self, next_state: State, terminated: bool) -> float:
         """V(x'), with the current time step already the next one."""
         raise NotImplementedError
 
@@ -248,11 +296,11 @@ class Agent:
     def updated_ball(self, selected: Ball, action: Action) -> Ball:
         return selected
 
-    def learn(self, reward: float, next_state: State) -> list[Ball]:
+    def learn(self, reward: float, next_state: State, terminated: bool) -> list[Ball]:
         """Update the ball; gives its children if it was split."""
         partition, ball = self.partition(), self.played
         self.step += 1
-        value = self.value(next_state)
+        value = self.value(next_state, terminated)
         ball.visits += 1
         v = ball.visits
         alpha = (self.horizon + 1) / (self.horizon + v)
@@ -270,9 +318,9 @@ class AQL(Agent):
     """Algorithm 1: a partition for every time step, and greedy choice."""
 
     def __init__(
-        self, state_dims: int, actions: Sequence[ActionSide], *, horizon: int, scaling: float
+        self, state_dims: int, actions: Sequence[ActionSide], *, rules: Rules, horizon: int, scaling: float
     ) -> None:
-        super().__init__(horizon, scaling)
+        super().__init__(rules, horizon, scaling)
         self.by_step = [Partition(state_dims, actions, float(horizon)) for _ in range(horizon)]
 
     @property
@@ -285,9 +333,11 @@ class AQL(Agent):
     def select(self, relevant: list[Ball], uniform: float) -> Ball:
         return greedy(relevant)
 
-    def value(self, next_state: State) -> float:
-        """The value past the horizon is 0."""
-        return self.clipped(self.partition(), next_state) if self.step < self.horizon else 0.0
+    def value(self, next_state: State, terminated: bool) -> float:
+        """The value past the horizon is 0, and by the text that of any terminal state."""
+        if self.step == self.horizon or (terminated and self.rules.terminal_is_zero):
+            return 0.0
+        return self.clipped(self.partition(), next_state)
 
 
 class SPAQL(Agent):
@@ -298,13 +348,14 @@ class SPAQL(Agent):
         state_dims: int,
         actions: Sequence[ActionSide],
         *,
+        rules: Rules,
         horizon: int,
         scaling: float,
         temperature_min: float,
         growth: float,
         damping: float,
     ) -> None:
-        super().__init__(horizon, scaling)
+        super().__init__(rules, horizon, scaling)
         self.trainee = Partition(state_dims, actions, float(horizon))
         self.best = self.trainee.copy()
         self.temperature_min = self.temperature = temperature_min
@@ -312,7 +363,7 @@ class SPAQL(Agent):
         self.damping = damping
         self.best_return: float | None = None
         self.changes = 0
-        """Iterations that changed the number of arms since the trainee was last equal to the best."""
+        """Of the partition, since the trainee was last equal to the best: splits, or iterations with any."""
         self.resets = 0
         """Whether the last evaluation led to a reset."""
 
@@ -325,18 +376,18 @@ class SPAQL(Agent):
 
     def begin(self, state: State) -> None:
         super().begin(state)
-        self.arms_before = len(self.trainee.arms)
+        self.splits_before = len(self.trainee.balls) - len(self.trainee.arms)
 
     def select(self, relevant: list[Ball], uniform: float) -> Ball:
-        return boltzmann(relevant, self.temperature, uniform)
+        return boltzmann(relevant, self.temperature, self.rules.by_maximum, uniform)
 
     def updated_ball(self, selected: Ball, action: Action) -> Ball:
         """Give the ball that holds the played pair; that there is one and no more is part of the test."""
         (holder,) = [ball for ball in self.relevant if ball.holds_action(action)]
         return holder
 
-    def value(self, next_state: State) -> float:
-        """The same at every step: the value past the horizon is not 0."""
+    def value(self, next_state: State, terminated: bool) -> float:
+        """The same at every step: the value past the horizon, or of a terminal state, is not 0."""
         return self.clipped(self.trainee, next_state)
 
     def assess(self, mean_return: float) -> None:
@@ -344,7 +395,7 @@ class SPAQL(Agent):
         self.resets = 0
         if self.best_return is None:
             self.best_return = mean_return
-        elif mean_return >= self.best_return:
+        elif mean_return > self.best_return or (mean_return == self.best_return and self.rules.tie_is_gain):
             self.best_return = mean_return
             self.best = self.trainee.copy()
             self.growth = self.growth**self.damping
@@ -353,14 +404,20 @@ class SPAQL(Agent):
             self._without_improvement()
 
     def _without_improvement(self) -> None:
-        if len(self.trainee.arms) != self.arms_before:
-            self.changes += 1
-        if self.changes == 2:
+        rules = self.rules
+        splits = len(self.trainee.balls) - len(self.trainee.arms) - self.splits_before
+        if rules.balls_before_reset is None:
+            self.changes += 1 if splits > 0 else 0
+            due = self.changes == 2
+        else:
+            self.changes += splits
+            due = self.changes >= rules.balls_before_reset
+        if self.temperature < rules.temperature_max and (self.changes > 0 or not rules.heats_after_split):
+            self.temperature = min(self.temperature * self.growth, sys.float_info.max)
+        if due:
             self.trainee = self.best.copy()
             self.resets = 1
             self._back_to_best()
-        elif self.changes == 1 and self.temperature < HOT:
-            self.temperature = self.temperature * self.growth
 
     def _back_to_best(self) -> None:
         self.temperature = self.temperature_min
@@ -377,7 +434,7 @@ class SPAQLTS(SPAQL):
         *,
         reference: State,
         reference_std: float,
-        metric: str,
+        rules: Rules,
         horizon: int,
         scaling: float,
         temperature_min: float,
@@ -387,6 +444,7 @@ class SPAQLTS(SPAQL):
         super().__init__(
             state_dims,
             actions,
+            rules=rules,
             horizon=horizon,
             scaling=scaling,
             temperature_min=temperature_min,
@@ -395,11 +453,11 @@ class SPAQLTS(SPAQL):
         )
         self.reference = reference
         self.reference_std = reference_std
-        self.distance = {"euclidean": euclidean, "infinity": infinity}[metric]
+        self.distance = {"euclidean": euclidean, "infinity": infinity}[rules.metric]
 
-    def value(self, next_state: State) -> float:
+    def value(self, next_state: State, terminated: bool) -> float:
         ratio = self.distance(self.state, self.reference) / self.reference_std
-        return math.exp(-(ratio * ratio)) * super().value(next_state)
+        return math.exp(-(ratio * ratio)) * super().value(next_state, terminated)
 
 
 def euclidean(x: State, y: State) -> float:

@@ -40,6 +40,17 @@ def test_train_leaves_a_run_folder() -> None:
     assert isinstance(spaql.load("run"), spaql.SPAQLTS)
 
 
+def test_train_by_the_text_of_the_paper() -> None:
+    """A run says by which rules it was trained, and goes on by no others."""
+    words = ("train", "cartpole200", *QUICK, "--algo", "spaql-ts", "--out", "run")
+    spaql_command(*words, "--rules", "text")
+    settings = json.loads(Path("run/settings.json").read_text())["settings"]
+    assert (settings["rules"], settings["metric"]) == ("text", "infinity")
+    assert "has rules text, not authors" in spaql_command(*words, "--resume", code=1).stderr
+    wrong = spaql_command(*words, "--rules", "txt", code=2).stderr
+    assert "'txt' is not one of them: did you mean text?" in wrong
+
+
 def test_train_as_json_and_the_default_folder() -> None:
     data = json.loads(spaql_command("train", "Pendulum-v1", *QUICK, "--levels", "5", "--json").stdout)
     assert Path(data["run"]) == Path("runs/Pendulum-v1/spaql/seed=0")

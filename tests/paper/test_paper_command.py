@@ -1,5 +1,6 @@
 """`spaql paper --quick` goes through every stage, and a damaged study heals to the same bytes."""
 
+import dataclasses
 import json
 import random
 import shutil
@@ -8,9 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from spaql.experiments import RunStore
-from spaql.experiments.paper import ALGORITHMS, FULL, SCALINGS, long_runs, scaling_runs, trpo_runs
+from spaql.cli import main
+from spaql.experiments import RunStore, sweep
+from spaql.experiments.paper import ALGORITHMS, FULL, QUICK, SCALINGS, long_runs, scaling_runs, trpo_runs
 from spaql.tables import comma_separated, latex, markdown
 
 pytest.importorskip("matplotlib")
@@ -44,6 +47,44 @@ def test_the_studies_are_the_papers() -> None:
     assert {run.settings["scaling"] for run in short} == set(SCALINGS)
     assert {run.iterations for run in long} == {2000}
     assert {run.settings["rollouts"] for run in long if run.problem == "cartpole200"} == {100}
+
+
+def test_only_the_rules_of_the_text_are_spelled() -> None:
+    """So that the studies of the authors' rules keep their bytes."""
+    text = dataclasses.replace(FULL, rules="text")
+    for study in (scaling_runs, long_runs):
+        for ours, other in zip(study(FULL), study(text), strict=True):
+            assert other.id == ours.id
+            assert other.settings == {**ours.settings, "rules": "text"}
+            assert "rules" not in ours.settings
+    assert trpo_runs(FULL) == trpo_runs(text)
+
+
+@pytest.mark.parametrize(("before", "after"), [("authors", "text"), ("text", "authors")])
+def test_a_folder_holds_the_studies_of_one_rule_set(tmp_path: Path, before: str, after: str) -> None:
+    """Also in another stage than the one that is asked for."""
+    one = long_runs(dataclasses.replace(QUICK, rules=before))[:1]
+    sweep(one, tmp_path / "runs" / "long", workers=1, progress_bar=False)
+    words = ["paper", "--quick", "--rules", after, "--only", "scaling", "--out", str(tmp_path)]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code != 0
+    assert "name another folder" in done.stderr
+    assert "'rules': 'text'" in done.stderr
+    assert not (tmp_path / "runs" / "scaling").exists()
+
+
+@pytest.mark.slow
+def test_the_report_says_that_it_is_by_the_text(tmp_path: Path) -> None:
+    found = json.loads(spaql_paper(tmp_path, "--rules", "text", "--json"))
+    assert found["rules"] == "text"
+    report = (tmp_path / "report.md").read_text("utf-8")
+    assert "`spaql paper --quick --rules text`" in report
+    assert "follow the paper's text literally" in report
+    table = (tmp_path / "tables" / "results.csv").read_text("utf-8").splitlines()
+    assert table[0].startswith("rules,problem,algorithm")
+    assert table[1].startswith("text,Pendulum,AQL")
+    curves = json.loads((tmp_path / "data" / "07-curves-cartpole.json").read_text("utf-8"))
+    assert curves["title"].endswith("(rules: text)")
 
 
 @pytest.mark.slow

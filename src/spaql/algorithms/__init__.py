@@ -2,8 +2,9 @@
 
 from spaql.algorithms.aql import AQLLearner, AQLSettings
 from spaql.algorithms.learner import Learner, LearnerSettings, Settings, setting
-from spaql.algorithms.partition_learner import PartitionLearner
+from spaql.algorithms.partition_learner import PartitionLearner, PartitionSettings
 from spaql.algorithms.plantree import PlanTreeLearner, PlanTreeSettings
+from spaql.algorithms.rule_sets import RuleSet
 from spaql.algorithms.spaql import SPAQLLearner, SPAQLSettings
 from spaql.algorithms.spaql_ts import SPAQLTSLearner, SPAQLTSSettings
 
@@ -13,8 +14,10 @@ __all__ = [
     "Learner",
     "LearnerSettings",
     "PartitionLearner",
+    "PartitionSettings",
     "PlanTreeLearner",
     "PlanTreeSettings",
+    "RuleSet",
     "SPAQLLearner",
     "SPAQLSettings",
     "SPAQLTSLearner",

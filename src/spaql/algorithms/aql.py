@@ -4,18 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spaql.algorithms.learner import Settings, setting
-from spaql.algorithms.partition_learner import PartitionLearner
+from spaql.algorithms.partition_learner import PartitionLearner, PartitionSettings
 from spaql.kernels.steps import Rules
 from spaql.policy import PartitionPolicy
 from spaql.problems import Problem
 
 
 @dataclass(frozen=True, kw_only=True)
-class AQLSettings(Settings):
+class AQLSettings(PartitionSettings):
     """Settings of AQL."""
-
-    scaling: float = setting(20.0, "weight xi of the exploration bonus xi / sqrt(v)", least=0)
 
 
 class AQLLearner(PartitionLearner):
@@ -34,6 +31,7 @@ class AQLLearner(PartitionLearner):
             reference=np.zeros(problem.states.dims),
             reference_std=np.inf,
             euclidean=False,
+            terminal_is_zero=self.rule_set.terminal_is_zero,
         )
 
     @property

@@ -24,9 +24,14 @@ def setting(
     least: float | None = None,
     above: float | None = None,
     most: float | None = None,
+    later: bool = False,
 ) -> Any:
-    """Declare a setting: its default, what it means, and the range it must lie in."""
-    return field(default=default, metadata={"help": help, "least": least, "above": above, "most": most})
+    """Declare a setting: its default, what it means, and the range it must lie in.
+
+    One that came `later` than files without it is left out of files at its default: so they keep their bytes.
+    """
+    told = {"help": help, "least": least, "above": above, "most": most, "later": later}
+    return field(default=default, metadata=told)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +41,14 @@ class LearnerSettings:
     def __post_init__(self) -> None:
         for item in fields(self):
             object.__setattr__(self, item.name, self._checked(item, getattr(self, item.name)))
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the settings as files hold them."""
+        return {
+            item.name: value
+            for item in fields(self)
+            if (value := getattr(self, item.name)) != item.default or not item.metadata.get("later")
+        }
 
     @staticmethod
     def _checked(item: Field[Any], value: Any) -> Any:

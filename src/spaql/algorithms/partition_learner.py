@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.algorithms.learner import Learner, Settings
+from spaql.algorithms.learner import Learner, Settings, setting
+from spaql.algorithms.rule_sets import AUTHORS, RULE_SETS, RuleSet
 from spaql.archive import number
 from spaql.errors import ArchiveError, BadEnvironmentError, SettingError
 from spaql.kernels.steps import Rules, choose, learn, new_journal, take_back
@@ -17,6 +19,23 @@ from spaql.partition import Partition
 from spaql.policy import PartitionPolicy
 from spaql.policy.policy import Rng
 from spaql.problems import Problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitionSettings(Settings):
+    """What AQL, SPAQL and SPAQL-TS can all be given."""
+
+    scaling: float = setting(20.0, "weight xi of the exploration bonus xi / sqrt(v)", least=0)
+    rules: Literal["authors", "text"] = setting(
+        "authors",
+        "where they differ: the code of the paper's authors, or its text read literally",
+        later=True,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.rules not in RULE_SETS:
+            raise SettingError(f"rules is {self.rules!r}, and must be 'authors' or 'text'.")
 
 
 class PartitionLearner(Learner):
@@ -33,9 +52,14 @@ class PartitionLearner(Learner):
     """Of the current iteration."""
     time_variant = False
     """One tree of balls for every time step, or one for all."""
+    rule_sets: ClassVar[Mapping[str, RuleSet]] = RULE_SETS
+    """What the setting `rules` stands for."""
+    rule_set: RuleSet = AUTHORS
 
     def __init__(self, problem: Problem, settings: Settings) -> None:
         super().__init__(problem, settings)
+        if isinstance(settings, PartitionSettings):
+            self.rule_set = self.rule_sets[settings.rules]
         self.trainee = Partition(
             problem.states.dims,
             problem.actions.sizes,
@@ -84,7 +108,7 @@ class PartitionLearner(Learner):
         return self.rules.scaling / math.sqrt(visits)
 
     def learn(self, reward: float, observation: Any, terminated: bool) -> None:
-        """Update the ball that was played; the value of a terminal state is not taken as zero."""
+        """Update the ball that was played; a terminal state is worth 0 to AQL by the paper's text only."""
         self._step += 1
         if not math.isfinite(reward):
             raise BadEnvironmentError(f"The reward of step {self._step} is {reward}.")
@@ -93,7 +117,8 @@ class PartitionLearner(Learner):
             rules, reward = rules._replace(scaling=0.0), reward + self._own_bonus()
         next_tree = 0
         if self.time_variant:
-            next_tree = self._step if self._step < self.problem.horizon else -1
+            worthless = terminated and rules.terminal_is_zero
+            next_tree = self._step if self._step < self.problem.horizon and not worthless else -1
         self.trainee.reserve(self._room)
         splits = learn(
             tuple(self.trainee.balls),

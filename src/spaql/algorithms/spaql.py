@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -9,24 +10,22 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.algorithms.learner import Settings, setting
-from spaql.algorithms.partition_learner import PartitionLearner
+from spaql.algorithms.learner import setting
+from spaql.algorithms.partition_learner import PartitionLearner, PartitionSettings
 from spaql.archive import number
 from spaql.kernels.steps import Rules
 from spaql.partition import Partition
 from spaql.policy import PartitionPolicy
 from spaql.problems import Problem
 
-_HOT = 10.0
-"""From this temperature on the choice is all but uniform, and it rises no further."""
-_CHANGES_BEFORE_RESET = 2
+_ITERATIONS_BEFORE_RESET = 2
+"""With a split and without gain, where a rule set does not count balls."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class SPAQLSettings(Settings):
+class SPAQLSettings(PartitionSettings):
     """Settings of SPAQL."""
 
-    scaling: float = setting(20.0, "weight xi of the exploration bonus xi / sqrt(v)", least=0)
     temperature_min: float = setting(0.01, "temperature of the Boltzmann choice at rest", above=0)
     temperature_growth: float = setting(
         2.0, "factor u on the temperature after an iteration without gain", least=1
@@ -56,10 +55,11 @@ class SPAQLLearner(PartitionLearner):
             reference=np.zeros(problem.states.dims),
             reference_std=np.inf,
             euclidean=False,
+            by_maximum=self.rule_set.by_maximum,
         )
         self.growth = settings.temperature_growth
         self.changes = 0
-        """Iterations that split a ball since the last gain or reset."""
+        """Iterations that split a ball since the last gain or reset; by the paper's text, balls split."""
         self.resets = 0
 
     @property
@@ -70,25 +70,26 @@ class SPAQLLearner(PartitionLearner):
         return self._policy
 
     def assess(self, mean_return: float) -> None:
-        """Keep the trainee if it gained; else heat up, and after two splits go back to the best."""
+        """Keep the trainee if it gained; else heat up, and after some splits go back to the best."""
         self.resets = 0
         if self.best_return is None:  # the untrained agent
             self.best_return = mean_return
             return
-        if mean_return >= self.best_return:
+        rules = self.rule_set
+        if mean_return > self.best_return or (rules.tie_is_gain and mean_return == self.best_return):
             self.best_return = mean_return
             self.keep(self.trainee.copy())
             self.growth **= self.settings.temperature_damping
             self.changes = 0
             self.cool()
             return
-        self.changes += self.splits > 0
-        if self.changes >= _CHANGES_BEFORE_RESET:
+        self.changes += self.splits if rules.balls_before_reset else self.splits > 0
+        if self.changes >= (rules.balls_before_reset or _ITERATIONS_BEFORE_RESET):
             self.trainee = self.best.copy()
             self.resets = 1
             self.changes = 0
             self.cool()
-        elif self.changes and self.temperature < _HOT:
+        elif (self.changes or not rules.heats_after_split) and self.temperature < rules.temperature_max:
             self.heat()
 
     @property
@@ -110,8 +111,8 @@ class SPAQLLearner(PartitionLearner):
         self.temperature = self.settings.temperature_min
 
     def heat(self) -> None:
-        """Raise the temperature: after an iteration without gain, once a ball was split since the last."""
-        self.temperature *= self.growth
+        """Raise the temperature: after an iteration without gain, by the rules once a ball was split."""
+        self.temperature = min(self.temperature * self.growth, sys.float_info.max)  # files hold no infinity
 
     def columns(self) -> dict[str, float]:
         """Record the size of the best partition, and how the trainee fares."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from spaql.algorithms.learner import setting
+from spaql.algorithms.rule_sets import RULE_SETS
 from spaql.algorithms.spaql import SPAQLLearner, SPAQLSettings
 from spaql.errors import SettingError
 from spaql.problems import Problem
@@ -14,18 +15,22 @@ class SPAQLTSSettings(SPAQLSettings):
     """Settings of SPAQL-TS.
 
     The paper writes the distance to the reference in the infinity metric; its published figures were
-    made with the Euclidean one. Both are here, and both solve CartPole.
+    made with the Euclidean one. Each rule set has its own, unless `metric` names one.
     """
 
     reference_std: float = setting(
         1.2, "standard deviation lambda of the weight around the reference", above=0
     )
-    metric: Literal["euclidean", "infinity"] = setting(
-        "euclidean", "metric of the distance to the reference, in the standard cube"
+    metric: Literal["rules", "euclidean", "infinity"] = setting(
+        "rules",
+        "metric of the distance to the reference, in the standard cube: by the rules, euclidean for authors "
+        "and infinity for text; or the one that is named",
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.metric == "rules":
+            object.__setattr__(self, "metric", RULE_SETS[self.rules].metric)
         if self.metric not in ("euclidean", "infinity"):
             raise SettingError(f"metric is {self.metric!r}, and must be 'euclidean' or 'infinity'.")
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql.cli.arguments import quiet_option, ray_option, refuse_failed, workers_option
+from spaql.cli.arguments import Choice, quiet_option, ray_option, refuse_failed, workers_option
 from spaql.cli.report import Report, reports
 from spaql.errors import SettingError, nearest, require
 
@@ -20,7 +21,14 @@ _STAGES = {"scaling": "the study of xi", "long": "the long runs", "trpo": "TRPO"
 
 @click.command()
 @click.option(
-    "--out", type=click.Path(path_type=Path), default=Path("paper"), show_default=True, help="folder"
+    "--rules",
+    type=Choice(["authors", "text"]),
+    default="authors",
+    show_default=True,
+    help="where they differ: the code of the paper's authors, or its text read literally",
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="folder  [default: paper; paper-text with --rules text]"
 )
 @click.option("--quick", is_flag=True, help="3 agents and short runs: through every stage in a minute or two")
 @click.option(
@@ -39,7 +47,8 @@ _STAGES = {"scaling": "the study of xi", "long": "the long runs", "trpo": "TRPO"
 @quiet_option
 @reports("the claims, or the names of the files,")
 def paper(
-    out: Path,
+    rules: str,
+    out: Path | None,
     quick: bool,
     trpo: bool,
     only: tuple[str, ...],
@@ -51,13 +60,15 @@ def paper(
 
     Needs the extra `paper`: pip install "spaql[paper]".
 
-    It may be stopped at any time; the same command goes on with what is missing.
+    It may be stopped at any time; the same command goes on with what is missing. A folder holds the studies
+    of one rule set.
 
     \b
     Examples:
       spaql paper --quick --out paper-quick
       spaql paper --out paper
       spaql paper --out paper --trpo
+      spaql paper --rules text --out paper-text
       spaql paper --out paper --only 07-curves-cartpole
     """
     from spaql.experiments import RunStore, sweep
@@ -68,11 +79,14 @@ def paper(
     for name in only:
         if name not in (known := [*_STAGES, *NAMES]):
             raise SettingError(f"There is no stage or figure {name!r}: {nearest(name, known)}")
-    size = QUICK if quick else FULL
+    size = dataclasses.replace(QUICK if quick else FULL, rules=rules)
+    out = out or Path("paper" if rules == "authors" else f"paper-{rules}")
     scaling, long = RunStore(out / "runs" / "scaling"), RunStore(out / "runs" / "long")
     stages = {"scaling": (scaling, scaling_runs(size)), "long": (long, long_runs(size))}
     if trpo or "trpo" in only:
         stages["trpo"] = (long, trpo_runs(size))
+    for store, runs in stages.values():
+        store.missing(runs)  # refuses what was run by other rules, also in a stage that is not asked for
     figures = [name for name in only if name not in _STAGES]
     reported = not only or "report" in only
     if figures or reported:
@@ -89,24 +103,28 @@ def paper(
     files = paper_figures(scaling, long, size, out, figures) if figures else []
     claims: list[Claim] = []
     if reported:
-        command = " ".join(["spaql paper", *(["--quick"] if quick else []), *(["--trpo"] if trpo else [])])
+        flags = {"--quick": quick, "--trpo": trpo, f"--rules {rules}": rules != "authors"}
+        command = " ".join(["spaql paper", *(flag for flag, given in flags.items() if given)])
         claims = write_report(scaling, long, size, out, command)
         files.append(out / "report.html")
     seconds = time.perf_counter() - began
     data: dict[str, Any] = {
         "seconds": seconds,
+        "rules": rules,
         "files": [str(file) for file in files],
         "claims": [vars(claim) for claim in claims],
     }
-    return Report(data, _text(claims, files, seconds, quick))
+    return Report(data, _text(claims, files, seconds, quick, rules))
 
 
-def _text(claims: list[Claim], files: list[Path], seconds: float, quick: bool) -> str:
+def _text(claims: list[Claim], files: list[Path], seconds: float, quick: bool, rules: str = "authors") -> str:
     if not claims:
         return "\n".join(map(str, files)) or f"{seconds:,.0f} s"
     lines = []
     if quick:
         lines.append("The quick version cannot judge the paper: it only goes through every stage.\n")
+    if rules != "authors":
+        lines.append(f"By the rules of the paper's {rules}:\n")
     for claim in claims:
         lines.append(f"{claim.verdict:15} {claim.claim}\n{'':15} published: {claim.published}")
         lines.append(f"{'':15} measured:  {claim.measured}")

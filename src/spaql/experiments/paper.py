@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box
@@ -38,13 +39,19 @@ SOLVED = 195.0
 
 @dataclass(frozen=True)
 class Size:
-    """How large the studies are."""
+    """How large the studies are, and by which rules the algorithms learn."""
 
     seeds: int
     scaling_iterations: int
     iterations: int
     trpo_batches: int
     fresh_episodes: int
+    rules: str = "authors"
+    """Of AQL, SPAQL and SPAQL-TS where the paper's text and its authors' code differ."""
+
+    def settings(self, **others: Any) -> dict[str, Any]:
+        """Return the settings of a run: the rules are named where they are not the default."""
+        return others if self.rules == "authors" else {**others, "rules": self.rules}
 
 
 FULL = Size(seeds=20, scaling_iterations=100, iterations=2000, trpo_batches=100, fresh_episodes=500)
@@ -59,7 +66,7 @@ def scaling_runs(size: Size) -> list[Run]:
         seeds=size.seeds,
         iterations=size.scaling_iterations,
         fresh_episodes=size.fresh_episodes,
-        settings={"rollouts": 20},
+        settings=size.settings(rollouts=20),
         scaling=SCALINGS,
     )
 
@@ -72,7 +79,7 @@ def long_runs(size: Size) -> list[Run]:
             algorithm=algorithm,
             iterations=size.iterations,
             seed=seed,
-            settings={"scaling": scaling, "rollouts": rollouts(problem)},
+            settings=size.settings(scaling=scaling, rollouts=rollouts(problem)),
             named=("scaling",),
             fresh_episodes=size.fresh_episodes,
         )

@@ -113,10 +113,11 @@ def _line(problem: str, algorithm: str, table: Results, mine: NDArray[np.bool_])
     )
 
 
-def rows(lines: Mapping[tuple[str, str], Line]) -> list[dict[str, str]]:
-    """Write the lines as cells."""
+def rows(lines: Mapping[tuple[str, str], Line], rules: str = "authors") -> list[dict[str, str]]:
+    """Write the lines as cells; rules that are not the default have a column."""
     return [
         {
+            **({} if rules == "authors" else {"rules": rules if line.arms is not None else ""}),
             "problem": NAMES[line.problem],
             "algorithm": NAMES[line.algorithm],
             "published return": _interval(_published(line, 0)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
@@ -108,6 +109,8 @@ def paper_figures(
     for name, compute in _FIGURES.items():
         if only is None or name in only:
             record = compute(scaling, long, size)
+            if size.rules != "authors" and not name.startswith("A"):  # the appendix shows no study
+                record = dataclasses.replace(record, title=f"{record.title} (rules: {size.rules})")
             data = folder / "data" / f"{name}.json"
             write(record, data)
             written += [data, *save(record, folder / "figures", name)]

@@ -160,7 +160,7 @@ def _train(plant: _Plant) -> Kernel:
             coordinates_to(there, fixed)
             root = taken if time_variant else 0
             highest = 0.0
-            if root < rules.horizon:
+            if root < rules.horizon and not (terminated and rules.terminal_is_zero):
                 count = search(balls, root, fixed, found)
                 highest = balls.q[found.ball[greedy(balls, found, count)]]
             if learn_from(balls, journal, rules, ball, depth, sizes, here, learned, highest):

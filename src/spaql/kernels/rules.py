@@ -35,20 +35,27 @@ def greedy(balls: Balls, found: Found, count: int) -> int:
 
 
 @njit
-def boltzmann(balls: Balls, found: Found, count: int, temperature: float, uniform: float) -> int:
-    """Sample a relevant ball with P(B) ~ exp(Q(B) / tau), Q over its largest size (BOLTZMANN SAMPLE)."""
+def boltzmann(
+    balls: Balls, found: Found, count: int, temperature: float, by_maximum: bool, uniform: float
+) -> int:
+    """Sample a relevant ball with P(B) ~ exp(Q(B) / tau), each Q divided by max |Q| (BOLTZMANN SAMPLE).
+
+    By the paper's text each is divided by max Q, which prefers the lowest Q where all are negative. Nothing
+    is divided by 0; where a quotient is not finite, the choice is greedy.
+    """
     largest, highest = 0.0, -math.inf
     for i in range(count):
         q = balls.q[found.ball[i]]
         largest = max(largest, abs(q))
         highest = max(highest, q)
-    if largest == 0.0:
-        largest = 1.0
-    highest /= largest
+    divisor = highest if by_maximum else largest
+    if divisor == 0.0:
+        divisor = 1.0
+    top = (highest if divisor > 0.0 else -largest) / divisor
     total = 0.0
     for i in range(count):
         # A common factor of all weights cancels: the highest is made 1, so none overflows.
-        exponent = (balls.q[found.ball[i]] / largest - highest) / temperature
+        exponent = (balls.q[found.ball[i]] / divisor - top) / temperature
         # What is less than e^-40 of the highest would change nothing in a sum of floats.
         found.weight[i] = math.exp(exponent) if exponent > -40.0 else 0.0
         total += found.weight[i]

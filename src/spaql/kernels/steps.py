@@ -33,6 +33,10 @@ class Rules(NamedTuple):
     """Infinite where states are not weighted (AQL and SPAQL)."""
     euclidean: bool
     """Metric of the distance to the reference: Euclidean, or infinity."""
+    by_maximum: bool = False
+    """What Q is divided by in Boltzmann sampling: max Q, or max |Q|."""
+    terminal_is_zero: bool = False
+    """Whether the value of a state in which the episode terminated is 0."""
 
 
 Journal = NDArray[np.float64]
@@ -96,7 +100,7 @@ def choose_from(
     ranges go to `sizes`: a split will need them.
     """
     if rules.temperature > 0.0:
-        chosen = boltzmann(balls, found, count, rules.temperature, uniforms[0])
+        chosen = boltzmann(balls, found, count, rules.temperature, rules.by_maximum, uniforms[0])
     else:
         chosen = greedy(balls, found, count)
     for j in range(sizes.shape[0]):
@@ -119,8 +123,8 @@ def learn_from(
 ) -> bool:
     """Update the ball that was played and split it when due; tells whether it was split.
 
-    V(x') = weight(x) min(H, highest), where `highest` is the highest Q of RELEVANT(x'), or 0 past the
-    horizon.
+    V(x') = weight(x) min(H, highest), where `highest` is the highest Q of RELEVANT(x'), or 0 for what is
+    worth 0: past the horizon, and by `terminal_is_zero` where the episode terminated.
     """
     note(journal, balls, ball)
     value = min(float(rules.horizon), highest)
@@ -168,7 +172,7 @@ def learn(
     """Search the balls relevant to the next observation, and `learn_from` them; gives the splits, 0 or 1.
 
     The observation in standard coordinates goes to `next_state`; if it holds NaN, nothing is learned, and -1
-    is given. Past the horizon the root is -1.
+    is given. For a state that is worth 0 the root is -1.
     """
     balls, rules, state_map = Balls(*balls_fields), Rules(*rules_fields), StateMap(*state_fields)
     standardise_to(state_map, observation, next_state)

@@ -248,7 +248,7 @@ class Agent:
         content = {
             "kind": "agent",
             **identity(type(self)),
-            "settings": dataclasses.asdict(self.settings),
+            "settings": self.settings.as_data(),
             "seed": self.seed,
             "problem": problem,
             "learner": data,

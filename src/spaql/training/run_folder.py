@@ -32,7 +32,7 @@ def save_run(agent: Agent, folder: Path) -> None:
     settings = {
         **identity(type(agent)),
         "problem": problem,
-        "settings": dataclasses.asdict(agent.settings),
+        "settings": agent.settings.as_data(),
         "seed": agent.seed,
         "iterations": agent.iterations,
         "versions": versions(),
