@@ -1,7 +1,8 @@
 """The rules by which the paper's claims are judged: each turns numbers into what they say of one sentence.
 
-They were chosen before the results were looked at, are the same for all claims, and are written out beside
-every verdict. A claim of several parts is judged part by part.
+They are the same for all claims of a kind and for every study, and are written out beside every verdict. A
+claim of several parts is judged part by part. They were not chosen blindly: the end results of the study with
+the authors' rules were known by then, its returns at equal numbers of samples were not.
 """
 
 from __future__ import annotations

@@ -41,7 +41,9 @@ _CAPTIONS = {
 
 _JUDGED = (
     "Every claim of the paper's abstract and conclusions is judged, and those of its results. Each has a "
-    "criterion, chosen before the numbers were looked at and the same for all claims of its kind. "
+    "criterion, the same for all claims of its kind and for every study. Criteria were not chosen blindly: "
+    "the end results of a first study, with the authors' rules, were known by then; its returns at equal "
+    "numbers of samples were not. "
     "*Seen* is the paper's measure, the best or last evaluation; parentheses hold 95 % intervals. A claim "
     "*agrees* if all its parts hold, and *in part* if some do; it *does not agree* if none holds and one is "
     "contradicted, and else the data *cannot tell*."
