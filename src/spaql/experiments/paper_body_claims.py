@@ -25,7 +25,7 @@ from spaql.experiments.paper_criteria import (
     small,
 )
 from spaql.experiments.paper_early import BATCH
-from spaql.experiments.paper_study import PROBLEMS, VARIANTS, Claimed, Study
+from spaql.experiments.paper_study import OTHER_TRPO, PROBLEMS, VARIANTS, Claimed, Study
 from spaql.experiments.paper_tables import NAMES, PUBLISHED, PUBLISHED_SOLVED
 from spaql.experiments.table import interval
 from spaql.stats import mean_ci95, welch
@@ -364,7 +364,7 @@ BODY = (
         "-176.76 ± 15.79",
         f"as the paper measures, {NUMBER}",
         lambda study: _returns("pendulum", ["trpo"], study),
-        lambda study, findings: "The paper used Garage's TRPO, this is sb3-contrib's.",
+        lambda study, findings: OTHER_TRPO,
         needs_trpo=True,
     ),
     Claimed(
@@ -376,7 +376,7 @@ BODY = (
         "samples, "
         "within a factor of two",
         _trpo_catches_up,
-        lambda study, findings: "The paper used Garage's TRPO, this is sb3-contrib's.",
+        lambda study, findings: OTHER_TRPO,
         needs_trpo=True,
     ),
     Claimed(
@@ -385,7 +385,7 @@ BODY = (
         "197.27 ± 3.17 and 198.53 ± 1.55",
         f"{NOT_TOLD_APART}, {BOTH_MEASURES}",
         lambda study: _told_apart("cartpole200", "trpo", "spaql-ts", study),
-        lambda study, findings: "The paper used Garage's TRPO, this is sb3-contrib's.",
+        lambda study, findings: OTHER_TRPO,
         needs_trpo=True,
     ),
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from spaql.experiments.paper import ALGORITHMS, SOLVED
 from spaql.experiments.paper_criteria import BETTER, BOTH_MEASURES, Finding, at_least, better
 from spaql.experiments.paper_early import BATCH, EARLY
-from spaql.experiments.paper_study import PROBLEMS, VARIANTS, Claimed, Study
+from spaql.experiments.paper_study import OTHER_TRPO, PROBLEMS, VARIANTS, Claimed, Study
 from spaql.experiments.paper_tables import NAMES
 from spaql.stats import mean_ci95
 
@@ -29,9 +29,14 @@ def _counts_differ(study: Study, findings: Sequence[Finding]) -> str:
         [finding.holds for finding in findings if f"by {count}" in finding.said]
         for count in ("training samples", "all steps")
     )
-    if by_samples == by_all_steps:
-        return ""
-    return "The two counts differ: the evaluations that choose SPAQL's agents are most of the steps it takes."
+    said = []
+    if by_samples != by_all_steps:
+        said.append(
+            "The two counts differ: the evaluations that choose SPAQL's agents are most of its steps."
+        )
+    if any("less TRPO" in finding.said for finding in findings):
+        said.append(OTHER_TRPO)
+    return " ".join(said)
 
 
 def _early(problems: Sequence[str], algorithms: Sequence[str], rival: str, study: Study) -> Iterator[Finding]:
