@@ -21,6 +21,7 @@ from plantree_worlds import Noisy
 import spaql
 from spaql.algorithms.plantree import build, dynamics, planning
 from spaql.stats import mean_ci95
+from spaql.words import with_interval
 
 ENVIRONMENTS = ("Pendulum-v1", "CartPole-v1", "MountainCar-v0", "Acrobot-v1", "MountainCarContinuous-v0")
 BUDGETS = (3_000, 5_000, 10_000, 20_000, 50_000)
@@ -128,13 +129,13 @@ def table(rows: list[dict]) -> str:
             some = [row for row in rows if (row["env"], row["budget"]) == (env, budget)]
             if some:
                 means = np.array([row["mean"] for row in some])
-                mean, half = mean_ci95(means) if len(some) > 1 else (means[0], float("nan"))
+                mean, half = mean_ci95(means)
                 median = {name: float(np.median([row[name] for row in some])) for name in ("wall", "cpu")}
                 cells = (
                     env,
                     f"{budget:,}",
                     str(len(some)),
-                    f"{mean:.1f} ± {half:.1f}",
+                    with_interval(mean, half),
                     f"{means.min():.1f}",
                     f"{np.mean([row['worst_start'] for row in some]):.0f}",
                     f"{np.mean([row['chattering'] for row in some]):.3f}",

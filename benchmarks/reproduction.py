@@ -5,7 +5,8 @@
     python benchmarks/reproduction.py --all --seeds 2 --iterations 50
 
 Best seen is the best of all evaluations of a run, biased upwards; fresh are 500 new episodes of the kept
-agent; solved counts the agents with a mean of at least 195 over 100 fresh episodes. ± is the 95 % interval.
+agent; solved counts the agents with a mean of at least 195 over 100 fresh episodes. ± is Student's 95 %
+interval over agents, except in the expected figures, where it is 1.96 standard errors.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from multiprocessing import get_context
 import numpy as np
 
 import spaql
+from spaql.experiments.table import interval
 from spaql.stats import mean_ci95
 from spaql.training import agent_types
 
@@ -103,9 +105,7 @@ def main() -> None:
         if options.json:
             print(json.dumps(result), flush=True)
             continue
-        shown = {
-            name: "{:,.1f} ± {:,.1f}".format(*result[name]) for name in ("best", "last", "fresh", "arms")
-        }
+        shown = {name: interval(*result[name]) for name in ("best", "last", "fresh", "arms")}
         print(
             f"{study.problem} {study.algorithm} (xi = {study.scaling:g}, N = {study.rollouts}), "
             f"{options.seeds} seeds x {options.iterations:,} iterations in {result['seconds']:.0f} s\n"

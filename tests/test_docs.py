@@ -25,7 +25,7 @@ NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 # PlanTree takes half a minute for what the pages show: here it learns from fewer steps, with less effort.
 SHORTER = (
     (r"total_timesteps=5000", "total_timesteps=600"),
-    (r"(PlanTree\([^)]*seed=\d)\)", r"\1, effort=0.02)"),
+    (r"(PlanTree\([^)]*seed=\w+)\)", r"\1, effort=0.02)"),
 )
 SHORTER_COMMAND = "--total-timesteps 600 --effort 0.02"
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")

@@ -49,8 +49,8 @@ def test_ordinary_returns_have_one_digit_after_the_point(mean: float, half: floa
         (12_345_678.9, 12.3, "12,345,679 ± 12"),
         (1.5e20, 3e18, "1.5e+20 ± 3e+18"),
         (1.5e-12, 3e-13, "1.5e-12 ± 3e-13"),
-        (math.inf, math.nan, "inf ± nan"),
-        (-3.0, math.nan, "-3.0 ± nan"),
+        (math.inf, math.nan, "inf"),
+        (-3.0, math.nan, "-3.0"),
     ],
 )
 def test_other_scales_have_the_digits_they_need(mean: float, half: float, shown: str) -> None:
@@ -78,7 +78,7 @@ def test_tables_have_whole_thousands() -> None:
 def test_an_evaluation_of_small_returns_is_shown() -> None:
     returns = np.array([0.0008, 0.0012, 0.0016])
     shown = repr(Evaluation(returns, np.array([5, 5, 5]), np.zeros((3, 1))))
-    assert shown == "Evaluation(return 0.0012 ± 0.0005 of 3 episodes, worst 0.0008 from [0])"
+    assert shown == "Evaluation(return 0.0012 ± 0.0010 of 3 episodes, worst 0.0008 from [0])"
 
 
 class Scaled(gymnasium.RewardWrapper[Any, Any]):

@@ -3,6 +3,7 @@
 A run is one number, say the mean return of one trained agent; a task is the array of its runs.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,22 +16,88 @@ from spaql.errors import MissingExtraError, SettingError
 
 Floats = NDArray[np.float64]
 
+_NORMAL = 1.959963984540054
+"""The 97.5 % quantile of the normal distribution."""
+_EXACT_UP_TO = 100
+"""Degrees of freedom up to which Student's distribution is summed, beyond which it is expanded."""
+
 
 def mean_ci95(values: ArrayLike) -> tuple[float, float]:
-    """Give the mean and the half-width of its 95 % interval, 1.96 s / sqrt(n).
+    """Return the mean and the half-width of Student's 95 % interval, t s / sqrt(n).
 
-    s is the sample standard deviation; for a single value the half-width is 0.
+    s is the sample standard deviation and t the 97.5 % quantile of Student's distribution with n - 1 degrees
+    of freedom. A single value has no interval: its half-width is NaN.
 
     Examples
     --------
     >>> mean, half = mean_ci95([1.0, 2.0, 3.0, 4.0])
     >>> round(mean, 3), round(half, 3)
-    (2.5, 1.265)
+    (2.5, 2.054)
+    >>> mean_ci95([3.0])
+    (3.0, nan)
     """
     array = np.asarray(values, np.float64)
     if len(array) < 2:
-        return float(array.mean()), 0.0
-    return float(array.mean()), float(1.96 * array.std(ddof=1) / math.sqrt(len(array)))
+        return float(array.mean()), math.nan
+    return float(array.mean()), t975(len(array) - 1) * standard_error(array)
+
+
+def standard_error(values: ArrayLike) -> float:
+    """Return the standard error of the mean, s / sqrt(n), of two values or more.
+
+    Examples
+    --------
+    >>> round(standard_error([1.0, 2.0, 3.0, 4.0]), 3)
+    0.645
+    """
+    array = np.asarray(values, np.float64)
+    return float(array.std(ddof=1) / math.sqrt(len(array)))
+
+
+@functools.cache
+def t975(df: int) -> float:
+    """Return the 97.5 % quantile of Student's distribution, which half of a 95 % interval is made of.
+
+    Up to 100 degrees of freedom the distribution function is a finite sum (Abramowitz and Stegun, 26.7.3 and
+    26.7.4), which is inverted; beyond, the quantile is expanded in powers of 1 / df (26.7.5).
+
+    Examples
+    --------
+    >>> [round(t975(df), 3) for df in (1, 4, 19, 99, 10_000)]
+    [12.706, 2.776, 2.093, 1.984, 1.96]
+    """
+    if df < 1:
+        raise SettingError(f"Student's distribution has one degree of freedom at least, not {df}.")
+    if df > _EXACT_UP_TO:
+        return _expanded(df)
+    low, high = 0.0, math.pi / 2
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if _within(middle, df) < 0.95 else (low, middle)
+    return math.sqrt(df) * math.tan(middle)
+
+
+def _within(angle: float, df: int) -> float:
+    """Return the probability of values up to sqrt(df) tan(angle) on either side of 0."""
+    square, odd = math.cos(angle) ** 2, df % 2
+    term = math.cos(angle) if odd else 1.0
+    total = 0.0
+    for k in range(1 + odd, df, 2):
+        total += term
+        term *= square * k / (k + 1)
+    if odd:
+        return 2 / math.pi * (angle + math.sin(angle) * total)
+    return math.sin(angle) * total
+
+
+def _expanded(df: int) -> float:
+    z = _NORMAL
+    return (
+        z
+        + (z**3 + z) / (4 * df)
+        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * df**2)
+        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * df**3)
+        + (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / (92160 * df**4)
+    )
 
 
 def wilson_ci95(successes: int, trials: int) -> tuple[float, float]:
@@ -48,7 +115,7 @@ def wilson_ci95(successes: int, trials: int) -> tuple[float, float]:
     """
     if not 0 <= successes <= trials or trials < 1:
         raise SettingError("A share is of one trial at least, and of no more successes than trials.")
-    z, share = 1.96, successes / trials
+    z, share = _NORMAL, successes / trials
     middle = share + z**2 / (2 * trials)
     half = z * math.sqrt(share * (1 - share) / trials + z**2 / (4 * trials**2))
     whole = 1 + z**2 / trials

@@ -39,12 +39,18 @@ def short(state: Iterable[float]) -> str:
 def with_interval(mean: float, half: float) -> str:
     """Write a mean with the half-width of its interval, in digits that both can bear.
 
+    Where the half-width is NaN, as that of a single value, the mean is written alone.
+
     Examples
     --------
     >>> with_interval(-146.42, 18.13), with_interval(0.0012, 0.0004), with_interval(-12345678.9, 1234567.8)
     ('-146.4 ± 18.1', '0.0012 ± 0.0004', '-12,350,000 ± 1,230,000')
+    >>> with_interval(-146.42, math.nan)
+    '-146.4'
     """
     digits = places(mean, half)
+    if math.isnan(half):
+        return number(mean, digits)
     return f"{number(mean, digits)} ± {number(half, digits)}"
 
 

@@ -57,7 +57,7 @@ def test_an_extra_is_looked_for_first(
 
 
 def test_the_quick_version_of_the_paper_says_first_what_it_cannot_do() -> None:
-    claim = Claim("SPAQL learns.", "yes", "no", "does not agree")
+    claim = Claim("SPAQL learns.", "Abstract", "yes", "more than random", "no", "does not agree")
     lines = _text([claim], [Path("report.html")], 67.0, quick=True).splitlines()
     assert lines[0].startswith("The quick version cannot judge the paper")
     assert lines[2].startswith("does not agree")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from spaql import MissingExtraError, SettingError, sweep
 from spaql.experiments import RunStore, paper
@@ -69,7 +70,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
 
 
 def half_width(values: np.ndarray) -> float:
-    return 1.96 * values.std(ddof=1) / math.sqrt(len(values))
+    return float(scipy.stats.t.ppf(0.975, len(values) - 1)) * values.std(ddof=1) / math.sqrt(len(values))
 
 
 def test_every_figure_is_written_in_three_formats(study: Study) -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import io
+import json
 import math
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -33,6 +34,7 @@ from spaql.figures.axis import find_axis
 from spaql.figures.drawing import read, write
 from spaql.figures.map_drawing import count_ticks
 from spaql.figures.maps import AxisRange
+from spaql.figures.record import from_data, to_json
 from spaql.figures.style import number_ticks
 from spaql.policy import Choices, RuleTree
 from spaql.training import size_curve
@@ -266,12 +268,22 @@ def test_sizes_are_those_of_the_curve(cart: Learned) -> None:
     for mean, half, one in zip(record.mean, record.ci95, curve, strict=True):
         returns = one.evaluation.returns
         assert mean == pytest.approx(returns.mean())
-        assert half == pytest.approx(1.96 * returns.std(ddof=1) / math.sqrt(len(returns)))
+        assert half == pytest.approx(2.0930240544 * returns.std(ddof=1) / math.sqrt(20))  # Student's, of 20
     text = svg(record)
     assert "wanted 195" in text
     assert "exact" in text
     with pytest.raises(SettingError, match="size_curve"):
         compute_sizes([])
+
+
+def test_a_tree_that_was_tried_once_has_no_bar(cart: Learned, tmp_path: Path) -> None:
+    record = compute_sizes(size_curve(cart.agent, episodes=1, rounds=1))
+    assert all(math.isnan(half) for half in record.ci95)
+    assert "exact" in svg(record)
+    data = json.loads(to_json("sizes", record))
+    assert set(data["ci95"]) == {None}
+    again = from_data(SizesRecord, data)
+    assert all(math.isnan(half) for half in again.ci95)
 
 
 def test_sizes_side_by_side_are_labelled_apart() -> None:

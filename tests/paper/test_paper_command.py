@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from spaql.cli import main
 from spaql.experiments import RunStore, sweep
 from spaql.experiments.paper import ALGORITHMS, FULL, QUICK, SCALINGS, long_runs, scaling_runs, trpo_runs
+from spaql.experiments.paper_criteria import VERDICTS
 from spaql.tables import comma_separated, latex, markdown
 
 pytest.importorskip("matplotlib")
@@ -35,7 +36,9 @@ def contents(folder: Path) -> dict[str, bytes]:
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("paper")
     claims = json.loads(spaql_paper(folder, "--json"))["claims"]
-    assert len(claims) == 16
+    assert len(claims) == 35
+    assert {claim["verdict"] for claim in claims} <= set(VERDICTS)
+    assert all(claim["criterion"] for claim in claims)
     return folder
 
 

@@ -1,3 +1,4 @@
+import math
 from contextlib import closing
 
 import gymnasium
@@ -6,7 +7,6 @@ import pytest
 from gymnasium import spaces
 
 import spaql
-from spaql.stats import mean_ci95
 from spaql.training.arena import Arena
 
 
@@ -102,10 +102,11 @@ def test_evaluate_refusals() -> None:
         spaql.evaluate(policy, problem, episodes=0)
 
 
-def test_intervals() -> None:
-    mean, half = mean_ci95([1.0, 2.0, 3.0, 4.0])
-    assert (mean, half) == (2.5, pytest.approx(1.96 * 1.2909944487 / 2))
-    assert mean_ci95([3.0]) == (3.0, 0.0)
+def test_one_episode_is_shown_without_an_interval() -> None:
+    problem = spaql.make_problem("cartpole200")
+    result = spaql.evaluate(spaql.RandomPolicy(problem.states, problem.actions), problem, episodes=1)
+    assert math.isnan(result.ci95)
+    assert "±" not in repr(result)
 
 
 def test_a_drawn_seed_is_kept() -> None:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.arguments import Choice, read_action, read_to_play, run_argument
-from spaql.cli.report import Report, reports
+from spaql.cli.report import Report, reports, without_infinities
 from spaql.errors import SettingError, SpaqlError
-from spaql.words import counted, number, places
+from spaql.words import counted, number, places, with_interval
 
 if TYPE_CHECKING:
     from spaql.export import ExportedPolicy, Proof
@@ -114,7 +114,7 @@ def export(
         noisy, lines = _with_noise(run, ExportedPolicy(tree, **given), episodes, step)
         data |= noisy
     if report is not None:
-        write_atomically(report, (json.dumps(data, indent=2) + "\n").encode())
+        write_atomically(report, (json.dumps(without_infinities(data), indent=2) + "\n").encode())
     return Report({"folder": str(out), **data}, "\n".join([_text(proof, out), *lines]))
 
 
@@ -138,7 +138,8 @@ def _with_noise(
     lines = [
         f"safe    action in {100 * row.steps:.3g} % of the steps and {100 * row.episodes:.3g} % of "
         f"{counted(episodes, 'episode')} with {100 * row.noise:g} % noise: "
-        f"return {row.mean:.1f} ± {row.ci95:.1f}, without it {row.without:.1f}"
+        f"return {with_interval(row.mean, row.ci95)}, without it "
+        f"{number(row.without, places(row.mean, row.ci95))}"
         for row in rows
     ]
     return {"noisy_episodes": [asdict(row) for row in rows]}, lines

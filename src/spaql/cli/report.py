@@ -39,7 +39,7 @@ def reports(what: str) -> Callable[[Callable[..., Report]], Callable[..., None]]
                 report = command(*args, **kwargs)
                 made = report.data if as_json else report.text
                 made = made() if callable(made) else made
-            shown = json.dumps(_without_infinities(made), allow_nan=False) if as_json else made
+            shown = json.dumps(without_infinities(made), allow_nan=False) if as_json else made
             click.echo(shown, nl=not shown.endswith("\n"))
             if report.code:
                 raise click.exceptions.Exit(report.code)
@@ -62,12 +62,12 @@ def _others_on_stderr() -> Iterator[None]:
         os.close(kept)
 
 
-def _without_infinities(data: Any) -> Any:
+def without_infinities(data: Any) -> Any:
     """Put null where JSON has no number: for infinities, and what is not a number."""
     if isinstance(data, dict):
-        return {key: _without_infinities(value) for key, value in data.items()}
+        return {key: without_infinities(value) for key, value in data.items()}
     if isinstance(data, list | tuple):
-        return [_without_infinities(value) for value in data]
+        return [without_infinities(value) for value in data]
     return None if isinstance(data, float) and not math.isfinite(data) else data
 
 

@@ -189,6 +189,14 @@ class _StopOnInterrupt:
     help="observation to regulate to (spaql-ts), in raw units, such as 0,0,0,0  [default: known for "
     "CartPole and Pendulum]",
 )
+@click.option(
+    "--reward-range",
+    metavar="LOW HIGH",
+    type=float,
+    nargs=2,
+    help="learn from rewards mapped from this range to [0, 1], such as -16.3 0; not plantree  [default: as "
+    "they are]",
+)
 @click.option("--gymnasium", is_flag=True, help="step the Gymnasium environment, not its compiled twin")
 @click.option(
     "--parallel", is_flag=True, help="a process for every environment of an evaluation: for slow simulators"
@@ -224,6 +232,7 @@ def train(
     horizon: int | None,
     levels: int | None,
     reference: list[float] | None,
+    reward_range: tuple[float, float] | None,
     gymnasium: bool,
     parallel: bool,
     step_timeout: float | None,
@@ -257,12 +266,17 @@ def train(
         total_timesteps = _STEPS
     given = {name: value for name, value in settings.items() if value is not None}
     _check_owners(algo, given)
+    if reward_range is not None and algo == "plantree":
+        raise SettingError(
+            "plantree learns from rewards as they are: leave out --reward-range, or give --algo."
+        )
     agent = agent_type(algo)(
         env,
         seed=seed,
         horizon=horizon,
         levels=levels,
         reference=reference,
+        reward_range=reward_range,
         compiled=not gymnasium,
         parallel=parallel,
         step_timeout=step_timeout,

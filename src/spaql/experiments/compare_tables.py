@@ -102,8 +102,6 @@ def hyperparameters_table() -> Cells:
 
 
 def _returned(standing: Standing) -> str:
-    if standing.seeds == 1:
-        return number_cell(float(standing.returns[0]))
     return interval(*mean_ci95(standing.returns))
 
 

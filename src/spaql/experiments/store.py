@@ -92,7 +92,9 @@ class RunStore:
         """
         ready = self.workshop(run) / f"ready-{secrets.token_hex(4)}"
         save(ready)
-        content = {"run": dataclasses.asdict(run), "agent_seed": run.agent_seed, "result": dict(result)}
+        # JSON has no NaN, which is the interval of a single episode.
+        measured = {name: None if value != value else value for name, value in result.items()}
+        content = {"run": dataclasses.asdict(run), "agent_seed": run.agent_seed, "result": measured}
         write_atomically(ready / _RESULT, (json.dumps(content, indent=2) + "\n").encode())
         write_atomically(ready / TIMING, (json.dumps(timing) + "\n").encode())
         final = self.folder(run)

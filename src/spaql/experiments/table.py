@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -119,11 +120,17 @@ def results(store: str | os.PathLike[str]) -> Results:
 def interval(mean: float, half: float) -> str:
     """Write a mean with its interval for a table; from a thousand on without digits after the point.
 
+    A single value, of which the half-width is NaN, is written alone.
+
     Examples
     --------
     >>> interval(-835.99, 26.91), interval(195032.75, 575.81)
     ('-836.0 ± 26.9', '195,033 ± 576')
+    >>> interval(-1231.4, math.nan)
+    '-1,231'
     """
+    if math.isnan(half):
+        return number_cell(mean)
     if 1000 <= abs(mean) < 1e6 and (half >= 0.5 or half == 0):
         return f"{mean:,.0f} ± {half:,.0f}"
     return with_interval(mean, half)

@@ -104,7 +104,7 @@ def _numbers(source: Agent | Controller, fresh: Evaluation, seed: int) -> str:
     problem = source.problem
     random = evaluate(RandomPolicy(problem.states, problem.actions), problem, episodes=100, seed=seed)
     shown = {
-        f"return of {len(fresh.returns)} fresh episodes": with_interval(fresh.mean, fresh.ci95),
+        f"return of {counted(len(fresh.returns), 'fresh episode')}": with_interval(fresh.mean, fresh.ci95),
         "worst of them": number(fresh.returns.min(), places(fresh.mean, fresh.ci95)),
         "return of the random policy": with_interval(random.mean, random.ci95),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from typing import Any, get_args, get_origin, get_type_hints
 
 
@@ -18,7 +19,17 @@ def to_json(kind: str, record: Any) -> str:
     >>> to_json("dot", Dot(0.1))
     '{\\n "kind": "dot",\\n "x": 0.1\\n}\\n'
     """
-    return json.dumps({"kind": kind, **dataclasses.asdict(record)}, indent=1, allow_nan=False) + "\n"
+    data = {"kind": kind, **_with_null(dataclasses.asdict(record))}
+    return json.dumps(data, indent=1, allow_nan=False) + "\n"
+
+
+def _with_null(data: Any) -> Any:
+    """Put null in place of NaN, which is the interval of a single run."""
+    if isinstance(data, dict):
+        return {key: _with_null(value) for key, value in data.items()}
+    if isinstance(data, tuple):
+        return [_with_null(value) for value in data]
+    return None if isinstance(data, float) and math.isnan(data) else data
 
 
 def from_data(hint: Any, data: Any) -> Any:
@@ -29,4 +40,6 @@ def from_data(hint: Any, data: Any) -> Any:
     if get_origin(hint) is tuple:
         item = get_args(hint)[0]
         return tuple(from_data(item, value) for value in data)
+    if hint is float and data is None:
+        return math.nan
     return data

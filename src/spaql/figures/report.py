@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from spaql.archive import write_atomically
 from spaql.experiments import RunStore
 from spaql.experiments.paper import FULL, Size
 from spaql.experiments.paper_claims import Claim, judge, short_runs
+from spaql.experiments.paper_criteria import VERDICTS
+from spaql.experiments.paper_early import early_returns
+from spaql.experiments.paper_study import Study
 from spaql.experiments.paper_tables import measure, rows
 from spaql.figures.paper import NAMES, paper_figures
 from spaql.tables import comma_separated, latex, markdown
@@ -34,6 +38,16 @@ _CAPTIONS = {
     "A2-domain-neighbours": "The domains of balls next to one that was split.",
     "A3-domain-cubes": "Under the infinity metric balls are cubes, and children tile their parent.",
 }
+
+_JUDGED = (
+    "Every claim of the paper's abstract and conclusions is judged, and those of its results. Each has a "
+    "criterion, the same for all claims of its kind and for every study. Criteria were not chosen blindly: "
+    "the end results of a first study, with the authors' rules, were known by then; its returns at equal "
+    "numbers of samples were not. "
+    "*Seen* is the paper's measure, the best or last evaluation; parentheses hold 95 % intervals. A claim "
+    "*agrees* if all its parts hold, and *in part* if some do; it *does not agree* if none holds and one is "
+    "contradicted, and else the data *cannot tell*."
+)
 
 _TOO_SMALL = (
     "**This is the quick version**: so few agents and iterations show that every stage works, and cannot "
@@ -64,7 +78,7 @@ def write_report(scaling: RunStore, long: RunStore, size: Size, out: Path, comma
     figure; `report.md`, and `report.html`, which needs no other file.
     """
     lines = measure(long, size)
-    claims = judge(short_runs(scaling), lines)
+    claims = judge(Study(short_runs(scaling), lines, early_returns(long)))
     tables = {"results": rows(lines, size.rules), "claims": [_cells(claim) for claim in claims]}
     for name, cells in tables.items():
         write_table(cells, out / "tables", name)
@@ -86,7 +100,8 @@ def write_table(cells: Sequence[dict[str, str]], folder: Path, name: str) -> Non
 
 
 def _text(tables: dict[str, list[dict[str, str]]], claims: Sequence[Claim], size: Size, command: str) -> str:
-    agree = sum(claim.verdict == "agrees" for claim in claims)
+    counts = Counter(claim.verdict for claim in claims)
+    judged = ", ".join(f"{counts[verdict]} {verdict!r}" for verdict in VERDICTS)
     figures = [f"![{_CAPTIONS[name]}](figures/{name}.svg)\n\n*{_CAPTIONS[name]}*" for name in NAMES]
     return "\n\n".join(
         [
@@ -97,11 +112,11 @@ def _text(tables: dict[str, list[dict[str, str]]], claims: Sequence[Claim], size
             f"study of xi, {size.iterations:,} in the long runs; the same seeds give the same bytes. *Fresh* "
             f"returns are means over {size.fresh_episodes} new episodes of the agent that training returned. "
             "*Best or last seen* is what the paper reports: for SPAQL and SPAQL-TS the best of all "
-            "evaluations, which is biased upwards, for AQL and TRPO the last one. ± is the 95 % interval "
-            "over agents.",
+            "evaluations, which is biased upwards, for AQL and TRPO the last one. ± is Student's 95 % "
+            "interval over agents, except in published figures, where it is 1.96 standard errors.",
             *([_RULES[size.rules]] if _RULES[size.rules] else []),
             *([_TOO_SMALL] if size.seeds < FULL.seeds else []),
-            f"## Claims\n\nOf {len(claims)} claims, {agree} agree with what was measured.",
+            f"## Claims\n\n{_JUDGED} Of {len(claims)} claims: {judged}.",
             markdown(tables["claims"]),
             "## Results",
             markdown(tables["results"]),

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from spaql.errors import SettingError
 from spaql.experiments import Run, RunStore
 from spaql.experiments.paper import Size, random_returns
+from spaql.experiments.paper_early import read_history
 from spaql.stats import mean_ci95
 
 Floats = NDArray[np.float64]
@@ -31,11 +32,8 @@ def fresh_returns(store: RunStore, runs: Sequence[Run]) -> Floats:
 
 def histories(store: RunStore, runs: Sequence[Run]) -> dict[str, Floats]:
     """Give the columns of the runs' histories, each with a row for a run and a column for an iteration."""
-    paths = [store.folder(run) / "history.csv" for run in runs]
-    with paths[0].open(encoding="utf-8") as file:
-        names = file.readline().strip().split(",")
-    tables = np.stack([np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2) for path in paths])
-    return {name: tables[:, :, column] for column, name in enumerate(names)}
+    tables = [read_history(store.folder(run)) for run in runs]
+    return {name: np.stack([table[name] for table in tables]) for name in tables[0]}
 
 
 def random_baseline(problem: str, size: Size) -> tuple[float, float]:

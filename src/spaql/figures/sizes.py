@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -103,6 +104,7 @@ def _label(ax: Axes, record: SizesRecord) -> None:
         last = i == len(record.leaves) - 1
         above = leaves < _NEAR * before and not above
         before = leaves
+        half = 0.0 if math.isnan(half) else half
         ax.annotate(
             f"exact\n{counted(leaves, 'leaf')}" if last else f"{100 * agreement:.0f} %",
             (leaves, mean + half if above else mean - half),

@@ -61,7 +61,7 @@ class Evaluation:
 
     @property
     def ci95(self) -> float:
-        """Half-width of the 95 % interval of the mean: it is `mean` ± `ci95`."""
+        """Half-width of Student's 95 % interval of the mean, `mean` ± `ci95`; NaN for a single episode."""
         return mean_ci95(self.returns)[1]
 
     @property

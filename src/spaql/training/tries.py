@@ -14,8 +14,8 @@ from spaql.stats import mean_ci95
 from spaql.tables import comma_separated
 from spaql.words import counted, with_interval
 
-_CI95 = 1.96
-"""Standard errors in half of a 95 % interval."""
+_TOLD_APART = 1.96
+"""Standard errors of the difference by which a try is told from the best one."""
 SELECTION_EPISODES = 100
 """By which a try is picked, unless said otherwise."""
 
@@ -45,7 +45,7 @@ class Try:
 
     @property
     def ci95(self) -> float:
-        """Half-width of its 95 % interval."""
+        """Half-width of its 95 % interval; NaN for a single episode."""
         return mean_ci95(self.returns)[1]
 
     @property
@@ -128,11 +128,11 @@ class Tries:
 def pick(tries: Sequence[Try]) -> int:
     """Pick a try: the smallest policy among those that the selection cannot tell from the best one.
 
-    The best one has the highest selection mean. Another cannot be told from it if two things hold: the 95 %
-    interval of the mean difference between the two, episode by episode, includes 0; and its mean is at most
-    one standard error of the best one's mean below that. The first alone would let a policy pass that fails
-    now and then, for its failures widen the interval. Of equal sizes, or where policies have none, the higher
-    mean is picked, then the earlier try.
+    The best one has the highest selection mean. Another cannot be told from it if two things hold: the mean
+    difference between the two, episode by episode, is at most 1.96 of its standard errors; and its mean is at
+    most one standard error of the best one's mean below that. The first alone would let a policy pass that
+    fails now and then, for its failures widen the standard error. Of equal sizes, or where policies have
+    none, the higher mean is picked, then the earlier try.
 
     Examples
     --------
@@ -153,10 +153,14 @@ def _alike(tries: Sequence[Try]) -> list[int]:
     best = max(tries, key=lambda one: one.mean)
     found = []
     for index, one in enumerate(tries):
-        behind, half = mean_ci95(best.returns - one.returns)
-        if behind <= min(half, best.ci95 / _CI95):
+        differences = best.returns - one.returns
+        if differences.mean() <= min(_threshold(differences), _threshold(best.returns) / _TOLD_APART):
             found.append(index)
     return found
+
+
+def _threshold(values: NDArray[np.float64]) -> float:
+    return _TOLD_APART * float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else 0.0
 
 
 def size_of(policy: Policy) -> tuple[int | None, str]:
@@ -194,6 +198,6 @@ def tries_csv(seeds: Sequence[int], tries: Sequence[Try | None], picked: int | N
         if one is not None:
             steps = (one.selection_steps, one.size, one.training_steps, one.interactions)
             values = (one.mean, one.ci95, len(one.returns), *steps)
-        shown = ("" if value is None else repr(value) for value in values)
+        shown = ("" if value is None or math.isnan(value) else repr(value) for value in values)
         rows.append({**cells, **dict(zip(names, shown, strict=True))})
     return comma_separated(rows)
