@@ -1,4 +1,4 @@
-"""How often 95 % intervals of a mean hold the true mean: `python benchmarks/coverage.py`.
+"""How often 95 % intervals of a mean hold the true mean: `python benchmarks/intervals.py`.
 
 Draws studies of n runs each from a normal and from a skewed distribution (exponential, whose mean is 1), and
 counts those whose interval holds the true mean: for 1.96 standard errors, which the paper takes; for
