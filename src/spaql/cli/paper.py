@@ -126,7 +126,8 @@ def _text(claims: list[Claim], files: list[Path], seconds: float, quick: bool, r
     if rules != "authors":
         lines.append(f"By the rules of the paper's {rules}:\n")
     for claim in claims:
-        lines.append(f"{claim.verdict:15} {claim.claim}\n{'':15} published: {claim.published}")
-        lines.append(f"{'':15} measured:  {claim.measured}")
+        lines.append(f"{claim.verdict:15} {claim.claim} ({claim.where})")
+        for what in ("published", "criterion", "measured"):
+            lines.append(f"{'':15} {what + ':':10} {getattr(claim, what)}")
     lines.append(f"\n{seconds:,.0f} s. Open {files[-1]}")
     return "\n".join(lines)
