@@ -228,6 +228,19 @@ def test_counts_are_marked_where_there_is_room(low: float, high: float, ticks: l
     assert count_ticks(record) == ticks
 
 
+def test_a_map_of_values_says_where_they_are_none(pendulum: Learned) -> None:
+    cart = spaql.SPAQL("cartpole200", rollouts=5, seed=1).learn(iterations=20, progress_bar=False)
+    record = compute_map(cart, "pole angle", "pole speed", shows="value", resolution=N)
+    assert record.title == "CartPole, 200 steps: reward of one step and bonus, not values"
+    assert "V = min(H, max Q) is 200 in every state" in record.note
+    assert record.low >= 200
+    elsewhere = compute_map(pendulum.agent, "angle", "speed", shows="value", resolution=N)
+    assert elsewhere.title == "Pendulum, 5 torques: the highest Q"
+    assert not elsewhere.note
+    visits = compute_map(cart, "pole angle", "pole speed", shows="visits", resolution=N)
+    assert "every state" not in visits.note
+
+
 def test_time_variant_policies_are_shown_at_a_step() -> None:
     agent = spaql.AQL("cartpole200", scaling=1, rollouts=2, seed=0).learn(iterations=60, progress_bar=False)
     with pytest.raises(SettingError, match="depends on the time step"):

@@ -19,8 +19,12 @@ from spaql.words import counted
 
 _AVERAGED = 64
 """States at most that a map is averaged over."""
+_ROUNDING = 1e-12
+"""Relative: Q is a mean that is updated step by step."""
 SHOWN = ("action", "value", "visits")
 _LABELS = {"value": "highest Q", "visits": "visits of the greedy ball (log)"}
+_SUBJECTS = {"action": "what the policy does", "value": "the highest Q", "visits": "experience"}
+_AT_THE_CLIP = "reward of one step and bonus, not values"
 
 
 @dataclass(frozen=True)
@@ -141,7 +145,8 @@ def compute_map(
         Where to play episodes; the agent's own problem by default, and nowhere for a policy or tree.
     shows
         `action`, without a draw; or of a partition the `value`, which is the highest Q of a state, or the
-        `visits` of the ball that has it, those of its parents included.
+        `visits` of the ball that has it, those of its parents included. Where no Q is below the horizon,
+        as with rewards of 0 or more, Q follows the visits alone, and the title and note of `value` say so.
     action
         Which number of a Box of actions.
     at
@@ -225,9 +230,16 @@ def chart(scene: Scene, plane: Plane, shows: str, action: int, resolution: int) 
     note = [f"With {plane.fixed}."] if plane.fixed else []
     share: tuple[tuple[float, ...], ...] = ()
     choices: tuple[str, ...] = ()
-    label, subject = _LABELS.get(shows, ""), {"value": "what states are worth", "visits": "experience"}
+    label, subject = _LABELS.get(shows, ""), _SUBJECTS[shows]
     if shows != "action":
         values = _mean(plane, resolution, _knowledge(scene, shows))
+        if shows == "value" and _is_at_the_clip(scene):
+            subject = _AT_THE_CLIP
+            note.append(
+                f"No Q is below the horizon H = {scene.horizon}, so V = min(H, max Q) is {scene.horizon} in "
+                "every state: it does not tell good\nstates from bad ones. Q − H is the mean reward of one "
+                "step plus a bonus that falls with visits."
+            )
         low, high = float(values.min()), float(values.max())
     elif isinstance(scene.action_space, Discrete):
         values, shares = _most_frequent(scene, plane, resolution)
@@ -242,7 +254,7 @@ def chart(scene: Scene, plane: Plane, shows: str, action: int, resolution: int) 
         low, high = (float(end.ravel()[action]) for end in (scene.action_space.low, scene.action_space.high))
         label = scene.actions[action]
     return MapRecord(
-        f"{scene.title}: {subject.get(shows, 'what the policy does')}",
+        f"{scene.title}: {subject}",
         "\n".join(note),
         shows,
         axis_range(plane.x),
@@ -285,3 +297,10 @@ def _knowledge(scene: Scene, shows: str) -> Callable[[Floats], Floats]:
     balls = policy.partition.balls
     known = (balls.q if shows == "value" else balls.visits).astype(np.float64)
     return lambda rows: known[greedy_balls(balls, scene.step, policy.states.state_map, rows)]
+
+
+def _is_at_the_clip(scene: Scene) -> bool:
+    """Whether every Q is at least the horizon, so that V = min(H, max Q) is the same in every state."""
+    balls = scene.partition_policy("a value").partition.balls
+    known = balls.q[: balls.counts[0]]
+    return scene.horizon is not None and bool(known.min() >= scene.horizon * (1.0 - _ROUNDING))

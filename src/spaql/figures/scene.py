@@ -35,6 +35,8 @@ class Scene:
     step: int
     """The time step at which a policy that depends on it is shown."""
     played: tuple[Recorded, ...]
+    horizon: int | None = None
+    """Of the problem; None where none is known."""
 
     @property
     def visited(self) -> NDArray[np.float64] | None:
@@ -80,6 +82,7 @@ def set_scene(
         action_names(policy.action_space, done),
         number,
         tuple(played),
+        None if problem is None else problem.horizon,
     )
 
 
