@@ -335,7 +335,7 @@ def test_learner_agrees_with_the_oracle(algorithm: str, kind: str, rules: str) -
     played = []
 
     @seed(ALGORITHMS.index(algorithm))  # or all algorithms would meet the same examples
-    @settings(max_examples=EXAMPLES, deadline=None, derandomize=True)
+    @settings(max_examples=EXAMPLES, derandomize=True)
     @given(run=runs(algorithm, kind, rules))
     def agree(run: Run) -> None:
         played.append(play(run))
@@ -347,7 +347,7 @@ def test_learner_agrees_with_the_oracle(algorithm: str, kind: str, rules: str) -
 
 @all_algorithms
 @both_kinds
-@settings(max_examples=examples(10), deadline=None, derandomize=True)
+@settings(max_examples=examples(10), derandomize=True)
 @given(data=st.data())
 def test_split_balls_have_an_empty_domain(algorithm: str, kind: str, data: st.DataObject) -> None:
     """With all balls in the search, equation 8 gives what a search of the unsplit ones gives."""
@@ -372,7 +372,7 @@ def test_both_have_the_same_rule_sets() -> None:
 TINY = math.ulp(0.0)
 
 
-@settings(max_examples=examples(500), deadline=None, derandomize=True)
+@settings(max_examples=examples(500), derandomize=True)
 @given(
     q=st.lists(
         st.sampled_from((0.0, -0.0, 1.0, -1.0, TINY, -TINY, -1e300, 1e300)) | st.floats(-1e6, 1e6),

@@ -54,7 +54,7 @@ def plainly(tree: RuleTree, safe: tuple[float, ...], x: list[float], guarded: bo
     return action
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 2**32), st.integers(1, 6), st.integers(1, 40), st.sampled_from(KINDS), st.booleans())
 def test_what_is_wanted_is_the_definition(
     seed: int, dims: int, leaves: int, kind: str, guarded: bool
@@ -81,7 +81,7 @@ def test_what_is_wanted_is_the_definition(
 
 
 @pytest.mark.parametrize("form", FORMS)
-@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.integers(0, 2**32),
     st.integers(1, 6),
@@ -111,7 +111,7 @@ def test_a_change_is_found(form: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", ["float", "fixed"])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 2**32), st.integers(1, 4), st.integers(1, 60), st.booleans())
 def test_what_conversion_changes_is_the_reported_set(
     number: str, seed: int, dims: int, leaves: int, guarded: bool

@@ -40,7 +40,7 @@ def _points() -> np.ndarray:
 
 
 @given(tree=trees(), data=st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_an_edit_changes_one_leaf_and_nothing_else(tree: spaql.RuleTree, data: st.DataObject) -> None:
     leaf, action = data.draw(st.integers(1, tree.n_leaves)), data.draw(st.integers(0, 2))
     points = _points()
@@ -50,7 +50,7 @@ def test_an_edit_changes_one_leaf_and_nothing_else(tree: spaql.RuleTree, data: s
 
 
 @given(tree=trees(), data=st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_locked_leaf_outlives_simplification(tree: spaql.RuleTree, data: st.DataObject) -> None:
     leaf, action = data.draw(st.integers(1, tree.n_leaves)), data.draw(st.integers(0, 2))
     points = _points()
@@ -170,7 +170,7 @@ def test_a_locked_law_stays() -> None:
 
 
 @given(tree=trees(), data=st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_moved_threshold_decides_otherwise_between_its_two_places_and_nowhere_else(
     tree: spaql.RuleTree, data: st.DataObject
 ) -> None:

@@ -43,7 +43,7 @@ def neighbours(table: np.ndarray, rng: np.random.Generator, n: int) -> np.ndarra
     )
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(
     dims=st.integers(1, 5),
     sizes=st.lists(st.sampled_from([1, 2, 3, 5, INTERVAL]), min_size=1, max_size=2),

@@ -190,7 +190,6 @@ def test_partition_machine() -> None:
         settings=settings(
             max_examples=500,
             stateful_step_count=60,
-            deadline=None,
             derandomize=True,
             database=None,
             suppress_health_check=list(HealthCheck),

@@ -103,7 +103,7 @@ def trees(draw: st.DrawFn) -> spaql.RuleTree:
 
 
 @given(tree=trees(), point=st.tuples(st.floats(-2, 2), st.floats(-2, 2)))
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 def test_a_tree_is_explained_by_the_bounds_of_its_leaf(
     tree: spaql.RuleTree, point: tuple[float, float]
 ) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import spaql
@@ -110,7 +110,6 @@ def test_cholesky_solves_what_numpy_solves() -> None:
         assert right == pytest.approx(expected)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 8), st.integers(0, 2**32 - 1), st.booleans())
 def test_principal_axes_are_eigenvectors(n: int, seed: int, degenerate: bool) -> None:
     x = RNG(seed).normal(size=(2 * n, n)) * 10.0 ** RNG(seed).integers(-6, 7)
@@ -127,7 +126,6 @@ def test_principal_axes_are_eigenvectors(n: int, seed: int, degenerate: bool) ->
     )
 
 
-@settings(deadline=None)
 @given(st.lists(st.one_of(st.floats(-10, 10), st.sampled_from([0.0, -0.0, 1.0])), max_size=40))
 def test_rows_are_sorted_as_a_stable_sort_does(values: list[float]) -> None:
     order = np.empty(2 * len(values), np.int64)
