@@ -28,7 +28,7 @@ class RuleSet:
     """Balls split without gain after which the trainee goes back to the best; if None, it goes back after the
     second iteration that split any, however many."""
     by_maximum: bool = False
-    """Whether Boltzmann sampling divides Q by max Q; if not, by max |Q|."""
+    """Whether Boltzmann sampling divides Q by max Q; if not, by the largest absolute Q."""
     terminal_is_zero: bool = False
     """Whether a state in which the episode terminated is worth 0 to AQL, as are those past the horizon."""
     metric: Metric = "euclidean"

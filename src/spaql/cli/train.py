@@ -6,16 +6,16 @@ import dataclasses
 import itertools
 import os
 import re
-import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import click
 
 from spaql.cli.arguments import Choice, complete_environment, quiet_option
 from spaql.cli.group import INTERRUPTED
+from spaql.cli.interrupt import StopOnInterrupt
 from spaql.cli.report import Report, numbers, plain, reports
 from spaql.cli.tries import refuse_tries, report_tries
 from spaql.errors import BadEnvironmentError, SettingError
@@ -113,37 +113,6 @@ def _options_of(agents: Mapping[str, type[Agent]]) -> list[click.Option]:
         )
         for name, (item, hint) in found.items()
     ]
-
-
-class _StopOnInterrupt:
-    """A callback that ends training after the iteration in which Ctrl-C was pressed.
-
-    To press it again ends the command at once.
-    """
-
-    pressed = False
-
-    def __enter__(self) -> Self:
-        self._before = signal.signal(signal.SIGINT, self._on_interrupt)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        signal.signal(signal.SIGINT, self._before)
-
-    def __call__(self, agent: Agent, row: dict[str, float]) -> bool:
-        return not self.pressed
-
-    def saved(self) -> None:
-        """Let Ctrl-C do again what it did before.
-
-        If it was pressed already, to press it again ends the process without a word of Python's, whose
-        handlers are not called while compiled code runs.
-        """
-        signal.signal(signal.SIGINT, signal.SIG_DFL if self.pressed else self._before)
-
-    def _on_interrupt(self, number: int, frame: Any) -> None:
-        self.pressed = True
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @click.command(cls=_TrainCommand)
@@ -313,7 +282,7 @@ def train(
         total_timesteps = total_timesteps and max(0, total_timesteps - agent.training_steps)
         if not (iterations or total_timesteps):
             click.echo(_nothing_left(agent, folder, by_steps=iterations is None), err=True)
-    with _StopOnInterrupt() as interrupt, _advised(env, horizon):
+    with StopOnInterrupt() as interrupt, _advised(env, horizon):
         if iterations or total_timesteps or not resume:
             agent.learn(
                 iterations,

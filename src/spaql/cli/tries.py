@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
 from spaql.cli.group import INTERRUPTED
+from spaql.cli.interrupt import StopOnInterrupt
 from spaql.cli.report import Report
 from spaql.errors import SettingError, SpaqlError
 from spaql.training import Agent, Evaluation, Tries, Try, evaluate
@@ -58,14 +60,7 @@ def report_tries(
             click.echo(shown_try(index, tries, one), err=True)
 
     try:
-        tried = train_tries(
-            agent,
-            budget,
-            folder / TRIES_FOLDER,
-            tries=tries,
-            workers=workers,
-            finished=tell,
-        )
+        tried = _trained(agent, budget, folder, tries, workers, tell)
     except KeyboardInterrupt:
         click.echo(
             f"Interrupted: {finished} of {tries} tries are finished in {folder}, and none is picked; "
@@ -85,6 +80,27 @@ def refuse_tries(folder: Path) -> None:
     """Refuse to go on with one of several tries as if it were the only one."""
     if (folder / TRIES_FILE).exists():
         raise SettingError(f"{folder} is a run of several tries: give --tries to go on with them.")
+
+
+def _trained(
+    agent: Agent,
+    budget: Budget,
+    folder: Path,
+    tries: int,
+    workers: int,
+    tell: Callable[[int, Try], None],
+) -> Tries:
+    """Train the tries; in this process, Ctrl-C waits for the end of an iteration."""
+    place = folder / TRIES_FOLDER
+    if workers > 1:
+        return train_tries(agent, budget, place, tries=tries, workers=workers, finished=tell)
+    with StopOnInterrupt() as interrupt:
+
+        def go_on(trained: Agent, row: dict[str, float]) -> None:
+            if interrupt.pressed:
+                raise KeyboardInterrupt
+
+        return train_tries(agent, budget, place, tries=tries, workers=workers, callback=go_on, finished=tell)
 
 
 def _data(agent: Agent, folder: Path, tried: Tries, fresh: Evaluation) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def greedy(balls: Balls, found: Found, count: int) -> int:
 def boltzmann(
     balls: Balls, found: Found, count: int, temperature: float, by_maximum: bool, uniform: float
 ) -> int:
-    """Sample a relevant ball with P(B) ~ exp(Q(B) / tau), each Q divided by max |Q| (BOLTZMANN SAMPLE).
+    """Sample a relevant ball with P(B) ~ exp(Q(B) / tau), Q over its largest size (BOLTZMANN SAMPLE).
 
     By the paper's text each is divided by max Q, which prefers the lowest Q where all are negative. Nothing
     is divided by 0; where a quotient is not finite, the choice is greedy.

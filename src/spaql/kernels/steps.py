@@ -34,7 +34,7 @@ class Rules(NamedTuple):
     euclidean: bool
     """Metric of the distance to the reference: Euclidean, or infinity."""
     by_maximum: bool = False
-    """What Q is divided by in Boltzmann sampling: max Q, or max |Q|."""
+    """What Q is divided by in Boltzmann sampling: max Q, or the largest absolute Q."""
     terminal_is_zero: bool = False
     """Whether the value of a state in which the episode terminated is 0."""
 

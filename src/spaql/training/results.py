@@ -44,7 +44,7 @@ class Evaluation:
     Examples
     --------
     >>> Evaluation(np.array([-3.0, -1.0]), np.array([200, 200]), np.array([[0.5, 1.0], [0.0, 0.25]]))
-    Evaluation(return -2.0 ± 2.0 of 2 episodes, worst -3.0 from [0.5, 1])
+    Evaluation(return -2.0 ± 12.7 of 2 episodes, worst -3.0 from [0.5, 1])
     """
 
     returns: NDArray[np.float64]
