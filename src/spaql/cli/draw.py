@@ -95,7 +95,7 @@ def draw(
     KIND is one of
       tree    the rules as a tree, 64 leaves at most
       map     the action over the observations --x and --y
-      value   the highest Q over them (with rewards >= 0 it counts visits, and the picture says so)
+      value   the highest Q over them, or what it counts if that is no value
       visits  how often the ball that the action comes from was visited
       balls   the partition over them, others fixed at their median
       phase   episodes over the map of actions
