@@ -10,7 +10,6 @@ from numba import njit
 
 import spaql
 from spaql.algorithms import SPAQLLearner, SPAQLSettings, setting
-from spaql.kernels.steps import learn
 from spaql.problems import Problem, make_problem
 from spaql.problems.classic import start_cartpole, step_cartpole
 
@@ -37,28 +36,17 @@ class DiscountedLearner(SPAQLLearner):
 
 
 class EndingLearner(DiscountedLearner):
-    """SPAQL to which a state that ends the episode is worth 0; it is not compiled, and takes its time."""
+    """SPAQL to which a state that ends the episode is worth 0."""
 
     name = "ending-spaql"
 
+    def __init__(self, problem: Problem, settings: ChangedSettings) -> None:
+        super().__init__(problem, settings)
+        self.rules = self.rules._replace(terminal_is_zero=True)
+
     def learn(self, reward: float, observation: Any, terminated: bool) -> None:
-        self._step += 1
-        self.trainee.reserve(self._room)
-        self.splits += learn(
-            tuple(self.trainee.balls),
-            self.journal,
-            -1 if terminated else 0,  # no tree: the value is 0
-            tuple(self.rules),
-            tuple(self.problem.states.state_map),
-            self._ball,
-            self._depth,
-            self._sizes,
-            self._state,
-            reward,
-            np.array(observation, np.float64).ravel(),
-            self._next,
-        )
-        self._state, self._next = self._next, self._state
+        """Learn step by step in Python, as for the page's figures: compiled episodes draw other numbers."""
+        super().learn(reward, observation, terminated)
 
 
 class DiscountedSPAQL(spaql.Agent):

@@ -98,3 +98,18 @@ def _meant(value: Any, least: int | None, most: int | None) -> str:
     except ValueError:
         return ""
     return f": give {number:.0f}" if number.is_integer() and _within(number, least, most) else ""
+
+
+def with_null(data: Any) -> Any:
+    """Put None in place of NaN, which JSON has no number for; it is the interval of a single value.
+
+    Examples
+    --------
+    >>> with_null({"mean": 1.0, "halves": (0.5, math.nan)})
+    {'mean': 1.0, 'halves': [0.5, None]}
+    """
+    if isinstance(data, dict):
+        return {key: with_null(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [with_null(value) for value in data]
+    return None if isinstance(data, float) and math.isnan(data) else data

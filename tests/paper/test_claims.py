@@ -24,9 +24,10 @@ from spaql.experiments.paper_criteria import (
     small,
     verdict,
 )
-from spaql.experiments.paper_early import BATCH, Early, early_returns, read_history
+from spaql.experiments.paper_early import BATCH, Early, early_returns
 from spaql.experiments.paper_study import Study
 from spaql.experiments.paper_tables import PUBLISHED, Line
+from spaql.experiments.store import read_history
 from spaql.tables import comma_separated
 
 pytest.importorskip("scipy")

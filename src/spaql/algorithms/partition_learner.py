@@ -115,10 +115,9 @@ class PartitionLearner(Learner):
         rules = self.rules
         if type(self).bonus is not PartitionLearner.bonus:
             rules, reward = rules._replace(scaling=0.0), reward + self._own_bonus()
-        next_tree = 0
-        if self.time_variant:
-            worthless = terminated and rules.terminal_is_zero
-            next_tree = self._step if self._step < self.problem.horizon and not worthless else -1
+        next_tree = self._step if self.time_variant else 0
+        if next_tree >= self.problem.horizon or (terminated and rules.terminal_is_zero):
+            next_tree = -1
         self.trainee.reserve(self._room)
         splits = learn(
             tuple(self.trainee.balls),

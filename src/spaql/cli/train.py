@@ -226,8 +226,6 @@ def train(
       spaql train Pendulum-v1 --levels 5 --iterations 300 --out runs/five
       spaql train cartpole200 --algo my_module:my_algorithm --iterations 100
     """
-    from spaql.experiments.leases import held  # with what a study needs, which the help does not
-
     if iterations is not None and total_timesteps is not None:
         raise click.UsageError("Give --total-timesteps or --iterations, not both.")
     algo = algo or ("plantree" if iterations is None else "spaql")
@@ -255,13 +253,7 @@ def train(
     folder = out or Path("runs") / re.sub(r"[/\\:]", "-", env) / name / f"seed={agent.seed}"
     if workers is not None and tries == 1:
         raise click.UsageError("--workers train tries: give --tries, 2 or more.")
-    if not folder.is_file():
-        click.get_current_context().with_resource(held(folder))
-    if not resume and folder.exists() and (not folder.is_dir() or any(folder.glob("[!.]*"))):
-        raise SettingError(
-            f"{folder} is there already: go on with it by --resume, name another folder with --out, or "
-            "remove it."
-        )
+    _take(folder, resume=resume)
     if tries != 1:
         with _advised(env, horizon):
             return report_tries(
@@ -317,6 +309,19 @@ def train(
         result["leaves"] = agent.policy.tree.n_leaves
     named = f" --algo {algo}" if ":" in algo else ""
     return Report(result, _text(result) + named, code=INTERRUPTED if interrupt.pressed else 0)
+
+
+def _take(folder: Path, *, resume: bool) -> None:
+    """Hold a run folder until the command ends; refuse one with a run in it, unless that is resumed."""
+    from spaql.experiments.leases import held  # with what a study needs, which the help does not
+
+    if not folder.is_file():
+        click.get_current_context().with_resource(held(folder))
+    if not resume and folder.exists() and (not folder.is_dir() or any(folder.glob("[!.]*"))):
+        raise SettingError(
+            f"{folder} is there already: go on with it by --resume, name another folder with --out, or "
+            "remove it."
+        )
 
 
 def _check_owners(algo: str, given: dict[str, Any]) -> None:

@@ -23,6 +23,8 @@ SCALINGS = (0, 0.4, 4, 10, 20, 30, 40, 50, 60, 70, 80, 120, 160)
 """The values of xi that the paper tries."""
 
 ALGORITHMS = ("aql", "spaql", "spaql-ts")
+VARIANTS = ("spaql", "spaql-ts")
+"""The algorithms that choose among their agents by evaluations: the paper shows the best one of each."""
 
 CHOSEN: Mapping[str, Mapping[str, float]] = MappingProxyType(
     {

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from spaql.experiments.paper import ALGORITHMS, SCALINGS, SOLVED
+from spaql.experiments.paper import ALGORITHMS, SCALINGS, SOLVED, VARIANTS
 from spaql.experiments.paper_criteria import (
     ABOUT,
     BETTER,
@@ -25,7 +25,7 @@ from spaql.experiments.paper_criteria import (
     small,
 )
 from spaql.experiments.paper_early import BATCH
-from spaql.experiments.paper_study import OTHER_TRPO, PROBLEMS, VARIANTS, Claimed, Study
+from spaql.experiments.paper_study import OTHER_TRPO, PROBLEMS, Claimed, Study
 from spaql.experiments.paper_tables import NAMES, PUBLISHED, PUBLISHED_SOLVED
 from spaql.experiments.table import interval
 from spaql.stats import mean_ci95, welch

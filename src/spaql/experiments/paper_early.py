@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.experiments.store import RunStore
+from spaql.experiments.paper import VARIANTS
+from spaql.experiments.store import RunStore, read_history
 
 Floats = NDArray[np.float64]
 
@@ -18,8 +18,6 @@ BATCH = 4_000
 EARLY = 10
 """Batches that count as the first ones: up to 40,000 samples, where the paper says that TRPO catches up."""
 _BATCHES = 100
-KEEPS_BEST = ("spaql", "spaql-ts")
-"""The algorithms that choose among their agents by evaluations, and of which the paper shows the best one."""
 
 
 @dataclass(frozen=True)
@@ -50,21 +48,12 @@ def early_returns(long: RunStore) -> dict[tuple[str, str], Early]:
     return {key: _read(key[1], folders) for key, folders in found.items()}
 
 
-def read_history(folder: Path) -> Mapping[str, Floats]:
-    """Return the columns of a run's history."""
-    path = folder / "history.csv"
-    with path.open(encoding="utf-8") as file:
-        names = file.readline().strip().split(",")
-    table = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
-    return {name: table[:, column] for column, name in enumerate(names)}
-
-
 def _read(algorithm: str, folders: list[Path]) -> Early:
     columns: dict[str, list[Floats | float]] = {name: [] for name in Early.__dataclass_fields__}
     counts = BATCH * np.arange(1, _BATCHES + 1)
     for folder in folders:
         history = read_history(folder)
-        keeps = algorithm in KEEPS_BEST
+        keeps = algorithm in VARIANTS
         returns = history["best_return" if keeps else "mean_return"]
         samples = history["training_steps"]
         steps = history["interactions"] if keeps else samples

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from spaql.experiments.paper import ALGORITHMS, SOLVED
+from spaql.experiments.paper import ALGORITHMS, SOLVED, VARIANTS
 from spaql.experiments.paper_criteria import BETTER, BOTH_MEASURES, Finding, at_least, better
 from spaql.experiments.paper_early import BATCH, EARLY
-from spaql.experiments.paper_study import OTHER_TRPO, PROBLEMS, VARIANTS, Claimed, Study
+from spaql.experiments.paper_study import OTHER_TRPO, PROBLEMS, Claimed, Study
 from spaql.experiments.paper_tables import NAMES
 from spaql.stats import mean_ci95
 

@@ -19,7 +19,6 @@ Scaling = Mapping[tuple[str, str, float], Floats]
 """Fresh returns of the short runs, by problem, algorithm and xi."""
 
 PROBLEMS = ("pendulum", "cartpole200")
-VARIANTS = ("spaql", "spaql-ts")
 OTHER_TRPO = "The paper used Garage's TRPO, this is sb3-contrib's."
 _SHORT = {"pendulum": "Pendulum", "pendulum5": "Pendulum with 5 torques", "cartpole200": "CartPole"}
 

@@ -9,7 +9,14 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.experiments.paper import SOLVED, Size, published_random_returns, random_returns, trpo_runs
+from spaql.experiments.paper import (
+    SOLVED,
+    VARIANTS,
+    Size,
+    published_random_returns,
+    random_returns,
+    trpo_runs,
+)
 from spaql.experiments.store import RunStore
 from spaql.experiments.table import Results, interval, results
 from spaql.stats import mean_ci95
@@ -102,12 +109,11 @@ def measure(long: RunStore, size: Size) -> dict[tuple[str, str], Line]:
 
 
 def _line(problem: str, algorithm: str, table: Results, mine: NDArray[np.bool_]) -> Line:
-    keeps_best = algorithm in ("spaql", "spaql-ts")
     return Line(
         problem,
         algorithm,
         fresh=table["fresh_return"][mine],
-        reported=table["best_return" if keeps_best else "mean_return"][mine],
+        reported=table["best_return" if algorithm in VARIANTS else "mean_return"][mine],
         arms=None if algorithm == "trpo" else table["arms"][mine],
         interactions=float(table["interactions"][mine].mean()),
     )

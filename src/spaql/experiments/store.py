@@ -17,10 +17,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from spaql.archive import patiently, sync_folder, write_atomically
 from spaql.errors import SettingError
 from spaql.experiments.leases import Driver, is_held
 from spaql.experiments.run import Run
+from spaql.values import with_null
 
 _WORK = ".work"
 _RESULT = "result.json"
@@ -92,9 +96,11 @@ class RunStore:
         """
         ready = self.workshop(run) / f"ready-{secrets.token_hex(4)}"
         save(ready)
-        # JSON has no NaN, which is the interval of a single episode.
-        measured = {name: None if value != value else value for name, value in result.items()}
-        content = {"run": dataclasses.asdict(run), "agent_seed": run.agent_seed, "result": measured}
+        content = {
+            "run": dataclasses.asdict(run),
+            "agent_seed": run.agent_seed,
+            "result": with_null(dict(result)),
+        }
         write_atomically(ready / _RESULT, (json.dumps(content, indent=2) + "\n").encode())
         write_atomically(ready / TIMING, (json.dumps(timing) + "\n").encode())
         final = self.folder(run)
@@ -174,6 +180,15 @@ class RunStore:
                     total.update(hashlib.sha256(name).digest())
                     total.update(hashlib.sha256(path.read_bytes()).digest())
         return total.hexdigest()
+
+
+def read_history(folder: Path) -> dict[str, NDArray[np.float64]]:
+    """Return the columns of a run's history."""
+    path = folder / "history.csv"
+    with path.open(encoding="utf-8") as file:
+        names = file.readline().strip().split(",")
+    table = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
+    return {name: table[:, column] for column, name in enumerate(names)}
 
 
 def _check_result(content: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.experiments import Run, RunStore
-from spaql.experiments.paper import Size, long_runs, trpo_runs
+from spaql.experiments.paper import VARIANTS, Size, long_runs, trpo_runs
 from spaql.figures.runs import check_finished, fresh_returns, histories, random_baseline
 from spaql.figures.style import COLOURS, GREY, MARKERS, count, label_ends, new_figure, number
 from spaql.stats import mean_ci95
@@ -27,8 +27,6 @@ _APART = 5.5
 """Points between two markers of fresh returns."""
 _ROOM = 0.15
 """Of an axis of steps, right of the curves."""
-_BEST_SEEN = ("spaql", "spaql-ts")
-"""The algorithms that keep their best agent, whose curve is the best return seen so far."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +88,7 @@ def compute_curves(
 def _curve(store: RunStore, algorithm: str, runs: Sequence[Run], *, arms: bool) -> Curve:
     history = histories(store, runs)
     kept = thinned(history["iteration"].shape[1])
-    shows = "best_return" if algorithm in _BEST_SEEN else "mean_return"
+    shows = "best_return" if algorithm in VARIANTS else "mean_return"
 
     def points(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
         means, halves = zip(*(mean_ci95(history[name][:, i]) for i in kept), strict=True)

@@ -7,6 +7,8 @@ import json
 import math
 from typing import Any, get_args, get_origin, get_type_hints
 
+from spaql.values import with_null
+
 
 def to_json(kind: str, record: Any) -> str:
     """Write a record with every number in full precision, in the order of its fields.
@@ -19,17 +21,8 @@ def to_json(kind: str, record: Any) -> str:
     >>> to_json("dot", Dot(0.1))
     '{\\n "kind": "dot",\\n "x": 0.1\\n}\\n'
     """
-    data = {"kind": kind, **_with_null(dataclasses.asdict(record))}
+    data = {"kind": kind, **with_null(dataclasses.asdict(record))}
     return json.dumps(data, indent=1, allow_nan=False) + "\n"
-
-
-def _with_null(data: Any) -> Any:
-    """Put null in place of NaN, which is the interval of a single run."""
-    if isinstance(data, dict):
-        return {key: _with_null(value) for key, value in data.items()}
-    if isinstance(data, tuple):
-        return [_with_null(value) for value in data]
-    return None if isinstance(data, float) and math.isnan(data) else data
 
 
 def from_data(hint: Any, data: Any) -> Any:

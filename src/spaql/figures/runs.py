@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from spaql.errors import SettingError
 from spaql.experiments import Run, RunStore
 from spaql.experiments.paper import Size, random_returns
-from spaql.experiments.paper_early import read_history
+from spaql.experiments.store import read_history
 from spaql.stats import mean_ci95
 
 Floats = NDArray[np.float64]

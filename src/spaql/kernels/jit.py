@@ -93,7 +93,7 @@ def _call_from_kernels(compiled: Any, inner: Any) -> None:
     others. Nor is the twin compiled anew for every constant that is passed, which Numba would do. A kernel
     that Python has called is compiled already, and serves both.
     """
-    both, plain = type(compiled), cast(Any, unliteral)
+    dispatcher, plain = type(compiled), cast(Any, unliteral)
 
     def serves(types: tuple[Any, ...]) -> Any:
         return compiled if types in compiled.overloads else inner
@@ -101,10 +101,10 @@ def _call_from_kernels(compiled: Any, inner: Any) -> None:
     def call_template(args: Sequence[Any], kws: Mapping[str, Any]) -> Any:
         types = tuple(plain(one) for one in args)
         named = {name: plain(one) for name, one in kws.items()}
-        return both.get_call_template(serves(types), types, named)
+        return dispatcher.get_call_template(serves(types), types, named)
 
     def overload(types: tuple[Any, ...]) -> Any:
-        return both.get_overload(serves(types), types)
+        return dispatcher.get_overload(serves(types), types)
 
     compiled.get_call_template, compiled.get_overload = call_template, overload
 

@@ -87,7 +87,7 @@ def _parts() -> tuple[Calls, Calls]:
 
 def are_warm(names: Collection[str]) -> bool:
     """Say whether none of these kernels is left to compile, or there is no place to keep them."""
-    return _folder() is None or not _missing(names)
+    return not _missing(names)
 
 
 def warm_up(names: Collection[str], progress: Callable[[int, int], object]) -> None:
@@ -96,15 +96,15 @@ def warm_up(names: Collection[str], progress: Callable[[int, int], object]) -> N
     `progress` is called with how many are compiled, and how many there are to compile. What goes wrong here
     costs only time: a kernel that was not compiled is, when it is first called.
     """
-    missing = [] if _folder() is None else _missing(names)
+    missing = _missing(names)
     if not missing:
         return
-    done, lock = 0, threading.Lock()
+    done, lock, (here, there) = 0, threading.Lock(), _parts()
 
     def count(name: str) -> None:
         nonlocal done
         with suppress(OSError):  # a full disk
-            _mark(name).touch()
+            missing[name].touch()
         with lock:
             done += 1
             progress(done, len(missing))
@@ -113,14 +113,14 @@ def warm_up(names: Collection[str], progress: Callable[[int, int], object]) -> N
         for line in lines:
             count(line.strip())
 
-    here, there = ([name for name in part if name in missing] for part in _parts())
     progress(0, len(missing))
-    with suppress(OSError), _compiling(there) as lines:
+    with suppress(OSError), _compiling([name for name in there if name in missing]) as lines:
         follower = threading.Thread(target=follow, args=(lines,), daemon=True)
         follower.start()
-        for name in here:
-            _parts()[0][name]()
-            count(name)
+        for name, call in here.items():
+            if name in missing:
+                call()
+                count(name)
         follower.join()
 
 
@@ -139,21 +139,19 @@ def _compiling(names: list[str]) -> Iterator[IO[str]]:
             process.kill()
 
 
-def _missing(names: Collection[str]) -> list[str]:
-    return [name for name in names if not _mark(name).exists()]
+def _missing(names: Collection[str]) -> dict[str, Path]:
+    """Return the kernels that are left to compile, each with the file that will say that it is compiled.
 
-
-def _folder() -> Path | None:
-    return cache_folder() if ENABLED and sys.executable else None
-
-
-def _mark(name: str) -> Path:
-    """Return the file that says that a kernel is compiled, by this Numba and for this processor."""
-    folder = _folder()
-    assert folder is not None
+    They are compiled by one Numba, for one processor. Where nothing can be kept, none is left.
+    """
+    folder = cache_folder() if ENABLED and sys.executable else None
+    if folder is None:
+        return {}
     target: Any = numba.core.registry.cpu_target.target_context.codegen().magic_tuple()
     known = (STAMP, numba.__version__, sys.version_info[:2], target)
-    return folder / f"warm-{hashlib.sha256(repr(known).encode()).hexdigest()[:16]}-{name}"
+    stamp = hashlib.sha256(repr(known).encode()).hexdigest()[:16]
+    marks = {name: folder / f"warm-{stamp}-{name}" for name in names}
+    return {name: mark for name, mark in marks.items() if not mark.exists()}
 
 
 if __name__ == "__main__":
