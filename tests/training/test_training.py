@@ -120,6 +120,8 @@ def test_a_drawn_seed_is_kept() -> None:
 def test_scaled_rewards_leave_returns_raw() -> None:
     scaled = spaql.SPAQL("pendulum", reward_range=(-16.3, 0.0), rollouts=2, seed=0)
     assert scaled.learn(2, progress_bar=False).history["mean_return"].max() < -100
+    with pytest.raises(spaql.SettingError, match="plantree learns from rewards as they are"):
+        spaql.PlanTree("pendulum", reward_range=(-16.3, 0.0))
 
 
 def test_loading_checks_the_algorithm(tmp_path) -> None:

@@ -233,10 +233,6 @@ def train(
         total_timesteps = _STEPS
     given = {name: value for name, value in settings.items() if value is not None}
     _check_owners(algo, given)
-    if reward_range is not None and algo == "plantree":
-        raise SettingError(
-            "plantree learns from rewards as they are: leave out --reward-range, or give --algo."
-        )
     agent = agent_type(algo)(
         env,
         seed=seed,

@@ -78,6 +78,9 @@ class Agent:
     ) -> None:
         self.seed = secrets.randbits(32) if seed is None else whole_number("seed", seed, least=0)
         self.settings = make_settings(self.learner_type, settings)
+        if reward_range is not None and not self.learner_type.standardised:
+            name = self.learner_type.name
+            raise SettingError(f"{name} learns from rewards as they are: leave out reward_range.")
         self.problem = make_problem(
             env,
             horizon=horizon,
