@@ -11,7 +11,7 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
-from spaql.experiments.paper_claims import beside, read_claims
+from spaql.studies.paper.claims import beside, read_claims
 from spaql.tables import markdown
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spaql
-from spaql.kernels.flat import threshold
+from spaql.kernels.partition.lookup import threshold
 from spaql.policy import PartitionPolicy
 
 Floats = NDArray[np.float64]

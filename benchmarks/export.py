@@ -25,9 +25,9 @@ from random_trees import random_tree
 from small_machines import MACHINES, DoesNotFitError, Machine, compile_for, missing, room
 from spaql.export.c_code import CCode
 from spaql.export.differences import differences
-from spaql.export.machine import MachineController, controller_of
+from spaql.export.equivalence import ProofError, Target, prove
 from spaql.export.points import leaf_centres
-from spaql.export.proof import ProofError, Target, prove
+from spaql.export.target_controller import MachineController, controller_of
 
 ROWS = 2_000
 """Doubles by which the set that a conversion changes is checked, and corners of its boxes besides."""

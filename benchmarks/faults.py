@@ -30,11 +30,11 @@ from pathlib import Path
 import click
 
 import spaql
+from spaql.agents import load
+from spaql.agents.run_folder import CHECKPOINT_FILE, resumed, save_run
 from spaql.errors import SpaqlError
 from spaql.experiments import RunStore
 from spaql.experiments.execute import execute
-from spaql.training import load
-from spaql.training.run_folder import CHECKPOINT_FILE, resumed, save_run
 
 TYPED = 2
 """Exit code of a process that ended by an error of the system, or of spaql."""

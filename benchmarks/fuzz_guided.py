@@ -21,13 +21,13 @@ from mutants import HEAD
 
 import spaql
 from spaql import archive
+from spaql.agents import agent, controller, history, problem_file
 from spaql.algorithms import PlanTreeLearner
 from spaql.algorithms.plantree.memory import Memory
-from spaql.model import PlantModel, plant_file
 from spaql.partition import Partition
+from spaql.plants import PlantModel, plant_file
 from spaql.policy import tree_file
 from spaql.spaces import describe
-from spaql.training import agent, controller, history, problem_file
 
 READERS = (
     (archive, ("loads", "_views", "number")),

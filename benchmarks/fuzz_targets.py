@@ -18,13 +18,13 @@ from mutants import mutant_of, mutate_text
 
 import spaql
 from spaql import archive
+from spaql.agents import read
+from spaql.agents.problem_file import problem_to
 from spaql.cli import main as command_line
 from spaql.cli.results import summarise
 from spaql.experiments import RunStore, read_study, results
-from spaql.model import PlantModel, simulator, text
-from spaql.model.plant_file import plant_to
-from spaql.training import read
-from spaql.training.problem_file import problem_to
+from spaql.plants import PlantModel, simulator, text
+from spaql.plants.plant_file import plant_to
 
 FORBIDDEN = (
     "exec", "compile", "import", "ctypes.", "subprocess.", "os.system", "os.exec", "os.fork",

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.kernels.jit import njit
-from spaql.kernels.rules import greedy
-from spaql.kernels.tree import Balls, coordinate, locate, new_found, room_for, search, split
+from spaql.kernels.partition.balls import Balls, coordinate, locate, new_found, room_for, search, split
+from spaql.kernels.partition.equations import greedy
 from spaql.partition import Partition
 
 DIMS = 4

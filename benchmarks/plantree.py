@@ -20,8 +20,8 @@ from plantree_worlds import Noisy
 
 import spaql
 from spaql.algorithms.plantree import build, dynamics, planning
+from spaql.formatting import with_interval
 from spaql.stats import mean_ci95
-from spaql.words import with_interval
 
 ENVIRONMENTS = ("Pendulum-v1", "CartPole-v1", "MountainCar-v0", "Acrobot-v1", "MountainCarContinuous-v0")
 BUDGETS = (3_000, 5_000, 10_000, 20_000, 50_000)

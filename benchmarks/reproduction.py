@@ -21,9 +21,9 @@ from multiprocessing import get_context
 import numpy as np
 
 import spaql
+from spaql.agents import agent_types
 from spaql.experiments.table import interval
 from spaql.stats import mean_ci95
-from spaql.training import agent_types
 
 
 @dataclass(frozen=True)

@@ -27,12 +27,12 @@ import numpy as np
 from scipy import stats
 
 import spaql
+from spaql.agents import agent_types
 from spaql.algorithms.rule_sets import AUTHORS, TEXT, RuleSet
 from spaql.archive import write_atomically
-from spaql.experiments.paper import CHOSEN, FULL, rollouts
 from spaql.experiments.run import Run
+from spaql.studies.paper.study import CHOSEN, FULL, rollouts
 from spaql.tables import markdown
-from spaql.training import agent_types
 
 PROBLEMS = ("cartpole200", "pendulum")
 AUTHORS_NAME, TEXT_NAME, UNCAPPED = "authors", "text (all)", "no highest temperature"

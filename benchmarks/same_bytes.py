@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import spaql
-from spaql.training import size_curve
+from spaql.evaluation import size_curve
 
 
 def main() -> None:

@@ -31,8 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spaql
-from spaql.kernels.flat import Flat, find_leaf, flatten
 from spaql.kernels.jit import njit
+from spaql.kernels.partition.lookup import Flat, find_leaf, flatten
 from spaql.partition import Partition
 from spaql.problems.dynamics import _compiled
 

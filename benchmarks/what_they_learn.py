@@ -21,12 +21,12 @@ from numba import njit
 from numpy.typing import NDArray
 
 import spaql
-from spaql.experiments.paper import CHOSEN, rollouts
-from spaql.experiments.paper_tables import NAMES
+from spaql.figures.names import NAMES
 from spaql.figures.style import COLOURS, GREY, new_figure, number_ticks, styled
 from spaql.policy import PartitionPolicy, Policy, RandomPolicy
 from spaql.problems import Problem, make_problem
-from spaql.training.trajectories import play
+from spaql.rollouts import play
+from spaql.studies.paper.study import CHOSEN, rollouts
 
 Floats = NDArray[np.float64]
 AGENTS = {"aql": spaql.AQL, "spaql": spaql.SPAQL, "spaql-ts": spaql.SPAQLTS}

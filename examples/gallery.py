@@ -21,8 +21,9 @@ from matplotlib.figure import Figure
 from PIL import Image, ImageChops, ImageDraw, ImageFont
 
 import spaql
+from spaql.agents import Controller
+from spaql.evaluation import size_curve
 from spaql.figures import MapRecord, TreeRecord, compute_map, compute_tree, draw
-from spaql.training import Controller, size_curve
 
 WIDTH, HIGH, PAD = 960, 360, 12
 """Pixels: of a picture, of its upper half, and around its parts."""

@@ -17,7 +17,7 @@ from PIL import Image
 import spaql
 from spaql.algorithms.plantree.planning import Plan
 from spaql.figures.style import multiples_of_pi, new_figure, styled
-from spaql.kernels.plants import find_all
+from spaql.kernels.plantree.pwa_model import find_all
 
 N = 220
 """Places along each axis of a map."""

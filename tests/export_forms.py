@@ -6,13 +6,13 @@ import numpy as np
 
 from spaql.export.c_code import CCode
 from spaql.export.differences import differences
+from spaql.export.equivalence import Target
 from spaql.export.json_tree import JsonTree
-from spaql.export.machine import MachineController
 from spaql.export.onnx_graph import OnnxGraph
-from spaql.export.proof import Target
 from spaql.export.python_code import PythonCode
 from spaql.export.sql_case import SqlCase
 from spaql.export.structured_text import StructuredText
+from spaql.export.target_controller import MachineController
 
 FORMS: dict[str, tuple[Target, str]] = {
     "C double, rules": (CCode("rules"), "double"),

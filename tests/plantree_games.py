@@ -8,9 +8,9 @@ from gymnasium.spaces import Box, Discrete, Space
 from spaql.algorithms.plantree.coding import ActionCode, Scale
 from spaql.algorithms.plantree.dynamics import CAUTIOUS, draw_samples, fit_plant
 from spaql.algorithms.plantree.memory import Memory
-from spaql.kernels.controllers import Controller
-from spaql.kernels.games import Game
-from spaql.kernels.plants import Plant
+from spaql.kernels.plantree.controllers import Controller
+from spaql.kernels.plantree.pwa_model import Plant
+from spaql.kernels.plantree.rollout import Game
 
 Step = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, float]]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from spaql.export.c_words import TYPES
+from spaql.export.c_common import TYPES
 from spaql.export.compilers import FLAGS
-from spaql.export.machine import MachineController
+from spaql.export.target_controller import MachineController
 
 FIRMWARE = Path(__file__).parent / "firmware"
 REPEATS = 400

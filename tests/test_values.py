@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import spaql
-from spaql.training import size_curve, stress
-from spaql.training.run_folder import save_run
+from spaql.agents.run_folder import save_run
+from spaql.evaluation import size_curve, stress
 from spaql.values import plain, real_number, whole_number
 
 WHOLE = (np.int64(3), np.int32(3), np.uint8(3), np.array(3))

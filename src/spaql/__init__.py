@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     __version__: str
     from spaql import export
+    from spaql.agents import AQL, SPAQL, SPAQLTS, Agent, Controller, History, PlanTree, load
     from spaql.algorithms import Learner, PartitionLearner, Settings
     from spaql.checks import CheckReport, check_agent, check_problem
     from spaql.errors import (
@@ -16,23 +17,12 @@ if TYPE_CHECKING:
         SpaqlError,
         UnsupportedSpaceError,
     )
+    from spaql.evaluation import Evaluation, evaluate
     from spaql.experiments import Results, Run, Summary, grid, read_study, results, sweep
     from spaql.interpret import rule_tree
     from spaql.partition import Partition
     from spaql.policy import PartitionPolicy, Policy, RandomPolicy, RuleTree, RuleTreePolicy
     from spaql.problems import Dynamics, Problem, make_problem
-    from spaql.training import (
-        AQL,
-        SPAQL,
-        SPAQLTS,
-        Agent,
-        Controller,
-        Evaluation,
-        History,
-        PlanTree,
-        evaluate,
-        load,
-    )
 
 __all__ = [
     "AQL",
@@ -79,6 +69,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "spaql.agents": ("AQL", "SPAQL", "SPAQLTS", "Agent", "Controller", "History", "PlanTree", "load"),
     "spaql.algorithms": ("Learner", "PartitionLearner", "Settings"),
     "spaql.checks": ("CheckReport", "check_agent", "check_problem"),
     "spaql.errors": (
@@ -89,23 +80,12 @@ _HOMES = {
         "SpaqlError",
         "UnsupportedSpaceError",
     ),
+    "spaql.evaluation": ("Evaluation", "evaluate"),
     "spaql.experiments": ("Results", "Run", "Summary", "grid", "read_study", "results", "sweep"),
     "spaql.interpret": ("rule_tree",),
     "spaql.partition": ("Partition",),
     "spaql.policy": ("PartitionPolicy", "Policy", "RandomPolicy", "RuleTree", "RuleTreePolicy"),
     "spaql.problems": ("Dynamics", "Problem", "make_problem"),
-    "spaql.training": (
-        "AQL",
-        "SPAQL",
-        "SPAQLTS",
-        "Agent",
-        "Controller",
-        "Evaluation",
-        "History",
-        "PlanTree",
-        "evaluate",
-        "load",
-    ),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

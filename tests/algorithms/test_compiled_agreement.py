@@ -14,10 +14,10 @@ import pytest
 import spaql
 from oracle import AQL, AUTHORS, SPAQL, SPAQLTS, TEXT, ActionSide, Agent, Choices, Interval
 from oracle_pairs import Pairs, same_number
+from spaql.agents import agent_types
 from spaql.algorithms import PartitionLearner, SPAQLLearner
-from spaql.kernels.actions import raw_actions
-from spaql.training import agent_types
-from spaql.training.arena import Arena
+from spaql.kernels.partition.actions import raw_actions
+from spaql.rollouts import EpisodeRunner, Phase
 from uncompiled import examples
 
 RULES = {"authors": AUTHORS, "text": TEXT}
@@ -90,11 +90,13 @@ def test_compiled_episodes_agree_with_the_oracle(problem: str, algorithm: str, r
     oracle = oracle_for(algorithm, learner, scaling, rules)
     plant = Plant(agent.problem)
     negative, short = 0, 0
-    with closing(Arena(agent.problem, 3)) as arena:
+    with closing(EpisodeRunner(agent.problem, 3)) as runner:
         for iteration in range(examples(ITERATIONS)):
             trained = iteration > 0
             rng, twin = np.random.default_rng(iteration), np.random.default_rng(iteration)
-            steps, evaluation = arena.iterate(learner, rng, trained=trained)
+            before = runner.interactions[Phase.TRAINING]
+            evaluation = learner.iterate(runner, rng, trained=trained)
+            steps = runner.interactions[Phase.TRAINING] - before
             if trained:
                 played = list(episode(oracle, plant, twin))
                 assert steps == len(played)

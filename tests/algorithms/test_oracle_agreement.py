@@ -43,8 +43,8 @@ from spaql.algorithms import (
     SPAQLTSSettings,
 )
 from spaql.algorithms.rule_sets import RULE_SETS, RuleSet
-from spaql.kernels import rules as kernel_rules
-from spaql.kernels.tree import Balls, new_found
+from spaql.kernels.partition import equations as kernel_rules
+from spaql.kernels.partition.balls import Balls, new_found
 from spaql.problems import Problem
 from spaql.spaces import StandardActions, StandardStates
 from uncompiled import examples

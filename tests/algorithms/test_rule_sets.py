@@ -9,9 +9,9 @@ import pytest
 
 import spaql
 from spaql import archive
+from spaql.agents import agent_types
 from spaql.algorithms import SPAQLLearner
 from spaql.algorithms.rule_sets import AUTHORS, RULE_SETS, TEXT
-from spaql.training import agent_types
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "0.1"
 PAPERS = ("aql", "spaql", "spaql-ts")

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import spaql
+from spaql.agents import agent_types
 from spaql.algorithms import SPAQLLearner, SPAQLSettings
 from spaql.checks import AGENT_CHECKS, AgentCase
-from spaql.training import agent_types
 
 
 @pytest.fixture(autouse=True)
@@ -341,7 +341,7 @@ def test_plantree_passes(settings: dict[str, Any]) -> None:
 
 
 def test_no_shipped_agent_goes_unchecked() -> None:
-    shipped = {kind for kind in agent_types().values() if kind.__module__ == "spaql.training.agents"}
+    shipped = {kind for kind in agent_types().values() if kind.__module__ == "spaql.agents.registry"}
     assert shipped == {spaql.AQL, spaql.SPAQL, spaql.SPAQLTS, spaql.PlanTree}
 
 

@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 
 from spaql.cli import main
 from spaql.experiments import RunStore
-from spaql.experiments.compare import ALGORITHMS, FULL, PROBLEMS
 from spaql.figures import draw, read
+from spaql.studies.compare.study import ALGORITHMS, FULL, PROBLEMS
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("scipy")

@@ -11,8 +11,8 @@ import spaql
 from spaql.cli import main
 from spaql.cli.paper import _text
 from spaql.experiments.execute import Outcome
-from spaql.experiments.paper_claims import Claim
 from spaql.experiments.progress import SweepProgress
+from spaql.studies.paper.claims import Claim
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ import spaql
 from spaql.cli import main
 from spaql.cli.export import TARGETS
 from spaql.export import EXPORTERS
-from spaql.export.proof import POINTS
+from spaql.export.equivalence import POINTS
 
 SPAQL = Path(sysconfig.get_path("scripts")) / "spaql"
 COMMANDS = {

@@ -9,11 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 import spaql
+from spaql.agents import read
+from spaql.agents.tries import Try, shown_try, tries_csv
 from spaql.cli import main
-from spaql.training import read
-from spaql.training.robustness import RobustnessRow
-from spaql.training.stress_tables import robustness_cells
-from spaql.training.tries import Try, shown_try, tries_csv
+from spaql.evaluation.robustness import RobustnessRow
+from spaql.evaluation.stress_tables import robustness_cells
 
 
 @pytest.fixture(scope="module")

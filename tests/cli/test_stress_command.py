@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 import spaql
 from spaql.cli import main
-from spaql.training import stress
+from spaql.evaluation import stress
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import spaql
-from spaql.training import agent_types
+from spaql.agents import agent_types
 
 QUICK = {
     "aql": {"rollouts": 3},
@@ -164,5 +164,5 @@ def test_settings_show_in_the_signature(algorithm: str) -> None:
 
 
 def test_the_algorithm_is_one_of_those_shipped(algorithm: str) -> None:
-    shipped = {name for name, agent in agent_types().items() if agent.__module__ == "spaql.training.agents"}
+    shipped = {name for name, agent in agent_types().items() if agent.__module__ == "spaql.agents.registry"}
     assert shipped == set(QUICK)

@@ -15,10 +15,10 @@ from click.testing import CliRunner
 
 import spaql
 from spaql import Run, SettingError, grid, sweep
+from spaql.agents import agent_type
 from spaql.cli import main
 from spaql.experiments import RunStore
 from spaql.experiments.execute import execute
-from spaql.training import agent_type
 
 SMALL = {"rollouts": 5}
 
@@ -160,7 +160,7 @@ def test_a_checkpoint_of_another_run_is_not_gone_on_with(tmp_path: Path) -> None
 
 VARIANT = """
 from spaql.algorithms import SPAQLLearner
-from spaql.training import SPAQL
+from spaql.agents import SPAQL
 
 class VariantLearner(SPAQLLearner):
     name = "variant"

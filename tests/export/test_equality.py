@@ -13,8 +13,8 @@ from export_forms import FORMS, KINDS, SAFE, mutant
 from random_trees import random_tree
 from spaql import RuleTree
 from spaql.export.differences import differences
-from spaql.export.machine import MachineController, controller_of
-from spaql.export.proof import ProofError, Target, prove
+from spaql.export.equivalence import ProofError, Target, prove
+from spaql.export.target_controller import MachineController, controller_of
 from spaql.policy import Choices, Constants
 
 

@@ -11,9 +11,9 @@ from random_trees import random_tree
 from small_machines import AVR, MACHINES, Machine, compile_for, missing, room
 from spaql.export.c_code import CCode
 from spaql.export.compilers import FLAGS
-from spaql.export.machine import MachineController, controller_of
+from spaql.export.equivalence import ProofError, prove
 from spaql.export.points import telling_points
-from spaql.export.proof import ProofError, prove
+from spaql.export.target_controller import MachineController, controller_of
 
 KINDS = ("choices", "constants", "laws")
 FORMS = ("rules", "table")

@@ -16,12 +16,12 @@ import spaql.export
 from export_forms import FORMS
 from spaql import RuleTree, SettingError
 from spaql.cli import main
+from spaql.evaluation import safe_action_use
 from spaql.export import EXPORTERS, ExportedPolicy
-from spaql.export.machine import controller_of
 from spaql.export.points import telling_points
 from spaql.export.rewrite import limits
+from spaql.export.target_controller import controller_of
 from spaql.policy import Choices, Laws, NoisyPolicy
-from spaql.training import safe_action_use
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "0.1" / "controller-plantree-pendulum.spaql"
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from random_trees import random_tree
-from spaql.export.machine import controller_of
 from spaql.export.points import telling_points
 from spaql.export.structured_text import StructuredText
+from spaql.export.target_controller import controller_of
 
 blark = pytest.importorskip("blark")
 OPERATORS = {

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import spaql
+from spaql.evaluation import Bench, stress
 from spaql.figures import BasinRecord, compute_basin, draw, read, save_as
 from spaql.figures.drawing import write
-from spaql.training import Bench, stress
 
 pytest.importorskip("matplotlib")
 

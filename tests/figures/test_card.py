@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import spaql
-from spaql.training import read
+from spaql.agents import read
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("scipy")

@@ -13,20 +13,13 @@ import pytest
 import scipy.stats
 
 from spaql import MissingExtraError, SettingError, sweep
-from spaql.experiments import RunStore, paper
-from spaql.figures import (
-    NAMES,
-    CurvesRecord,
-    EpisodesRecord,
-    ScalingRecord,
-    draw,
-    paper_figures,
-    read,
-    redraw,
-)
-from spaql.figures.curves import thinned
-from spaql.figures.domains import covering, cubes, neighbours
+from spaql.experiments import RunStore
+from spaql.figures import CurvesRecord, EpisodesRecord, ScalingRecord, draw, read, redraw
 from spaql.figures.style import _apart
+from spaql.studies.paper import NAMES, paper_figures
+from spaql.studies.paper import study as paper
+from spaql.studies.paper.curves import thinned
+from spaql.studies.paper.domains import covering, cubes, neighbours
 
 pytest.importorskip("matplotlib")
 

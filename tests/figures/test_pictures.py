@@ -13,6 +13,7 @@ from gymnasium.spaces import Box, Discrete
 
 import spaql
 from spaql import SettingError
+from spaql.evaluation import size_curve
 from spaql.figures import (
     Growth,
     MapRecord,
@@ -37,7 +38,6 @@ from spaql.figures.maps import AxisRange
 from spaql.figures.record import from_data, to_json
 from spaql.figures.style import number_ticks
 from spaql.policy import Choices, RuleTree
-from spaql.training import size_curve
 
 pytest.importorskip("matplotlib")
 

@@ -12,7 +12,7 @@ import click
 import numpy as np
 
 import spaql
-from spaql.model import PlantModel
+from spaql.plants import PlantModel
 from spaql.policy import Laws
 
 HERE = Path(__file__).parent

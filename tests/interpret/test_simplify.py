@@ -5,11 +5,11 @@ import pytest
 from gymnasium.spaces import Box, Discrete
 
 import spaql
+from spaql.evaluation import size_curve
 from spaql.interpret import shrinking, simplified
 from spaql.interpret import simplify as module
 from spaql.policy import Choices, RuleTree, RuleTreePolicy
 from spaql.policy.nodes import Nodes
-from spaql.training import size_curve
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,10 @@ from gymnasium.spaces import Box
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spaql.kernels.flat import find_leaf, flatten, thresholds
-from spaql.kernels.rules import greedy
-from spaql.kernels.standard import StateMap, coordinates, standardise
-from spaql.kernels.tree import relevant
+from spaql.kernels.partition.balls import relevant
+from spaql.kernels.partition.equations import greedy
+from spaql.kernels.partition.lookup import find_leaf, flatten, thresholds
+from spaql.kernels.partition.standardise import StateMap, coordinates, standardise
 from spaql.partition import Partition
 from spaql.spaces import StandardStates
 from uncompiled import examples

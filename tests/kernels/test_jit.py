@@ -17,7 +17,7 @@ def bonus_in_a_fresh_process(root: Path) -> float:
     code = (
         "import numpy as np\n"
         "from spaql.partition import Partition\n"
-        "from spaql.kernels.rules import update\n"
+        "from spaql.kernels.partition.equations import update\n"
         "p = Partition(1, [2], q=0.0)\n"
         "update(p.balls, 0, 0.0, 0.0, 1, 4.0)\n"  # `update` calls `bonus`
         "print(p.balls.q[0])\n"

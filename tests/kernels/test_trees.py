@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spaql.kernels.cheapest import cheapest_costs, cheapest_tree, weigh_boxes
-from spaql.kernels.smallest import best_cut, fewest_leaves, smallest_tree
+from spaql.kernels.trees.cost_complexity import cheapest_costs, cheapest_tree, weigh_boxes
+from spaql.kernels.trees.optimal_tree import best_cut, fewest_leaves, smallest_tree
 from uncompiled import examples
 
 SHAPES = st.lists(st.integers(1, 4), min_size=1, max_size=3).filter(lambda shape: np.prod(shape) <= 24)

@@ -9,8 +9,14 @@ from types import ModuleType
 import pytest
 
 import spaql
-from spaql.kernels import cells, controllers, ends, games, plants, search, smallest
 from spaql.kernels.jit import ENABLED
+from spaql.kernels.plantree import controllers
+from spaql.kernels.plantree import local_search as search
+from spaql.kernels.plantree import pwa_model as plants
+from spaql.kernels.plantree import rollout as games
+from spaql.kernels.plantree import termination as ends
+from spaql.kernels.plantree import value_cells as cells
+from spaql.kernels.trees import optimal_tree as smallest
 from spaql.kernels.warm_up import _parts, for_training, kernels, warm_up
 
 MODULES = (cells, controllers, ends, games, plants, search, smallest)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from spaql import archive
-from spaql.kernels.rules import update
+from spaql.kernels.partition.equations import update
 from spaql.partition import Partition
 
 INTERVAL = Partition.INTERVAL

@@ -14,7 +14,7 @@ import pytest
 from gymnasium import spaces
 
 import spaql
-from spaql.training.arena import Arena
+from spaql.rollouts import EpisodeRunner
 
 Answer = tuple[Any, Any, Any, Any, Any]
 
@@ -326,10 +326,10 @@ def test_a_compiled_plant_is_watched_as_well(step: Callable[..., Any], message: 
     before = saved(agent, tmp_path / "a.spaql")
     mark = agent._learner.mark()
     with (
-        closing(Arena(agent.problem, 1)) as arena,
+        closing(EpisodeRunner(agent.problem, 1)) as runner,
         pytest.raises(spaql.BadEnvironmentError, match="step"),
     ):
-        arena.iterate(agent._learner, np.random.default_rng(0), trained=True)
+        agent._learner.iterate(runner, np.random.default_rng(0), trained=True)
     assert agent._learner.trainee.n_balls > agent._learner.trainee.trees
     agent._learner.go_back(mark)
     assert saved(agent, tmp_path / "b.spaql") == before

@@ -15,7 +15,7 @@ from gymnasium.utils.env_checker import check_env
 import spaql
 from spaql.problems import find_dynamics
 from spaql.problems.environment import DynamicsVectorEnv
-from spaql.training.arena import Arena
+from spaql.rollouts import EpisodeRunner
 
 CLASSIC = ["CartPole-v1", "Pendulum-v1", "MountainCar-v0", "MountainCarContinuous-v0", "Acrobot-v1"]
 STEPS = 100_000
@@ -105,7 +105,7 @@ def test_many_environments_are_as_many_single_ones() -> None:
 
 def follow(agent: spaql.Agent, iterations: int) -> str:
     """Train an agent's twin step by step in Gymnasium's own CartPole, from the same starts and numbers."""
-    from spaql.training.seeds import Purpose, generator
+    from spaql.rollouts.seeds import Purpose, generator
 
     twin = spaql.SPAQLTS("cartpole200", seed=agent.seed, rollouts=agent.settings.rollouts, compiled=False)
     learner = twin._learner
@@ -227,10 +227,10 @@ def test_numbers_that_are_not_finite_are_refused() -> None:
     )
     agent = spaql.SPAQL(late, rollouts=1, seed=0, squash={1: 1.0})
     with (
-        closing(Arena(agent.problem, 1)) as arena,
+        closing(EpisodeRunner(agent.problem, 1)) as runner,
         pytest.raises(spaql.BadEnvironmentError, match="step 7 of a"),
     ):
-        arena.iterate(agent._learner, np.random.default_rng(0), trained=True)
+        agent._learner.iterate(runner, np.random.default_rng(0), trained=True)
 
 
 PLANT = """

@@ -162,7 +162,7 @@ def test_a_class_that_is_copied_by_its_arguments_keeps_its_changes() -> None:
 
 
 def test_the_changed_plants_of_a_stress_test_are_changed() -> None:
-    from spaql.training.robustness import changed
+    from spaql.evaluation.robustness import changed
 
     problem = spaql.make_problem(Anew(), horizon=5)
     assert changed(problem, {"gain": 2.0}).make().unwrapped.gain == 2.0

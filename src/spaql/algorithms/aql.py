@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spaql.algorithms.partition_learner import PartitionLearner, PartitionSettings
-from spaql.kernels.steps import Rules
+from spaql.kernels.partition.update import Rules
 from spaql.policy import PartitionPolicy
 from spaql.problems import Problem
 

@@ -14,6 +14,7 @@ from spaql.errors import SettingError
 from spaql.policy import Policy
 from spaql.policy.policy import Rng
 from spaql.problems import Problem
+from spaql.rollouts import EpisodeRunner, Evaluation
 from spaql.values import plain, real_number, whole_number
 
 
@@ -115,6 +116,17 @@ class Learner(ABC):
     @abstractmethod
     def candidate(self) -> Policy:
         """The policy to be evaluated after this iteration."""
+
+    def iterate(self, runner: EpisodeRunner, rng: Rng, *, trained: bool) -> Evaluation:
+        """Train for an episode, if wanted; returns the episodes by which the iteration is assessed.
+
+        Every step is taken by the runner, which counts it.
+        """
+        if not self.evaluated:
+            return runner.train(self, rng)
+        if trained:
+            runner.train(self, rng)
+        return runner.evaluate(self.candidate, rng)
 
     @abstractmethod
     def begin(self, observation: Any) -> None:

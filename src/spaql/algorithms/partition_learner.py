@@ -14,11 +14,12 @@ from spaql.algorithms.learner import Learner, Settings, setting
 from spaql.algorithms.rule_sets import AUTHORS, RULE_SETS, RuleSet
 from spaql.archive import number
 from spaql.errors import ArchiveError, BadEnvironmentError, SettingError
-from spaql.kernels.steps import Rules, choose, learn, new_journal, take_back
+from spaql.kernels.partition.update import Rules, choose, learn, new_journal, take_back
 from spaql.partition import Partition
 from spaql.policy import PartitionPolicy
 from spaql.policy.policy import Rng
 from spaql.problems import Problem
+from spaql.rollouts import EpisodeRunner, Evaluation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +80,15 @@ class PartitionLearner(Learner):
     def candidate(self) -> PartitionPolicy:
         """The greedy policy of the partition in training."""
         return PartitionPolicy(self.problem.states, self.problem.actions, self.trainee)
+
+    def iterate(self, runner: EpisodeRunner, rng: Rng, *, trained: bool) -> Evaluation:
+        """Train and evaluate in one compiled call where the plant is compiled too, step by step elsewhere."""
+        if self.problem.dynamics is None or not self.follows_the_kernels:
+            return super().iterate(runner, rng, trained=trained)
+        self.splits, evaluation = runner.iterate_partition(
+            self.trainee, self.time_variant, self.rules, rng, journal=self.journal, trained=trained
+        )
+        return evaluation
 
     def begin(self, observation: Any) -> None:
         """Begin a training episode."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from spaql.algorithms.learner import setting
 from spaql.algorithms.partition_learner import PartitionLearner, PartitionSettings
 from spaql.archive import number
-from spaql.kernels.steps import Rules
+from spaql.kernels.partition.update import Rules
 from spaql.partition import Partition
 from spaql.policy import PartitionPolicy
 from spaql.problems import Problem

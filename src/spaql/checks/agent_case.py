@@ -15,8 +15,8 @@ import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
+from spaql.agents import Agent
 from spaql.problems import EnvironmentLike, Problem, make_problem
-from spaql.training import Agent
 
 ITERATIONS = 4
 _ROLLOUTS = 3

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from spaql.agents import Agent
 from spaql.checks.acting import ACTING
 from spaql.checks.agent_case import AgentCase
 from spaql.checks.learning import LEARNING
 from spaql.checks.report import Check, CheckReport, run_all
 from spaql.checks.saving import SAVING
 from spaql.problems import EnvironmentLike
-from spaql.training import Agent
 
 AGENT_CHECKS: tuple[Check[AgentCase], ...] = tuple(Check(f) for f in (*ACTING, *SAVING, *LEARNING))
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from spaql.agents import Agent
 from spaql.checks.agent_case import ITERATIONS, AgentCase
 from spaql.checks.episodes import global_generators, global_seed
 from spaql.checks.report import fail
 from spaql.errors import BadEnvironmentError, SettingError
-from spaql.training import Agent, evaluate
+from spaql.evaluation import evaluate
 
 
 def the_same_seed_gives_the_same_bytes(case: AgentCase) -> None:

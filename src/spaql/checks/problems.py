@@ -23,7 +23,7 @@ from spaql.checks.standard import (
 from spaql.errors import SpaqlError
 from spaql.problems import EnvironmentLike, make_problem
 from spaql.problems.guard import Guard
-from spaql.problems.own_code import place_of_code
+from spaql.problems.user_errors import place_of_code
 
 
 def check_problem(env: EnvironmentLike, **options: Any) -> CheckReport:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Literal, NoReturn, TypeVar
 
 from spaql.errors import SpaqlError
-from spaql.problems.own_code import told
+from spaql.problems.user_errors import told
 
 Case = TypeVar("Case")
 

@@ -6,10 +6,10 @@ import copy
 
 import numpy as np
 
+from spaql.agents import Agent, load
 from spaql.checks.agent_case import AgentCase
 from spaql.checks.report import fail
 from spaql.errors import ArchiveError
-from spaql.training import Agent, load
 
 
 def a_loaded_agent_acts_as_before(case: AgentCase) -> None:

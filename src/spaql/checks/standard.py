@@ -8,11 +8,11 @@ from typing import Any, cast
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
+from spaql.agents.problem_file import problem_from, problem_to
 from spaql.archive import dumps, loads
 from spaql.checks.episodes import ProblemCase
 from spaql.checks.report import fail, skip
-from spaql.kernels.tree import INTERVAL
-from spaql.training.problem_file import problem_from, problem_to
+from spaql.kernels.partition.balls import INTERVAL
 
 
 def standard_observations_are_in_the_cube(case: ProblemCase) -> None:

@@ -13,14 +13,14 @@ from spaql.cli.report import read_numbers
 from spaql.errors import SettingError, nearest
 
 if TYPE_CHECKING:
+    from spaql.agents import Agent, Controller
     from spaql.experiments import Summary
     from spaql.policy import RuleTree
-    from spaql.training import Agent, Controller
 
 
 def _existing_run(ctx: click.Context, param: click.Parameter, run: Path) -> Path:
     """Refuse what is neither a run folder nor a file, with the run that was probably meant."""
-    from spaql.training.agent import MODEL_FILE
+    from spaql.agents.agent import MODEL_FILE
 
     if run.is_file() or (run / MODEL_FILE).exists():
         return run
@@ -44,7 +44,7 @@ _LISTED = 10
 def _import_algorithm(ctx: click.Context, param: click.Parameter, algorithm: str | None) -> None:
     """Import the module of an algorithm that the user names; what a file names is never imported."""
     if algorithm is not None:
-        from spaql.training import agent_type
+        from spaql.agents import agent_type
 
         agent_type(algorithm)
 
@@ -82,8 +82,8 @@ def refuse_failed(summary: Summary) -> None:
 
 def read_to_play(run: Path) -> Agent | Controller:
     """Read an agent or a controller that is to be run: first import the module that its environment names."""
+    from spaql.agents import read
     from spaql.problems import check_environment
-    from spaql.training import read
 
     source = read(run)
     if source.problem.env is not None and ":" in source.problem.env:
@@ -94,7 +94,7 @@ def read_to_play(run: Path) -> Agent | Controller:
 
 def made_by(source: Agent | Controller) -> str:
     """Say what made it: an algorithm, or a person's hand."""
-    from spaql.training import Agent
+    from spaql.agents import Agent
 
     return source.learner_type.name if isinstance(source, Agent) else "controller"
 

@@ -39,8 +39,8 @@ def check(subject: str, horizon: int | None) -> Report:
       spaql check my_package:MyPlant-v0 --horizon 200 --json
       spaql check runs/cartpole
     """
+    from spaql.agents import Agent
     from spaql.checks import check_agent, check_problem
-    from spaql.training import Agent
 
     if Path(subject).exists():
         agent = read_to_play(Path(subject))

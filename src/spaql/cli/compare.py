@@ -12,10 +12,10 @@ import click
 from spaql.cli.arguments import quiet_option, ray_option, refuse_failed, workers_option
 from spaql.cli.report import Report, reports
 from spaql.errors import require
-from spaql.words import counted
+from spaql.formatting import counted
 
 if TYPE_CHECKING:
-    from spaql.experiments.standings import Duel
+    from spaql.studies.compare.ranking import Duel
 
 _REPORT = "report"
 
@@ -77,12 +77,12 @@ def compare(
       spaql compare --only sac --only dqn --workers 1
       spaql compare --only report
     """
-    from spaql.baselines import NETWORKS
     from spaql.experiments import RunStore
-    from spaql.experiments.compare import FULL, QUICK, compare_runs
-    from spaql.experiments.measure import measure
     from spaql.experiments.sweeps import carry_out
-    from spaql.figures.compare_report import write_comparison
+    from spaql.studies.baselines import NETWORKS
+    from spaql.studies.compare.measure import measure
+    from spaql.studies.compare.report import write_comparison
+    from spaql.studies.compare.study import FULL, QUICK, compare_runs
 
     require("The report", "plot", "stats")
     store = RunStore(out / "runs")

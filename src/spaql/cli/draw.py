@@ -11,12 +11,12 @@ import click
 from spaql.cli.arguments import Choice, made_by, read_to_play, run_argument
 from spaql.cli.report import Report, reports
 from spaql.errors import SettingError, require
-from spaql.words import counted
+from spaql.formatting import counted
 
 if TYPE_CHECKING:
+    from spaql.agents import Agent, Controller
     from spaql.figures import Record
     from spaql.policy import RuleTree
-    from spaql.training import Agent, Controller
 
 _OF_A_PARTITION = ("value", "visits", "balls", "growth")
 KINDS = ("tree", "map", "value", "visits", "balls", "phase", "growth", "sizes", "plant")
@@ -116,10 +116,11 @@ def draw(
       spaql draw runs/plantree plant --x angle --y speed
       spaql draw runs/pendulum growth --x "sin(angle)" --y speed --out growth.gif
     """
-    from spaql.experiments.paper_tables import NAMES
+    from spaql.agents import read
+    from spaql.evaluation import size_curve
     from spaql.figures import compute_sizes, compute_tree, save_as
     from spaql.figures.axis import angles
-    from spaql.training import read, size_curve
+    from spaql.figures.names import NAMES
 
     require("A picture", "plot")
     agent = read(run) if kind == "tree" and leaves is None else read_to_play(run)
@@ -145,8 +146,8 @@ def draw(
 
 def _check_kind(agent: Agent | Controller, kind: str) -> None:
     """Refuse pictures of what there is not, before anything is played or trained."""
+    from spaql.agents import PlanTree
     from spaql.policy import PartitionPolicy
-    from spaql.training import PlanTree
 
     has = {*KINDS} - {"plant"} | ({"plant"} if isinstance(agent, PlanTree) else set())
     why = "learns no model of its plant, as plantree does"
@@ -161,8 +162,8 @@ def _check_kind(agent: Agent | Controller, kind: str) -> None:
 def _tree(
     agent: Agent | Controller, step: int | None, leaves: int | None, played: dict[str, Any]
 ) -> RuleTree:
+    from spaql.evaluation import size_curve
     from spaql.interpret import rule_tree
-    from spaql.training import size_curve
 
     if leaves is None:
         return rule_tree(agent, step)
@@ -175,6 +176,7 @@ def _tree(
 def _over_plane(
     kind: str, agent: Agent | Controller, x: str | int, y: str | int, plane: dict[str, Any]
 ) -> Record:
+    from spaql.agents import Agent, PlanTree
     from spaql.figures import (
         Growth,
         compute_balls,
@@ -183,7 +185,6 @@ def _over_plane(
         compute_phase,
         compute_plant,
     )
-    from spaql.training import Agent, PlanTree
 
     if kind == "balls":
         return compute_balls(agent, x, y, **plane)

@@ -9,7 +9,7 @@ import click
 
 from spaql.cli.arguments import read_action, read_to_play, run_argument
 from spaql.cli.report import Report, reports
-from spaql.words import counted, number, places, with_interval
+from spaql.formatting import counted, number, places, with_interval
 
 if TYPE_CHECKING:
     from spaql.policy import RuleTree
@@ -54,9 +54,10 @@ def edit(
       spaql edit runs/swing-up --rule 1 --threshold -2.5 --out edited.spaql
       spaql evaluate edited.spaql --episodes 500
     """
+    from spaql.agents import Controller
+    from spaql.evaluation import evaluate
     from spaql.interpret import edited, locked, moved, rule_tree
     from spaql.policy import RuleTreePolicy
-    from spaql.training import Controller, evaluate
 
     law = bool(offset or gain)
     if (leaf is None) == (rule is None):

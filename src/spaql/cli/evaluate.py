@@ -9,10 +9,10 @@ import click
 
 from spaql.cli.arguments import read_to_play, run_argument
 from spaql.cli.report import Report, reports
-from spaql.words import counted, number, places, short, with_interval
+from spaql.formatting import counted, number, places, short, with_interval
 
 if TYPE_CHECKING:
-    from spaql.training import Evaluation
+    from spaql.rollouts import Evaluation
 
 
 @click.command()
@@ -41,9 +41,9 @@ def evaluate(
       spaql evaluate runs/cartpole/policy.spaql --random --json
       spaql evaluate runs/in-the-model --env Pendulum-v1
     """
+    from spaql.evaluation import evaluate as run_episodes
     from spaql.policy import RandomPolicy
     from spaql.problems import make_problem
-    from spaql.training import evaluate as run_episodes
 
     agent = read_to_play(run)
     problem = agent.problem if env is None else make_problem(env)

@@ -15,11 +15,11 @@ import click
 from spaql.cli.arguments import Choice, read_action, read_to_play, run_argument
 from spaql.cli.report import Report, reports, without_infinities
 from spaql.errors import SettingError, SpaqlError
-from spaql.words import counted, number, places, with_interval
+from spaql.formatting import counted, number, places, with_interval
 
 if TYPE_CHECKING:
+    from spaql.agents import Agent, Controller
     from spaql.export import ExportedPolicy, Proof
-    from spaql.training import Agent, Controller
 
 TARGETS = ("c", "st", "onnx", "python", "sql", "json")
 
@@ -78,11 +78,11 @@ def export(
       spaql export runs/pendulum --to st --safe-action 0 --out plc
       spaql export runs/cartpole --to onnx --out service --report proof.json
     """
+    from spaql.agents import read
+    from spaql.agents.agent import model_file
     from spaql.archive import write_atomically
     from spaql.export import EXPORTERS, ExportedPolicy
     from spaql.interpret import rule_tree
-    from spaql.training import read
-    from spaql.training.agent import model_file
 
     exporter, suffix = EXPORTERS[target]
     taken = inspect.signature(exporter).parameters
@@ -122,8 +122,8 @@ def _with_noise(
     run: Path, exported: ExportedPolicy, episodes: int, step: int | None
 ) -> tuple[dict[str, Any], list[str]]:
     """Count, in fresh episodes with noise, where the safe action is taken: as data, and as lines."""
+    from spaql.evaluation import safe_action_use
     from spaql.policy import RuleTreePolicy
-    from spaql.training import safe_action_use
 
     try:
         if not episodes:
@@ -161,7 +161,7 @@ def _text(proof: Proof, out: Path) -> str:
 
 def _provenance(source: Agent | Controller, model: Path) -> list[str]:
     """Say where a controller comes from."""
-    from spaql.training import Agent
+    from spaql.agents import Agent
 
     if isinstance(source, Agent):
         made = f"{source.learner_type.name}, seed {source.seed}, {counted(source.iterations, 'iteration')}"

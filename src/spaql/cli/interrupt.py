@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from typing import Any, Self
 
-from spaql.training import Agent
+from spaql.agents import Agent
 
 
 class StopOnInterrupt:

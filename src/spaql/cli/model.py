@@ -12,8 +12,8 @@ from spaql.cli.report import Report, numbers, reports
 from spaql.errors import SettingError
 
 if TYPE_CHECKING:
-    from spaql.model import PlantModel, PredictionErrors
-    from spaql.training import PlanTree
+    from spaql.agents import PlanTree
+    from spaql.plants import PlantModel, PredictionErrors
 
 
 @click.command()
@@ -56,8 +56,8 @@ def model(
       spaql model runs/pendulum --out plant.spaql
       spaql train plant.spaql --algo spaql --iterations 200
     """
-    from spaql.model import text
-    from spaql.training import model_errors
+    from spaql.evaluation import model_errors
+    from spaql.plants import text
 
     agent, plant = _read(run)
     if out is not None:
@@ -77,8 +77,8 @@ def model(
 
 def _read(run: Path) -> tuple[PlanTree | None, PlantModel]:
     from spaql import archive
-    from spaql.model import PlantModel
-    from spaql.training import PlanTree
+    from spaql.agents import PlanTree
+    from spaql.plants import PlantModel
 
     if run.is_file() and archive.load(run).data.get("kind") == "plant":
         return None, PlantModel.load(run)
@@ -89,7 +89,7 @@ def _read(run: Path) -> tuple[PlanTree | None, PlantModel]:
 
 
 def _write(plant: PlantModel, out: Path) -> None:
-    from spaql.model import write_json
+    from spaql.plants import write_json
 
     if out.suffix == ".json":
         write_json(plant, out)
@@ -100,7 +100,7 @@ def _write(plant: PlantModel, out: Path) -> None:
 
 
 def _cell(plant: PlantModel, at: list[float], digits: int | None) -> list[str]:
-    from spaql.model import end_lines, law_lines
+    from spaql.plants import end_lines, law_lines
     from spaql.policy.text import number_text
 
     if len(at) != plant.dims:

@@ -14,7 +14,7 @@ from spaql.cli.report import Report, reports
 from spaql.errors import SettingError, nearest, require
 
 if TYPE_CHECKING:
-    from spaql.experiments.paper_claims import Claim
+    from spaql.studies.paper.claims import Claim
 
 _STAGES = {"scaling": "the study of xi", "long": "the long runs", "trpo": "TRPO", "report": "the report"}
 
@@ -72,9 +72,9 @@ def paper(
       spaql paper --out paper --only 07-curves-cartpole
     """
     from spaql.experiments import RunStore, sweep
-    from spaql.experiments.paper import FULL, QUICK, long_runs, scaling_runs, trpo_runs
-    from spaql.figures.paper import NAMES, paper_figures
-    from spaql.figures.report import write_report
+    from spaql.studies.paper.figures import NAMES, paper_figures
+    from spaql.studies.paper.report import write_report
+    from spaql.studies.paper.study import FULL, QUICK, long_runs, scaling_runs, trpo_runs
 
     for name in only:
         if name not in (known := [*_STAGES, *NAMES]):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.report import Report, reports
-from spaql.words import counted
+from spaql.formatting import counted
 
 if TYPE_CHECKING:
     from spaql.experiments import Results

@@ -13,12 +13,12 @@ import click
 from spaql.cli.arguments import Choice, made_by, read_to_play, run_argument
 from spaql.cli.report import Report, numbers, reports
 from spaql.errors import SettingError, require
-from spaql.words import counted
+from spaql.formatting import counted
 
 if TYPE_CHECKING:
+    from spaql.agents import Agent, Controller
     from spaql.policy import RuleTree
     from spaql.policy.explanation import Explanation
-    from spaql.training import Agent, Controller
 
 FORMS = ("rules", "csv", "markdown", "latex", "dot")
 
@@ -60,8 +60,8 @@ def show(
       spaql show runs/cartpole --as dot --digits 3 | dot -Tsvg > tree.svg
       spaql show runs/aql --step 0
     """
+    from spaql.agents import read
     from spaql.interpret import rule_tree
-    from spaql.training import read
 
     if card is not None:
         return _card(run, card)
@@ -95,9 +95,9 @@ def _explanation(source: Agent | Controller, observation: list[float], step: int
 
 def _data(source: Agent | Controller, tree: RuleTree) -> dict[str, Any]:
     """Give the size of a tree, and of each leaf the observations with two ends, null where it has none."""
+    from spaql.agents import Agent
     from spaql.interpret import table
     from spaql.policy.text import leaf_text
-    from spaql.training import Agent
 
     rows = table(tree)
     rules = [
@@ -149,9 +149,9 @@ def _edit(origin: Mapping[str, Any]) -> str:
 
 def _remarks(source: Agent | Controller, tree: RuleTree, digits: int | None) -> list[str]:
     """Say what a controller was made from, and where it is locked."""
+    from spaql.agents import Controller
     from spaql.policy.explanation import conditions
     from spaql.policy.text import leaf_text
-    from spaql.training import Controller
 
     remarks = []
     if isinstance(source, Controller) and "from" in source.origin:

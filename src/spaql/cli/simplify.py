@@ -9,10 +9,11 @@ import click
 
 from spaql.cli.arguments import read_to_play, run_argument
 from spaql.cli.report import Report, reports
-from spaql.words import counted, number, places, with_interval
+from spaql.formatting import counted, number, places, with_interval
 
 if TYPE_CHECKING:
-    from spaql.training import Evaluation, SizedTree
+    from spaql.evaluation import SizedTree
+    from spaql.rollouts import Evaluation
 
 
 @click.command()
@@ -40,7 +41,8 @@ def simplify(
       spaql simplify runs/cartpole --loss 0.05 --out small.spaql
       spaql show small.spaql
     """
-    from spaql.training import Controller, evaluate, size_curve
+    from spaql.agents import Controller
+    from spaql.evaluation import evaluate, size_curve
 
     source = read_to_play(run)
     curve = size_curve(source, episodes=episodes, seed=seed)
@@ -82,7 +84,7 @@ def _returned(result: Evaluation) -> dict[str, float]:
 
 
 def _chosen(curve: list[SizedTree], leaves: int | None, loss: float) -> SizedTree:
-    from spaql.training import smallest_within
+    from spaql.evaluation import smallest_within
 
     if leaves is not None:
         small = [one for one in curve if one.tree.n_leaves <= leaves]

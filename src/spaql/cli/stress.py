@@ -14,14 +14,15 @@ import click
 from spaql.cli.arguments import Choice, read_to_play, run_argument
 from spaql.cli.report import Report, numbers, read_numbers, rendered, reports
 from spaql.errors import SettingError, require
-from spaql.words import number
+from spaql.formatting import number
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from spaql.agents import Agent, Controller
+    from spaql.evaluation import Bench, RobustnessRow, StressTest
+    from spaql.evaluation.stress import Sampling
     from spaql.problems import Problem
-    from spaql.training import Agent, Bench, Controller, RobustnessRow, StressTest
-    from spaql.training.stress import Sampling
 
 
 def _varied(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, list[float]]:
@@ -101,8 +102,8 @@ def stress(
       spaql stress runs/cartpole --robustness --csv starts.csv
       spaql stress runs/cartpole --robustness --vary length=0.3,0.7
     """
-    from spaql.training import stress as run_stress
-    from spaql.training.stress import bench_of
+    from spaql.evaluation import stress as run_stress
+    from spaql.evaluation.stress import bench_of
 
     if vary and not with_robustness:
         raise SettingError("Parameters are varied for --robustness: give it, too.")
@@ -137,7 +138,7 @@ def _robustness(
     agent: Agent | Controller, bench: Bench | None, vary: dict[str, list[float]], seed: int
 ) -> tuple[list[RobustnessRow], str]:
     """Give the rows of the table, and what is to be said where no parameter is in them."""
-    from spaql.training import parameters_of, robustness
+    from spaql.evaluation import parameters_of, robustness
 
     rows = robustness(agent, bench=bench, parameters=() if vary else None, values=vary, seed=seed)
     if vary or (bench is not None and bench.parameters):
@@ -158,7 +159,7 @@ def _robustness_alone(agent: Agent | Controller, vary: dict[str, list[float]], s
 def _robustness_text(rows: list[RobustnessRow], remark: str) -> str:
     from rich.text import Text
 
-    from spaql.training.stress_tables import robustness_cells
+    from spaql.evaluation.stress_tables import robustness_cells
 
     if not rows:
         return ""
@@ -170,9 +171,9 @@ def _bench(
     problem: Problem, low: list[float] | None, high: list[float] | None, threshold: float | None
 ) -> Bench:
     """Give the bench of the plant, with what was asked for in its place."""
-    from spaql.training import Bench, find_bench
-    from spaql.training.bench import returns_at_least
-    from spaql.training.stress import known_bench
+    from spaql.evaluation import Bench, find_bench
+    from spaql.evaluation.bench import returns_at_least
+    from spaql.evaluation.stress import known_bench
 
     if (low is None) != (high is None):
         raise SettingError("A region has two ends: give --low and --high.")
@@ -230,7 +231,7 @@ def _data(result: StressTest, bench: Bench, rows: list[RobustnessRow], worst: in
 def _text(result: StressTest, bench: Bench, worst: int) -> str:
     from rich.text import Text
 
-    from spaql.training.stress_tables import MEASURES_MEAN, measure_cells, worst_cells
+    from spaql.evaluation.stress_tables import MEASURES_MEAN, measure_cells, worst_cells
 
     low, high = result.share_ci95
     quantiles = "  ".join(f"{q:.0%} {number(value, result.digits)}" for q, value in result.quantiles.items())

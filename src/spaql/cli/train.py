@@ -13,19 +13,20 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import click
 
+from spaql.agents import Agent, agent_type, agent_types
+from spaql.agents.run_folder import CHECKPOINT_FILE, resumed, save_run
+from spaql.agents.train_tries import Budget
+from spaql.agents.tries import SELECTION_EPISODES
 from spaql.cli.arguments import Choice, complete_environment, quiet_option
 from spaql.cli.group import INTERRUPTED
 from spaql.cli.interrupt import StopOnInterrupt
 from spaql.cli.report import Report, numbers, plain, reports
 from spaql.cli.tries import refuse_tries, report_tries
 from spaql.errors import BadEnvironmentError, SettingError
+from spaql.evaluation import evaluate
+from spaql.formatting import counted, number, places, with_interval
 from spaql.policy import RuleTreePolicy
 from spaql.problems.guard import OutOfBoundsError
-from spaql.training import Agent, agent_type, agent_types, evaluate
-from spaql.training.run_folder import CHECKPOINT_FILE, resumed, save_run
-from spaql.training.train_tries import Budget
-from spaql.training.tries import SELECTION_EPISODES
-from spaql.words import counted, number, places, with_interval
 
 _FRESH = 100
 """New episodes by which the result is judged."""

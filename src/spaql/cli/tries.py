@@ -9,13 +9,9 @@ from typing import Any
 
 import click
 
-from spaql.cli.group import INTERRUPTED
-from spaql.cli.interrupt import StopOnInterrupt
-from spaql.cli.report import Report
-from spaql.errors import SettingError, SpaqlError
-from spaql.training import Agent, Evaluation, Tries, Try, evaluate
-from spaql.training.run_folder import save_run
-from spaql.training.train_tries import (
+from spaql.agents import Agent, Tries, Try
+from spaql.agents.run_folder import save_run
+from spaql.agents.train_tries import (
     TRIES_FILE,
     TRIES_FOLDER,
     Budget,
@@ -24,8 +20,14 @@ from spaql.training.train_tries import (
     root_seed,
     train_tries,
 )
-from spaql.training.tries import shown_try
-from spaql.words import counted, number, places, with_interval
+from spaql.agents.tries import shown_try
+from spaql.cli.group import INTERRUPTED
+from spaql.cli.interrupt import StopOnInterrupt
+from spaql.cli.report import Report
+from spaql.errors import SettingError, SpaqlError
+from spaql.evaluation import evaluate
+from spaql.formatting import counted, number, places, with_interval
+from spaql.rollouts import Evaluation
 from spaql.workers import cores
 
 

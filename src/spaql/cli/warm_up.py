@@ -9,7 +9,7 @@ import click
 
 from spaql.cli.arguments import complete_environment, quiet_option
 from spaql.cli.report import Report, reports
-from spaql.words import counted
+from spaql.formatting import counted
 
 _STEPS, _EFFORT = 300, 0.001
 """Of a training that is made to compile what one needs."""
@@ -31,11 +31,12 @@ def warm_up(envs: tuple[str, ...], quiet: bool) -> Report:
       spaql warm-up
       spaql warm-up Pendulum-v1 plant:TwoTanks-v0
     """
+    from spaql.agents import SPAQL, PlanTree
+    from spaql.agents.progress import Compiling
     from spaql.errors import SettingError, UnsupportedSpaceError
+    from spaql.evaluation import evaluate
     from spaql.kernels.warm_up import are_warm, kernels
     from spaql.kernels.warm_up import warm_up as compile_kernels
-    from spaql.training import SPAQL, PlanTree, evaluate
-    from spaql.training.progress import Compiling
 
     began, new = time.perf_counter(), not are_warm(kernels())
     with closing(Compiling(show=not quiet)) as compiling:

@@ -11,11 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from spaql.baselines import BASELINES
 from spaql.errors import SettingError
 from spaql.experiments.run import Run
+from spaql.experiments.trainers import trainer_of
 from spaql.problems import check_environment
-from spaql.training import check_settings
 from spaql.values import plain, whole_number
 
 _BUDGETS = ("iterations", "total_timesteps")
@@ -156,12 +155,7 @@ def check(runs: Sequence[Run]) -> None:
                 "the grid, or go into a study of its own."
             )
     for run in {run.group: run for run in runs}.values():
-        if run.algorithm not in BASELINES:
-            check_settings(run.algorithm, run.settings)
-        elif run.iterations is None:
-            raise SettingError(
-                f"{run.algorithm} learns in batches of steps: give it iterations, in [[runs]]."
-            )
+        trainer_of(run.algorithm).check(run)
     for problem in {run.problem for run in runs}:
         check_environment(problem)
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from spaql.archive import write_atomically
 from spaql.errors import MissingExtraError, SettingError
 from spaql.experiments.store import RunStore
-from spaql.words import number, places, with_interval
+from spaql.formatting import number, places, with_interval
 
 BUDGETS = ("iterations", "total_timesteps")
 """What the length of a run is given in, of which a table has those that there are."""

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.export.c_table import table
-from spaql.export.c_words import (
+from spaql.export.c_common import (
     CUT,
     TYPES,
     checks,
@@ -25,12 +24,13 @@ from spaql.export.c_words import (
     prototype,
     undefined,
 )
+from spaql.export.c_table import table
+from spaql.export.comments import name_of_action
 from spaql.export.compilers import FLAGS, compiled, compiler_version
-from spaql.export.machine import MachineController
+from spaql.export.equivalence import ProofError, Run, Target
 from spaql.export.numbers import Fixed
-from spaql.export.proof import ProofError, Run, Target
 from spaql.export.rules import Words, chosen_form, nested
-from spaql.export.words import name_of_action
+from spaql.export.target_controller import MachineController
 from spaql.policy import Laws
 
 _PROGRAM = "prove.exe" if os.name == "nt" else "prove"

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from spaql.export.c_words import CUT, TYPES, literal, needs_infinity, prototype, undefined
-from spaql.export.machine import MachineController
+from spaql.export.c_common import CUT, TYPES, literal, needs_infinity, prototype, undefined
 from spaql.export.rules import Table, numbered
+from spaql.export.target_controller import MachineController
 from spaql.policy import Laws
 
 _ROM = """

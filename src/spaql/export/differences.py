@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from spaql.export.machine import MachineController
 from spaql.export.rewrite import constants
+from spaql.export.target_controller import MachineController
 from spaql.policy import Laws, RuleTree
 
 

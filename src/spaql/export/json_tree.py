@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from spaql.errors import ArchiveError, SettingError
-from spaql.export.machine import MachineController
-from spaql.export.proof import Run, Target
+from spaql.export.equivalence import Run, Target
+from spaql.export.target_controller import MachineController
 from spaql.policy import Choices, Constants, Laws, Leaves, RuleTree
 from spaql.spaces import describe_space, space_from
 

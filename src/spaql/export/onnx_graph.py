@@ -12,11 +12,11 @@ from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import MissingExtraError, SettingError
-from spaql.export.machine import MachineController
-from spaql.export.proof import Run, Target
+from spaql.export.comments import heading
+from spaql.export.equivalence import Run, Target
 from spaql.export.rewrite import written_out
 from spaql.export.rules import numbered
-from spaql.export.words import heading
+from spaql.export.target_controller import MachineController
 from spaql.policy import Laws
 
 _LESS = 1

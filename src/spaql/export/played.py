@@ -9,8 +9,8 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
-from spaql.export.machine import MachineController, controller_of
 from spaql.export.rewrite import TOLERANCE
+from spaql.export.target_controller import MachineController, controller_of
 from spaql.policy import Policy, RuleTree
 from spaql.policy.policy import Rng
 

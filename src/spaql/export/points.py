@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.export.machine import MachineController
 from spaql.export.numbers import Fixed, Number
 from spaql.export.rewrite import bounds
+from spaql.export.target_controller import MachineController
 from spaql.policy import RuleTree
 from spaql.spaces import unbounded
 

@@ -13,10 +13,10 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
-from spaql.export.machine import MachineController
-from spaql.export.proof import Run, Target
+from spaql.export.comments import heading, identifiers
+from spaql.export.equivalence import Run, Target
 from spaql.export.rules import Words, nested
-from spaql.export.words import heading, identifiers
+from spaql.export.target_controller import MachineController
 from spaql.policy import Laws
 
 _WORDS = Words("CASE WHEN {} THEN", "WHEN {} THEN", "ELSE", "END")

@@ -13,10 +13,10 @@ from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
-from spaql.export.machine import MachineController
-from spaql.export.proof import Run, Target
+from spaql.export.comments import heading, identifiers, name_of_action
+from spaql.export.equivalence import Run, Target
 from spaql.export.rules import Words, nested
-from spaql.export.words import heading, identifiers, name_of_action
+from spaql.export.target_controller import MachineController
 from spaql.policy import Laws
 
 _WORDS = Words("IF {} THEN", "ELSIF {} THEN", "ELSE", "END_IF;")

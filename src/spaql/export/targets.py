@@ -11,14 +11,14 @@ from types import MappingProxyType
 from spaql.archive import write_together
 from spaql.errors import SettingError
 from spaql.export.c_code import CCode
+from spaql.export.equivalence import POINTS, Proof, Target, prove
 from spaql.export.json_tree import JsonTree
-from spaql.export.machine import controller_of
 from spaql.export.onnx_graph import OnnxGraph
-from spaql.export.proof import POINTS, Proof, Target, prove
 from spaql.export.python_code import PythonCode
 from spaql.export.rewrite import TOLERANCE
 from spaql.export.sql_case import SqlCase
 from spaql.export.structured_text import StructuredText
+from spaql.export.target_controller import controller_of
 from spaql.policy import RuleTree
 from spaql.values import whole_number
 

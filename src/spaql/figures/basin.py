@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spaql.errors import SettingError
+from spaql.evaluation import Bench, stress
+from spaql.evaluation.episodes import Evaluable, policy_and_problem
+from spaql.evaluation.stress import known_bench
+from spaql.figures.drawing import register
 from spaql.figures.style import new_figure
 from spaql.policy import Policy
 from spaql.problems import EnvironmentLike, Problem
-from spaql.training import Bench, stress
-from spaql.training.evaluation import Evaluable, policy_and_problem
-from spaql.training.stress import known_bench
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -164,3 +165,6 @@ def _mark_turns(ax: Axes) -> None:
     """Mark an angle that goes all around in quarters of a turn."""
     quarters = [-math.pi, -math.pi / 2, 0.0, math.pi / 2, math.pi]
     ax.set_xticks(quarters, ["−π", "−π/2", "0", "π/2", "π"])
+
+
+register("basin", BasinRecord, draw_basin)

@@ -11,32 +11,23 @@ from pathlib import Path
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
-from spaql.experiments.paper_tables import NAMES
+from spaql.agents import Agent, Controller
+from spaql.agents.agent import model_file
+from spaql.evaluation import SizedTree, evaluate, find_bench, robustness, size_curve, smallest_within, stress
+from spaql.evaluation.stress_tables import measure_cells, robustness_cells, worst_cells
 from spaql.figures.basin import compute_basin
 from spaql.figures.drawing import svg
+from spaql.figures.names import NAMES
 from spaql.figures.overlays import compute_phase
 from spaql.figures.sizes import compute_sizes
 from spaql.figures.trees import MOST_LEAVES, compute_tree
+from spaql.formatting import counted, number, places, with_interval
 from spaql.interpret import rule_tree
 from spaql.policy import RandomPolicy, RuleTree, RuleTreePolicy, text
 from spaql.problems import Problem
+from spaql.rollouts import Evaluation
 from spaql.spaces import action_names, observation_names, split_unit
 from spaql.tables import html_table
-from spaql.training import (
-    Agent,
-    Controller,
-    Evaluation,
-    SizedTree,
-    evaluate,
-    find_bench,
-    robustness,
-    size_curve,
-    smallest_within,
-    stress,
-)
-from spaql.training.agent import model_file
-from spaql.training.stress_tables import measure_cells, robustness_cells, worst_cells
-from spaql.words import counted, number, places, with_interval
 
 _LOSS = 0.02
 """The part of the return that a smaller tree may lose to be shown instead of the exact one."""
@@ -53,7 +44,7 @@ def policy_card(
     path
         Where it was read from: a model file or a run folder.
     source
-        What was read (see `spaql.training.read`).
+        What was read (see `spaql.agents.read`).
     episodes
         Fresh episodes to judge it by.
     starts

@@ -6,60 +6,44 @@ import io
 import json
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from spaql.archive import write_atomically
 from spaql.errors import SettingError
-from spaql.figures.basin import BasinRecord, draw_basin
-from spaql.figures.curves import CurvesRecord, draw_curves
-from spaql.figures.domains import DomainsRecord, draw_domains
-from spaql.figures.episodes import EpisodesRecord, draw_episodes
-from spaql.figures.growth import GrowthRecord, animate, draw_growth
-from spaql.figures.map_drawing import draw_map
-from spaql.figures.maps import MapRecord
-from spaql.figures.plants import PlantRecord, draw_plant
 from spaql.figures.record import from_data, to_json
-from spaql.figures.rivals import RivalsRecord, draw_rivals
-from spaql.figures.scaling import ScalingRecord, draw_scaling
-from spaql.figures.sizes import SizesRecord, draw_sizes
 from spaql.figures.style import styled
-from spaql.figures.trees import TreeRecord, draw_tree
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Record = (
-    ScalingRecord
-    | CurvesRecord
-    | EpisodesRecord
-    | DomainsRecord
-    | TreeRecord
-    | MapRecord
-    | GrowthRecord
-    | SizesRecord
-    | BasinRecord
-    | PlantRecord
-    | RivalsRecord
-)
+Record = Any
+"""A frozen dataclass of what a figure shows, of a kind that was registered."""
 
-_KINDS: Mapping[str, tuple[type[Record], Callable[[Any], Figure]]] = MappingProxyType(
-    {
-        "scaling": (ScalingRecord, draw_scaling),
-        "curves": (CurvesRecord, draw_curves),
-        "episodes": (EpisodesRecord, draw_episodes),
-        "domains": (DomainsRecord, draw_domains),
-        "basin": (BasinRecord, draw_basin),
-        "tree": (TreeRecord, draw_tree),
-        "map": (MapRecord, draw_map),
-        "growth": (GrowthRecord, draw_growth),
-        "sizes": (SizesRecord, draw_sizes),
-        "plant": (PlantRecord, draw_plant),
-        "rivals": (RivalsRecord, draw_rivals),
-    }
-)
-_KIND_OF = {record_type: kind for kind, (record_type, _) in _KINDS.items()}
+
+@dataclass(frozen=True)
+class _Kind:
+    name: str
+    record_type: type
+    draw: Callable[[Any], Figure]
+    animate: Callable[[Any], bytes] | None
+
+
+_KINDS: dict[str, _Kind] = {}
+_KIND_OF: dict[type, _Kind] = {}
+
+
+def register(
+    name: str,
+    record_type: type,
+    draw: Callable[[Any], Figure],
+    animate: Callable[[Any], bytes] | None = None,
+) -> None:
+    """Register a kind of figure: the dataclass of its record, how it is drawn, and how it moves as a GIF."""
+    _KINDS[name] = _KIND_OF[record_type] = _Kind(name, record_type, draw, animate)
+
 
 # No dates, so that equal records give equal files.
 _METADATA: Mapping[str, dict[str, Any]] = MappingProxyType(
@@ -71,19 +55,24 @@ _PNG_DPI = 200
 def draw(record: Record) -> Figure:
     """Draw a record, of whichever kind it is."""
     with styled():
-        return _KINDS[_KIND_OF[type(record)]][1](record)
+        return _KIND_OF[type(record)].draw(record)
 
 
 def write(record: Record, path: Path) -> None:
     """Write a record as JSON; equal records give equal files."""
-    write_atomically(path, to_json(_KIND_OF[type(record)], record).encode())
+    write_atomically(path, to_json(_KIND_OF[type(record)].name, record).encode())
 
 
 def read(path: str | os.PathLike[str]) -> Record:
     """Read a record that was written with a figure."""
     try:
         data = json.loads(Path(path).read_bytes())
-        record: Record = from_data(_KINDS[data["kind"]][0], data)
+        if (kind := data["kind"]) not in _KINDS:
+            raise SettingError(
+                f"{Path(path)} is a record of kind {kind!r}, which nothing that is imported can draw: the "
+                "figures of the paper and of the comparison are in spaql.studies."
+            )
+        record: Record = from_data(_KINDS[kind].record_type, data)
     except OSError as error:
         raise SettingError(f"Cannot read {Path(path)}: {error.strerror}.") from error
     except (ValueError, KeyError, TypeError) as error:
@@ -111,7 +100,8 @@ def save_as(record: Record, path: str | os.PathLike[str]) -> None:
     A record of growth may also be a .gif, which moves.
     """
     suffix = Path(path).suffix.removeprefix(".").lower()
-    if suffix == "gif" and isinstance(record, GrowthRecord):
+    animate = _KIND_OF[type(record)].animate
+    if suffix == "gif" and animate is not None:
         write_atomically(Path(path), animate(record))
         return
     if suffix not in _METADATA:

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spaql.agents import Agent
 from spaql.errors import SettingError
 from spaql.figures.axis import Axis
+from spaql.figures.drawing import register
 from spaql.figures.map_drawing import draw_on, explain_colours
 from spaql.figures.maps import MapRecord, chart, lay_out
 from spaql.figures.overlays import outlines
 from spaql.figures.scene import set_scene
 from spaql.figures.style import new_figure, styled
 from spaql.policy import PartitionPolicy
-from spaql.training import Agent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -173,3 +174,6 @@ def _draw_frame(record: GrowthRecord, frame: GrowthFrame) -> Figure:
 
 def _moment(frame: GrowthFrame) -> str:
     return f"iteration {frame.iteration:,}, arms: {frame.arms:,}"
+
+
+register("growth", GrowthRecord, draw_growth, animate)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spaql.figures.colours import choice_colours, number_map, paler
+from spaql.figures.drawing import register
 from spaql.figures.maps import AxisRange, MapRecord, Trail
 from spaql.figures.style import count, multiples_of_pi, new_figure
 
@@ -131,3 +132,6 @@ def _mark_turns(axis: Any) -> None:
 
     axis.set_major_locator(MultipleLocator(math.pi))
     axis.set_major_formatter(multiples_of_pi)
+
+
+register("map", MapRecord, draw_map)

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from spaql.errors import SettingError
 from spaql.figures.axis import Axis, Floats, find_axis
 from spaql.figures.scene import Pictured, Scene, set_scene
-from spaql.kernels.look import greedy_balls
+from spaql.formatting import counted
+from spaql.kernels.partition.greedy import greedy_balls
 from spaql.problems import EnvironmentLike
 from spaql.spaces import find_observation, split_unit
-from spaql.words import counted
 
 _AVERAGED = 64
 """States at most that a map is averaged over."""

@@ -12,8 +12,8 @@ from spaql.errors import SettingError
 from spaql.figures.axis import Axis, Floats
 from spaql.figures.maps import MapRecord, Outline, Piece, Plane, Trail, chart, lay_out
 from spaql.figures.scene import Pictured, Scene, set_scene
+from spaql.formatting import counted
 from spaql.problems import EnvironmentLike
-from spaql.words import counted
 
 _FINEST = 1.0 - 2.0**-32
 """The last coordinate of the cube, which belongs to its last ball."""

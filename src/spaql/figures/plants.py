@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spaql.agents import PlanTree
 from spaql.errors import SettingError
 from spaql.figures.axis import Axis
+from spaql.figures.drawing import register
 from spaql.figures.map_drawing import mark_axes
 from spaql.figures.maps import AxisRange, axis_range, lay_out
 from spaql.figures.scene import set_scene
 from spaql.figures.style import new_figure
+from spaql.formatting import counted
 from spaql.policy import RandomPolicy
-from spaql.training import PlanTree, record
-from spaql.words import counted
+from spaql.rollouts import record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -154,3 +156,6 @@ def _runs(flags: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
     """
     edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]])))
     return zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
+
+
+register("plant", PlantRecord, draw_plant)

@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 
 from spaql.errors import SettingError
 from spaql.experiments import Run, RunStore
-from spaql.experiments.paper import Size, random_returns
 from spaql.experiments.store import read_history
-from spaql.stats import mean_ci95
 
 Floats = NDArray[np.float64]
 
@@ -34,8 +32,3 @@ def histories(store: RunStore, runs: Sequence[Run]) -> dict[str, Floats]:
     """Give the columns of the runs' histories, each with a row for a run and a column for an iteration."""
     tables = [read_history(store.folder(run)) for run in runs]
     return {name: np.stack([table[name] for table in tables]) for name in tables[0]}
-
-
-def random_baseline(problem: str, size: Size) -> tuple[float, float]:
-    """Give the mean return of random policies, and the half-width of its 95 % interval."""
-    return mean_ci95(random_returns(problem, size))

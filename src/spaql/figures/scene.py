@@ -9,14 +9,13 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
-from spaql.experiments.paper_tables import NAMES
+from spaql.evaluation.episodes import Evaluable
+from spaql.figures.names import NAMES
 from spaql.interpret.build import tree_number
-from spaql.model import Recorded
 from spaql.policy import PartitionPolicy, Policy, RuleTree, RuleTreePolicy
 from spaql.problems import EnvironmentLike, Problem, make_problem
+from spaql.rollouts import Episode, record
 from spaql.spaces import action_names, observation_names
-from spaql.training import record
-from spaql.training.evaluation import Evaluable
 
 Pictured = Evaluable | Policy | RuleTree
 """An agent, a policy or a rule tree."""
@@ -34,7 +33,7 @@ class Scene:
     actions: tuple[str, ...]
     step: int
     """The time step at which a policy that depends on it is shown."""
-    played: tuple[Recorded, ...]
+    played: tuple[Episode, ...]
     horizon: int | None = None
     """Of the problem; None where none is known."""
 

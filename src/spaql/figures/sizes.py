@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from spaql.errors import SettingError
+from spaql.evaluation import SizedTree
+from spaql.figures.drawing import register
 from spaql.figures.style import COLOURS, GREY, new_figure, number, number_ticks
-from spaql.training import SizedTree
-from spaql.words import counted
+from spaql.formatting import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,19 +39,19 @@ class SizesRecord:
 def compute_sizes(
     curve: Sequence[SizedTree], *, title: str = "How small can it be?", wanted: float | None = None
 ) -> SizesRecord:
-    """Compute the record of what `spaql.training.size_curve` gave; `wanted` is a return to be marked.
+    """Compute the record of what `spaql.evaluation.size_curve` gave; `wanted` is a return to be marked.
 
     Examples
     --------
     >>> import spaql
-    >>> from spaql.training import size_curve
+    >>> from spaql.evaluation import size_curve
     >>> agent = spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1)
     >>> agent = agent.learn(iterations=100, progress_bar=False)
     >>> compute_sizes(size_curve(agent, episodes=20, rounds=1)).leaves[0]
     2
     """
     if not curve:
-        raise SettingError("There is no tree to show: give what spaql.training.size_curve returns.")
+        raise SettingError("There is no tree to show: give what spaql.evaluation.size_curve returns.")
     episodes = len(curve[0].evaluation.returns)
     return SizesRecord(
         title,
@@ -126,3 +127,6 @@ def _ticks(leaves: Sequence[int]) -> tuple[list[int], list[str]]:
         if not kept or kept[-1] / n > 1.12:
             kept.append(n)
     return kept, [f"{n:,}" for n in kept]
+
+
+register("sizes", SizesRecord, draw_sizes)

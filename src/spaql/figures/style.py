@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spaql.errors import MissingExtraError
-from spaql.experiments.paper_tables import NAMES
+from spaql.figures.names import NAMES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,11 +9,12 @@ import numpy as np
 
 from spaql.errors import SettingError
 from spaql.figures.colours import choice_colours, ink, number_colours
+from spaql.figures.drawing import register
 from spaql.figures.style import GREY, new_figure
+from spaql.formatting import counted
 from spaql.policy import Choices, Constants, RuleTree
 from spaql.policy.text import leaf_text, number_text
 from spaql.spaces import split_unit
-from spaql.words import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -81,7 +82,7 @@ def compute_tree(tree: RuleTree, *, title: str = "Rule tree", digits: int = 3) -
     if tree.n_leaves > MOST_LEAVES:
         raise SettingError(
             f"This tree has {tree.n_leaves:,} leaves, and a drawing takes {MOST_LEAVES} at most: find a "
-            "smaller one (spaql.training.size_curve, or --leaves of spaql draw), or write all of it with "
+            "smaller one (spaql.evaluation.size_curve, or --leaves of spaql draw), or write all of it with "
             "spaql.interpret.dot."
         )
     size = f"{counted(tree.n_leaves, 'leaf')}, at most {counted(tree.depth, 'question')}"
@@ -192,3 +193,6 @@ def _draw_answer(ax: Axes, answer: str, start: tuple[float, float], end: tuple[f
     bend = start[0] + 0.12
     ax.plot([start[0], bend, bend, end[0]], [start[1], start[1], end[1], end[1]], color=GREY, linewidth=0.8)
     ax.text(bend + 0.05, end[1] - 0.02, answer, va="bottom", fontsize=7, color=GREY)
+
+
+register("tree", TreeRecord, draw_tree)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from spaql.errors import SettingError
 from spaql.interpret.minimise import EFFORT, minimised
-from spaql.kernels.flat import Flat
+from spaql.kernels.partition.lookup import Flat
 from spaql.policy import PartitionPolicy, Policy
 from spaql.policy.leaves import leaves_of
 from spaql.policy.nodes import Nodes

@@ -17,7 +17,7 @@ from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
 from spaql.interpret.cells import Cells, Ints, compressed, merged, tree_cells
-from spaql.kernels.smallest import best_cut, fewest_leaves, smallest_tree
+from spaql.kernels.trees.optimal_tree import best_cut, fewest_leaves, smallest_tree
 from spaql.policy.leaves import first_equal
 from spaql.policy.nodes import Nodes
 from spaql.policy.tree import RuleTree

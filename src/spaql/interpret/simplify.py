@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from spaql.errors import SettingError
 from spaql.interpret.edit import overlaid
 from spaql.interpret.minimise import add_nodes, tree_of, work
-from spaql.kernels.cheapest import cheapest_costs, cheapest_tree, weigh_boxes
-from spaql.kernels.smallest import best_cut
+from spaql.kernels.trees.cost_complexity import cheapest_costs, cheapest_tree, weigh_boxes
+from spaql.kernels.trees.optimal_tree import best_cut
 from spaql.policy.nodes import Nodes
 from spaql.policy.tree import RuleTree
 

@@ -20,7 +20,7 @@ ENABLED: bool = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
 
 
 def sources_stamp(folder: Path) -> str:
-    """Hash the names and contents of all Python sources in a folder.
+    """Hash the names and contents of all Python sources in a folder and below.
 
     Examples
     --------
@@ -28,8 +28,8 @@ def sources_stamp(folder: Path) -> str:
     64
     """
     digest = hashlib.sha256()
-    for path in sorted(folder.glob("*.py")):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
 
 

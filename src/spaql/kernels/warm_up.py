@@ -20,8 +20,14 @@ from typing import IO, Any
 import numba
 import numpy as np
 
-from spaql.kernels import cells, controllers, ends, games, plants, search, smallest
 from spaql.kernels.jit import ENABLED, STAMP, cache_folder
+from spaql.kernels.plantree import controllers
+from spaql.kernels.plantree import local_search as search
+from spaql.kernels.plantree import pwa_model as plants
+from spaql.kernels.plantree import rollout as games
+from spaql.kernels.plantree import termination as ends
+from spaql.kernels.plantree import value_cells as cells
+from spaql.kernels.trees import optimal_tree as smallest
 
 Calls = Mapping[str, Callable[[], object]]
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from spaql.archive import typed
 from spaql.errors import ArchiveError, SettingError
-from spaql.kernels.standard import coordinates
-from spaql.kernels.tree import (
+from spaql.kernels.partition.balls import (
     BITS,
     INTERVAL,
     MAX_DEPTH,
@@ -25,6 +24,7 @@ from spaql.kernels.tree import (
     relevant,
     split,
 )
+from spaql.kernels.partition.standardise import coordinates
 
 MAX_DIMS = 16
 """A split makes 2^dims balls: past this many dimensions a partition cannot follow its data."""

@@ -9,10 +9,10 @@ from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import BadEnvironmentError, SettingError
-from spaql.kernels.actions import raw_actions
-from spaql.kernels.batch import draw_again, look_up, standing
-from spaql.kernels.flat import flatten
-from spaql.kernels.tree import BITS, INTERVAL
+from spaql.kernels.partition.actions import raw_actions
+from spaql.kernels.partition.balls import BITS, INTERVAL
+from spaql.kernels.partition.lookup import flatten
+from spaql.kernels.partition.lookup_batch import draw_again, look_up, standing
 from spaql.partition import Partition
 from spaql.policy.explanation import DIGITS, Candidate, Deed, Explanation, explain_cell, observed
 from spaql.policy.policy import Policy, Rng

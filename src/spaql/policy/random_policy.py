@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.kernels.tree import INTERVAL
+from spaql.kernels.partition.balls import INTERVAL
 from spaql.policy.policy import Policy, Rng
 from spaql.spaces import StandardActions, StandardStates
 

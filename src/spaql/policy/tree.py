@@ -11,9 +11,9 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import BadEnvironmentError, SettingError
+from spaql.formatting import counted
 from spaql.policy.leaves import Leaves
 from spaql.spaces import action_names, count_actions, observation_names
-from spaql.words import counted
 
 _LOCKS = 2**14
 """Of a tree, at most: each takes many times the memory that it takes in a file."""

@@ -2,9 +2,9 @@
 
 from spaql.problems.classic import find_dynamics
 from spaql.problems.dynamics import Dynamics
-from spaql.problems.named import check_environment, environment_names
 from spaql.problems.presets import PRESETS, Preset
 from spaql.problems.problem import EnvironmentLike, Problem, make_problem
+from spaql.problems.registry import check_environment, environment_names
 
 __all__ = [
     "PRESETS",

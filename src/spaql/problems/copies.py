@@ -13,8 +13,8 @@ import gymnasium
 from gymnasium.utils import EzPickle
 
 from spaql.errors import BadEnvironmentError
-from spaql.problems.own_code import words_of
 from spaql.problems.recognition import attributes_of, difference, drawing_tools, is_opaque, layers
+from spaql.problems.user_errors import words_of
 
 Environment = gymnasium.Env[Any, Any]
 

@@ -16,8 +16,8 @@ from gymnasium.spaces import Box, Discrete
 
 from spaql.errors import SettingError
 from spaql.kernels.jit import ENABLED, NumbaError, njit
-from spaql.kernels.loops import Loops, compile_loops
-from spaql.problems.own_code import told
+from spaql.kernels.partition.rollout import Loops, compile_loops
+from spaql.problems.user_errors import told
 
 State = tuple[float, ...]
 

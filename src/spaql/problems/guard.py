@@ -16,8 +16,8 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
 from spaql.errors import BadEnvironmentError, SpaqlError
-from spaql.kernels.standard import misfit
-from spaql.problems.own_code import place_of, words_of
+from spaql.kernels.partition.standardise import misfit
+from spaql.problems.user_errors import place_of, words_of
 
 MARGIN = 0.1
 """Of the range of a number that it may lie out of bounds: noise carries numbers over the edge, and the last

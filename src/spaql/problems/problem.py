@@ -18,9 +18,9 @@ from spaql.problems.copies import is_pickled_in_part
 from spaql.problems.dynamics import Dynamics
 from spaql.problems.environment import DynamicsVectorEnv
 from spaql.problems.guard import Answering, Guard, GuardedEnv, apart
-from spaql.problems.named import make_named, spec_of
 from spaql.problems.originals import is_classic, is_original
 from spaql.problems.recognition import difference_from_id
+from spaql.problems.registry import make_named, spec_of
 from spaql.problems.sources import Source, find_source, limited_copy, refuse_running_statistics
 from spaql.spaces import StandardActions, StandardStates, unbounded
 from spaql.values import real_number, whole_number

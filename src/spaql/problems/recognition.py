@@ -20,7 +20,7 @@ import numpy as np
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.wrappers import HumanRendering, OrderEnforcing, PassiveEnvChecker, RenderCollection, TimeLimit
 
-from spaql.problems.named import make_named
+from spaql.problems.registry import make_named
 
 Environment = gymnasium.Env[Any, Any]
 

@@ -16,12 +16,12 @@ from spaql.problems.classic import find_dynamics
 from spaql.problems.copies import copied
 from spaql.problems.dynamics import Dynamics
 from spaql.problems.environment import DynamicsEnv
-from spaql.problems.named import is_model_file, make_named, spec_of
 from spaql.problems.presets import PRESETS, Preset
 from spaql.problems.recognition import difference_from_id, layers, options_of, time_limit
+from spaql.problems.registry import is_model_file, make_named, spec_of
 
 Environment = gymnasium.Env[Any, Any]
-LEARNED = "spaql.model:spaql/LearnedPlant-v0"
+LEARNED = "spaql.plants:spaql/LearnedPlant-v0"
 """The environment that a model file of a learned plant is."""
 
 

@@ -13,8 +13,8 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import ArrayLike, NDArray
 
 from spaql.errors import SettingError, UnsupportedSpaceError
-from spaql.kernels.flat import thresholds
-from spaql.kernels.standard import StateMap, standardise
+from spaql.kernels.partition.lookup import thresholds
+from spaql.kernels.partition.standardise import StateMap, standardise
 from spaql.spaces.recipes import numbers_recipe
 
 _ENDLESS = 1e30

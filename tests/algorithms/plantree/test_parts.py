@@ -14,7 +14,10 @@ from spaql.algorithms.plantree.memory import Memory
 from spaql.algorithms.plantree.rules import to_rules
 from spaql.algorithms.plantree.settings import PlanTreeSettings
 from spaql.algorithms.plantree.termination import fit_ends, quadratic
-from spaql.kernels.cells import (
+from spaql.kernels.plantree.controllers import Controller, grow_choices, grow_laws
+from spaql.kernels.plantree.pwa_model import best_cut, find, predict, principal_axes, solve
+from spaql.kernels.plantree.termination import grow_ends, logistic
+from spaql.kernels.plantree.value_cells import (
     Cells,
     Options,
     grow_cells,
@@ -24,9 +27,6 @@ from spaql.kernels.cells import (
     sweep,
     try_options,
 )
-from spaql.kernels.controllers import Controller, grow_choices, grow_laws
-from spaql.kernels.ends import grow_ends, logistic
-from spaql.kernels.plants import best_cut, find, predict, principal_axes, solve
 from spaql.kernels.sorting import sorted_rows
 
 RNG = np.random.default_rng

@@ -12,10 +12,10 @@ from spaql.algorithms.plantree.coding import ActionCode, Scale
 from spaql.algorithms.plantree.distil import _votes
 from spaql.algorithms.plantree.polish import SIZES, Workshop
 from spaql.algorithms.plantree.rules import from_rules, to_rules
-from spaql.kernels.controllers import Controller, controls, count_leaves, grow_laws, tidy
-from spaql.kernels.games import Game, play, play_all
-from spaql.kernels.plants import find, move, predict
-from spaql.kernels.search import polish, prune
+from spaql.kernels.plantree.controllers import Controller, controls, count_leaves, grow_laws, tidy
+from spaql.kernels.plantree.local_search import polish, prune
+from spaql.kernels.plantree.pwa_model import find, move, predict
+from spaql.kernels.plantree.rollout import Game, play, play_all
 
 RNG = np.random.default_rng
 SPACES = [Discrete(3), Box(-1.0, 1.0, (1,)), Box(-1.0, 1.0, (2,))]

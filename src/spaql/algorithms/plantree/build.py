@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from spaql.algorithms.plantree.coding import ActionCode, Scale
 from spaql.algorithms.plantree.distil import distil
 from spaql.algorithms.plantree.dynamics import CAUTIOUS, draw_samples, fit_plant
+from spaql.algorithms.plantree.exact_sums import deviation, mean, means, moments
 from spaql.algorithms.plantree.memory import Floats, Memory
 from spaql.algorithms.plantree.planning import Plan
 from spaql.algorithms.plantree.polish import Workshop
 from spaql.algorithms.plantree.rules import from_rules, to_rules
 from spaql.algorithms.plantree.settings import PlanTreeSettings
-from spaql.algorithms.plantree.sums import deviation, mean, means, moments
-from spaql.kernels.cells import nearest
-from spaql.kernels.controllers import Controller
-from spaql.kernels.games import Game, play_all
+from spaql.kernels.plantree.controllers import Controller
+from spaql.kernels.plantree.rollout import Game, play_all
+from spaql.kernels.plantree.value_cells import nearest
 from spaql.policy import RuleTree
 from spaql.problems import Problem
 

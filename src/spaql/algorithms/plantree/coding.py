@@ -10,8 +10,8 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
+from spaql.algorithms.plantree.exact_sums import moments
 from spaql.algorithms.plantree.memory import Floats, Memory
-from spaql.algorithms.plantree.sums import moments
 
 _LEVELS = {1: 5, 2: 3}
 """Even levels that are tried in each number of an action, by how many there are; beyond, one at a time."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from spaql.algorithms.plantree.coding import ActionCode
-from spaql.algorithms.plantree.lessons import lessons
+from spaql.algorithms.plantree.exact_sums import mean
+from spaql.algorithms.plantree.labels import lessons
 from spaql.algorithms.plantree.memory import Floats
 from spaql.algorithms.plantree.planning import Plan
-from spaql.algorithms.plantree.sums import mean
-from spaql.kernels.controllers import Controller, grow_choices, grow_laws
-from spaql.kernels.games import Game
+from spaql.kernels.plantree.controllers import Controller, grow_choices, grow_laws
+from spaql.kernels.plantree.rollout import Game
 
 _LESSONS = 3000
 """States of the memory, and of each round in the learned plants, that are labelled."""

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.algorithms.plantree.coding import ActionCode, Scale
+from spaql.algorithms.plantree.exact_sums import mean, moments
 from spaql.algorithms.plantree.memory import Floats, Memory
-from spaql.algorithms.plantree.sums import mean, moments
 from spaql.algorithms.plantree.termination import fit_ends
-from spaql.kernels.plants import Plant, cell_boxes, find_all, grow_motion
+from spaql.kernels.plantree.pwa_model import Plant, cell_boxes, find_all, grow_motion
 
 _LEAST = 30
 """Samples of a cell, at least."""

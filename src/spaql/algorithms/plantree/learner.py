@@ -21,10 +21,11 @@ from spaql.algorithms.plantree.settings import PlanTreeSettings
 from spaql.archive import number
 from spaql.errors import ArchiveError, BadEnvironmentError, SettingError, UnsupportedSpaceError
 from spaql.kernels.warm_up import for_training, warm_up
-from spaql.model import PlantModel, Recorded
+from spaql.plants import PlantModel
 from spaql.policy import RuleTree, RuleTreePolicy
 from spaql.policy.policy import Rng
 from spaql.problems import Problem
+from spaql.rollouts import Episode
 from spaql.spaces import numbers_recipe
 
 _FIRST_PLAN = 200
@@ -200,7 +201,7 @@ class PlanTreeLearner(Learner):
         """The plant as it is known from the memory of now; made anew each time, to the same bits."""
         return fit_model(self.memory, self.code, self.problem)
 
-    def hold_out(self) -> tuple[PlantModel, list[Recorded]]:
+    def hold_out(self) -> tuple[PlantModel, list[Episode]]:
         """Give a model of four fifths of the episodes, and the others."""
         return hold_out(self.memory, self.code, self.problem)
 

@@ -7,13 +7,14 @@ from gymnasium.spaces import Box, Discrete
 
 from spaql.algorithms.plantree.coding import ActionCode, Scale
 from spaql.algorithms.plantree.dynamics import CAUTIOUS, fit_plant
+from spaql.algorithms.plantree.exact_sums import weighed
 from spaql.algorithms.plantree.memory import Floats, Memory
-from spaql.algorithms.plantree.sums import weighed
 from spaql.errors import SettingError
-from spaql.kernels.plants import Ints, Plant, find_all
-from spaql.kernels.raw_plants import RawPlant
-from spaql.model import PlantModel, Recorded
+from spaql.kernels.plantree.pwa_model import Ints, Plant, find_all
+from spaql.kernels.plantree.raw_model import RawPlant
+from spaql.plants import PlantModel
 from spaql.problems import Problem
+from spaql.rollouts import Episode
 
 _HELD_OUT = 5
 """Every so manyth episode is kept from a model that is judged by it."""
@@ -45,14 +46,14 @@ def fit_model(memory: Memory, code: ActionCode, problem: Problem) -> PlantModel:
     )
 
 
-def hold_out(memory: Memory, code: ActionCode, problem: Problem) -> tuple[PlantModel, list[Recorded]]:
+def hold_out(memory: Memory, code: ActionCode, problem: Problem) -> tuple[PlantModel, list[Episode]]:
     """Fit a model to four fifths of the episodes, and give the others beside it."""
     episodes = np.arange(len(memory.begins))
     kept = episodes % _HELD_OUT == _HELD_OUT - 1
     if not kept.any():
         raise SettingError(f"Fewer than {_HELD_OUT} episodes were played: too few to keep some from a model.")
     others = [
-        Recorded(
+        Episode(
             np.concatenate([part.states, part.nexts[-1:]]),
             np.array([code.raw(action) for action in part.actions]),
             part.rewards,

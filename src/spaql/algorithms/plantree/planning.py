@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from spaql.algorithms.plantree.coding import ActionCode, Scale
 from spaql.algorithms.plantree.dynamics import BOLD, CAUTIOUS, fit_plant
+from spaql.algorithms.plantree.exact_sums import mean
 from spaql.algorithms.plantree.memory import Floats, Memory
 from spaql.algorithms.plantree.settings import PlanTreeSettings
-from spaql.algorithms.plantree.sums import mean
-from spaql.kernels.cells import Cells, grow_cells, look_ahead, mean_values, sweep, try_options
-from spaql.kernels.plants import Plant
+from spaql.kernels.plantree.pwa_model import Plant
+from spaql.kernels.plantree.value_cells import Cells, grow_cells, look_ahead, mean_values, sweep, try_options
 
 _POINTS = 5000
 """States at which values are kept, at most."""

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from spaql.algorithms.plantree.exact_sums import mean
 from spaql.algorithms.plantree.memory import Floats
-from spaql.algorithms.plantree.sums import mean
-from spaql.kernels.controllers import Controller, count_leaves, tidy
-from spaql.kernels.games import Game, play_all
-from spaql.kernels.search import polish, prune
+from spaql.kernels.plantree.controllers import Controller, count_leaves, tidy
+from spaql.kernels.plantree.local_search import polish, prune
+from spaql.kernels.plantree.rollout import Game, play_all
 
 SIZES = (16, 10, 6, 4, 3, 2)
 """Leaves at which a controller is polished on its way down."""

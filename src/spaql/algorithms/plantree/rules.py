@@ -11,9 +11,9 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.algorithms.plantree.coding import ActionCode, Scale
-from spaql.algorithms.plantree.sums import weighed
+from spaql.algorithms.plantree.exact_sums import weighed
 from spaql.archive import typed
-from spaql.kernels.controllers import Controller, tidy
+from spaql.kernels.plantree.controllers import Controller, tidy
 from spaql.policy import Choices, Laws, RuleTree
 from spaql.policy.leaves import first_equal
 from spaql.policy.nodes import Nodes

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from spaql.algorithms.plantree.exact_sums import weighed
 from spaql.algorithms.plantree.memory import Floats
-from spaql.algorithms.plantree.sums import weighed
-from spaql.kernels.ends import grow_ends, logistic
+from spaql.kernels.plantree.termination import grow_ends, logistic
 
 _RIDGE = 0.01
 

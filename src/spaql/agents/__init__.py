@@ -1,0 +1,24 @@
+"""Agents: a learner with a problem, a seed and a history, behind Stable-Baselines3's verbs."""
+
+from spaql.agents.agent import Agent, agent_types, load
+from spaql.agents.controller import Controller, read
+from spaql.agents.history import History
+from spaql.agents.registry import AQL, SPAQL, SPAQLTS, PlanTree, agent_type, check_settings
+from spaql.agents.tries import Tries, Try
+
+__all__ = [
+    "AQL",
+    "SPAQL",
+    "SPAQLTS",
+    "Agent",
+    "Controller",
+    "History",
+    "PlanTree",
+    "Tries",
+    "Try",
+    "agent_type",
+    "agent_types",
+    "check_settings",
+    "load",
+    "read",
+]

@@ -1,0 +1,373 @@
+"""Agents: a learner with a problem, a seed and a history, behind Stable-Baselines3's verbs."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import multiprocessing
+import os
+import secrets
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql import archive
+from spaql.agents.callbacks import Callback, joined
+from spaql.agents.history import History
+from spaql.agents.loop import train
+from spaql.agents.problem_file import problem_from, problem_to
+from spaql.agents.progress import Compiling, Progress
+from spaql.algorithms import Learner, LearnerSettings
+from spaql.archive import number, reading
+from spaql.errors import ArchiveError, SettingError, nearest
+from spaql.policy import Policy
+from spaql.problems import EnvironmentLike, Problem, make_problem
+from spaql.values import whole_number
+
+if TYPE_CHECKING:
+    from spaql.agents.tries import Tries
+
+MODEL_FILE = "policy.spaql"
+"""The model file of a run folder."""
+
+
+class Agent:
+    """A learner in an environment.
+
+    Parameters
+    ----------
+    env
+        An environment's id, a preset (`pendulum`, `pendulum5`, `cartpole200`), a Gymnasium environment,
+        or a `Problem`.
+    seed
+        Of all randomness; the same seed gives the same bytes. Drawn, and kept, if not given.
+    horizon, levels, squash, reference, reward_range, compiled, parallel, step_timeout
+        See `spaql.make_problem`.
+    **settings
+        Of the algorithm: the fields of `Agent.settings_type`.
+
+    Examples
+    --------
+    >>> import spaql
+    >>> agent = spaql.SPAQL("cartpole200", scaling=20, rollouts=5, seed=0)
+    >>> agent.learn(iterations=3, progress_bar=False).history["training_steps"].shape
+    (4,)
+    """
+
+    learner_type: ClassVar[type[Learner]]
+
+    def __init__(
+        self,
+        env: EnvironmentLike,
+        *,
+        seed: int | None = None,
+        horizon: int | None = None,
+        levels: int | None = None,
+        squash: Mapping[int, float] | None = None,
+        reference: Sequence[float] | None = None,
+        reward_range: tuple[float, float] | None = None,
+        compiled: bool = True,
+        parallel: bool = False,
+        step_timeout: float | None = None,
+        **settings: Any,
+    ) -> None:
+        self.seed = secrets.randbits(32) if seed is None else whole_number("seed", seed, least=0)
+        self.settings = make_settings(self.learner_type, settings)
+        if reward_range is not None and not self.learner_type.standardised:
+            name = self.learner_type.name
+            raise SettingError(f"{name} learns from rewards as they are: leave out reward_range.")
+        self.problem = make_problem(
+            env,
+            horizon=horizon,
+            levels=levels,
+            squash=squash,
+            reference=reference,
+            reward_range=reward_range,
+            compiled=compiled,
+            parallel=parallel,
+            measured=self.learner_type.standardised,
+            step_timeout=step_timeout,
+        )
+        self.history = History()
+        self.tries: Tries | None = None
+        """What the tries came to that this agent was picked from; not saved with it."""
+        self._learner: Learner = self.learner_type(self.problem, self.settings)
+        self._rng = np.random.default_rng(self.seed)
+
+    def __init_subclass__(cls) -> None:
+        """Show the settings of the algorithm as parameters, to people and their editors."""
+        own = inspect.signature(Agent.__init__).parameters
+        shown = [p for name, p in own.items() if name not in ("self", "settings")]
+        shown += [
+            inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=f.type)
+            for f in dataclasses.fields(cls.learner_type.settings_type)
+        ]
+        cls.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+
+    def _move_to(self, problem: Problem) -> None:
+        """Go on in another environment of the same problem."""
+        self.problem = self._learner.problem = problem
+
+    @property
+    def policy(self) -> Policy:
+        """The policy learned so far; it needs nothing else to be used."""
+        return self._learner.policy
+
+    @property
+    def iterations(self) -> int:
+        """The training episodes so far."""
+        return int(self.history.last()["iteration"]) if len(self.history) else 0
+
+    @property
+    def training_steps(self) -> int:
+        """The steps that were learned from so far."""
+        return int(self.history.last()["training_steps"]) if len(self.history) else 0
+
+    def learn(
+        self,
+        iterations: int | None = None,
+        *,
+        total_timesteps: int | None = None,
+        callback: Callback | Sequence[Callback] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: int = 100,
+        progress_bar: bool = True,
+        tries: int = 1,
+        workers: int = 1,
+        selection_episodes: int = 100,
+    ) -> Self:
+        """Train for more iterations.
+
+        Parameters
+        ----------
+        iterations
+            How many training episodes, each followed by an evaluation.
+        total_timesteps
+            Instead: stop after the iteration in which this many more training steps are reached.
+            Evaluation steps do not count here; `history` counts both.
+        callback
+            A function, or a list of them, called after every iteration with the agent and the new row of
+            its history; training stops if one returns False.
+        checkpoint
+            A model file to save to now and then; an agent loaded from it goes on to the same bytes.
+        checkpoint_every
+            Iterations between two checkpoints.
+        progress_bar
+            Show how it goes: a live bar on a terminal, a line now and then elsewhere.
+        tries
+            Train so many agents like this untrained one, which differ in their seed alone, and become the
+            one that selection episodes pick, its seed included: the smallest policy among those that
+            cannot be told from the best. The first try has this agent's seed, the others have seeds drawn
+            from it. `tries` of the agent then has what each came to and all that it cost; its selection mean
+            is biased upwards, so judge the agent by `spaql.evaluate`, whose episodes have picked nothing.
+            Each try is trained for `iterations` or `total_timesteps`; a line is shown for each.
+        workers
+            Processes that train the tries; the result is the same for any number of them. More than one
+            takes no callback, and an environment and an agent that can be sent to another process.
+        selection_episodes
+            New episodes of each try, by which one is picked.
+        """
+        if (iterations is None) == (total_timesteps is None):
+            raise SettingError("Give either iterations or total_timesteps.")
+        if multiprocessing.parent_process() is None:  # whose workers find compiled what it compiled
+            with closing(Compiling(show=progress_bar)) as compiling:
+                self._learner.warm_up(compiling)
+        if tries != 1 or workers != 1:
+            from spaql.agents.train_tries import Budget, learn_best  # which makes agents
+
+            if checkpoint is not None:
+                raise SettingError("A checkpoint holds one agent: leave it out, or train one try.")
+            budget = Budget(iterations, total_timesteps, selection_episodes)
+            called = None if callback is None else joined(callback)
+            self.tries = learn_best(self, budget, tries, workers, called, progress_bar)
+            return self
+        iterations = None if iterations is None else whole_number("iterations", iterations, 1)
+        total_timesteps = (
+            None if total_timesteps is None else whole_number("total_timesteps", total_timesteps, 1)
+        )
+        checkpoint_every = whole_number("checkpoint_every", checkpoint_every, 1)
+        called = joined(callback)
+        if progress_bar and total_timesteps is not None and total_timesteps < self.problem.horizon:
+            print(
+                f"The budget of {total_timesteps:,} steps is less than one episode, which may last "
+                f"{self.problem.horizon:,}: what comes after it, nobody will have seen.",
+                file=sys.stderr,
+            )
+        done, steps = self.iterations, self.training_steps
+        last_iteration = None if iterations is None else done + iterations
+        last_step = None if total_timesteps is None else steps + total_timesteps
+
+        with closing(Progress(done, last_iteration, steps, last_step, show=progress_bar)) as progress:
+
+            def proceed(row: dict[str, float]) -> bool:
+                progress.update(row)
+                if checkpoint is not None and row["iteration"] and row["iteration"] % checkpoint_every == 0:
+                    self.save(checkpoint)
+                if not called(self, row):
+                    return False
+                if last_iteration is not None:
+                    return row["iteration"] < last_iteration
+                return last_step is None or row["training_steps"] < last_step
+
+            rows, mark = len(self.history), self._learner.mark()
+            self._learner.aim(last_iteration, last_step)
+            try:
+                train(self._learner, self.problem, self.settings, self.history, self.seed, proceed)
+            except BaseException:
+                if len(self.history) == rows:  # the aim was never gone for
+                    self._learner.go_back(mark)
+                raise
+        return self
+
+    def _become(self, other: Agent) -> None:
+        """Take over all that another agent of this kind and problem has learned, and its seed."""
+        self.seed, self.history, self._learner = other.seed, other.history, other._learner
+        self._rng = np.random.default_rng(self.seed)
+        self._move_to(self.problem)
+
+    def predict(
+        self,
+        observation: Any,
+        state: tuple[NDArray[np.int64], ...] | None = None,
+        episode_start: NDArray[np.bool_] | None = None,
+        deterministic: bool = False,
+    ) -> tuple[Any, tuple[NDArray[np.int64], ...] | None]:
+        """Give the action for one observation or a batch of them (see `Policy.predict`)."""
+        return self.policy.predict(observation, state, episode_start, deterministic, rng=self._rng)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a model file: the policy, and all that is needed to go on training."""
+        archive.write_atomically(path, self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """Return the content of the model file."""
+        data, arrays = self._learner.state()
+        problem, problem_arrays = problem_to(self.problem)
+        content = {
+            "kind": "agent",
+            **identity(type(self)),
+            "settings": self.settings.as_data(),
+            "seed": self.seed,
+            "problem": problem,
+            "learner": data,
+            "history": list(self.history.columns),
+        }
+        parts = {"learner": arrays, "problem": problem_arrays, "history": self.history.arrays()}
+        named = {f"{part}.{key}": a for part, group in parts.items() for key, a in group.items()}
+        return archive.dumps(content, named)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], env: EnvironmentLike | None = None) -> Self:
+        """Read a model file, or a run folder, of this algorithm."""
+        agent = load(path, env)
+        if not isinstance(agent, cls):
+            raise SettingError(f"The file holds a {type(agent).__name__} agent: use spaql.load.")
+        return agent
+
+
+def make_settings(learner: type[Learner], given: Mapping[str, Any]) -> LearnerSettings:
+    """Make the settings of a learner; unknown names are refused with the nearest valid one."""
+    known = [f.name for f in dataclasses.fields(learner.settings_type)]
+    for name in given:
+        if name not in known:
+            raise SettingError(f"{learner.name} has no setting {name!r}: {nearest(name, known)}")
+    return learner.settings_type(**given)
+
+
+def identity(kind: type[Agent]) -> dict[str, str]:
+    """Return what files call an algorithm: its name, and the module of one that spaql does not ship.
+
+    The module is for people: no file is a reason to import anything.
+    """
+    module = kind.__module__
+    shipped = module.partition(".")[0] in ("spaql", "__main__")
+    return {"algorithm": kind.learner_type.name} | ({} if shipped else {"module": module})
+
+
+def agent_types() -> dict[str, type[Agent]]:
+    """Give every agent by the name of its algorithm, those defined elsewhere included."""
+    found = {}
+    waiting: list[type[Agent]] = [Agent]
+    while waiting:
+        subclasses = waiting.pop().__subclasses__()
+        waiting += subclasses
+        found.update({agent.learner_type.name: agent for agent in subclasses})
+    return found
+
+
+def load(
+    path: str | os.PathLike[str],
+    env: EnvironmentLike | None = None,
+    *,
+    parallel: bool = False,
+    step_timeout: float | None = None,
+) -> Agent:
+    """Read an agent from a model file or a run folder; no code in it is ever run.
+
+    Parameters
+    ----------
+    path
+        A file written by `Agent.save`, or the folder of a run.
+    env
+        The environment to go on in, where the file could not name it.
+    parallel, step_timeout
+        Of the environments from now on (see `spaql.make_problem`).
+    """
+    agent = agent_from(archive.load(model_file(path)))
+    found = _found_in(env, agent.problem) | {"parallel": parallel, "step_timeout": step_timeout}
+    if step_timeout is not None:
+        found["dynamics"] = None
+    agent._move_to(dataclasses.replace(agent.problem, **found))
+    return agent
+
+
+def model_file(path: str | os.PathLike[str]) -> Path:
+    """Give the model file of a run folder; any other path is one."""
+    target = Path(path)
+    return target / MODEL_FILE if target.is_dir() else target
+
+
+def agent_from(document: archive.Document) -> Agent:
+    """Build the agent that a model file holds."""
+    data, part = document.data, document.part
+    with reading("agent"):
+        if data["kind"] != "agent":
+            home = {"controller": "Controller", "plant": "model.PlantModel"}.get(data["kind"], "Controller")
+            raise ArchiveError(
+                f"The file holds a {data['kind']}, not an agent: read it with spaql.{home}.load."
+            )
+        algorithm = data["algorithm"]
+        agent_type = agent_types().get(algorithm)
+        if agent_type is None:
+            raise ArchiveError(_undefined(algorithm, data.get("module")))
+        problem = problem_from(data["problem"], part("problem."))
+        agent_type.learner_type.check_size(problem, part("learner."))
+        agent = agent_type(problem, seed=number(data, "seed", 0, whole=True), **data["settings"])
+        agent._learner.restore(data["learner"], part("learner."))
+        columns = part("history.")
+        agent.history = History.from_arrays({name: columns[name] for name in data["history"]})
+    return agent
+
+
+def _undefined(algorithm: Any, module: Any) -> str:
+    """Say how an agent is read whose algorithm is not known here."""
+    holds = f"The file holds an agent of the algorithm {algorithm!r}, which is not defined here"
+    if not isinstance(module, str) or not all(part.isidentifier() for part in module.split(".")):
+        return f"{holds}: import the module that defines it, or give the command --algo MODULE:{algorithm}."
+    return (
+        f"{holds}. It says that the module {module} defines it: if you trust that module, import it before "
+        f"the file is loaded, or give the command --algo {module}:{algorithm}."
+    )
+
+
+def _found_in(env: EnvironmentLike | None, problem: Problem) -> dict[str, Any]:
+    """Give what a problem takes over from another environment."""
+    if env is None:
+        return {}
+    given = make_problem(env, horizon=None if isinstance(env, Problem) else problem.horizon)
+    return {name: getattr(given, name) for name in ("env", "options", "dynamics", "template")}

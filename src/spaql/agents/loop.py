@@ -1,0 +1,64 @@
+"""The training loop: an episode, an evaluation, a row of history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+
+from spaql.agents.history import History
+from spaql.algorithms import Learner, LearnerSettings, Settings
+from spaql.problems import Problem
+from spaql.rollouts import EpisodeRunner, Phase, Purpose, generator
+
+AfterIteration = Callable[[dict[str, float]], bool]
+"""Called with every row of the history; training goes on while it says True."""
+
+
+def train(
+    learner: Learner,
+    problem: Problem,
+    settings: LearnerSettings,
+    history: History,
+    seed: int,
+    proceed: AfterIteration,
+) -> None:
+    """Train until `proceed` says no; the history, and with it the training, may have begun before."""
+    rollouts = settings.rollouts if isinstance(settings, Settings) else 0
+    with closing(EpisodeRunner(problem, rollouts)) as runner:
+        go_on = True
+        while go_on:
+            row = _iterate(learner, problem, runner, history, seed)
+            history.append(row)
+            go_on = proceed(row)
+
+
+def _iterate(
+    learner: Learner, problem: Problem, runner: EpisodeRunner, history: History, seed: int
+) -> dict[str, float]:
+    """Train for an episode and evaluate; iteration 0 only evaluates, if that is done at all.
+
+    If it fails, the learner is where it was before: it fits the history, can be saved, and can go on.
+    """
+    iteration, training_steps, interactions = 0 if learner.evaluated else 1, 0, problem.interactions
+    if len(history):
+        last = history.last()
+        iteration = int(last["iteration"]) + 1
+        training_steps, interactions = int(last["training_steps"]), int(last["interactions"])
+    rng = generator(seed, Purpose.TRAINING, iteration)
+    mark = learner.mark()
+    trained_before, all_before = runner.interactions[Phase.TRAINING], runner.interactions.total
+    try:
+        mean = learner.iterate(runner, rng, trained=iteration > 0).mean
+        learner.assess(mean)
+    except BaseException:
+        learner.go_back(mark)
+        raise
+    assert learner.best_return is not None
+    return {
+        "iteration": iteration,
+        "mean_return": mean,
+        "best_return": learner.best_return,
+        "training_steps": training_steps + runner.interactions[Phase.TRAINING] - trained_before,
+        "interactions": interactions + runner.interactions.total - all_before,
+        **learner.columns(),
+    }

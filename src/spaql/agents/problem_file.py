@@ -1,0 +1,91 @@
+"""A problem as plain data and arrays, for the model file."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.archive import number, reading, typed
+from spaql.errors import ArchiveError
+from spaql.kernels.partition.standardise import StateMap
+from spaql.problems import Problem, find_dynamics
+from spaql.spaces import StandardActions, StandardStates, count_actions, describe_space, space_from
+from spaql.values import plain
+
+_MOST = 2**31
+"""Of a number of steps or levels that a file may ask for."""
+
+
+def problem_to(problem: Problem) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Describe a problem; an environment given as an object is left out."""
+    data = {
+        "name": problem.name,
+        "env": problem.env,
+        "options": plain(problem.options),
+        "horizon": problem.horizon,
+        "observation_space": describe_space(problem.states.space),
+        "action_space": describe_space(problem.actions.space),
+        "levels": problem.actions.levels,
+        "observations": list(problem.states.names),
+        "actions": list(problem.actions.names),
+        "reference": problem.reference,
+        "reward_range": problem.reward_range,
+        "interactions": problem.interactions,
+        "compiled": problem.dynamics is not None,
+    }
+    return data, dict(problem.states.state_map._asdict())
+
+
+def problem_from(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Problem:
+    """Build the problem that was described; its environment is made when it is first needed."""
+    with reading("problem"):
+        states = space_from(data["observation_space"])
+        dims = int(np.prod(states.shape or (1,)))
+        state_map = StateMap(
+            np.array(typed(arrays["center"], np.float64)),
+            np.array(typed(arrays["scale"], np.float64)),
+            np.array(typed(arrays["squash"], np.bool_)),
+        )
+        finite = np.isfinite(state_map.center).all() and np.isfinite(state_map.scale).all()
+        if any(a.shape != (dims,) for a in state_map) or not finite or not np.all(state_map.scale > 0):
+            raise ArchiveError("The file's map into the standard cube does not fit its observations.")
+        actions = space_from(data["action_space"])
+        levels = None if data["levels"] is None else number(data, "levels", 2, _MOST, whole=True)
+        env, options = data["env"], data["options"]
+        if not (env is None or isinstance(env, str)) or not isinstance(options, dict):
+            raise ArchiveError(f"The file names no environment: {env!r} with {options!r}.")
+        return Problem(
+            name=str(data["name"]),
+            env=env,
+            options=options,
+            horizon=number(data, "horizon", 1, _MOST, whole=True),
+            states=StandardStates(states, state_map, _names(data, "observations", dims)),
+            actions=StandardActions.of(actions, levels, _names(data, "actions", count_actions(actions))),
+            reference=None if data["reference"] is None else _floats(data["reference"], dims),
+            reward_range=_reward_range(data["reward_range"]),
+            dynamics=find_dynamics(env) if env is not None and data["compiled"] else None,
+            interactions=number(data, "interactions", 0, whole=True),
+        )
+
+
+def _floats(values: Any, n: int) -> tuple[float, ...]:
+    """Read so many numbers."""
+    if not isinstance(values, list | tuple) or len(values) != n:
+        raise ArchiveError(f"The file has {values!r} where {n} numbers should be.")
+    return tuple(float(number({"a number": value}, "a number")) for value in values)
+
+
+def _reward_range(values: Any) -> tuple[float, float]:
+    low, high = _floats(values, 2)
+    if not low < high:
+        raise ArchiveError(f"The file has {values!r} where a range of rewards, the lower first, should be.")
+    return low, high
+
+
+def _names(data: Mapping[str, Any], what: str, n: int) -> tuple[str, ...]:
+    """Read the names of observations or actions; early files have none."""
+    names = tuple(str(name) for name in data.get(what, ()))
+    if names and len(names) != n:
+        raise ArchiveError(f"The file names {len(names)} {what}, and its space has {n}.")
+    return names

@@ -1,0 +1,78 @@
+"""The agents that are shipped, and how any agent is found by the name of its algorithm."""
+
+import inspect
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from spaql.agents.agent import Agent, agent_types, make_settings
+from spaql.algorithms import AQLLearner, PlanTreeLearner, SPAQLLearner, SPAQLTSLearner
+from spaql.errors import SettingError, nearest
+from spaql.plants import PlantModel
+from spaql.rollouts import Episode
+
+
+class AQL(Agent):
+    """Adaptive Q-learning: a policy for every time step."""
+
+    learner_type = AQLLearner
+
+
+class SPAQL(Agent):
+    """Single-partition adaptive Q-learning: one policy for all time steps."""
+
+    learner_type = SPAQLLearner
+
+
+class SPAQLTS(Agent):
+    """SPAQL with terminal state, for regulators: values fall with the distance to a reference."""
+
+    learner_type = SPAQLTSLearner
+
+
+class PlanTree(Agent):
+    """Learn the plant from a few thousand steps, plan on it, and write the plan down as a small tree.
+
+    Every step is counted in `interactions`, and none is spent on evaluations; an iteration is an episode. The
+    policy is a `RuleTreePolicy`: its leaves hold an action of a list, or an affine law for a Box.
+
+    Examples
+    --------
+    >>> agent = PlanTree("Pendulum-v1", seed=0, effort=0.02).learn(total_timesteps=600, progress_bar=False)
+    >>> int(agent.history["interactions"][-1])
+    600
+    """
+
+    learner_type = PlanTreeLearner
+    _learner: PlanTreeLearner
+
+    @property
+    def model(self) -> PlantModel:
+        """The learned plant, fitted to all steps so far: made anew each time, to the same bits."""
+        return self._learner.model
+
+    def hold_out(self) -> tuple[PlantModel, list[Episode]]:
+        """Give a model of four fifths of the episodes so far, and the others to judge it by."""
+        return self._learner.hold_out()
+
+
+def agent_type(name: str) -> type[Agent]:
+    """Give the agent of an algorithm; `module:name` imports the module first."""
+    module, _, algorithm = name.rpartition(":")
+    if module:
+        try:
+            import_module(module)
+        except Exception as error:  # whatever the module of a user does
+            said = error if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
+            raise SettingError(f"Cannot import {module}, which is to define {algorithm}: {said}.") from error
+    known = agent_types()
+    if algorithm not in known:
+        raise SettingError(f"There is no algorithm {algorithm!r}: {nearest(algorithm, known)}")
+    return known[algorithm]
+
+
+def check_settings(algorithm: str, given: Mapping[str, Any]) -> None:
+    """Refuse keyword arguments that the agent of an algorithm does not take."""
+    agent = agent_type(algorithm)
+    own = set(inspect.signature(Agent.__init__).parameters) - {"self", "env", "seed", "settings"}
+    make_settings(agent.learner_type, {name: value for name, value in given.items() if name not in own})

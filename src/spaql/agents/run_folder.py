@@ -1,0 +1,71 @@
+"""The folder of a run: settings for people and tools, the history as a table, the model file."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import platform
+from importlib.metadata import version
+from pathlib import Path
+
+from spaql.agents.agent import MODEL_FILE, Agent, identity, load
+from spaql.agents.problem_file import problem_to
+from spaql.archive import remove_leftovers, write_together
+from spaql.errors import SettingError
+
+CHECKPOINT_FILE = "checkpoint.spaql"
+"""What a run that is under way, or was killed, goes on from."""
+_PACKAGES = ("spaql", "gymnasium", "numba", "numpy")
+
+
+def versions(*more: str) -> dict[str, str]:
+    """Give the versions that a result depends on."""
+    return {"python": platform.python_version()} | {name: version(name) for name in (*_PACKAGES, *more)}
+
+
+def save_run(agent: Agent, folder: Path) -> None:
+    """Write `settings.json`, `history.csv` and `policy.spaql`; the same run gives the same bytes.
+
+    A full disk leaves all three as they were.
+    """
+    problem, _ = problem_to(agent.problem)
+    settings = {
+        **identity(type(agent)),
+        "problem": problem,
+        "settings": agent.settings.as_data(),
+        "seed": agent.seed,
+        "iterations": agent.iterations,
+        "versions": versions(),
+    }
+    write_together(
+        {
+            folder / MODEL_FILE: agent.to_bytes(),
+            folder / "settings.json": (json.dumps(settings, indent=2) + "\n").encode(),
+            folder / "history.csv": agent.history.to_csv().encode(),
+        }
+    )
+    (folder / CHECKPOINT_FILE).unlink(missing_ok=True)
+    remove_leftovers(folder)
+
+
+def resumed(agent: Agent, folder: Path, *, same_seed: bool) -> Agent:
+    """Load the agent of a run folder to go on with, if it was made as `agent` is."""
+    files = [folder / name for name in (CHECKPOINT_FILE, MODEL_FILE) if (folder / name).exists()]
+    if not files:
+        raise SettingError(f"There is no run in {folder} to go on with: leave out --resume.")
+    found = load(files[0], parallel=agent.problem.parallel, step_timeout=agent.problem.step_timeout)
+    if (there := found.learner_type.name) != (asked := agent.learner_type.name):
+        raise SettingError(
+            f"{folder} is a run of {there}, not {asked}: give --algo {there} to go on with it."
+        )
+    if found.problem.name != agent.problem.name:
+        raise SettingError(f"{folder} is a run of {found.problem.name}, not {agent.problem.name}.")
+    for made, wanted in (
+        (problem_to(found.problem)[0], problem_to(agent.problem)[0]),
+        (dataclasses.asdict(found.settings), dataclasses.asdict(agent.settings)),
+        ({"seed": found.seed}, {"seed": agent.seed if same_seed else found.seed}),
+    ):
+        other = [f"{name} {made[name]}, not {wanted[name]}" for name in made if made[name] != wanted[name]]
+        if other:
+            raise SettingError(f"The run in {folder} has {'; '.join(other)}: give what it was begun with.")
+    return found

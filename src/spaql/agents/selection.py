@@ -1,0 +1,21 @@
+"""The episodes by which one of several agents is selected."""
+
+from __future__ import annotations
+
+from spaql.agents.agent import Agent
+from spaql.policy import PartitionPolicy
+from spaql.rollouts import Evaluation, Purpose, fresh_episodes
+from spaql.rollouts.fresh import TOGETHER
+
+
+def select(agent: Agent, *, episodes: int, seed: int) -> Evaluation:
+    """Run the episodes by which an agent is selected; none of them is one of `spaql.evaluate`.
+
+    Agents of the same problem start each episode in the same state, so that their returns can be compared in
+    pairs. Compiled code draws the starts and the actions of a partition from one stream: there each episode
+    has a stream of its own.
+    """
+    policy, problem = agent.policy, agent.problem
+    drawn_alike = problem.dynamics is not None and isinstance(policy, PartitionPolicy)
+    together = 1 if drawn_alike else TOGETHER
+    return fresh_episodes(policy, problem, episodes, seed, Purpose.TRY_SELECTION, together=together)

@@ -1,0 +1,314 @@
+"""Training several tries, in this process or in workers; each leaves a run folder of its own."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import functools
+import hashlib
+import json
+import pickle
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.envs.registration import EnvSpec
+
+from spaql.agents.agent import MODEL_FILE, Agent, load
+from spaql.agents.callbacks import Callback
+from spaql.agents.run_folder import CHECKPOINT_FILE, resumed, save_run
+from spaql.agents.selection import select
+from spaql.agents.tries import SELECTION_EPISODES, Tries, Try, pick, shown_try, size_of, tries_csv
+from spaql.archive import write_atomically
+from spaql.errors import SettingError, SpaqlError
+from spaql.problems import Problem, find_dynamics
+from spaql.problems.registry import spec_of
+from spaql.rollouts import try_seeds
+from spaql.workers import Workers, refuse_in_import
+
+TRIES_FILE = "tries.csv"
+"""The table of the tries, in a run folder."""
+TRIES_FOLDER = "tries"
+"""Where the tries are, each in a run folder of its own."""
+_SELECTION_FILE = "selection.json"
+"""What the selection episodes of a try returned, in the folder of the try."""
+_ALONE = "train with workers=1 (--workers 1), in this process"
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long each try is trained, by how many episodes it is selected, and how often it is saved."""
+
+    iterations: int | None
+    total_timesteps: int | None
+    selection_episodes: int = SELECTION_EPISODES
+    checkpoint_every: int = 100
+
+    def __post_init__(self) -> None:
+        if (self.iterations is None) == (self.total_timesteps is None):
+            raise SettingError("Give either iterations or total_timesteps.")
+        if (self.iterations or self.total_timesteps or 0) < 1:
+            raise SettingError("Training takes one iteration or time step at least.")
+        if self.checkpoint_every < 1:
+            raise SettingError("A checkpoint is saved every iteration at most.")
+        if self.selection_episodes < 1:
+            raise SettingError("A try is selected by one episode at least.")
+
+    def left(self, agent: Agent) -> tuple[int | None, int | None]:
+        """Return the iterations or the time steps, whichever counts, that an agent is still to be trained."""
+        return (
+            self.iterations and max(0, self.iterations - agent.iterations),
+            self.total_timesteps and max(0, self.total_timesteps - agent.training_steps),
+        )
+
+
+Finished = Callable[[int, Try], None]
+"""Called with the number of a try and what it came to, as tries are finished."""
+
+
+def train_tries(
+    agent: Agent,
+    budget: Budget,
+    folder: Path,
+    *,
+    tries: int,
+    workers: int,
+    callback: Callback | None = None,
+    finished: Finished | None = None,
+) -> Tries:
+    """Train agents like the given one from several seeds, and let it become the one that is picked.
+
+    The tries are trained in folders of their own under `folder`. What is there already is gone on with, so
+    that an interrupted call may be repeated, to the same bytes.
+    """
+    check_tries(agent, tries, workers, callback)
+    seeds = try_seeds(agent.seed, tries)
+    plan = _Plan(type(agent), dataclasses.asdict(agent.settings), agent.problem)
+    jobs = [_Job(i, seed, folder / f"seed={seed}", budget, agent.seed) for i, seed in enumerate(seeds)]
+    found: list[Try | None] = [None] * tries
+    for index, one in _carried_out(plan, jobs, min(workers, tries), callback):
+        found[index] = one
+        write_atomically(folder.parent / TRIES_FILE, tries_csv(seeds, found, None).encode())
+        if finished is not None:
+            finished(index, one)
+    done = [one for one in found if one is not None]
+    picked = pick(done)
+    write_atomically(folder.parent / TRIES_FILE, tries_csv(seeds, found, picked).encode())
+    agent._become(load(jobs[picked].folder))
+    return Tries(tuple(done), picked, agent.problem.interactions)
+
+
+def learn_best(
+    agent: Agent, budget: Budget, tries: int, workers: int, callback: Callback | None, show: bool
+) -> Tries:
+    """Train tries for `Agent.learn`: in a temporary folder, with a line for each."""
+
+    def finished(index: int, one: Try) -> None:
+        if show:
+            print(shown_try(index, tries, one), file=sys.stderr, flush=True)
+
+    with tempfile.TemporaryDirectory(prefix="spaql-tries-") as folder:
+        return train_tries(
+            agent,
+            budget,
+            Path(folder) / TRIES_FOLDER,
+            tries=tries,
+            workers=workers,
+            callback=callback,
+            finished=finished,
+        )
+
+
+def begin_table(folder: Path, seed: int, tries: int) -> None:
+    """Write the table of tries that are to be trained: their seeds."""
+    write_atomically(folder / TRIES_FILE, tries_csv(try_seeds(seed, tries), [None] * tries, None).encode())
+
+
+def root_seed(folder: Path) -> int:
+    """Read from which seed the tries of a run folder were begun."""
+    try:
+        with (folder / TRIES_FILE).open(encoding="utf-8", newline="") as file:
+            return int(next(csv.DictReader(file))["seed"])
+    except FileNotFoundError:
+        raise SettingError(
+            f"There are no tries in {folder} to go on with: leave out --resume, or, if its run has one seed, "
+            "--tries."
+        ) from None
+    except (OSError, ValueError, LookupError, StopIteration) as error:
+        raise SettingError(f"{folder / TRIES_FILE} is no table of tries: remove the folder.") from error
+
+
+def check_tries(agent: Agent, tries: int, workers: int, callback: Callback | None = None) -> None:
+    """Refuse tries that cannot be trained."""
+    for name, value in (("tries", tries), ("workers", workers)):
+        if not isinstance(value, int) or value < 1:
+            raise SettingError(f"{name} is {value!r}, and must be a whole number, at least 1.")
+    if workers > 1 and tries == 1:
+        raise SettingError("Workers train tries: give 2 tries or more, or leave out workers.")
+    if len(agent.history):
+        raise SettingError(
+            f"Tries begin untrained, and this agent has {agent.training_steps:,} training steps: make a new "
+            "one."
+        )
+    if callback is not None and workers > 1:
+        raise SettingError(f"A callback cannot be called from a worker process: leave it out, or {_ALONE}.")
+    if workers > 1:
+        refuse_in_import("the tries")
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A try that is to be trained."""
+
+    index: int
+    seed: int
+    folder: Path
+    budget: Budget
+    selection_seed: int
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What all tries have in common: how to make an untrained agent."""
+
+    agent_type: type[Agent]
+    settings: dict[str, Any]
+    problem: Problem
+
+    def agent(self, seed: int) -> Agent:
+        """Make an untrained agent."""
+        return self.agent_type(self.problem, seed=seed, **self.settings)
+
+    def sent(self) -> bytes:
+        """Write it for a worker process, where compiled dynamics are found again by their module and id."""
+        problem, plant, spec = self.problem, self.problem.dynamics, None
+        if problem.env is not None and ":" not in problem.env:
+            spec = spec_of(problem.env)
+        home = None if plant is None else (plant.step.__module__, plant.id, plant.digest)
+        plain = dataclasses.replace(self, problem=dataclasses.replace(problem, dynamics=None))
+        try:
+            return pickle.dumps((plain, spec, home))
+        except Exception as error:  # pickle, and what it is given, may raise anything
+            raise SettingError(
+                f"{problem.name} or {self.agent_type.__name__} cannot be sent to a worker process ({error}): "
+                f"define it in a module and give its name, or {_ALONE}."
+            ) from error
+
+
+def _received(sent: bytes) -> _Plan:
+    """Read what `_Plan.sent` wrote, in another process."""
+    try:
+        plan: _Plan
+        spec: EnvSpec | None
+        plan, spec, home = pickle.loads(sent)
+    except Exception as error:
+        raise SettingError(f"The agent cannot be made in a worker process ({error}): {_ALONE}.") from error
+    problem = plan.problem
+    if problem.env is not None and ":" in problem.env:
+        spec_of(problem.env)  # imports its module
+    if home is not None:
+        module, name, digest = home
+        if find_dynamics(name) is None:
+            import_module(module)
+        plant = find_dynamics(name)
+        if plant is None or plant.digest != digest:
+            raise SettingError(
+                f"{name} is not made, or not as it was, when {module} is imported in a worker process: make "
+                f"it at the top level of a module, or {_ALONE}."
+            )
+        problem = dataclasses.replace(problem, dynamics=plant)
+    if spec is not None:
+        gymnasium.registry.setdefault(spec.id, spec)
+    return dataclasses.replace(plan, problem=problem)
+
+
+def _carried_out(
+    plan: _Plan, jobs: list[_Job], workers: int, callback: Callback | None
+) -> Iterator[tuple[int, Try]]:
+    """Return the tries as they are finished."""
+    if workers == 1:
+        for job in jobs:
+            try:
+                yield job.index, _carry_out(plan, job, callback)
+            except Exception as error:
+                error.add_note(_where(job, jobs))
+                raise
+        return
+    task = functools.partial(_carry_out_apart, plan.sent())
+    with closing(Workers(workers)) as pool:
+        for answer in pool.map(task, iter(jobs)):
+            result = SpaqlError(answer.error) if answer.error is not None else answer.result
+            if not isinstance(result, Try):
+                assert result is not None
+                result.add_note(_where(answer.item, jobs))
+                raise result
+            yield answer.item.index, result
+
+
+def _where(job: _Job, jobs: list[_Job]) -> str:
+    return f"(In try {job.index + 1} of {len(jobs)}, which has the seed {job.seed}.)"
+
+
+def _carry_out_apart(sent: bytes, job: _Job) -> Try | Exception:
+    """Train a try in a worker process; an error is returned, since to try again would not help."""
+    try:
+        return _carry_out(_received(sent), job)
+    except Exception as error:
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:
+            return SpaqlError(traceback.format_exc())
+        return error
+
+
+def _carry_out(plan: _Plan, job: _Job, callback: Callback | None = None) -> Try:
+    """Train a try, from where it was left, save it, and run its selection episodes."""
+    agent, folder, budget = plan.agent(job.seed), job.folder, job.budget
+    if any((folder / name).exists() for name in (CHECKPOINT_FILE, MODEL_FILE)):
+        found = resumed(agent, folder, same_seed=True)
+        found._move_to(agent.problem)
+        agent = found
+    iterations, steps = budget.left(agent)
+    if iterations or steps:
+        agent.learn(
+            iterations,
+            total_timesteps=steps,
+            callback=callback,
+            checkpoint=folder / CHECKPOINT_FILE,
+            checkpoint_every=budget.checkpoint_every,
+            progress_bar=False,
+        )
+    if iterations or steps or not (folder / MODEL_FILE).exists():
+        save_run(agent, folder)
+    returns, steps = _selected(agent, job)
+    last = agent.history.last()
+    spent = int(last["training_steps"]), int(last["interactions"])
+    return Try(job.seed, returns, steps, *size_of(agent.policy), *spent)
+
+
+def _selected(agent: Agent, job: _Job) -> tuple[np.ndarray[Any, np.dtype[np.float64]], int]:
+    """Return the returns of the selection episodes and their steps; an agent plays them once."""
+    file, episodes = job.folder / _SELECTION_FILE, job.budget.selection_episodes
+    key = {
+        "agent": hashlib.sha256((job.folder / MODEL_FILE).read_bytes()).hexdigest(),
+        "seed": job.selection_seed,
+        "episodes": episodes,
+    }
+    try:
+        kept = json.loads(file.read_bytes())
+        if {name: kept[name] for name in key} == key:
+            return np.array(kept["returns"], np.float64), int(kept["steps"])
+    except (OSError, ValueError, LookupError, TypeError):
+        pass
+    result = select(agent, episodes=episodes, seed=job.selection_seed)
+    content = {**key, "steps": result.steps, "returns": result.returns.tolist()}
+    write_atomically(file, (json.dumps(content) + "\n").encode())
+    return result.returns, result.steps

@@ -1,0 +1,203 @@
+"""Several tries, which differ in their seed alone: what each came to, and which one is picked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.formatting import counted, with_interval
+from spaql.policy import PartitionPolicy, Policy, RuleTreePolicy
+from spaql.stats import mean_ci95
+from spaql.tables import comma_separated
+
+_TOLD_APART = 1.96
+"""Standard errors of the difference by which a try is told from the best one."""
+SELECTION_EPISODES = 100
+"""By which a try is picked, unless said otherwise."""
+
+
+@dataclass(frozen=True)
+class Try:
+    """One training of several."""
+
+    seed: int
+    returns: NDArray[np.float64]
+    """Of the selection episodes, which start alike for all tries."""
+    selection_steps: int
+    """Taken in the selection episodes."""
+    size: int | None
+    """Leaves of a tree, arms of a partition; None for a policy of another kind."""
+    unit: str
+    """What the size counts: `leaf` or `arm`."""
+    training_steps: int
+    """That were learned from."""
+    interactions: int
+    """All steps of the training, those of its evaluations included."""
+
+    @property
+    def mean(self) -> float:
+        """The mean return of the selection episodes."""
+        return mean_ci95(self.returns)[0]
+
+    @property
+    def ci95(self) -> float:
+        """Half-width of its 95 % interval; NaN for a single episode."""
+        return mean_ci95(self.returns)[1]
+
+    @property
+    def shown_size(self) -> str:
+        """The size in words; nothing for a policy without one."""
+        return "" if self.size is None else counted(self.size, self.unit)
+
+
+@dataclass(frozen=True, repr=False)
+class Tries:
+    """What several tries came to, and which was picked.
+
+    The selection mean of the picked one is biased upwards, for it is why it was picked: judge it by
+    `spaql.evaluate`, whose episodes have picked nothing.
+
+    Examples
+    --------
+    >>> first = Try(7, np.array([1.0, 3.0]), 20, 4, "leaf", 600, 600)
+    >>> tried = [first, Try(8, np.array([2.0, 1.0]), 20, 2, "leaf", 600, 600)]
+    >>> Tries(tuple(tried), pick(tried), measured=0)
+    Tries(2 tries, means 1.5 to 2; picked seed 8 of 2 leaves, 1.5 in 2 selection episodes, biased upwards)
+    """
+
+    tries: tuple[Try, ...]
+    """In the order of their seeds."""
+    picked_index: int
+    measured: int
+    """Steps spent on measuring unbounded observations, once for all tries (each counts them)."""
+
+    @property
+    def picked(self) -> Try:
+        """The one that was picked."""
+        return self.tries[self.picked_index]
+
+    @property
+    def worst(self) -> Try:
+        """The one with the lowest selection mean."""
+        return min(self.tries, key=lambda one: one.mean)
+
+    @property
+    def means(self) -> NDArray[np.float64]:
+        """The selection means of the tries, in their order."""
+        return np.array([one.mean for one in self.tries])
+
+    @property
+    def alike(self) -> int:
+        """How many tries the selection cannot tell from the best, itself included."""
+        return len(_alike(self.tries))
+
+    @property
+    def training_steps(self) -> int:
+        """Steps that all tries together have learned from."""
+        return sum(one.training_steps for one in self.tries)
+
+    @property
+    def training_interactions(self) -> int:
+        """All steps of the trainings."""
+        return sum(one.interactions for one in self.tries) - (len(self.tries) - 1) * self.measured
+
+    @property
+    def selection_steps(self) -> int:
+        """Steps of all selection episodes."""
+        return sum(one.selection_steps for one in self.tries)
+
+    @property
+    def interactions(self) -> int:
+        """Every step that was taken to train the tries and to pick one."""
+        return self.training_interactions + self.selection_steps
+
+    def __repr__(self) -> str:
+        picked, means = self.picked, self.means
+        size = f" of {picked.shown_size}" if picked.size is not None else ""
+        episodes = counted(len(picked.returns), "selection episode")
+        return (
+            f"Tries({len(self.tries)} tries, means {means.min():.4g} to {means.max():.4g}; picked seed "
+            f"{picked.seed}{size}, {picked.mean:.4g} in {episodes}, biased upwards)"
+        )
+
+
+def pick(tries: Sequence[Try]) -> int:
+    """Pick a try: the smallest policy among those that the selection cannot tell from the best one.
+
+    The best one has the highest selection mean. Another cannot be told from it if two things hold: the mean
+    difference between the two, episode by episode, is at most 1.96 of its standard errors; and its mean is at
+    most one standard error of the best one's mean below that. The first alone would let a policy pass that
+    fails now and then, for its failures widen the standard error. Of equal sizes, or where policies have
+    none, the higher mean is picked, then the earlier try.
+
+    Examples
+    --------
+    >>> rows = {1: [5.0, 7.0, 6.0], 2: [5.0, 6.0, 7.0], 3: [1.0, 2.0, 1.0]}
+    >>> pick([Try(seed, np.array(row), 30, 9 - seed, "leaf", 1, 1) for seed, row in rows.items()])
+    1
+    """
+
+    def order(index: int) -> tuple[float, float, int]:
+        size = tries[index].size
+        return (math.inf if size is None else size, -tries[index].mean, index)
+
+    return min(_alike(tries), key=order)
+
+
+def _alike(tries: Sequence[Try]) -> list[int]:
+    """Return the tries that the selection cannot tell from the best one."""
+    best = max(tries, key=lambda one: one.mean)
+    found = []
+    for index, one in enumerate(tries):
+        differences = best.returns - one.returns
+        if differences.mean() <= min(_threshold(differences), _threshold(best.returns) / _TOLD_APART):
+            found.append(index)
+    return found
+
+
+def _threshold(values: NDArray[np.float64]) -> float:
+    return _TOLD_APART * float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else 0.0
+
+
+def size_of(policy: Policy) -> tuple[int | None, str]:
+    """Return the leaves of a tree or the arms of a partition, and which of them they are."""
+    if isinstance(policy, RuleTreePolicy):
+        return policy.tree.n_leaves, "leaf"
+    return (policy.partition.arms, "arm") if isinstance(policy, PartitionPolicy) else (None, "")
+
+
+def shown_try(index: int, tries: int, one: Try) -> str:
+    """Return the line that says what a try came to."""
+    played = counted(len(one.returns), "selection episode")
+    size = f", {one.shown_size}" if one.shown_size else ""
+    return (
+        f"try {index + 1} of {tries}: seed {one.seed}, {with_interval(one.mean, one.ci95)} in {played}{size}"
+    )
+
+
+def tries_csv(seeds: Sequence[int], tries: Sequence[Try | None], picked: int | None) -> str:
+    """Write a row for each try; one that is not finished has a seed alone."""
+    names = (
+        "selection_mean",
+        "selection_ci95",
+        "selection_episodes",
+        "selection_steps",
+        "size",
+        "training_steps",
+        "interactions",
+    )
+    rows = []
+    for index, (seed, one) in enumerate(zip(seeds, tries, strict=True)):
+        chosen = "" if picked is None else str(index == picked).lower()
+        cells = {"try": str(index), "seed": str(seed), "picked": chosen}
+        values: tuple[float | int | None, ...] = (None,) * len(names)
+        if one is not None:
+            steps = (one.selection_steps, one.size, one.training_steps, one.interactions)
+            values = (one.mean, one.ci95, len(one.returns), *steps)
+        shown = ("" if value is None or math.isnan(value) else repr(value) for value in values)
+        rows.append({**cells, **dict(zip(names, shown, strict=True))})
+    return comma_separated(rows)

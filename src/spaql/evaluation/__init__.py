@@ -1,0 +1,36 @@
+"""Evaluation: fresh episodes, stress tests, robustness, measures of a closed loop, size-return fronts."""
+
+from spaql.evaluation.bench import Bench, Signal, Success, find_bench
+from spaql.evaluation.episodes import evaluate
+from spaql.evaluation.measures import Measures, measure
+from spaql.evaluation.model_errors import model_errors
+from spaql.evaluation.parameters import parameters_of, with_parameters
+from spaql.evaluation.robustness import RobustnessRow, robustness
+from spaql.evaluation.safe_action import SafeActionRow, safe_action_use
+from spaql.evaluation.size_curve import SizedTree, size_curve, smallest_within
+from spaql.evaluation.stress import StressTest, sample_starts, stress
+from spaql.rollouts import Evaluation
+
+__all__ = [
+    "Bench",
+    "Evaluation",
+    "Measures",
+    "RobustnessRow",
+    "SafeActionRow",
+    "Signal",
+    "SizedTree",
+    "StressTest",
+    "Success",
+    "evaluate",
+    "find_bench",
+    "measure",
+    "model_errors",
+    "parameters_of",
+    "robustness",
+    "safe_action_use",
+    "sample_starts",
+    "size_curve",
+    "smallest_within",
+    "stress",
+    "with_parameters",
+]

@@ -1,0 +1,193 @@
+"""Parameters of an environment: which there are, and the same environment with others."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from spaql.errors import BadEnvironmentError, SettingError, nearest
+from spaql.evaluation.bench import BENCHES, Bench
+from spaql.evaluation.derived_parameters import derived_from
+from spaql.problems import Problem
+from spaql.problems.user_errors import words_of
+
+
+def parameters_of(problem: Problem) -> dict[str, Any]:
+    """Give the numbers of a problem's environment that can be changed by name, with their values.
+
+    These are arguments of its constructor, and attributes of its `unwrapped` that are numbers. Compiled
+    dynamics hold their constants in the code, and have none.
+
+    Examples
+    --------
+    >>> from spaql import make_problem
+    >>> parameters_of(make_problem("pendulum"))["m"]
+    1.0
+    """
+    problem = _nominal(problem)
+    plant: Any = problem.make().unwrapped
+    own = [one for one in type(plant).__mro__ if one not in (object, *gymnasium.Env.__mro__)]
+    names = [name for one in (*own, plant) for name in vars(one)]
+    found = {name: getattr(plant, name, None) for name in names if not name.startswith("_")}
+    given = {name: value for name, value in _arguments(problem, plant).items() if value is not None}
+    found |= given
+    return {name: x for name, x in found.items() if isinstance(x, Real) and not isinstance(x, bool)}
+
+
+def with_parameters(problem: Problem, values: Mapping[str, float], bench: Bench | None = None) -> Problem:
+    """Give a problem's environment other parameters, and compute anew what depends on them.
+
+    An argument of the constructor is given to it. Any other parameter is an attribute that is set on the
+    finished environment; what its constructor has computed from it, as the source says, is computed anew, or
+    by the bench. Where that cannot be done, or the environment sets the attribute back, it is refused.
+
+    Parameters
+    ----------
+    problem
+        With Gymnasium's environment.
+    values
+        Of the parameters, by name (see `parameters_of`).
+    bench
+        Says how attributes depend on parameters, where the source does not.
+
+    Examples
+    --------
+    >>> from spaql import make_problem
+    >>> heavy = with_parameters(make_problem("cartpole200"), {"masspole": 0.2})
+    >>> heavy.make().unwrapped.total_mass
+    1.2
+    """
+    problem = _nominal(problem)
+    values = _checked(problem, values)
+    taken = _arguments(problem, problem.make().unwrapped)
+    arguments = {name: value for name, value in values.items() if name in taken}
+    attributes = {name: value for name, value in values.items() if name not in taken}
+    env = dataclasses.replace(problem, options={**problem.options, **arguments}).make()
+    _set(env.unwrapped, attributes, bench)
+    made = dataclasses.replace(problem, env=None, options={}, template=env)
+    _check_made(made, problem, values, attributes)
+    return made
+
+
+def _nominal(problem: Problem) -> Problem:
+    """Give a problem in Gymnasium's own environment, also where it is named by its compiled twin."""
+    plain = (problem.env or "").removeprefix("spaql/")
+    env = plain if plain in BENCHES else problem.env
+    return dataclasses.replace(problem, env=env, dynamics=None)
+
+
+def _arguments(problem: Problem, plant: Any) -> dict[str, Any]:
+    """Give the arguments of the constructor with what they are given, where it can be called again."""
+    if problem.template is not None:
+        return {}
+    _, *arguments = inspect.signature(type(plant).__init__).parameters.values()
+    given = {**(plant.spec.kwargs if plant.spec is not None else {}), **problem.options}
+    named = [one for one in arguments if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
+    defaults = {one.name: None if one.default is one.empty else one.default for one in named}
+    return {name: given.get(name, default) for name, default in defaults.items()}
+
+
+def _checked(problem: Problem, values: Mapping[str, float]) -> dict[str, float]:
+    """Refuse what is no parameter; whole numbers stay whole."""
+    known = parameters_of(problem)
+    for name, value in values.items():
+        if name not in known:
+            there = f"there is {', '.join(sorted(known))}." if known else "there is none."
+            guess = nearest(name, known) if known else ""
+            raise SettingError(
+                f"{problem.name} has no number {name!r} to change: {guess if guess.endswith('?') else there} "
+                "Other plants can be given as variants (spaql.evaluation.robustness)."
+            )
+        if not math.isfinite(value):
+            raise SettingError(f"{name} cannot be {value}: give a finite number, such as {known[name]:g}.")
+    whole = {name for name, value in values.items() if isinstance(known[name], int) and value == int(value)}
+    return {name: int(value) if name in whole else value for name, value in values.items()}
+
+
+def _set(plant: Any, values: Mapping[str, float], bench: Bench | None) -> None:
+    """Set attributes, and compute anew what was computed from them."""
+    told = dict(bench.derived) if bench is not None and values else {}
+    kind = type(plant).__name__
+    known = bench.parameters if bench is not None else ()
+    try:
+        derived = [one for one in derived_from(plant, list(values)) if one.name not in told] if values else []
+    except (OSError, TypeError, SyntaxError) as error:
+        if set(values) <= {*known}:  # the bench vouches for them
+            derived = []
+        else:
+            raise SettingError(
+                f"What {kind} computes from {_listed(values)} is not known, because its source cannot be "
+                f"read ({error}): make it an argument of its constructor."
+            ) from error
+    for one in derived:
+        try:
+            computed = one.compute(plant)
+            right = _is_number(computed) and np.array_equal(computed, getattr(plant, one.name))
+        except Exception:
+            right = False
+        if one.name in ("observation_space", "action_space"):
+            raise SettingError(
+                f"{kind} computes its {one.name} from {_listed(values)}, and the policy was made for the one "
+                "that it has: it cannot be changed."
+            )
+        if not right:
+            raise SettingError(
+                f"{kind} computes {one.name} from {_listed(values)} when it is made, in a way that cannot be "
+                "repeated afterwards: make the parameter an argument of its constructor, or give "
+                f"Bench(derived={{{one.name!r}: ...}})."
+            )
+    for name, value in values.items():
+        setattr(plant, name, value)
+    for one in derived:
+        setattr(plant, one.name, one.compute(plant))
+    for name, compute in told.items():
+        setattr(plant, name, compute(plant))
+
+
+def _is_number(value: Any) -> bool:
+    return np.asarray(value).dtype.kind in "iuf"
+
+
+def _listed(names: Mapping[str, float] | Sequence[str]) -> str:
+    return " and ".join(names)
+
+
+def _check_made(
+    made: Problem, problem: Problem, values: Mapping[str, float], kept: Mapping[str, float]
+) -> None:
+    """Refuse an environment that does not keep its parameters, or whose spaces depend on them."""
+    env = made.make()
+    try:
+        spaces = env.observation_space, env.action_space
+        if spaces != (problem.states.space, problem.actions.space):
+            raise SettingError(
+                f"With other values of {_listed(values)}, {problem.name} has other observations or actions, "
+                "for which the policy was not made."
+            )
+        env.action_space.seed(0)
+        calls: dict[str, Callable[[], Any]] = {
+            "reset": lambda: env.reset(seed=0),
+            "a step": lambda: env.step(env.action_space.sample()),
+        }
+        for when, call in calls.items():
+            try:
+                call()
+            except Exception as error:
+                raise BadEnvironmentError(
+                    f"With {_listed(values)} changed, {problem.name} fails at {when}: {words_of(error)}."
+                ) from error
+            for name, value in kept.items():
+                if (now := getattr(env.unwrapped, name)) != value:
+                    raise SettingError(
+                        f"{problem.name} sets {name} to {now!r} at {when}, whatever it was before: make it "
+                        "an argument of its constructor."
+                    )
+    finally:
+        env.close()

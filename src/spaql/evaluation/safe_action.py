@@ -1,0 +1,93 @@
+"""What the safe action of exported code costs: how often noise triggers it, and what is returned with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.evaluation.episodes import evaluate
+from spaql.policy import NoisyPolicy, Policy, RecordingPolicy
+from spaql.problems import EnvironmentLike, make_problem
+from spaql.rollouts.seeds import Purpose, generator
+
+
+@dataclass(frozen=True)
+class SafeActionRow:
+    """Fresh episodes of a policy with a safe action, and of the same policy without it, under equal noise."""
+
+    noise: float
+    """Its standard deviation, as a part of that of each observation in the episodes without noise."""
+    mean: float
+    """Mean return with the safe action."""
+    ci95: float
+    """Half-width of its 95 % interval."""
+    without: float
+    """Mean return of the policy alone."""
+    steps: float
+    """Share of the steps at which the safe action was taken."""
+    episodes: float
+    """Share of the episodes in which it was, once or more."""
+
+
+def safe_action_use(
+    guarded: Policy,
+    policy: Policy,
+    env: EnvironmentLike,
+    is_safe_action: Callable[[NDArray[Any]], NDArray[np.bool_]],
+    *,
+    noise: Sequence[float] = (0.0, 0.01, 0.03),
+    episodes: int = 100,
+    seed: int = 0,
+) -> list[SafeActionRow]:
+    """Play fresh episodes with noise on the observations, and count where the safe action is taken.
+
+    Parameters
+    ----------
+    guarded
+        The policy with its safe action, such as `spaql.export.ExportedPolicy`.
+    policy
+        The same without it.
+    env
+        Where to play.
+    is_safe_action
+        Tells which rows of observations get the safe action.
+    noise
+        Standard deviations of Gaussian noise on every observation, as parts of the standard deviation that it
+        has in episodes without noise.
+    episodes
+        Of each row, the same starts and noise for all.
+    seed
+        Of the episodes and the noise.
+
+    Returns
+    -------
+    list of SafeActionRow
+        One for each level of noise.
+    """
+    problem = make_problem(env)
+    watched = RecordingPolicy(policy)
+    evaluate(watched, problem, episodes=episodes, seed=seed, deterministic=True)
+    spread = watched.visited.std(axis=0)
+    rows = []
+    for level in noise:
+        recorded = RecordingPolicy(guarded)
+        both = []
+        for one in (recorded, policy):
+            noisy = NoisyPolicy(one, level * spread, generator(seed, Purpose.DISTURBANCE, 0))
+            both.append(evaluate(noisy, problem, episodes=episodes, seed=seed, deterministic=True))
+        taken = [is_safe_action(seen) for seen in recorded.episodes(both[0].lengths)]
+        rows.append(
+            SafeActionRow(
+                noise=level,
+                mean=both[0].mean,
+                ci95=both[0].ci95,
+                without=both[1].mean,
+                steps=float(np.concatenate(taken).mean()),
+                episodes=float(np.mean([one.any() for one in taken])),
+            )
+        )
+    return rows

@@ -1,0 +1,266 @@
+"""Stress tests: episodes from all over a region of starts."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from gymnasium.spaces import Discrete
+from numpy.typing import ArrayLike, NDArray
+
+from spaql.errors import BadEnvironmentError, MissingExtraError, SettingError
+from spaql.evaluation import Measures, measure
+from spaql.evaluation.bench import Bench, find_bench
+from spaql.evaluation.episodes import Evaluable, policy_and_problem
+from spaql.formatting import counted, number, places
+from spaql.policy import Policy
+from spaql.problems import Dynamics, EnvironmentLike, Problem
+from spaql.rollouts.episode import Episode, Floats
+from spaql.rollouts.play import play
+from spaql.rollouts.returns import EpisodeSummary, quantiles_of, worst_episodes
+from spaql.stats import mean_ci95, wilson_ci95
+from spaql.values import whole_number
+
+Sampling = Literal["sobol", "grid"]
+MEASURES = tuple(f.name for f in dataclasses.fields(Measures))
+
+
+@dataclass(frozen=True)
+class StressTest:
+    """What episodes from chosen starts say of a controller."""
+
+    names: tuple[str, ...]
+    """Of the numbers of a start, with their units."""
+    starts: Floats
+    """States of the plant, one a row."""
+    returns: Floats
+    lengths: NDArray[np.int64]
+    success: NDArray[np.bool_]
+    success_means: str
+    holds: str
+    """What is to be held, and where; empty if nothing is."""
+    measures: Mapping[str, Floats]
+    """Of each episode (`spaql.interpret.Measures`); none where no signal is to be held."""
+    units: Mapping[str, str]
+    """Of the measures."""
+
+    def __repr__(self) -> str:
+        share, low, high = (f"{100 * part:.1f} %" for part in (self.share, *self.share_ci95))
+        starts = counted(len(self.returns), "start")
+        return (
+            f"StressTest({self.success.sum():,} of {starts} succeed: {share}, 95 % interval {low} to {high}; "
+            f"worst return {number(self.returns.min(), self.digits)})"
+        )
+
+    @property
+    def digits(self) -> int:
+        """Digits after the point that returns are written with (see `spaql.formatting.places`)."""
+        return places(*mean_ci95(self.returns))
+
+    @property
+    def share(self) -> float:
+        """The share of starts that succeed."""
+        return float(self.success.mean())
+
+    @property
+    def share_ci95(self) -> tuple[float, float]:
+        """Wilson's 95 % interval of that share, for the whole region."""
+        return wilson_ci95(int(self.success.sum()), len(self.success))
+
+    @property
+    def quantiles(self) -> dict[float, float]:
+        """Quantiles of the returns: 5, 25, 50, 75 and 95 %."""
+        return quantiles_of(self.returns)
+
+    @property
+    def summary(self) -> dict[str, tuple[float, float]]:
+        """Median and worst of each measure over the starts that succeed; NaN where none does."""
+        if not self.success.any():
+            return dict.fromkeys(self.measures, (np.nan, np.nan))
+        return {
+            name: (float(np.median(values[self.success])), float(values[self.success].max()))
+            for name, values in self.measures.items()
+        }
+
+    def worst(self, k: int = 10) -> list[EpisodeSummary]:
+        """Give the k episodes of the lowest returns, the worst first."""
+        return worst_episodes(self.returns, self.lengths, self.starts, k)
+
+
+def sample_starts(bench: Bench, n: int, sampling: Sampling = "sobol", seed: int = 0) -> Floats:
+    """Spread starts over the region of a bench, one a row.
+
+    Parameters
+    ----------
+    bench
+        Where a plant may begin.
+    n
+        How many; a grid has the most that are equal in number along all dimensions.
+    sampling
+        `sobol`, a scrambled Sobol sequence (needs SciPy, `pip install spaql[stats]`); or `grid`, the middles
+        of equal boxes.
+    seed
+        Of the scrambling.
+
+    Examples
+    --------
+    >>> bench = Bench(region={"x": (0.0, 4.0), "y": (-1.0, 1.0)})
+    >>> sample_starts(bench, 5, "grid").tolist()
+    [[1.0, -0.5], [1.0, 0.5], [3.0, -0.5], [3.0, 0.5]]
+    """
+    n = whole_number("The number of starts", n, least=1)
+    low, high = bench.low, bench.high
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and np.all(low <= high)):
+        raise SettingError(
+            "The region of starts needs two finite numbers for each range, the lower one first."
+        )
+    if sampling == "sobol":
+        return low + (high - low) * _sobol(len(low), n, seed)
+    side = int(n ** (1 / len(low)) + 1e-9)
+    axes = [a + (b - a) * (np.arange(side) + 0.5) / side for a, b in zip(low, high, strict=True)]
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(low))
+
+
+def _sobol(dims: int, n: int, seed: int) -> Floats:
+    try:
+        from scipy.stats import qmc
+    except ImportError as error:
+        raise MissingExtraError(
+            "Sobol sequences need SciPy: pip install 'spaql[stats]', or sample a grid (--sampling grid)."
+        ) from error
+    sequence = qmc.Sobol(dims, scramble=True, seed=whole_number("seed", seed, least=0))
+    return np.asarray(sequence.random_base2(max(0, n - 1).bit_length())[:n], np.float64)
+
+
+def stress(
+    agent: Evaluable | Policy,
+    env: EnvironmentLike | None = None,
+    *,
+    bench: Bench | None = None,
+    starts: int | ArrayLike = 2_000,
+    sampling: Sampling = "sobol",
+    seed: int = 0,
+) -> StressTest:
+    """Play an episode from each of many starts, without drawing actions: as the rules do, and exported code.
+
+    Parameters
+    ----------
+    agent
+        An agent, or a policy (which needs `env`).
+    env
+        Where to run it; the agent's own problem by default.
+    bench
+        How the plant is tested; known for CartPole, Pendulum, MountainCar, MountainCarContinuous and Acrobot,
+        and for plants of your own that declare a range for every number of their state.
+    starts
+        How many starts to spread over the bench's region; or the starts themselves, states one a row.
+    sampling
+        `sobol` or `grid` (see `sample_starts`).
+    seed
+        Of the starts.
+
+    Examples
+    --------
+    >>> import spaql
+    >>> agent = spaql.SPAQL("pendulum5", seed=0)
+    >>> result = stress(agent, starts=64, sampling="grid")
+    >>> result.starts.shape, len(result.worst(3)), 0 <= result.share <= 1
+    ((64, 2), 3, True)
+    """
+    policy, problem = policy_and_problem(agent, env)
+    bench = bench or known_bench(problem)
+    if np.ndim(starts) == 0:
+        states = sample_starts(bench, whole_number("starts", starts, least=1), sampling, seed)
+    else:
+        states = np.array(starts, np.float64)
+        if states.ndim != 2 or states.shape[1] != len(bench.region) or not len(states):
+            raise SettingError(f"Starts are states of {len(bench.region)} numbers, one a row.")
+    totals, lengths, success = np.empty(len(states)), np.empty(len(states), np.int64), []
+    measured = {name: np.empty(len(states)) for name in MEASURES} if bench.signal is not None else {}
+    for i, episode in enumerate(play(policy, problem, states, bench.set_state)):
+        totals[i], lengths[i] = episode.total, episode.length
+        if not np.isfinite(totals[i]):
+            raise BadEnvironmentError(f"The rewards from start {states[i]} add up to {totals[i]}.")
+        success.append(bool(bench.success.rule(episode)))
+        if measured:
+            for name, value in dataclasses.asdict(_measured(episode, bench, problem)).items():
+                measured[name][i] = value
+    return StressTest(
+        tuple(bench.region),
+        states,
+        totals,
+        lengths,
+        np.array(success, np.bool_),
+        bench.success.means,
+        bench.signal.means if bench.signal is not None else "",
+        measured,
+        _units(bench) if measured else {},
+    )
+
+
+def bench_of(problem: Problem) -> Bench | None:
+    """Give the bench of a problem, and None where it is not known where it may begin.
+
+    A plant of your own whose states are observed as they are may begin anywhere in the ranges it declares.
+    """
+    bench, plant = find_bench(problem), problem.dynamics
+    if bench is None and plant is not None and _declares_its_states(plant):
+        bench = Bench(region=plant.observations)
+    return bench
+
+
+def known_bench(problem: Problem) -> Bench:
+    """Give the bench of a problem, or say that there is none."""
+    bench = bench_of(problem)
+    if bench is None:
+        raise SettingError(
+            f"Where {problem.name} may begin is not known: give a bench with a range for each number of its "
+            "state (--low X,Y,... and --high X,Y,...)."
+        )
+    return bench
+
+
+def _declares_its_states(plant: Dynamics) -> bool:
+    """Tell whether a plant is seen as it is, all over the ranges that it declares."""
+    low, high = np.array(list(plant.observations.values()), np.float64).T
+    if plant.state_dims != len(low) or not np.isfinite([low, high]).all():
+        return False
+    states = np.random.default_rng(0).uniform(low, high, (8, len(low)))
+    return all(plant.observe(state) == state for state in map(tuple, states.tolist()))
+
+
+def _measured(episode: Episode, bench: Bench, problem: Problem) -> Measures:
+    signal, space = bench.signal, problem.actions.space
+    assert signal is not None
+    actions = episode.action_rows
+    if isinstance(space, Discrete):
+        index = actions[:, 0].astype(np.int64) - int(space.start)
+        values = np.array(bench.action_values) if bench.action_values else np.arange(float(space.n))
+        actions = values[index]
+    return measure(
+        signal.read(episode.observations),
+        actions,
+        setpoint=signal.setpoint,
+        band=signal.band,
+        tail=signal.tail,
+        time_step=bench.time_step or 1.0,
+    )
+
+
+def _units(bench: Bench) -> dict[str, str]:
+    """Give the unit of each measure; a step is the unit of time where the time step is not known."""
+    assert bench.signal is not None
+    time = "s" if bench.time_step else "steps"
+    signal, action = bench.signal.unit, bench.action_unit
+    return {
+        "settling_time": time,
+        "overshoot": signal,
+        "steady_state_error": signal,
+        "limit_cycle": signal,
+        "effort": f"{action}² {time}" if action else time,
+        "switches": "1/s" if bench.time_step else "1/step",
+        "chattering": action,
+    }

@@ -1,0 +1,67 @@
+"""What stress tests found, as rows of cells for people."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from spaql.evaluation.robustness import RobustnessRow
+from spaql.evaluation.stress import StressTest
+from spaql.formatting import number, places, with_interval
+
+Cells = list[dict[str, str]]
+MEASURES_MEAN = (
+    "effort: the squared action, summed over time. switches: how often the action changes in a unit of time. "
+    "chattering: the mean change of the action from one step to the next."
+)
+
+
+def worst_cells(result: StressTest, k: int) -> Cells:
+    """Write the k worst starts, a row each."""
+    rows = []
+    for rank, episode in enumerate(result.worst(k), 1):
+        start = {name: f"{x:.3f}" for name, x in zip(result.names, episode.start, strict=True)}
+        rows.append(
+            {
+                "": f"{rank}",
+                "return": number(episode.total, result.digits),
+                "steps": f"{episode.length}",
+                **start,
+            }
+        )
+    return rows
+
+
+def measure_cells(result: StressTest) -> Cells:
+    """Write the measures of the closed loop, a row each."""
+
+    def shown(value: float) -> str:
+        return "never" if value == math.inf else "" if math.isnan(value) else f"{value:.3g}"
+
+    return [
+        {
+            "measure": name.replace("_", " "),
+            "median": shown(middle),
+            "worst": shown(highest),
+            "unit": result.units[name],
+        }
+        for name, (middle, highest) in result.summary.items()
+    ]
+
+
+def robustness_cells(rows: Sequence[RobustnessRow]) -> Cells:
+    """Write the rows of a robustness table; the first one is nominal."""
+    return [
+        {
+            "change": row.change,
+            "return": with_interval(row.mean, row.ci95),
+            "worst": number(row.worst, places(row.mean, row.ci95)),
+            "against nominal": _signed(row.difference, row.difference_ci95) if i else "",
+        }
+        for i, row in enumerate(rows)
+    ]
+
+
+def _signed(difference: float, half: float) -> str:
+    """Write a difference with its sign and interval."""
+    return f"{'+' if math.copysign(1, difference) > 0 else ''}{with_interval(difference, half)}"

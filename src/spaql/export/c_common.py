@@ -1,0 +1,120 @@
+"""What both forms of C say alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from spaql.export.comments import heading, identifiers
+from spaql.export.numbers import Fixed
+from spaql.export.target_controller import MachineController
+from spaql.policy import Laws
+
+TYPES = {"double": "double", "float": "float", "fixed": "int32_t"}
+_RESERVED = """
+    auto break case char const continue default do double else enum extern float for goto if inline int
+    long register restrict return short signed sizeof static struct switch typedef union unsigned void
+    volatile while action observation cut node action_of main
+"""
+
+CUT = (
+    "/* The law's result within its bounds; the safe action if it is no number. */",
+    "static double cut(double u, double low, double high, double safe)",
+    "{",
+    "    double kept = u;",
+    "    if (u != u) {",
+    "        kept = safe;",
+    "    } else if (u < low) {",
+    "        kept = low;",
+    "    } else if (u > high) {",
+    "        kept = high;",
+    "    } else {",
+    "        /* within */",
+    "    }",
+    "    return kept;",
+    "}",
+)
+
+
+def comment(controller: MachineController, file: str) -> list[str]:
+    """Give the comment at the head of a file."""
+    lines = [line.replace("*/", "* /").replace("/*", "/ *") for line in heading(controller, file)]
+    return [*(f"{'/*' if not i else ' *'} {line}".rstrip() for i, line in enumerate(lines)), " */"]
+
+
+def checks(controller: MachineController) -> Iterator[str]:
+    """Refuse compilers whose numbers are others, and flags that change what numbers do."""
+    if isinstance(controller.number, Fixed):
+        return
+    laws = isinstance(controller.tree.leaves, Laws)
+    yield "#include <float.h>"
+    yield ""
+    if laws or controller.number.name == "double":
+        # Laws are computed in double precision whatever the observations are.
+        what_to_do = (
+            "laws need a machine that has them" if laws else "export with --number float or fixed instead"
+        )
+        yield "#if DBL_MANT_DIG != 53"
+        yield f'#error "double must have 64 bits: {what_to_do}"'
+        yield "#endif"
+    if controller.number.name == "float":
+        yield "#if FLT_MANT_DIG != 24"
+        yield '#error "float must have 32 bits"'
+        yield "#endif"
+    # 16 is for compilers that have half precision too: the other types are still computed as stored.
+    yield "#if (FLT_EVAL_METHOD != 0) && (FLT_EVAL_METHOD != 16)"
+    yield '#error "numbers must be computed as they are stored: on x86 compile with -msse2 -mfpmath=sse"'
+    yield "#endif"
+    yield "#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && (__FINITE_MATH_ONLY__ > 0))"
+    yield '#error "compile without -ffast-math: it takes NaN for a number"'
+    yield "#endif"
+    if laws:
+        yield "/* A product and a sum are rounded one after the other, never fused. */"
+        yield "#if defined(__GNUC__) && !defined(__clang__)"
+        yield '#pragma GCC optimize ("fp-contract=off")'
+        yield "#else"
+        yield "#pragma STDC FP_CONTRACT OFF"
+        yield "#endif"
+
+
+def prototype(controller: MachineController, name: str, end: str) -> list[str]:
+    """Give the declaration of the function."""
+    kind, prefix = TYPES[controller.number.name], name.upper()
+    return [
+        f"void {name}_act(const {kind} observation[{prefix}_OBSERVATIONS],",
+        f"{' ' * (len(name) + 10)}{kind} action[{prefix}_ACTIONS]){end}",
+    ]
+
+
+def names_in(controller: MachineController) -> tuple[str, ...]:
+    """Give the names of the observations as C writes them."""
+    return identifiers(controller.tree.observations, _RESERVED)
+
+
+def undefined(names: Sequence[str]) -> str:
+    """Ask whether one of the observations is no number."""
+    return " ||\n        ".join(f"({name} != {name})" for name in names)
+
+
+def needs_infinity(controller: MachineController) -> bool:
+    """Tell whether a threshold is infinite, which only <math.h> can write."""
+    return bool((controller.tree.threshold == math.inf).any())
+
+
+def literal(controller: MachineController, x: float, feature: int = -1, action: int = -1) -> str:
+    """Write a number of the machine, that of a threshold or of an action."""
+    number = controller.number
+    if isinstance(number, Fixed):
+        bits = number.observation_bits[feature] if feature >= 0 else number.action_bits[action]
+        return f"{round(math.ldexp(x, bits))}"
+    if number.name == "float":
+        return f"{shortest_single(x)}f"
+    return repr(x)
+
+
+def shortest_single(x: float) -> str:
+    """Write a number of single precision with as few digits as identify it."""
+    text = str(np.float32(x))
+    return text if any(c in text for c in ".en") else text + ".0"

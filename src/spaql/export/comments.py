@@ -1,0 +1,81 @@
+"""Words for people in exported files."""
+
+from __future__ import annotations
+
+import keyword
+import math
+import re
+import textwrap
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from gymnasium.spaces import Discrete
+
+from spaql.export.target_controller import Limits, MachineController
+from spaql.formatting import counted
+from spaql.policy import RuleTree
+
+
+def heading(controller: MachineController, file: str) -> list[str]:
+    """Say what a file is and where it comes from, as plain lines."""
+    rules, guard = controller.rules, controller.limits
+    safe = ", ".join(f"{x:g}" for x in controller.safe)
+    cases = [] if controller.number.name == "fixed" else ["NaN"]  # which whole numbers do not have
+    cases += ["observations beyond their limits"] if guard is not None else []
+    after = f", after {counted(guard.questions, 'question')} about limits" if guard is not None else ""
+    lines = [
+        f"{file}: {counted(rules.n_leaves, 'leaf')}, {counted(rules.depth, 'question')} at most{after}.",
+        f"Written by spaql {version('spaql')}. Do not edit: export it again, so that it is proven again.",
+        *([""] if controller.provenance else []),
+        *controller.provenance,
+        *(["", f"For {' and '.join(cases)} the action is {safe}."] if cases else []),
+        *([] if guard is None else _limits(guard, rules)),
+    ]
+    return [part for line in lines for part in (textwrap.wrap(line, 96) or [""])]
+
+
+def _limits(guard: Limits, rules: RuleTree) -> list[str]:
+    """Say beyond what the safe action is taken, observation by observation."""
+    lines = []
+    for name, low, high in zip(rules.observations, guard.low, guard.high, strict=True):
+        below, above = (
+            f"below {low:.6g}" if low > -math.inf else "",
+            f"above {high:.6g}" if high < math.inf else "",
+        )
+        lines.append(f"- {name}: {' or '.join(filter(None, [below, above])) or 'no limits'}")
+    share = f"by {100 * guard.tolerance:g} % of its range on either side"
+    if isinstance(rules.observation_space, Discrete):
+        return ["Limits are the bounds of the observation:", *lines]
+    return [f"Limits are the bounds of each observation, if it has two, moved outwards {share}:", *lines]
+
+
+def name_of_action(controller: MachineController, label: str = "action[0]  ") -> list[str]:
+    """Say what the numbers of an action are; the label is for the number of one of a list."""
+    tree = controller.exact
+    if not isinstance(tree.action_space, Discrete):
+        return [f"action[{i}]  {name}" for i, name in enumerate(tree.actions)]
+    first = int(tree.action_space.start)
+    return [label + ", ".join(f"{first + i}: {name}" for i, name in enumerate(tree.actions))]
+
+
+def identifiers(names: Sequence[str], reserved: str = "") -> tuple[str, ...]:
+    """Make different identifiers from names for people; units and signs become underscores.
+
+    None of them is a word of Python, or one of the reserved ones, which are given in one string.
+
+    Examples
+    --------
+    >>> identifiers(["pole angle [rad]", "cos(angle)", "2nd", "pole-angle rad"])
+    ('pole_angle_rad', 'cos_angle', 'x2_2nd', 'x3_pole_angle_rad')
+    """
+    taken = {*reserved.split(), *map(str.lower, keyword.kwlist)}
+    made: list[str] = []
+    for i, name in enumerate(names):
+        word = re.sub(r"[^0-9a-zA-Z]+", "_", name).strip("_").lower()[:40].rstrip("_")
+        if not word or word[0].isdigit() or word in taken:
+            word = f"x{i}_{word}".rstrip("_")
+        while word in taken:
+            word += "_"
+        taken.add(word)
+        made.append(word)
+    return tuple(made)

@@ -1,0 +1,1 @@
+"""Kernels of partitions: balls, the equations of the paper, updates and rollouts."""

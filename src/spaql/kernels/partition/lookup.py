@@ -1,0 +1,250 @@
+"""The greedy policy of a partition as one look-up in raw units.
+
+The balls relevant to a state differ in their actions; which of them has the highest Q depends on the
+state alone. So the policy is a tree over the state space, whose leaf names the actions of the greedy ball.
+And every dimension is mapped into the cube by a rising function, so the cube's dyadic boundaries are
+thresholds in raw units: a look-up needs no standardisation.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.kernels.jit import njit, njit_apart
+from spaql.kernels.partition.balls import BITS, Balls, Found, coordinate, cut, new_found
+from spaql.kernels.partition.standardise import StateMap, standardise_one
+
+
+class Flat(NamedTuple):
+    """Trees over the state space; a node that is no leaf has 2^ds children, one for each orthant."""
+
+    roots: NDArray[np.int32]
+    """The root of each tree of balls."""
+    first_child: NDArray[np.int32]
+    """-1 for a leaf."""
+    low: NDArray[np.int64]
+    """First action of a leaf's range in each action dimension."""
+    size: NDArray[np.int64]
+    cut: NDArray[np.float64]
+    """Where a node that is no leaf is cut in each state dimension, in raw units."""
+
+
+class _Cells(NamedTuple):
+    """State cells on the way to `Flat`: the greedy ball so far, and split balls that may hold better."""
+
+    first_child: NDArray[np.int32]
+    place: NDArray[np.int64]
+    """Of the cell's centre in each dimension, as a heap: 0, then 1 and 2 for its halves, and so on."""
+    low: NDArray[np.int64]
+    """Actions of the greedy ball so far."""
+    size: NDArray[np.int64]
+    best_q: NDArray[np.float64]
+    best_place: NDArray[np.int64]
+    """How many of the cell's split balls come before the greedy ball in the order of actions."""
+    first_open: NDArray[np.int64]
+    """Where the cell's split balls begin."""
+    n_open: NDArray[np.int64]
+
+
+@njit
+def _lay_over(balls: Balls, root: int, cells: _Cells, opened: Found) -> int:
+    """Lay the trees of a root's actions over each other, breadth first; gives the number of cells.
+
+    The children of a cell's split balls are gone through in the order of their actions, the greedy ball so
+    far at its place among them, and an equal Q wins: so of equals the highest action is kept, as in a
+    search. Loops over arrays are written out, because a call that passes arrays costs more than the work
+    that is done here.
+    """
+    first_child, place, low, size = cells.first_child, cells.place, cells.low, cells.size
+    state_dims, dims = place.shape[1], low.shape[1]
+    first_child[0], cells.best_q[0], cells.best_place[0], cells.first_open[0] = -1, -np.inf, 0, 0
+    for j in range(state_dims):
+        place[0, j] = 0
+    for j in range(dims):
+        low[0, j], size[0, j] = 0, balls.action_sizes[j]
+        opened.low[0, j], opened.size[0, j] = 0, balls.action_sizes[j]
+    opened.ball[0] = root
+    end = cells.n_open[0] = 1 if balls.first_child[root] >= 0 else 0
+    n_cells, cell = 1, 0
+    while cell < n_cells:
+        if cells.n_open[cell] == 0:
+            cell += 1
+            continue
+        first_child[cell] = n_cells
+        for orthant in range(1 << state_dims):
+            child, begin = n_cells + orthant, end
+            best_q, best_place = -np.inf, 0
+            for i in range(cells.n_open[cell] + 1):
+                if i == cells.best_place[cell] and cells.best_q[cell] >= best_q:
+                    best_q, best_place = cells.best_q[cell], end - begin
+                    for j in range(dims):
+                        low[child, j], size[child, j] = low[cell, j], size[cell, j]
+                if i == cells.n_open[cell]:
+                    break
+                parent = cells.first_open[cell] + i
+                parts = 1
+                for j in range(dims):
+                    if opened.size[parent, j] > 1:
+                        parts *= 2
+                first = balls.first_child[opened.ball[parent]] + orthant * parts
+                for part in range(parts):
+                    ball = first + part
+                    if balls.first_child[ball] >= 0:
+                        opened.ball[end] = ball
+                        left = part
+                        for j in range(dims):
+                            lowest, length, left = cut(opened.low[parent, j], opened.size[parent, j], left)
+                            opened.low[end, j], opened.size[end, j] = lowest, length
+                        end += 1
+                    elif balls.q[ball] >= best_q:
+                        best_q, best_place = balls.q[ball], end - begin
+                        left = part
+                        for j in range(dims):
+                            lowest, length, left = cut(opened.low[parent, j], opened.size[parent, j], left)
+                            low[child, j], size[child, j] = lowest, length
+            for j in range(state_dims):
+                upper = (orthant >> (state_dims - 1 - j)) & 1
+                place[child, j] = 2 * place[cell, j] + 1 + upper
+            first_child[child], cells.first_open[child], cells.n_open[child] = -1, begin, end - begin
+            cells.best_q[child], cells.best_place[child] = best_q, best_place
+        n_cells += 1 << state_dims
+        cell += 1
+    return n_cells
+
+
+@njit
+def _merge(cells: _Cells, n_cells: int, orthants: int) -> None:
+    """Make a leaf of every cell whose children are leaves with the same actions; children follow parents."""
+    for cell in range(n_cells - 1, -1, -1):
+        first = cells.first_child[cell]
+        if first < 0:
+            continue
+        same = True
+        for child in range(first, first + orthants):
+            same = same and cells.first_child[child] < 0
+            for j in range(cells.low.shape[1]):
+                same = same and cells.low[child, j] == cells.low[first, j]
+                same = same and cells.size[child, j] == cells.size[first, j]
+            if not same:
+                break
+        if same:
+            cells.first_child[cell] = -1
+            for j in range(cells.low.shape[1]):
+                cells.low[cell, j], cells.size[cell, j] = cells.low[first, j], cells.size[first, j]
+
+
+@njit_apart
+def flatten(balls: Balls, trees: int, state_map: StateMap, known: NDArray[np.float64]) -> Flat:
+    """Turn the greedy policy of a partition into trees over the state space.
+
+    `known` are `thresholds` that were found before; others are found anew.
+    """
+    state_dims, dims = state_map.center.shape[0], balls.action_sizes.shape[0]
+    orthants = 1 << state_dims
+    n_split = balls.counts[0] - balls.counts[1]  # each opens one cell at most, and lies in one cell
+    room = trees + n_split * orthants
+    cells = _Cells(
+        np.empty(room, np.int32),
+        np.empty((room, state_dims), np.int64),
+        np.empty((room, dims), np.int64),
+        np.empty((room, dims), np.int64),
+        np.empty(room),
+        np.empty(room, np.int64),
+        np.empty(room, np.int64),
+        np.empty(room, np.int64),
+    )
+    opened = new_found(n_split + 1, dims)
+    node_of = np.empty(room, np.int32)
+    roots = np.empty(trees, np.int32)
+    first_child = np.empty(room, np.int32)
+    low = np.empty((room, dims), np.int64)
+    size = np.empty((room, dims), np.int64)
+    cut = np.empty((room, state_dims))
+    nodes = 0
+    for tree in range(trees):
+        n_cells = _lay_over(balls, tree, cells, opened)
+        _merge(cells, n_cells, orthants)
+        # Keep the cells that can still be reached.
+        for cell in range(n_cells):
+            node_of[cell] = -1
+        roots[tree] = node_of[0] = nodes
+        nodes += 1
+        for cell in range(n_cells):
+            node = node_of[cell]
+            if node < 0:
+                continue
+            for j in range(dims):
+                low[node, j], size[node, j] = cells.low[cell, j], cells.size[cell, j]
+            first_child[node] = -1
+            first = cells.first_child[cell]
+            if first < 0:
+                continue
+            first_child[node] = nodes
+            for j in range(state_dims):
+                place = cells.place[cell, j]
+                cut[node, j] = known[j, place] if place < known.shape[1] else threshold(state_map, j, place)
+            for child in range(first, first + orthants):
+                node_of[child] = nodes
+                nodes += 1
+    return Flat(roots, first_child[:nodes], low[:nodes], size[:nodes], cut[:nodes])
+
+
+@njit
+def _from_order(order: int) -> float:
+    """Give the float at a place in the order of all floats: 0.0 is at 0, its neighbours at 1 and -2."""
+    bits = np.empty(1, np.int64)
+    bits[0] = order if order >= 0 else order ^ 0x7FFFFFFFFFFFFFFF
+    return float(bits.view(np.float64)[0])
+
+
+@njit
+def threshold(state_map: StateMap, j: int, place: int) -> float:
+    """Find the smallest raw number that dimension j maps to a boundary or beyond.
+
+    Boundaries are numbered as a heap: 0 is the centre of the cube, 1 and 2 those of its halves, and so on.
+    The number is found by bisection over all floats, so that comparing with it agrees with standardisation
+    to the last bit.
+    """
+    level, row = 0, place + 1
+    while row > 1:
+        row >>= 1
+        level += 1
+    boundary = (2 * (place + 1 - (1 << level)) + 1) << (BITS - 1 - level)
+    infinity = 0x7FF0000000000000
+    below, above = -infinity - 1, infinity
+    while below + 1 < above:
+        middle = (below >> 1) + (above >> 1) + (below & above & 1)  # their sum may overflow
+        if coordinate(standardise_one(state_map, j, _from_order(middle))) >= boundary:
+            above = middle
+        else:
+            below = middle
+    return _from_order(above) + 0.0  # no minus zero
+
+
+@njit
+def thresholds(state_map: StateMap, levels: int) -> NDArray[np.float64]:
+    """Find the first thresholds of every dimension, a row each."""
+    table = np.empty((state_map.center.shape[0], (1 << levels) - 1))
+    for j in range(table.shape[0]):
+        for place in range(table.shape[1]):
+            table[j, place] = threshold(state_map, j, place)
+    return table
+
+
+@njit
+def find_leaf(flat: Flat, tree: int, raw: NDArray[np.float64], state_dims: int) -> int:
+    """Look a raw observation up.
+
+    With a constant number of dimensions the inner loop is unrolled; an unsigned index spares the test for
+    one that counts from the end.
+    """
+    node: Any = np.uint64(flat.roots[tree])
+    child = flat.first_child[node]
+    while child >= 0:
+        orthant = 0
+        for j in range(state_dims):
+            orthant += (1 if raw[j] >= flat.cut[node, j] else 0) << (state_dims - 1 - j)
+        node = np.uint64(child + orthant)
+        child = flat.first_child[node]
+    return node  # type: ignore[no-any-return]

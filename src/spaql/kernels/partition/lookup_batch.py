@@ -1,0 +1,84 @@
+"""A flattened policy for a batch of raw observations, and the account of a batch of episodes."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.kernels.jit import Fields, njit
+from spaql.kernels.partition.actions import ActionMap, raw_action
+from spaql.kernels.partition.equations import draw, middle
+from spaql.kernels.partition.lookup import Flat, find_leaf
+
+
+@njit
+def standing(flat: Flat, action_sizes: NDArray[np.int64], action_map: ActionMap) -> NDArray[np.float64]:
+    """Give the raw action in the middle of what each leaf allows, one a row."""
+    raw = np.empty((flat.low.shape[0], action_sizes.shape[0]))
+    for leaf in range(raw.shape[0]):
+        for j in range(raw.shape[1]):
+            low, size = flat.low[leaf, j], flat.size[leaf, j]
+            standard = draw(action_sizes[j], low, size, middle(action_sizes[j]))
+            raw[leaf, j] = raw_action(action_map, j, standard)
+    return raw
+
+
+@njit
+def look_up(
+    fields: Fields, steps: NDArray[np.int64], observations: NDArray[np.float64], leaves: NDArray[np.int64]
+) -> int:
+    """Find the leaf of each observation at its time step; past the last one a policy goes on.
+
+    Tells how many numbers of their actions can be drawn; or -1 - i if observation i holds NaN.
+    """
+    flat = Flat(*fields)
+    choices, last = 0, flat.roots.shape[0] - 1
+    for i in range(observations.shape[0]):
+        for j in range(observations.shape[1]):
+            if math.isnan(observations[i, j]):
+                return -1 - i
+        leaf = find_leaf(flat, min(steps[i], last), observations[i], observations.shape[1])
+        leaves[i] = leaf
+        for j in range(flat.size.shape[1]):
+            choices += 1 if flat.size[leaf, j] > 1 else 0
+    return choices
+
+
+@njit
+def draw_again(
+    flat: Flat,
+    action_sizes: NDArray[np.int64],
+    action_map: ActionMap,
+    leaves: NDArray[np.int64],
+    uniforms: NDArray[np.float64],
+    raw: NDArray[np.float64],
+) -> None:
+    """Draw the numbers of raw actions that can be drawn, each with the next of the uniform numbers."""
+    spent = 0
+    for i in range(raw.shape[0]):
+        for j in range(raw.shape[1]):
+            low, size = flat.low[leaves[i], j], flat.size[leaves[i], j]
+            if size > 1:
+                raw[i, j] = raw_action(action_map, j, draw(action_sizes[j], low, size, uniforms[spent]))
+                spent += 1
+
+
+@njit
+def tally(
+    rewards: NDArray[Any],
+    terminated: NDArray[np.bool_],
+    truncated: NDArray[np.bool_],
+    running: NDArray[np.bool_],
+    returns: NDArray[np.float64],
+    lengths: NDArray[np.int64],
+) -> int:
+    """Count a step of the episodes that are still running; gives how many go on."""
+    still = 0
+    for i in range(running.shape[0]):
+        if running[i]:
+            returns[i] += rewards[i]
+            lengths[i] += 1
+            running[i] = not (terminated[i] or truncated[i])
+            still += 1 if running[i] else 0
+    return still

@@ -1,0 +1,186 @@
+"""One step of training."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.kernels.jit import Fields, njit
+from spaql.kernels.partition.actions import ActionMap, raw_action
+from spaql.kernels.partition.balls import Balls, Found, relevant
+from spaql.kernels.partition.equations import (
+    boltzmann,
+    draw,
+    greedy,
+    reference_weight,
+    split_when_due,
+    update,
+)
+from spaql.kernels.partition.standardise import StateMap, coordinates, standardise_to
+
+
+class Rules(NamedTuple):
+    """What the update and the choice depend on, beside the partition."""
+
+    horizon: int
+    scaling: float
+    temperature: float
+    """Of Boltzmann sampling; 0 is the greedy choice."""
+    reference: NDArray[np.float64]
+    """In standard coordinates."""
+    reference_std: float
+    """Infinite where states are not weighted (AQL and SPAQL)."""
+    euclidean: bool
+    """Metric of the distance to the reference: Euclidean, or infinity."""
+    by_maximum: bool = False
+    """What Q is divided by in Boltzmann sampling: max Q, or the largest absolute Q."""
+    terminal_is_zero: bool = False
+    """Whether the value of a state in which the episode terminated is 0."""
+
+
+Journal = NDArray[np.float64]
+"""What an episode has changed in a partition, a row for each of its steps (see `take_back`): the ball, its Q
+and visits, and the counts of all balls, before. The first number of row 0 is how many rows are written. It is
+one array because a kernel pays for every array that it holds, at every step."""
+
+
+def new_journal(steps: int) -> Journal:
+    """Make room for so many steps."""
+    return np.zeros((1 + steps, 5))
+
+
+@njit
+def note(journal: Journal, balls: Balls, ball: int) -> None:
+    """Write down a ball as it is before it is changed."""
+    row = int(journal[0, 0]) + 1
+    if row < journal.shape[0]:
+        journal[row, 0] = ball
+        journal[row, 1] = balls.q[ball]
+        journal[row, 2] = balls.visits[ball]
+        journal[row, 3] = balls.counts[0]
+        journal[row, 4] = balls.counts[1]
+        journal[0, 0] = row
+
+
+@njit
+def take_back(journal: Journal, balls: Balls) -> None:
+    """Undo what is written down, the last first; a ball that was played had not been split."""
+    for row in range(int(journal[0, 0]), 0, -1):
+        ball = int(journal[row, 0])
+        balls.q[ball] = journal[row, 1]
+        balls.visits[ball] = int(journal[row, 2])
+        balls.first_child[ball] = -1
+        balls.counts[0] = int(journal[row, 3])
+        balls.counts[1] = int(journal[row, 4])
+    journal[0, 0] = 0.0
+
+
+@njit
+def tell(observation: NDArray[np.float64], reward: float, told: NDArray[np.float64]) -> None:
+    """Write down what came last: the observation, then the reward."""
+    for j in range(observation.shape[0]):
+        told[j] = observation[j]
+    told[-1] = reward
+
+
+@njit
+def choose_from(
+    balls: Balls,
+    found: Found,
+    count: int,
+    rules: Rules,
+    uniforms: NDArray[np.float64],
+    action: NDArray[np.float64],
+    sizes: NDArray[np.int64],
+) -> tuple[int, int]:
+    """Choose one of the relevant balls and draw a standard action from it; gives the ball and its depth.
+
+    The first of `uniforms` chooses the ball, the others the action. The sizes of the ball's action
+    ranges go to `sizes`: a split will need them.
+    """
+    if rules.temperature > 0.0:
+        chosen = boltzmann(balls, found, count, rules.temperature, rules.by_maximum, uniforms[0])
+    else:
+        chosen = greedy(balls, found, count)
+    for j in range(sizes.shape[0]):
+        sizes[j] = found.size[chosen, j]
+        action[j] = draw(balls.action_sizes[j], found.low[chosen, j], sizes[j], uniforms[1 + j])
+    return found.ball[chosen], found.depth[chosen]
+
+
+@njit
+def learn_from(
+    balls: Balls,
+    journal: Journal,
+    rules: Rules,
+    ball: int,
+    depth: int,
+    sizes: NDArray[np.int64],
+    state: NDArray[np.float64],
+    reward: float,
+    highest: float,
+) -> bool:
+    """Update the ball that was played and split it when due; tells whether it was split.
+
+    V(x') = weight(x) min(H, highest), where `highest` is the highest Q of RELEVANT(x'), or 0 for what is
+    worth 0: past the horizon, and by `terminal_is_zero` where the episode terminated.
+    """
+    note(journal, balls, ball)
+    value = min(float(rules.horizon), highest)
+    if not math.isinf(rules.reference_std):
+        value *= reference_weight(state, rules.reference, rules.reference_std, rules.euclidean)
+    update(balls, ball, reward, value, rules.horizon, rules.scaling)
+    return split_when_due(balls, ball, depth, sizes, state.shape[0])
+
+
+@njit
+def choose(
+    balls_fields: Fields,
+    root: int,
+    rules_fields: Fields,
+    action_fields: Fields,
+    state: NDArray[np.float64],
+    uniforms: NDArray[np.float64],
+    raw: NDArray[np.float64],
+    sizes: NDArray[np.int64],
+) -> tuple[int, int]:
+    """Search the balls relevant to a state, and `choose_from` them; the raw action goes to `raw`."""
+    balls, rules, action_map = Balls(*balls_fields), Rules(*rules_fields), ActionMap(*action_fields)
+    found, count = relevant(balls, root, coordinates(state))
+    ball, depth = choose_from(balls, found, count, rules, uniforms, raw, sizes)
+    for j in range(raw.shape[0]):
+        raw[j] = raw_action(action_map, j, raw[j])
+    return ball, depth
+
+
+@njit
+def learn(
+    balls_fields: Fields,
+    journal: Journal,
+    next_root: int,
+    rules_fields: Fields,
+    state_fields: Fields,
+    ball: int,
+    depth: int,
+    sizes: NDArray[np.int64],
+    state: NDArray[np.float64],
+    reward: float,
+    observation: NDArray[np.float64],
+    next_state: NDArray[np.float64],
+) -> int:
+    """Search the balls relevant to the next observation, and `learn_from` them; gives the splits, 0 or 1.
+
+    The observation in standard coordinates goes to `next_state`; if it holds NaN, nothing is learned, and -1
+    is given. For a state that is worth 0 the root is -1.
+    """
+    balls, rules, state_map = Balls(*balls_fields), Rules(*rules_fields), StateMap(*state_fields)
+    standardise_to(state_map, observation, next_state)
+    for j in range(next_state.shape[0]):
+        if math.isnan(next_state[j]):
+            return -1
+    highest = 0.0
+    if next_root >= 0:
+        found, count = relevant(balls, next_root, coordinates(next_state))
+        highest = balls.q[found.ball[greedy(balls, found, count)]]
+    return 1 if learn_from(balls, journal, rules, ball, depth, sizes, state, reward, highest) else 0

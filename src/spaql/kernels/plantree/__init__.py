@@ -1,0 +1,1 @@
+"""Kernels of PlanTree: piecewise affine plants, planning on them, and local search of controllers."""

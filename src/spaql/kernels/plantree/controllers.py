@@ -1,0 +1,307 @@
+"""Controllers as trees, fitted to what look-ahead would do, for PlanTree.
+
+The leaf of a tree for listed actions holds the index of one; the leaf of a tree for a Box holds an affine law
+of the standardised state, whose result is cut to [-1, 1].
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from spaql.kernels.jit import njit_apart
+from spaql.kernels.plantree.pwa_model import Floats, Ints, divide, find, solve
+from spaql.kernels.sorting import sorted_rows
+
+_FITTED = 1500
+"""Samples by which a cut of a tree of laws is judged."""
+_PARTS = 8
+"""A cut of a tree of laws is one of the values that divide its samples into so many even parts."""
+
+
+class Controller(NamedTuple):
+    """A tree over standardised states; the right child of a node follows its left one."""
+
+    feature: Ints
+    threshold: Floats
+    left: Ints
+    law: Floats
+    """Nodes × numbers of an action × [1, z]; for listed actions nodes × 1 × 1, the index of one."""
+
+
+@njit_apart
+def controls(tree: Controller, z: Floats, actions: Floats) -> Floats:
+    """Return what the plant takes as the action at each state: u, and its square if there is room for it.
+
+    `actions` are the listed actions as the plant takes them; for a Box only their width matters.
+    """
+    numbers, inputs = tree.law.shape[1], actions.shape[1]
+    taken = np.empty((z.shape[0], inputs))
+    for i in range(z.shape[0]):
+        leaf = find(tree.feature, tree.threshold, tree.left, 0, z[i])
+        if tree.law.shape[2] == 1:
+            for k in range(inputs):
+                taken[i, k] = actions[int(tree.law[leaf, 0, 0]), k]
+        else:
+            for k in range(numbers):
+                u = tree.law[leaf, k, 0]
+                for j in range(z.shape[1]):
+                    u += tree.law[leaf, k, 1 + j] * z[i, j]
+                u = min(max(u, -1.0), 1.0)
+                taken[i, k] = u
+                if inputs > numbers:
+                    taken[i, numbers + k] = u * u
+    return taken
+
+
+def reached(tree: Controller) -> Ints:
+    """Return the nodes that can be reached, parents first."""
+    order = [0]
+    for node in order:  # which grows
+        if tree.feature[node] >= 0:
+            child = int(tree.left[node])
+            order += [child, child + 1]
+    return np.array(order)
+
+
+def count_leaves(tree: Controller) -> int:
+    """Count the leaves that can be reached."""
+    return (len(reached(tree)) + 1) // 2
+
+
+def tidy(tree: Controller) -> Controller:
+    """Copy a tree without the nodes that cannot be reached, parents first."""
+    kept = reached(tree)
+    inner = tree.feature[kept] >= 0
+    left = np.where(inner, 2 * np.cumsum(inner) - 1, 0)
+    return Controller(tree.feature[kept], tree.threshold[kept], left, tree.law[kept])
+
+
+class _Growth:
+    """A tree as it grows, best first: the node whose cut gains most is cut next."""
+
+    def __init__(self, z: Floats, leaves: int, law: tuple[int, int]) -> None:
+        room = 2 * leaves - 1
+        self.z, self.rows, self.room = z, np.arange(len(z)), room
+        self.feature, self.threshold, self.left = np.full(room, -1), np.zeros(room), np.zeros(room, np.int64)
+        self.law = np.zeros((room, *law))
+        self.cells = [(0, len(z))]
+        """The rows of each node."""
+        self.cuts: list[tuple[float, int, float]] = []
+        """The best cut of each node: what it gains, its dimension and place."""
+
+    def cut(self) -> int | None:
+        """Cut a node into two, the last ones; returns it, or None if no cut gains or there is no room."""
+        gains = [cut[0] if self.feature[node] < 0 else -1.0 for node, cut in enumerate(self.cuts)]
+        node, nodes = int(np.argmax(gains)), len(self.cells)
+        if gains[node] <= 0.0 or nodes + 2 > self.room:
+            return None
+        (first, last), (_, dim, at) = self.cells[node], self.cuts[node]
+        middle = divide(self.z, self.rows, first, last, dim, at)
+        self.feature[node], self.threshold[node], self.left[node] = dim, at, nodes
+        self.cells += [(first, middle), (middle, last)]
+        return node
+
+    def tree(self) -> Controller:
+        """Return the tree as it is."""
+        nodes = len(self.cells)
+        return Controller(self.feature[:nodes], self.threshold[:nodes], self.left[:nodes], self.law[:nodes])
+
+
+def grow_choices(z: Floats, votes: Floats, leaves: int, least: int) -> Controller:
+    """Grow a tree best first, by the fall of the votes' variance; a leaf gives the action with the most."""
+    growth = _Growth(z, leaves, (1, 1))
+    while True:
+        for node in range(len(growth.cuts), len(growth.cells)):
+            gain, dim, at, winner = best_vote(z, votes, growth.rows, *growth.cells[node], least)
+            growth.cuts.append((gain, dim, at))
+            growth.law[node] = winner
+        if growth.cut() is None:
+            break
+    tree = growth.tree()
+    for node in range(len(tree.feature) - 1, -1, -1):  # two leaves that do the same are one
+        children = tree.left[node] + np.arange(2)
+        leaves_below = tree.feature[node] >= 0 and (tree.feature[children] < 0).all()
+        if leaves_below and tree.law[children[0]] == tree.law[children[1]]:
+            tree.feature[node], tree.law[node] = -1, tree.law[children[0]]
+    return tidy(tree)
+
+
+@njit_apart
+def best_vote(
+    z: Floats,
+    votes: Floats,
+    rows: Ints,
+    first: int,
+    last: int,
+    least: int,
+) -> tuple[float, int, float, float]:
+    """Find the cut with the greatest fall of variance: its gain, dimension and place; and the winner."""
+    size, choices = last - first, votes.shape[1]
+    values, order = np.empty(size), np.empty(2 * size, np.int64)
+    below, total = np.zeros(choices), np.zeros(choices)
+    for i in range(first, last):
+        for c in range(choices):
+            total[c] += votes[rows[i], c]
+    best, best_dim, best_at = -1.0, 0, 0.0
+    for dim in range(z.shape[1]):
+        for i in range(size):
+            values[i] = z[rows[first + i], dim]
+        sorted_rows(values, size, order)
+        for c in range(choices):
+            below[c] = 0.0
+        for i in range(size - least):
+            for c in range(choices):
+                below[c] += votes[rows[first + order[i]], c]
+            lower, upper = values[order[i]], values[order[i + 1]]
+            if i + 1 < least or upper <= lower:
+                continue
+            n, rest, gain = i + 1.0, size - i - 1.0, 0.0
+            for c in range(choices):
+                above = total[c] - below[c]
+                gain += below[c] * below[c] / n + above * above / rest - total[c] * total[c] / size
+            if gain > best:
+                best, best_dim, best_at = gain, dim, 0.5 * (lower + upper)
+                if best_at <= lower:  # two neighbouring floats
+                    best_at = upper
+    winner = 0
+    for c in range(choices):
+        if total[c] > total[winner]:
+            winner = c
+    return best, best_dim, best_at, float(winner)
+
+
+@njit_apart
+def _fit_law(
+    z: Floats,
+    u: Floats,
+    number: int,
+    weight: Floats,
+    rows: Ints,
+    first: int,
+    last: int,
+    ridge: float,
+    prior: Floats,
+    law: Floats,
+    rounds: int,
+) -> float:
+    """Fit the law of one number of an action with a ridge towards another law; returns the loss.
+
+    A saturated action does not pull a law that is already beyond its bound, which a few more rounds of
+    regression allow for.
+    """
+    inputs = 1 + z.shape[1]
+    gram, lower = np.zeros((inputs, inputs)), np.empty((inputs, inputs))
+    x, step = np.ones(inputs), np.empty((inputs, 1))
+    for i in range(first, last):
+        row = rows[i]
+        for j in range(1, inputs):
+            x[j] = z[row, j - 1]
+        for j in range(inputs):
+            for k in range(inputs):
+                gram[j, k] += weight[row] * x[j] * x[k]
+    for j in range(inputs):
+        law[number, j] = prior[number, j]
+    loss = 0.0
+    for done in range(rounds + 1):
+        loss = 0.0
+        for j in range(inputs):
+            step[j, 0] = ridge * (prior[number, j] - law[number, j])
+        for i in range(first, last):
+            row = rows[i]
+            said = law[number, 0]
+            for j in range(1, inputs):
+                x[j] = z[row, j - 1]
+                said += law[number, j] * x[j]
+            wanted = u[row, number]
+            if (wanted > 0.995 and said > 1.0) or (wanted < -0.995 and said < -1.0):
+                continue
+            miss = wanted - said
+            for j in range(inputs):
+                step[j, 0] += weight[row] * miss * x[j]
+            loss += weight[row] * miss * miss
+        if done < rounds:
+            solve(gram, ridge, step, lower)
+            for j in range(inputs):
+                law[number, j] += step[j, 0] * (1.0 if done == 0 else 1.5)
+    return loss
+
+
+@njit_apart
+def fit_and_cut(
+    z: Floats,
+    u: Floats,
+    weight: Floats,
+    rows: Ints,
+    first: int,
+    last: int,
+    least: int,
+    ridge: float,
+    prior: Floats,
+    law: Floats,
+    rounds: int,
+    rounds_of_cuts: int,
+) -> tuple[float, int, float]:
+    """Fit the laws of a node, and find the cut with the greatest fall of the loss, by some of its samples.
+
+    Returns the gain, the dimension and the place of the cut.
+    """
+    numbers, loss, best, best_dim, best_at = u.shape[1], 0.0, np.inf, 0, 0.0
+    for k in range(numbers):
+        loss += _fit_law(z, u, k, weight, rows, first, last, ridge, prior, law, rounds)
+    if last - first < 2 * least:
+        return -1.0, best_dim, best_at
+    stride = max(1, (last - first) // _FITTED)
+    size = (last - first + stride - 1) // stride
+    values, order, taken = np.empty(size), np.empty(2 * size, np.int64), np.empty(size, np.int64)
+    scratch = np.empty(law.shape)
+    for i in range(size):
+        taken[i] = rows[first + i * stride]
+    for dim in range(z.shape[1]):
+        for i in range(size):
+            values[i] = z[taken[i], dim]
+        sorted_rows(values, size, order)
+        for part in range(1, _PARTS):
+            at = values[order[(size * part) // _PARTS]]
+            if at <= values[order[0]]:
+                continue
+            middle = divide(z, taken, 0, size, dim, at)
+            if middle * stride < least or (size - middle) * stride < least:
+                continue
+            both = 0.0
+            for k in range(2 * numbers):
+                begin, end = (0, middle) if k < numbers else (middle, size)
+                both += _fit_law(
+                    z, u, k % numbers, weight, taken, begin, end, ridge, law, scratch, rounds_of_cuts
+                )
+            if both < best:
+                best, best_dim, best_at = both, dim, at
+    return loss - best * stride, best_dim, best_at
+
+
+def grow_laws(
+    z: Floats, u: Floats, weight: Floats, leaves: int, least: int, ridge: float, rounds: int
+) -> Controller:
+    """Grow a tree of laws best first, by the fall of the loss."""
+    growth = _Growth(z, leaves, (u.shape[1], 1 + z.shape[1]))
+    prior, more = np.zeros(growth.law.shape[1:]), rounds
+    while True:
+        for node in range(len(growth.cuts), len(growth.cells)):
+            growth.cuts.append(
+                fit_and_cut(
+                    z,
+                    u,
+                    weight,
+                    growth.rows,
+                    *growth.cells[node],
+                    least,
+                    ridge,
+                    prior,
+                    growth.law[node],
+                    more,
+                    rounds,
+                )
+            )
+        parent = growth.cut()
+        if parent is None:
+            return growth.tree()
+        prior, more = growth.law[parent], 2 * rounds + 1

@@ -1,0 +1,139 @@
+"""Improving a controller inside learned plants, for PlanTree: polish and prune."""
+
+import numpy as np
+
+from spaql.kernels.jit import njit_apart
+from spaql.kernels.plantree.controllers import Controller, reached
+from spaql.kernels.plantree.pwa_model import Floats
+from spaql.kernels.plantree.rollout import Game, Marks, gain, keep, mark
+
+_RISE, _FALL = 1.5, 0.7
+"""How the step of a parameter changes after a gain, and without one."""
+_LONGEST, _LONGEST_CUT, _SHORTEST = 4.0, 0.5, 1e-3
+
+
+@njit_apart
+def polish_node(
+    game: Game,
+    tree: Controller,
+    marks: Marks,
+    node: int,
+    strides: Floats,
+    rng: np.random.Generator,
+) -> None:
+    """Try edits of a node, one after the other, and keep those that gain.
+
+    A cut is moved twice, there or back. The numbers of a law are moved one by one and then together, there or
+    back. For a choice every other action is tried.
+    """
+    numbers, inputs = tree.law.shape[1], tree.law.shape[2]
+    each, cut, listed = numbers * inputs, tree.feature[node] >= 0, inputs == 1
+    law, move = np.empty((numbers, inputs)), np.empty((numbers, inputs))
+    first = tree.law[node, 0, 0]
+    turns = 2 if cut else game.actions.shape[0] if listed else 2 * each
+    for turn in range(turns):
+        threshold, shift, tries, at = tree.threshold[node], 0.0, 2, min(turn, each)
+        for k in range(numbers):
+            for j in range(inputs):
+                law[k, j], move[k, j] = tree.law[node, k, j], 0.0
+        if cut:
+            at = each + 1
+            shift = strides[node, at] * rng.standard_normal()
+        elif listed:
+            if turn == first or turn == law[0, 0]:
+                continue
+            move[0, 0], tries = turn - law[0, 0], 1
+        elif turn < each:
+            sign = 1.0 if rng.random() < 0.5 else -1.0
+            move[turn // inputs, turn % inputs] = sign * strides[node, at] * (0.5 + rng.random())
+        else:
+            for k in range(numbers):
+                for j in range(inputs):
+                    move[k, j] = 0.7 * strides[node, at] * rng.standard_normal()
+        gained, way = False, 1.0
+        for _ in range(tries):
+            tree.threshold[node] = threshold + way * shift
+            for k in range(numbers):
+                for j in range(inputs):
+                    tree.law[node, k, j] = law[k, j] + way * move[k, j]
+            gained = gain(game, tree, marks, node, 0.0) > 0.0
+            if gained:
+                keep(marks, node)
+                break
+            way = -1.0
+        if not gained:
+            tree.threshold[node] = threshold
+            for k in range(numbers):
+                for j in range(inputs):
+                    tree.law[node, k, j] = law[k, j]
+        stride = strides[node, at] * (_RISE if gained else _FALL)
+        strides[node, at] = min(max(stride, _SHORTEST), _LONGEST_CUT if cut else _LONGEST)
+
+
+def polish(game: Game, tree: Controller, budget: int, rng: np.random.Generator) -> Floats:
+    """Edit leaves and cuts, one at a time, and keep what gains; returns the return from every start.
+
+    Spends about `budget` steps of the learned plants.
+    """
+    marks, spent = mark(game, tree), -1
+    strides = np.full((len(tree.feature), tree.law[0].size + 2), 0.3)
+    while spent < marks.steps[0] < budget:
+        spent = int(marks.steps[0])
+        for node in rng.permutation(reached(tree)):
+            polish_node(game, tree, marks, node, strides, rng)
+            if marks.steps[0] >= budget:
+                break
+    return marks.returns
+
+
+def _remove(tree: Controller, node: int, way: int) -> None:
+    """Put a child (way 0 or 1) in the place of a node, or a leaf with the mean of two leaves' laws (2)."""
+    child = tree.left[node]
+    if way < 2:
+        for array in tree:
+            array[node] = array[child + way]
+    else:
+        tree.feature[node] = -1
+        tree.law[node] = 0.5 * (tree.law[child] + tree.law[child + 1])
+
+
+def _removals(tree: Controller, node: int) -> list[int]:
+    """Return the ways in which a node can be removed with one of the leaves below it."""
+    if tree.feature[node] < 0:
+        return []
+    leaf = tree.feature[tree.left[node] + np.arange(2)] < 0
+    ways = [way for way in range(2) if leaf[1 - way]]
+    return [*ways, 2] if leaf.all() and tree.law[node].size > 1 else ways
+
+
+def prune(game: Game, tree: Controller, leaves: int, skip: int) -> int:
+    """Remove up to so many leaves whose removal costs least, judged one at a time; returns how many.
+
+    `skip` leaves out the cheapest ones, for another way to the same size.
+    """
+    marks, costs = mark(game, tree), []
+    for place, node in enumerate(reached(tree)):
+        before = [np.array(array[node]) for array in tree]
+        for way in _removals(tree, node):
+            _remove(tree, node, way)
+            costs.append((-gain(game, tree, marks, node, np.inf), place, way, node))
+            for array, value in zip(tree, before, strict=True):
+                array[node] = value
+    touched: set[int] = set()
+    removed = 0
+    for _, _, way, node in sorted(costs):
+        child = int(tree.left[node])
+        if removed == leaves:
+            break
+        if not touched.isdisjoint((node, child, child + 1)):
+            continue
+        if skip > 0:
+            skip -= 1
+            touched.add(node)
+            continue
+        _remove(tree, node, way)
+        touched.update((node, child, child + 1))
+        if tree.feature[node] >= 0:
+            touched.update((int(tree.left[node]), int(tree.left[node]) + 1))
+        removed += 1
+    return removed

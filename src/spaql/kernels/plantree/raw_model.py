@@ -1,0 +1,110 @@
+"""A learned plant in raw units: what was fitted to standardised samples, for use outside of PlanTree."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from spaql.kernels.jit import njit, njit_apart
+from spaql.kernels.plantree.pwa_model import Floats, Ints, quadratic_score
+
+
+class RawPlant(NamedTuple):
+    """Cells with an affine law each, and the tree that says where episodes end.
+
+    Both trees are rows of parallel arrays, node 0 the root, children after their parents. A node goes to its
+    left child if what it looks at is below its threshold.
+    """
+
+    feature: Ints
+    """The number of an observation that a node looks at; -1 for a cell."""
+    threshold: Floats
+    left: Ints
+    right: Ints
+    cell: Ints
+    """The row of a cell in the tables below; -1 for other nodes."""
+    law: Floats
+    """Cells × outputs × [1, observation, inputs]; the outputs are the next observation, then the reward."""
+    centre: Floats
+    """Of the next observations of each cell: their mean."""
+    axes: Floats
+    """The principal axes of the next observations of each cell, one a row, in units of `scale`."""
+    low: Floats
+    """How far from the centre a prediction may be along each axis, in units of `scale`."""
+    high: Floats
+    scale: Floats
+    """The standard deviation of each number of an observation."""
+    rewards: Floats
+    """The lowest and the highest reward that were seen, and that of a step that ends an episode."""
+    end_feature: Ints
+    """The number of a next observation that a node looks at; how many there are means the score."""
+    end_threshold: Floats
+    end_left: Ints
+    end_right: Ints
+    end_chance: Floats
+    """The chance that an episode ends, of each node."""
+    end_score: Floats
+    """Weights of 1, the numbers of an observation, and the products of two of them; none without a score."""
+
+
+@njit
+def _find(plant: RawPlant, state: Floats) -> int:
+    node = 0
+    while plant.feature[node] >= 0:
+        below = state[plant.feature[node]] < plant.threshold[node]
+        node = plant.left[node] if below else plant.right[node]
+    return int(plant.cell[node])
+
+
+@njit
+def _cut(plant: RawPlant, cell: int, after: Floats) -> None:
+    """Bring a prediction into the box of its cell; the axes are at right angles, so none disturbs another."""
+    dims = after.shape[0]
+    for k in range(dims):
+        along = 0.0
+        for j in range(dims):
+            along += plant.axes[cell, k, j] * ((after[j] - plant.centre[cell, j]) / plant.scale[j])
+        over = along - min(max(along, plant.low[cell, k]), plant.high[cell, k])
+        if over != 0.0:
+            for j in range(dims):
+                after[j] -= over * plant.axes[cell, k, j] * plant.scale[j]
+
+
+@njit
+def _end_chance(plant: RawPlant, after: Floats) -> float:
+    dims, score = after.shape[0], quadratic_score(plant.end_score, after)
+    node = 0
+    while plant.end_feature[node] >= 0:
+        look = score if plant.end_feature[node] == dims else after[plant.end_feature[node]]
+        node = plant.end_left[node] if look < plant.end_threshold[node] else plant.end_right[node]
+    return float(plant.end_chance[node])
+
+
+@njit_apart
+def find_cells(plant: RawPlant, states: Floats) -> Ints:
+    """Give the cell of each state."""
+    cells = np.empty(states.shape[0], np.int64)
+    for i in range(states.shape[0]):
+        cells[i] = _find(plant, states[i])
+    return cells
+
+
+@njit_apart
+def predict_all(plant: RawPlant, states: Floats, inputs: Floats) -> tuple[Floats, Floats, Floats]:
+    """Give, for each row, the next state, the reward if the episode goes on, and the chance that it ends."""
+    count, dims, given = states.shape[0], states.shape[1], inputs.shape[1]
+    nexts, rewards, chances = np.empty((count, dims)), np.empty(count), np.empty(count)
+    for i in range(count):
+        cell = _find(plant, states[i])
+        for k in range(dims + 1):
+            value = plant.law[cell, k, 0]
+            for j in range(dims):
+                value += plant.law[cell, k, 1 + j] * states[i, j]
+            for j in range(given):
+                value += plant.law[cell, k, 1 + dims + j] * inputs[i, j]
+            if k < dims:
+                nexts[i, k] = value
+            else:
+                rewards[i] = min(max(value, plant.rewards[0]), plant.rewards[1])
+        _cut(plant, cell, nexts[i])
+        chances[i] = _end_chance(plant, nexts[i])
+    return nexts, rewards, chances

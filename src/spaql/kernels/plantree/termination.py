@@ -1,0 +1,93 @@
+"""Where episodes end: a classification tree over next states, for PlanTree."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.kernels.jit import njit_apart
+from spaql.kernels.plantree.pwa_model import Floats, Ints, divide, solve
+from spaql.kernels.sorting import sorted_rows
+
+_ROOM = 4096
+_ROUNDS = 12
+"""Of Newton's method."""
+_STEEPEST = 30.0
+"""The largest logarithm of odds."""
+
+
+@njit_apart
+def logistic(x: Floats, ended: NDArray[np.bool_], ridge: float) -> Floats:
+    """Fit the weights of a logistic regression by Newton's method, both kinds with the same weight in all."""
+    count, inputs = x.shape
+    ends = 0
+    for i in range(count):
+        ends += 1 if ended[i] else 0
+    weights, slope = np.zeros(inputs), np.empty((inputs, 1))
+    curvature, lower = np.empty((inputs, inputs)), np.empty((inputs, inputs))
+    for _ in range(_ROUNDS):
+        for j in range(inputs):
+            slope[j, 0] = -ridge * weights[j]
+            for k in range(inputs):
+                curvature[j, k] = 0.0
+        for i in range(count):
+            score = 0.0
+            for j in range(inputs):
+                score += x[i, j] * weights[j]
+            chance = 1.0 / (1.0 + math.exp(-min(max(score, -_STEEPEST), _STEEPEST)))
+            weight = 0.5 * count / (ends if ended[i] else count - ends)
+            miss, bend = weight * ((1.0 if ended[i] else 0.0) - chance), weight * chance * (1.0 - chance)
+            for j in range(inputs):
+                slope[j, 0] += miss * x[i, j]
+                for k in range(j + 1):
+                    curvature[j, k] += bend * x[i, j] * x[i, k]
+        solve(curvature, ridge, slope, lower)  # which looks at the lower half
+        for j in range(inputs):
+            weights[j] += slope[j, 0]
+    return weights
+
+
+def grow_ends(z: Floats, ended: NDArray[np.bool_]) -> tuple[Ints, Floats, Ints, Floats]:
+    """Grow a tree by the greatest falls of Gini's impurity, until every leaf holds one kind only."""
+    feature, threshold, left = np.full(_ROOM, -1), np.zeros(_ROOM), np.zeros(_ROOM, np.int64)
+    chance, rows = np.zeros(_ROOM), np.arange(len(z))
+    cells = [(0, len(z))]
+    for node, (first, last) in enumerate(cells):  # which grows
+        ends = int(np.count_nonzero(ended[rows[first:last]]))
+        chance[node] = ends / (last - first)
+        if 0 < ends < last - first and len(cells) + 2 <= _ROOM:
+            dim, at = best_end(z, ended, rows, first, last, ends)
+            if dim >= 0:
+                feature[node], threshold[node], left[node] = dim, at, len(cells)
+                middle = divide(z, rows, first, last, dim, at)
+                cells += [(first, middle), (middle, last)]
+    nodes = len(cells)
+    return feature[:nodes], threshold[:nodes], left[:nodes], chance[:nodes]
+
+
+@njit_apart
+def best_end(
+    z: Floats, ended: NDArray[np.bool_], rows: Ints, first: int, last: int, ends: int
+) -> tuple[int, float]:
+    """Find the cut with the greatest fall of Gini's impurity: its dimension, or -1, and place."""
+    size = last - first
+    values, order = np.empty(size), np.empty(2 * size, np.int64)
+    before = ends * (size - ends) / size
+    best, best_dim, best_at = 1e-9, -1, 0.0
+    for dim in range(z.shape[1]):
+        for i in range(size):
+            values[i] = z[rows[first + i], dim]
+        sorted_rows(values, size, order)
+        below = 0
+        for i in range(size - 1):
+            below += 1 if ended[rows[first + order[i]]] else 0
+            lower, upper = values[order[i]], values[order[i + 1]]
+            if upper > lower:
+                n, rest = i + 1, size - i - 1
+                above = ends - below
+                gain = before - below * (n - below) / n - above * (rest - above) / rest
+                if gain > best:
+                    best, best_dim, best_at = gain, dim, 0.5 * (lower + upper)
+                    if best_at <= lower:  # two neighbouring floats
+                        best_at = upper
+    return best_dim, best_at

@@ -1,0 +1,1 @@
+"""Kernels that find small decision trees."""

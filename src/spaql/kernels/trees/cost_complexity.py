@@ -1,0 +1,107 @@
+"""Decision trees on a grid that may err: the cheapest, where every leaf and every error has a price.
+
+Boxes are numbered as in `kernels.smallest`.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.kernels.jit import njit_apart
+from spaql.kernels.trees.optimal_tree import Ints, first_of_length, next_box, strides_of
+
+Floats = NDArray[np.float64]
+
+
+@njit_apart
+def weigh_boxes(place: Ints, label: Ints, weight: Floats, shape: Ints, labels: int) -> Floats:
+    """Add up the weight of each label in every box of a grid, from points at places."""
+    dims, strides = shape.shape[0], strides_of(shape)
+    weights = np.zeros((strides[0] * (shape[0] * (shape[0] + 1) // 2), labels))
+    for i in range(place.shape[0]):
+        index = 0
+        for j in range(dims):
+            index += place[i, j] * strides[j]
+        weights[index, label[i]] += weight[i]
+    begin, length = np.zeros(dims, np.int64), np.ones(dims, np.int64)
+    for index in range(weights.shape[0]):
+        for j in range(dims):
+            if length[j] > 1:  # the first place, and all others
+                rest = index - (first_of_length(shape[j], length[j]) + begin[j]) * strides[j]
+                one = rest + begin[j] * strides[j]
+                others = rest + (first_of_length(shape[j], length[j] - 1) + begin[j] + 1) * strides[j]
+                for k in range(labels):
+                    weights[index, k] = weights[one, k] + weights[others, k]
+                break
+        next_box(begin, length, shape)
+    return weights
+
+
+@njit_apart
+def cheapest_costs(weights: Floats, shape: Ints, price: float) -> Floats:
+    """Find the cost of the cheapest tree for every box: its errors, and a price for each of its leaves."""
+    dims, strides = shape.shape[0], strides_of(shape)
+    costs = np.empty(weights.shape[0])
+    begin, length = np.zeros(dims, np.int64), np.ones(dims, np.int64)
+    for index in range(weights.shape[0]):
+        best = _leaf_cost(weights, index, price)
+        if best > 2 * price:  # what two leaves cost at least
+            for j in range(dims):
+                rest = index - (first_of_length(shape[j], length[j]) + begin[j]) * strides[j]
+                for left in range(1, length[j]):
+                    lower = first_of_length(shape[j], left) + begin[j]
+                    upper = first_of_length(shape[j], length[j] - left) + begin[j] + left
+                    best = min(best, costs[rest + lower * strides[j]] + costs[rest + upper * strides[j]])
+        costs[index] = best
+        next_box(begin, length, shape)
+    return costs
+
+
+@njit_apart
+def _leaf_cost(weights: Floats, index: int, price: float) -> float:
+    total = most = 0.0
+    for k in range(weights.shape[1]):
+        total += weights[index, k]
+        most = max(most, weights[index, k])
+    return total - most + price
+
+
+@njit_apart
+def cheapest_tree(weights: Floats, costs: Floats, shape: Ints, price: float) -> tuple[Ints, Ints, Ints, Ints]:
+    """Read the cheapest tree of the whole grid off the costs, in the form of `smallest_tree`."""
+    dims, strides = shape.shape[0], strides_of(shape)
+    room = 2 * int(min(costs[-1] / price, np.prod(shape))) + 3
+    feature, cut = np.full(room, -1, np.int64), np.zeros(room, np.int64)
+    children_left, children_right = np.full(room, -1, np.int64), np.full(room, -1, np.int64)
+    begin, length = np.zeros((room, dims), np.int64), np.zeros((room, dims), np.int64)
+    for j in range(dims):
+        length[0, j] = shape[j]
+    nodes, node = 1, 0
+    while node < nodes:
+        index = 0
+        for j in range(dims):
+            index += (first_of_length(shape[j], length[node, j]) + begin[node, j]) * strides[j]
+        if costs[index] == _leaf_cost(weights, index, price):
+            for k in range(weights.shape[1]):
+                if weights[index, k] > weights[index, cut[node]]:
+                    cut[node] = k
+            node += 1
+            continue
+        for j in range(dims):
+            rest = index - (first_of_length(shape[j], length[node, j]) + begin[node, j]) * strides[j]
+            for left in range(1, length[node, j]):
+                lower = first_of_length(shape[j], left) + begin[node, j]
+                upper = first_of_length(shape[j], length[node, j] - left) + begin[node, j] + left
+                cost = costs[rest + lower * strides[j]] + costs[rest + upper * strides[j]]
+                if feature[node] < 0 and cost == costs[index]:
+                    feature[node], cut[node] = j, begin[node, j] + left
+        j = feature[node]
+        children_left[node], children_right[node] = nodes, nodes + 1
+        for child in range(nodes, nodes + 2):
+            for k in range(dims):
+                begin[child, k], length[child, k] = begin[node, k], length[node, k]
+        length[nodes, j] = cut[node] - begin[node, j]
+        begin[nodes + 1, j] = cut[node]
+        length[nodes + 1, j] = length[node, j] - length[nodes, j]
+        nodes += 2
+        node += 1
+    return feature[:nodes], cut[:nodes], children_left[:nodes], children_right[:nodes]

@@ -1,0 +1,3 @@
+"""The old name of `spaql.plants`, which files of earlier versions know."""
+
+from spaql.plants import *  # noqa: F403

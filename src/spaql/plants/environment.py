@@ -1,0 +1,78 @@
+"""A simulator that was learned from data: a model as a Gymnasium environment."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.wrappers import TimeLimit
+from numpy.typing import NDArray
+
+from spaql.kernels.plantree.raw_model import predict_all
+from spaql.plants.plant import PlantModel
+
+ENVIRONMENT = "spaql/LearnedPlant-v0"
+
+
+class PlantEnv(gymnasium.Env[Any, Any]):
+    """Episodes in a learned plant, without a limit of time.
+
+    They begin where real ones began, and end where real ones were seen to end. Observations are cut to
+    their space.
+    """
+
+    metadata = {"render_modes": []}  # noqa: RUF012 (Gymnasium's own form)
+
+    def __init__(self, model: PlantModel) -> None:
+        self.model = model
+        self.observation_space = model.observation_space
+        self.action_space = model.action_space
+        self.state = model.starts[0].copy()
+        """What the plant is in, in double precision; it may be set."""
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[Any], dict[str, Any]]:
+        """Begin an episode with one of the starts that were seen."""
+        super().reset(seed=seed)
+        self.state = self.model.starts[int(self.np_random.integers(len(self.model.starts)))].copy()
+        return self._observed(), {}
+
+    def step(self, action: Any) -> tuple[NDArray[Any], float, bool, bool, dict[str, Any]]:
+        """Go where the model says; it ends by chance only where the model is not sure that it does."""
+        model, space = self.model, self.model.observation_space
+        state = np.asarray(self.state, np.float64).reshape(1, -1)
+        nexts, rewards, chances = predict_all(model.plant, state, model.inputs_of(action, 1))
+        self.state = np.clip(nexts[0], space.low, space.high, dtype=np.float64)
+        terminated = bool(self.np_random.random() < chances[0])
+        reward = float(model.plant.rewards[2] if terminated else rewards[0])
+        return self._observed(), reward, terminated, False, {}
+
+    def _observed(self) -> NDArray[Any]:
+        return np.asarray(self.state, self.observation_space.dtype)
+
+
+def simulator(model: PlantModel | str | os.PathLike[str]) -> gymnasium.Env[Any, Any]:
+    """Make a Gymnasium environment of a learned plant, to train and to try in.
+
+    Its spaces and its time limit are those of the environment that was learned from.
+
+    Parameters
+    ----------
+    model
+        A model, or the file of one; `gymnasium.make("spaql.plants:spaql/LearnedPlant-v0", model=file)` does
+        the same.
+
+    Examples
+    --------
+    >>> import spaql
+    >>> agent = spaql.PlanTree("Pendulum-v1", seed=0, effort=0.02)
+    >>> model = agent.learn(total_timesteps=600, progress_bar=False).model
+    >>> learner = spaql.SPAQL(simulator(model), rollouts=2, seed=0).learn(2, progress_bar=False)
+    >>> learner.problem.horizon
+    200
+    """
+    plant = model if isinstance(model, PlantModel) else PlantModel.load(model)
+    return TimeLimit(PlantEnv(plant), plant.horizon)

@@ -1,0 +1,128 @@
+"""A learned plant as JSON, in the form that `plant.schema.json` describes, and back."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spaql.archive import reading, write_atomically
+from spaql.errors import ArchiveError
+from spaql.plants.plant import PlantModel
+from spaql.plants.plant_file import plant_of, plant_to, spaces_of
+from spaql.spaces import describe_space
+
+FORMAT = "spaql-plant"
+VERSION = 1
+SCHEMA = Path(__file__).with_name("plant.schema.json")
+"""What every file of this version agrees with (JSON Schema 2020-12)."""
+_NODES = ("feature", "threshold", "left", "right", "cell")
+_ENDS = ("feature", "threshold", "left", "right", "chance", "score")
+_BOX = ("centre", "axes", "low", "high")
+
+
+def write_json(model: PlantModel, path: str | os.PathLike[str]) -> None:
+    """Write a model as JSON; it is read back and compared before anything is written.
+
+    Parameters
+    ----------
+    model
+        What to write.
+    path
+        The file.
+
+    Examples
+    --------
+    >>> import spaql, tempfile
+    >>> agent = spaql.PlanTree("Pendulum-v1", seed=0, effort=0.02)
+    >>> model = agent.learn(total_timesteps=600, progress_bar=False).model
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_json(model, f"{folder}/plant.json")
+    ...     read_json(f"{folder}/plant.json").n_cells == model.n_cells
+    True
+    """
+    content = (json.dumps(_data(model), indent=1, allow_nan=False) + "\n").encode()
+    (data, arrays), (again, others) = plant_to(model), plant_to(_model(json.loads(content)))
+    if data != again or any(others[name].tobytes() != array.tobytes() for name, array in arrays.items()):
+        raise ArchiveError("The model is not the same when its JSON is read back: nothing was written.")
+    write_atomically(path, content)
+
+
+def read_json(path: str | os.PathLike[str]) -> PlantModel:
+    """Read a model from a JSON file; anything that is none raises `ArchiveError`."""
+    try:
+        data = json.loads(Path(path).read_bytes())
+    except OSError as error:
+        raise ArchiveError(f"Cannot read {os.fspath(path)}: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:
+        raise ArchiveError(f"{os.fspath(path)} is no JSON ({error}).") from error
+    with reading("plant"):
+        if data["format"] != FORMAT or data["version"] != VERSION:
+            raise ArchiveError(f"The file is no {FORMAT} of version {VERSION}: update spaql to read it.")
+        return _model(data)
+
+
+def _data(model: PlantModel) -> dict[str, Any]:
+    plant, dims = model.plant, model.dims
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "name": model.name,
+        "steps": model.steps,
+        "horizon": model.horizon,
+        "observation_space": describe_space(model.observation_space),
+        "action_space": describe_space(model.action_space),
+        "observations": list(model.observations),
+        "actions": list(model.actions),
+        "inputs": list(model.inputs),
+        "scale": plant.scale.tolist(),
+        "nodes": {part: getattr(plant, part).tolist() for part in _NODES},
+        "cells": [
+            {
+                "samples": int(model.samples[i]),
+                "offset": plant.law[i, :, 0].tolist(),
+                "observation": plant.law[i, :, 1 : 1 + dims].tolist(),
+                "input": plant.law[i, :, 1 + dims :].tolist(),
+                **{part: getattr(plant, part)[i].tolist() for part in _BOX},
+            }
+            for i in range(model.n_cells)
+        ],
+        "rewards": dict(zip(("low", "high", "at_end"), plant.rewards.tolist(), strict=True)),
+        "ends": {part: getattr(plant, f"end_{part}").tolist() for part in _ENDS},
+        "seen": dict(zip(("low", "high"), model.seen.tolist(), strict=True)),
+        "starts": model.starts.tolist(),
+    }
+
+
+def _model(data: Mapping[str, Any]) -> PlantModel:
+    observations, actions = spaces_of(data)
+    cells = data["cells"]
+    law = [
+        np.concatenate([np.array(cell["offset"])[:, np.newaxis], cell["observation"], cell["input"]], axis=1)
+        for cell in cells
+    ]
+    parts: dict[str, Any] = {
+        **{part: data["nodes"][part] for part in _NODES},
+        "law": np.array(law),
+        **{part: [cell[part] for cell in cells] for part in _BOX},
+        "scale": data["scale"],
+        "rewards": [data["rewards"][part] for part in ("low", "high", "at_end")],
+        **{f"end_{part}": data["ends"][part] for part in _ENDS},
+    }
+    return PlantModel(
+        name=str(data["name"]),
+        plant=plant_of(parts),
+        observation_space=observations,
+        action_space=actions,
+        horizon=int(data["horizon"]),
+        samples=np.array([cell["samples"] for cell in cells], np.int64),
+        starts=np.array(data["starts"], np.float64),
+        seen=np.array([data["seen"][part] for part in ("low", "high")], np.float64),
+        steps=int(data["steps"]),
+        observations=tuple(map(str, data["observations"])),
+        actions=tuple(map(str, data["actions"])),
+    )

@@ -1,0 +1,77 @@
+"""A learned plant as plain data and arrays, for the model file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+from numpy.typing import NDArray
+
+from spaql.archive import Document, number, reading, typed
+from spaql.errors import ArchiveError
+from spaql.kernels.plantree.raw_model import RawPlant
+from spaql.plants.plant import PlantModel
+from spaql.spaces import count_actions, describe_space, space_from
+
+_MOST = 2**53
+_WHOLE = ("feature", "left", "right", "cell", "end_feature", "end_left", "end_right")
+"""The arrays of a plant that hold whole numbers."""
+
+
+def plant_to(model: PlantModel) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Describe a model (see `plant_from`)."""
+    data = {
+        "kind": "plant",
+        "name": model.name,
+        "horizon": model.horizon,
+        "steps": model.steps,
+        "observation_space": describe_space(model.observation_space),
+        "action_space": describe_space(model.action_space),
+        "observations": list(model.observations),
+        "actions": list(model.actions),
+    }
+    arrays = {f"plant.{name}": array for name, array in model.plant._asdict().items()}
+    return data, arrays | {"samples": model.samples, "starts": model.starts, "seen": model.seen}
+
+
+def spaces_of(data: Mapping[str, Any]) -> tuple[Box, Box | Discrete]:
+    """Read the spaces of a plant: of its observations, which are a vector, and of its actions."""
+    observations, actions = (space_from(data[f"{what}_space"]) for what in ("observation", "action"))
+    if not isinstance(observations, Box) or len(observations.shape) != 1 or not observations.shape[0]:
+        raise ArchiveError("The file has a plant whose observations are no vector.")
+    if len(data["actions"]) != count_actions(actions):  # else as many names would be made up
+        raise ArchiveError("The file does not name the actions of its plant.")
+    return observations, actions
+
+
+def plant_of(parts: Mapping[str, Any]) -> RawPlant:
+    """Make a plant from its arrays, or lists, by name."""
+    arrays: dict[str, Any] = {name: np.array(parts[name], _kind(name)) for name in RawPlant._fields}
+    return RawPlant(**arrays)
+
+
+def _kind(name: str) -> type[np.generic]:
+    return np.int64 if name in _WHOLE else np.float64
+
+
+def plant_from(document: Document) -> PlantModel:
+    """Build the model that was described; raises `ArchiveError` if there can be none."""
+    data, arrays = document.data, document.arrays
+    with reading("plant"):
+        observations, actions = spaces_of(data)
+        parts = document.part("plant.")
+        return PlantModel(
+            name=str(data["name"]),
+            plant=plant_of({name: typed(array, _kind(name)) for name, array in parts.items()}),
+            observation_space=observations,
+            action_space=actions,
+            horizon=number(data, "horizon", 1, 2**31, whole=True),
+            steps=number(data, "steps", 0, _MOST, whole=True),
+            samples=np.array(typed(arrays["samples"], np.int64)),
+            starts=np.array(typed(arrays["starts"], np.float64)),
+            seen=np.array(typed(arrays["seen"], np.float64)),
+            observations=tuple(map(str, data["observations"])),
+            actions=tuple(map(str, data["actions"])),
+        )

@@ -1,0 +1,24 @@
+"""Rollouts: the one place where episodes are played, compiled or in Gymnasium, and every step is counted."""
+
+from spaql.rollouts.episode import Episode
+from spaql.rollouts.fresh import fresh_episodes
+from spaql.rollouts.interactions import Interactions, Phase
+from spaql.rollouts.play import play, record
+from spaql.rollouts.returns import EpisodeSummary, Evaluation
+from spaql.rollouts.runner import EpisodeRunner
+from spaql.rollouts.seeds import Purpose, generator, try_seeds
+
+__all__ = [
+    "Episode",
+    "EpisodeRunner",
+    "EpisodeSummary",
+    "Evaluation",
+    "Interactions",
+    "Phase",
+    "Purpose",
+    "fresh_episodes",
+    "generator",
+    "play",
+    "record",
+    "try_seeds",
+]

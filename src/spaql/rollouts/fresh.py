@@ -1,0 +1,39 @@
+"""Fresh episodes of a policy: batches, each with a random stream of its own."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import numpy as np
+
+from spaql.policy import Policy
+from spaql.problems import Problem
+from spaql.rollouts.returns import Evaluation
+from spaql.rollouts.runner import EpisodeRunner
+from spaql.rollouts.seeds import Purpose, generator
+
+TOGETHER = 100
+"""Episodes that are run together."""
+
+
+def fresh_episodes(
+    policy: Policy,
+    problem: Problem,
+    episodes: int,
+    seed: int,
+    purpose: Purpose = Purpose.EVALUATION,
+    *,
+    together: int = TOGETHER,
+    deterministic: bool = False,
+) -> Evaluation:
+    """Run episodes; the same seed and purpose give the same ones."""
+    parts = []
+    for index, first in enumerate(range(0, episodes, together)):
+        with closing(EpisodeRunner(problem, min(together, episodes - first))) as runner:
+            rng = generator(seed, purpose, index)
+            parts.append(runner.evaluate(policy, rng, deterministic=deterministic))
+    return Evaluation(
+        np.concatenate([part.returns for part in parts]),
+        np.concatenate([part.lengths for part in parts]),
+        np.concatenate([part.starts for part in parts]),
+    )

@@ -1,0 +1,219 @@
+"""Episodes of a policy, recorded step by step: from chosen states, or as the environment begins them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from typing import Any, Protocol
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.errors import SettingError
+from spaql.policy import Policy
+from spaql.policy.policy import Rng
+from spaql.problems import Dynamics, Problem
+from spaql.rollouts.episode import Episode, Floats
+
+StateSetter = Callable[[gymnasium.Env[Any, Any], Floats], Any]
+"""Brings an environment that was reset into a state, and gives the first observation."""
+
+_TOGETHER = 500
+"""Episodes that are run, and kept in memory, together."""
+
+
+def play(
+    policy: Policy, problem: Problem, starts: Floats, set_state: StateSetter | None = None
+) -> Iterator[Episode]:
+    """Play an episode from each start, in their order, without drawing actions.
+
+    Parameters
+    ----------
+    policy
+        What plays.
+    problem
+        Where; in compiled dynamics, if it has them.
+    starts
+        States of the plant, one a row.
+    set_state
+        Brings an environment into a state; by default its `unwrapped.state` is set.
+
+    Examples
+    --------
+    >>> import spaql
+    >>> agent = spaql.SPAQL("cartpole200", seed=0)
+    >>> (episode,) = play(agent.policy, agent.problem, np.zeros((1, 4)))
+    >>> episode.observations[0].tolist(), episode.terminated, episode.length == episode.total
+    ([0.0, 0.0, 0.0, 0.0], True, True)
+    """
+    rows: _Rows
+    n = min(len(starts), _TOGETHER)
+    if problem.dynamics is not None and set_state is None:
+        rows = _CompiledRows(problem.dynamics)
+    else:
+        rows = _EnvironmentRows(problem, n, set_state or set_classic_state)
+    with closing(rows):
+        for first in range(0, len(starts), _TOGETHER):
+            batch = starts[first : first + _TOGETHER]
+            yield from _play_together(policy, problem, rows.begin(batch), rows, None, batch)
+
+
+def record(policy: Policy, problem: Problem, seeds: Iterable[int], rng: Rng | None = None) -> list[Episode]:
+    """Play an episode in Gymnasium's environment for each seed; without `rng` no action is drawn."""
+    with closing(_EnvironmentRows(problem, 1, set_classic_state)) as rows:
+        return [
+            episode
+            for seed in seeds
+            for episode in _play_together(policy, problem, rows.reset(seed), rows, rng)
+        ]
+
+
+def _play_together(
+    policy: Policy,
+    problem: Problem,
+    seen: NDArray[Any],
+    rows: _Rows,
+    rng: Rng | None,
+    states: Floats | None = None,
+) -> Iterator[Episode]:
+    """Play one episode in each row, after `seen` was observed first."""
+    n = len(seen)
+    observations, actions = [seen.reshape(n, -1).astype(np.float64)], []
+    rewards: list[Floats] = []
+    lengths = np.zeros(n, np.int64)
+    terminated, running = np.zeros(n, np.bool_), np.ones(n, np.bool_)
+    for step in range(problem.horizon):
+        played = np.asarray(policy.act(seen, np.full(n, step), rng))
+        rewards.append(np.zeros(n))
+        truncated = rows.step(played, running, seen, rewards[-1], terminated)
+        actions.append(played.copy())
+        observations.append(seen.reshape(n, -1).astype(np.float64))
+        lengths += running
+        running &= ~(terminated | truncated)
+        if not running.any():
+            break
+    all_observations, all_actions, all_rewards = map(np.array, (observations, actions, rewards))
+    for i, length in enumerate(lengths):
+        yield Episode(
+            all_observations[: length + 1, i],
+            all_actions[:length, i],
+            all_rewards[:length, i],
+            bool(terminated[i]),
+            None if states is None else states[i],
+        )
+
+
+class _Rows(Protocol):
+    """Plants that are stepped together, each in a state of its own."""
+
+    def begin(self, states: Floats) -> NDArray[Any]:
+        """Bring the plants into states; gives the observations."""
+
+    def step(
+        self,
+        actions: Any,
+        running: NDArray[np.bool_],
+        seen: NDArray[Any],
+        rewards: Floats,
+        terminated: NDArray[np.bool_],
+    ) -> NDArray[np.bool_]:
+        """Make a step where the episode is running, and write what comes of it; tells which are truncated."""
+
+    def close(self) -> None:
+        """Free what is held."""
+
+
+class _CompiledRows:
+    """Compiled dynamics."""
+
+    def __init__(self, dynamics: Dynamics) -> None:
+        self._dynamics = dynamics
+
+    def begin(self, states: Floats) -> NDArray[Any]:
+        _check_size(self._dynamics.id, self._dynamics.state_dims, states.shape[1])
+        self._states = np.array(states, np.float64)
+        self._observations = np.zeros((len(states), len(self._dynamics.observations)))
+        self._dynamics.loops.observe(self._states, self._observations)
+        return self._observations.astype(np.float32)
+
+    def step(
+        self,
+        actions: Any,
+        running: NDArray[np.bool_],
+        seen: NDArray[Any],
+        rewards: Floats,
+        terminated: NDArray[np.bool_],
+    ) -> NDArray[np.bool_]:
+        raw = np.array(actions, np.float64).reshape(len(running), -1)
+        self._dynamics.loops.step(running, raw, self._states, self._observations, rewards, terminated)
+        seen[:] = self._observations
+        return np.zeros(len(running), np.bool_)
+
+    def close(self) -> None:
+        pass
+
+
+class _EnvironmentRows:
+    """Gymnasium environments."""
+
+    def __init__(self, problem: Problem, n: int, set_state: StateSetter) -> None:
+        self._environments = [problem.make() for _ in range(n)]
+        self._set_state = set_state
+
+    def begin(self, states: Floats) -> NDArray[Any]:
+        rows = []
+        for i, state in enumerate(states):
+            self._environments[i].reset(seed=i)
+            rows.append(np.asarray(self._set_state(self._environments[i], state)))
+        return np.array(rows)
+
+    def reset(self, seed: int) -> NDArray[Any]:
+        """Let the first environment begin as its seed says; returns its observation, in a batch of one."""
+        return np.array(self._environments[0].reset(seed=seed)[0])[None]
+
+    def step(
+        self,
+        actions: Any,
+        running: NDArray[np.bool_],
+        seen: NDArray[Any],
+        rewards: Floats,
+        terminated: NDArray[np.bool_],
+    ) -> NDArray[np.bool_]:
+        truncated = np.zeros(len(running), np.bool_)
+        for i in np.flatnonzero(running):
+            seen[i], rewards[i], terminated[i], truncated[i], _ = self._environments[i].step(actions[i])
+        return truncated
+
+    def close(self) -> None:
+        for env in self._environments:
+            env.close()
+
+
+def _check_size(name: str, has: int, given: int) -> None:
+    if has != given:
+        raise SettingError(f"A state of {name} has {has} numbers, and a start with {given} was given.")
+
+
+def set_classic_state(env: gymnasium.Env[Any, Any], state: Floats) -> Any:
+    """Set the state of an environment that keeps it as `state`, as those of classic control do."""
+    plant: Any = env.unwrapped
+    what_to_do = (
+        "give Bench(set_state=...), a function of an environment and a state that sets it and returns the "
+        "first observation."
+    )
+    name = type(plant).__name__
+    try:
+        held = np.asarray(plant.state, np.float64)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise SettingError(f"{name} has no `state` of numbers that could be set: {what_to_do}") from error
+    _check_size(name, held.size, state.size)
+    if env.observation_space != plant.observation_space:
+        raise SettingError(f"A wrapper of {name} changes what is observed: {what_to_do}")
+    plant.state = np.array(state)
+    for look in ("_get_obs", "_get_ob"):
+        if hasattr(plant, look):
+            return getattr(plant, look)()
+    if state.shape != plant.observation_space.shape:
+        raise SettingError(f"What {name} observes of its state is not known: {what_to_do}")
+    return state.astype(plant.observation_space.dtype)

@@ -1,0 +1,218 @@
+"""Episodes of training and evaluation: in compiled dynamics, or in Gymnasium environments."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.errors import BadEnvironmentError, SettingError
+from spaql.kernels.partition.lookup_batch import tally
+from spaql.kernels.partition.update import Journal, Rules, new_journal
+from spaql.partition import Partition
+from spaql.policy import PartitionPolicy, Policy
+from spaql.policy.policy import Rng
+from spaql.problems import Problem
+from spaql.problems.environment import DynamicsEnv
+from spaql.problems.guard import Guard, GuardedEnv, GuardedVectorEnv
+from spaql.rollouts.interactions import Interactions, Phase
+from spaql.rollouts.returns import Evaluation
+
+_TOGETHER_AT_MOST = 1_000_000
+_TRAINING, _EVALUATION = "a training episode", "an evaluation episode"
+
+
+class Player(Protocol):
+    """What plays a training episode: a learner, as the runner sees it."""
+
+    standardised: ClassVar[bool]
+
+    def episode_limit(self) -> int:
+        """Return the most steps that the next training episode may have."""
+
+    def begin(self, observation: Any) -> None:
+        """Begin a training episode."""
+
+    def act(self, rng: Rng) -> Any:
+        """Return the raw action to play."""
+
+    def learn(self, reward: float, observation: Any, terminated: bool) -> None:
+        """Learn from the result of the action."""
+
+
+class EpisodeRunner:
+    """Runs training episodes, and the episodes of evaluations, and counts every step.
+
+    Partitions are played in compiled dynamics, if the problem has them; all else in Gymnasium environments,
+    which are made when they are first needed.
+
+    Parameters
+    ----------
+    problem
+        Where.
+    rollouts
+        Episodes of an evaluation.
+    """
+
+    def __init__(self, problem: Problem, rollouts: int) -> None:
+        if rollouts > _TOGETHER_AT_MOST:
+            raise SettingError(f"{rollouts} episodes are too many to run together: ask for fewer rollouts.")
+        self.interactions = Interactions()
+        self._problem = problem
+        self._rollouts = rollouts
+        self._single: GuardedEnv | None = None
+        self._vector: GuardedVectorEnv | None = None
+
+    def close(self) -> None:
+        """Close the environments."""
+        for env in (self._single, self._vector):
+            if env is not None:
+                env.close()
+
+    def evaluate(
+        self,
+        policy: Policy,
+        rng: Rng,
+        *,
+        deterministic: bool = False,
+        phase: Phase = Phase.EVALUATION,
+    ) -> Evaluation:
+        """Run the episodes of an evaluation."""
+        if self._problem.dynamics is not None and isinstance(policy, PartitionPolicy):
+            rules = Rules(self._problem.horizon, 0.0, 0.0, np.zeros(policy.states.dims), math.inf, False)
+            return self.iterate_partition(
+                policy.partition,
+                policy.time_variant,
+                rules,
+                rng,
+                journal=new_journal(0),
+                trained=False,
+                drawn=not deterministic,
+                phase=phase,
+            )[1]
+        evaluation = self._run_together(policy, rng, None if deterministic else rng)
+        self.interactions.add(phase, evaluation.steps)
+        return evaluation
+
+    def iterate_partition(
+        self,
+        partition: Partition,
+        time_variant: bool,
+        rules: Rules,
+        rng: Rng,
+        *,
+        journal: Journal,
+        trained: bool,
+        drawn: bool = True,
+        phase: Phase = Phase.EVALUATION,
+    ) -> tuple[int, Evaluation]:
+        """Train a partition for an episode, if wanted, and evaluate it, in one compiled call.
+
+        Returns the splits of the training, and the evaluation.
+        """
+        problem, n = self._problem, self._rollouts
+        assert problem.dynamics is not None
+        if trained:
+            partition.reserve(problem.horizon * partition.children_at_most)
+        evaluation = Evaluation(np.empty(n), np.empty(n, np.int64), np.empty((n, problem.states.dims)))
+        last = np.zeros(problem.states.dims + 1)
+        steps, splits, sound, bad = problem.dynamics.loops.iterate(
+            partition.balls,
+            journal,
+            partition.trees,
+            time_variant,
+            rules,
+            problem.states.state_map,
+            problem.states.thresholds,
+            problem.actions.action_map,
+            *problem.reward_range,
+            trained,
+            drawn,
+            rng,
+            evaluation.returns,
+            evaluation.lengths,
+            evaluation.starts,
+            last,
+        )
+        if not sound:
+            raise self._lost(_TRAINING, steps, last)
+        if bad >= 0:
+            raise self._lost(_EVALUATION, int(evaluation.lengths[bad]), last, evaluation.returns[bad], bad)
+        self.interactions.add(Phase.TRAINING, steps)
+        self.interactions.add(phase, evaluation.steps)
+        return splits, evaluation
+
+    def _lost(
+        self,
+        episode: str,
+        step: int,
+        last: NDArray[np.float64],
+        total: float | None = None,
+        number: int | None = None,
+    ) -> BadEnvironmentError:
+        """Say what compiled dynamics last last: an observation, and a reward."""
+        guard = self._guard(episode)
+        guard.step = step
+        if not np.isfinite(last[:-1]).all():
+            return guard.refusal(f"gave the observation {last[:-1]}", number)
+        added = "" if total is None else f"; rewards add up to {total}"
+        return guard.refusal(f"gave the reward {last[-1]}{added}", number)
+
+    def _guard(self, episode: str) -> Guard:
+        return Guard(self._problem.name, self._problem.states.space, episode)
+
+    def train(self, learner: Player, rng: Rng) -> Evaluation:
+        """Let a learner play and learn from one episode; returns what came of it."""
+        problem = self._problem
+        if self._single is None:
+            spaces = problem.states.space, problem.actions.space
+            # In compiled dynamics, a step is the same to the last bit for every version of NumPy.
+            compiled = problem.dynamics
+            make = problem.make if compiled is None else partial(DynamicsEnv, compiled.id)
+            self._single = GuardedEnv(make, self._guard(_TRAINING), spaces, problem.step_timeout)
+        observation = self._single.reset(seed=int(rng.integers(2**31)))
+        start = problem.states.batch(np.asarray(observation)[None]).copy()
+        learner.begin(observation)
+        total, taken, ended = 0.0, 0, False
+        limit = learner.episode_limit()
+        while taken < limit and not ended:
+            taken += 1
+            observation, reward, terminated, truncated = self._single.step(learner.act(rng))
+            learned = problem.learning_reward(reward) if learner.standardised else reward
+            learner.learn(learned, observation, terminated)
+            total += reward
+            ended = terminated or truncated
+        self.interactions.add(Phase.TRAINING, taken)
+        return Evaluation(np.array([total]), np.array([taken]), start)
+
+    def _run_together(self, policy: Policy, rng: Rng, draws: Rng | None) -> Evaluation:
+        """Run one episode in each of many environments.
+
+        An environment whose episode has ended is stepped on with the others (Gymnasium resets it on
+        the next step), but what it does then counts for nothing.
+        """
+        problem, n = self._problem, self._rollouts
+        if self._vector is None:
+            guard = self._guard(_EVALUATION)
+            self._vector = GuardedVectorEnv(problem.make_vector(n), guard, problem.step_timeout)
+        observations = self._vector.reset(seed=int(rng.integers(2**31)))
+        starts = problem.states.batch(observations).copy()
+        returns, lengths = np.zeros(n), np.zeros(n, np.int64)
+        running = np.ones(n, np.bool_)
+        steps = np.zeros(n, np.int64)
+        for _ in range(problem.horizon):
+            actions = policy.act(observations, steps, draws)
+            observations, rewards, terminated, truncated = self._vector.step(actions, running)
+            going_on = tally(rewards, terminated, truncated, running, returns, lengths)
+            if not np.isfinite(returns).all():
+                bad = int(np.flatnonzero(~np.isfinite(returns))[0])
+                raise self._vector.guard.refusal(
+                    f"gave the reward {rewards[bad]}; rewards add up to {returns[bad]}", bad
+                )
+            if not going_on:
+                break
+            steps += 1
+        return Evaluation(returns, lengths, starts)

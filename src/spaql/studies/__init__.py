@@ -1,0 +1,1 @@
+"""Studies on the ordinary machinery: the paper, the comparison, and the baselines of both."""

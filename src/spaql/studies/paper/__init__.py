@@ -1,0 +1,1 @@
+"""The paper "Control with adaptive Q-learning", measured again: runs, claims, tables, figures and report."""

@@ -1,0 +1,212 @@
+"""Return and arms while agents learn (figures 2, 4, 7, and with TRPO 9 and 10 of the paper)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.experiments import Run, RunStore
+from spaql.figures.drawing import register
+from spaql.figures.runs import check_finished, fresh_returns, histories
+from spaql.figures.style import COLOURS, GREY, MARKERS, count, label_ends, new_figure, number
+from spaql.stats import mean_ci95
+from spaql.studies.paper.study import VARIANTS, Size, long_runs, random_baseline, trpo_runs
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_POINTS = 200
+_TOGETHER = 0.1
+"""Of their steps, by which the ends of two curves differ at most if they count as the same place."""
+_APART = 5.5
+"""Points between two markers of fresh returns."""
+_ROOM = 0.15
+"""Of an axis of steps, right of the curves."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """An algorithm over its iterations; every number is a mean over the seeds, with its 95 % interval."""
+
+    algorithm: str
+    shows: str
+    """The column of the history that `mean` is of."""
+    iteration: tuple[int, ...]
+    training_steps: tuple[float, ...]
+    interactions: tuple[float, ...]
+    mean: tuple[float, ...]
+    ci95: tuple[float, ...]
+    arms: tuple[float, ...]
+    """Empty where the figure shows none."""
+    arms_ci95: tuple[float, ...]
+    fresh_mean: float
+    """Of fresh episodes of the agents that were kept; `best_return` is biased upwards."""
+    fresh_ci95: float
+
+
+@dataclass(frozen=True)
+class CurvesRecord:
+    """What a figure of learning shows."""
+
+    title: str
+    note: str
+    problem: str
+    curves: tuple[Curve, ...]
+    random_mean: float
+    random_ci95: float
+
+
+def compute_curves(
+    store: RunStore, size: Size, problem: str, title: str, *, trpo: bool = False
+) -> CurvesRecord:
+    """Compute the record of a problem: with the arms, or beside TRPO if its runs are finished."""
+    runs = [run for run in long_runs(size) if run.problem == problem]
+    rivals = [run for run in trpo_runs(size) if run.problem == problem] if trpo else []
+    missing = len(store.missing(rivals))
+    groups: dict[str, list[Run]] = {}
+    for run in runs + ([] if missing else rivals):
+        groups.setdefault(run.algorithm, []).append(run)
+    check_finished(store, runs)
+    note = (
+        "Lines: best mean return seen so far (SPAQL, SPAQL-TS), mean return of the current agent "
+        f"({'AQL' if missing or not trpo else 'AQL, TRPO'}).\n"
+        f"Markers, and numbers on the right: {size.fresh_episodes} fresh episodes of each agent at the end. "
+        f"Bands and bars: 95 % interval over {size.seeds} agents."
+    )
+    if missing:
+        title += " (not yet finished)"
+        note += f"\nTRPO is left out: {missing} of its {len(rivals)} runs are not finished."
+    curves = (_curve(store, algorithm, own, arms=not trpo) for algorithm, own in groups.items())
+    return CurvesRecord(title, note, problem, tuple(curves), *random_baseline(problem, size))
+
+
+def _curve(store: RunStore, algorithm: str, runs: Sequence[Run], *, arms: bool) -> Curve:
+    history = histories(store, runs)
+    kept = thinned(history["iteration"].shape[1])
+    shows = "best_return" if algorithm in VARIANTS else "mean_return"
+
+    def points(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        means, halves = zip(*(mean_ci95(history[name][:, i]) for i in kept), strict=True)
+        return means, halves
+
+    return Curve(
+        algorithm,
+        shows,
+        tuple(int(i) for i in history["iteration"][0, kept]),
+        points("training_steps")[0],
+        points("interactions")[0],
+        *points(shows),
+        *(points("arms") if arms else ((), ())),
+        *mean_ci95(fresh_returns(store, runs)),
+    )
+
+
+def thinned(n: int) -> NDArray[np.intp]:
+    """Choose rows of n: half of them evenly, half by ratio, so that a log axis is served too; and the last.
+
+    Examples
+    --------
+    >>> kept = thinned(2001)
+    >>> bool(len(kept) <= 200), kept[:4].tolist(), int(kept[-1])
+    (True, [0, 1, 2, 3], 2000)
+    """
+    if n <= _POINTS:
+        return np.arange(n)
+    half = _POINTS // 2
+    places = np.concatenate([np.linspace(0, n - 1, half), np.geomspace(1, n - 1, half)])
+    return np.unique(places.round().astype(np.intp))
+
+
+def draw_curves(record: CurvesRecord) -> Figure:
+    """Draw the return, and the arms if there are any, against training steps and against interactions."""
+    curves = record.curves
+    with_arms = bool(curves[0].arms)
+    figure = new_figure(record.title, record.note, 6.4 if with_arms else 4.2)
+    axes = figure.subplots(2 if with_arms else 1, 2, sharex="col", sharey="row", squeeze=False)
+    for column, x in enumerate(("training_steps", "interactions")):
+        _draw_returns(figure, axes[0, column], record, x)
+        if with_arms:
+            _draw_arms(axes[1, column], record, x)
+    _set_steps(axes[-1, 0], [curve.training_steps for curve in curves], log=False)
+    _set_steps(axes[-1, 1], [curve.interactions for curve in curves], log=True)
+    axes[0, 0].set_title("by training steps, evaluations left out")
+    axes[0, 1].set_title("by all steps, evaluations included (log)")
+    axes[0, 0].set_ylabel("return")
+    axes[0, 0].yaxis.set_major_formatter(number)
+    fresh = [(curve.fresh_mean, number(curve.fresh_mean), curve.algorithm) for curve in curves]
+    label_ends(axes[0, 1], [*fresh, (record.random_mean, number(record.random_mean), "random")], 2.2)
+    if with_arms:
+        axes[1, 0].set_ylabel("arms (log)")
+        axes[1, 0].set_yscale("log")
+        axes[1, 0].yaxis.set_major_formatter(count)
+        axes[1, 0].minorticks_off()
+        label_ends(axes[1, 1], [(c.arms[-1], count(c.arms[-1]), c.algorithm) for c in curves], 2.2)
+    return figure
+
+
+def _draw_returns(figure: Figure, ax: Axes, record: CurvesRecord, x: str) -> None:
+    """Draw the curves and, right of their ends, the fresh returns: side by side where curves end together."""
+    from matplotlib.transforms import offset_copy
+
+    ax.axhline(record.random_mean, color=GREY, linewidth=0.8)
+    ends: list[float] = []
+    for curve in record.curves:
+        steps, colour = getattr(curve, x), COLOURS[curve.algorithm]
+        ends.append(steps[-1])
+        place = sum(math.isclose(end, steps[-1], rel_tol=_TOGETHER) for end in ends)
+        _draw_band(ax, steps, curve.mean, curve.ci95, colour)
+        ax.errorbar(
+            steps[-1],
+            curve.fresh_mean,
+            curve.fresh_ci95,
+            color=colour,
+            fmt=MARKERS[curve.algorithm],
+            markersize=5.5,
+            markerfacecolor="white",
+            zorder=5,
+            transform=offset_copy(ax.transData, figure, x=_APART * place, units="points"),
+        )
+
+
+def _draw_arms(ax: Axes, record: CurvesRecord, x: str) -> None:
+    for curve in record.curves:
+        _draw_band(ax, getattr(curve, x), curve.arms, curve.arms_ci95, COLOURS[curve.algorithm], least=1.0)
+
+
+def _draw_band(
+    ax: Axes,
+    x: Sequence[float],
+    mean: Sequence[float],
+    half: Sequence[float],
+    colour: str,
+    least: float = -math.inf,
+) -> None:
+    """Draw a line in its band, which ends where no value can be."""
+    middle, width = np.array(mean), np.array(half)
+    ax.fill_between(
+        x, np.maximum(middle - width, least), middle + width, color=colour, alpha=0.18, linewidth=0
+    )
+    ax.plot(x, middle, color=colour)
+
+
+def _set_steps(ax: Axes, steps: Sequence[Sequence[float]], *, log: bool) -> None:
+    """Set up the axis of steps, with room for the markers on the right."""
+    low, high = min(s[0] for s in steps), max(s[-1] for s in steps)
+    if log:
+        ax.set_xscale("log")
+        ax.set_xlim(low, high * (high / low) ** _ROOM)
+        ax.minorticks_off()
+        ax.set_xlabel("environment steps")
+    else:
+        ax.set_xlim(0, high * (1 + _ROOM))
+        ax.set_xlabel("training steps")
+    ax.xaxis.set_major_formatter(count)
+
+
+register("curves", CurvesRecord, draw_curves)

@@ -1,0 +1,135 @@
+import math
+from contextlib import closing
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import spaql
+from spaql.rollouts import EpisodeRunner
+
+
+class Faulty(gymnasium.Env):
+    """An environment that gives one bad number at its third step."""
+
+    observation_space = spaces.Box(-1.0, 1.0, (2,))
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, observation: float = 0.0, reward: float = 0.0) -> None:
+        self.bad = observation, reward
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        self.steps += 1
+        observation, reward = self.bad if self.steps == 3 else (0.0, 0.0)
+        return np.array([0.0, observation], np.float32), reward, False, False, {}
+
+
+@pytest.mark.parametrize(
+    ("env", "message"),
+    [(Faulty(observation=np.nan), "NaN"), (Faulty(reward=np.nan), "nan"), (Faulty(reward=np.inf), "inf")],
+)
+def test_bad_numbers_are_named(env: gymnasium.Env, message: str) -> None:
+    agent = spaql.SPAQL(env, horizon=5, rollouts=1, seed=0)
+    with pytest.raises(spaql.BadEnvironmentError, match=message):
+        agent.learn(1, progress_bar=False)
+    with (
+        closing(EpisodeRunner(agent.problem, 1)) as runner,
+        pytest.raises(spaql.BadEnvironmentError, match="step 3"),
+    ):
+        runner.train(agent._learner, np.random.default_rng(0))
+
+
+def test_large_returns_are_no_fault_while_each_is_finite() -> None:
+    agent = spaql.SPAQL(Faulty(reward=1e308), horizon=5, rollouts=3, seed=0)
+    assert spaql.evaluate(agent, episodes=3).returns.tolist() == [1e308] * 3
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_past_the_horizon_aql_expects_nothing(compiled: bool) -> None:
+    """With a horizon of one step, Q of the only visit is r + 0 + xi: the learning rate is 1."""
+    agent = spaql.AQL("CartPole-v1", horizon=1, scaling=20, rollouts=1, seed=0, compiled=compiled)
+    agent.learn(1, progress_bar=False)
+    assert agent.policy.partition.balls.q[0] == 1.0 + 0.0 + 20.0
+
+
+def test_an_evaluation_is_repeatable_and_complete() -> None:
+    agent = spaql.SPAQL("cartpole200", seed=0, rollouts=5).learn(5, progress_bar=False)
+    a, b = (spaql.evaluate(agent, episodes=130, seed=3) for _ in range(2))
+    assert a.returns.tolist() == b.returns.tolist()
+    assert a.returns.tolist() == a.lengths.tolist()  # CartPole pays 1 a step
+    assert len(a.returns) == len(a.starts) == 130
+    assert len(np.unique(a.starts[:, 0])) == 130
+    assert a.worst[0].total == a.returns.min()
+    assert a.steps == a.lengths.sum()
+    assert spaql.evaluate(agent, episodes=130, seed=4).returns.tolist() != a.returns.tolist()
+
+
+def test_vector_episodes_equal_single_ones() -> None:
+    """Stepped together or one by one: the same starts and actions give the same returns."""
+    problem = spaql.make_problem("pendulum5")
+    agent = spaql.SPAQL(problem, seed=0, rollouts=2).learn(6, progress_bar=False)
+    together = spaql.evaluate(agent, episodes=5, deterministic=True)
+    env = problem.make()
+    for start, total in zip(together.starts, together.returns, strict=True):
+        observation, _ = env.reset(seed=0)
+        env.unwrapped.state = np.array([np.arctan2(start[1], start[0]), start[2]])
+        observation, alone = np.float32(start), 0.0
+        for _ in range(200):
+            action, _ = agent.predict(observation, deterministic=True)
+            observation, reward, *_ = env.step(action)
+            alone += reward
+        assert alone == pytest.approx(total, rel=1e-3)
+
+
+def test_an_evaluation_is_shown_in_a_line() -> None:
+    problem = spaql.make_problem("cartpole200")
+    result = spaql.evaluate(spaql.RandomPolicy(problem.states, problem.actions), problem, episodes=200)
+    shown, worst = repr(result), result.worst[0]
+    assert len(shown.splitlines()) == 1
+    assert f"{result.mean:.1f} ± {result.ci95:.1f} of 200 episodes" in shown
+    assert f"worst {worst.total:.1f} from [{worst.start[0]:.4g}, " in shown
+
+
+def test_evaluate_refusals() -> None:
+    problem = spaql.make_problem("cartpole200")
+    policy = spaql.RandomPolicy(problem.states, problem.actions)
+    with pytest.raises(spaql.SettingError, match="give env"):
+        spaql.evaluate(policy)
+    with pytest.raises(spaql.SettingError, match=r"episodes is 0, .* at least 1"):
+        spaql.evaluate(policy, problem, episodes=0)
+
+
+def test_one_episode_is_shown_without_an_interval() -> None:
+    problem = spaql.make_problem("cartpole200")
+    result = spaql.evaluate(spaql.RandomPolicy(problem.states, problem.actions), problem, episodes=1)
+    assert math.isnan(result.ci95)
+    assert "±" not in repr(result)
+
+
+def test_a_drawn_seed_is_kept() -> None:
+    first = spaql.SPAQL("cartpole200", rollouts=2).learn(2, progress_bar=False)
+    again = spaql.SPAQL("cartpole200", rollouts=2, seed=first.seed).learn(2, progress_bar=False)
+    assert first.history.to_csv() == again.history.to_csv()
+    with pytest.raises(spaql.SettingError, match=r"seed is -1, .* at least 0"):
+        spaql.SPAQL("cartpole200", seed=-1)
+
+
+def test_scaled_rewards_leave_returns_raw() -> None:
+    scaled = spaql.SPAQL("pendulum", reward_range=(-16.3, 0.0), rollouts=2, seed=0)
+    assert scaled.learn(2, progress_bar=False).history["mean_return"].max() < -100
+    with pytest.raises(spaql.SettingError, match="plantree learns from rewards as they are"):
+        spaql.PlanTree("pendulum", reward_range=(-16.3, 0.0))
+
+
+def test_loading_checks_the_algorithm(tmp_path) -> None:
+    agent = spaql.AQL("cartpole200", rollouts=1, seed=0).learn(1, progress_bar=False)
+    agent.save(tmp_path / "a.spaql")
+    assert isinstance(spaql.AQL.load(tmp_path / "a.spaql"), spaql.AQL)
+    with pytest.raises(spaql.SettingError, match="AQL agent"):
+        spaql.SPAQL.load(tmp_path / "a.spaql")

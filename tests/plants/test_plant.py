@@ -1,0 +1,213 @@
+"""Learned plants: shown, saved, and written as JSON."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+
+import spaql
+from learned_plants import ENVIRONMENTS, experienced, known, some_steps
+from spaql import archive
+from spaql.algorithms.plantree.coding import Scale
+from spaql.algorithms.plantree.dynamics import CAUTIOUS, fit_plant
+from spaql.kernels.plantree.pwa_model import predict
+from spaql.plants import PlantModel, read_json, text, write_json
+from spaql.plants.json_form import SCHEMA
+
+
+@pytest.mark.parametrize("name", [*ENVIRONMENTS, "affine"])
+def test_raw_units_say_what_standardised_ones_do(name: str) -> None:
+    agent = known(name)
+    memory, code, model = agent._learner.memory, agent._learner.code, agent.model
+    scale = Scale.of(memory)
+    plant = fit_plant(memory, scale, code, [np.arange(len(memory))], squares=True, margin=CAUTIOUS)
+    states, actions = some_steps(agent)
+    told = model.predict(states, actions)
+    after, room = np.empty(model.dims), np.empty(model.dims + 1)
+    for i, (state, action) in enumerate(zip(states, actions, strict=True)):
+        given = code.inputs(code.standard(np.asarray(action))[np.newaxis], squares=True)[0]
+        chance = predict(plant, 0, scale.z(state), given, after, room)
+        assert told.observations[i] == pytest.approx(after * scale.deviation + scale.mean, abs=1e-8)
+        assert told.rewards[i] == pytest.approx(room[-1], abs=1e-8)
+        assert told.ends[i] == chance
+    one = model.predict(states[0], actions[0])
+    assert all(np.array_equal(part[0], alone) for part, alone in zip(told, one, strict=True))
+    if name in ("CartPole-v1", "Acrobot-v1"):
+        assert {0.0, 1.0} <= set(told.ends.tolist())
+
+
+def test_an_affine_plant_is_shown_with_its_coefficients() -> None:
+    lines = text(known("affine").model).splitlines()
+    assert lines == [
+        "# Affine: 1 cell, learned from 3,000 steps",
+        "# cell 1, 3,000 steps",
+        "next x0 = 0.5 + 0.9 * x0 + 0.2 * x1 + 0.1 * u0",
+        f"next x1 = {lines[3].split()[3]} - 0.1 * x0 + 0.95 * x1 + 0.3 * u0",
+        "reward = 7 + 1 * x0 - 2 * x1 + 3 * u0",
+        "",
+        "# no episode was seen to end before its time was up",
+    ]
+    assert abs(float(lines[3].split()[3])) < 1e-3
+
+
+def test_the_text_has_every_cell_and_where_episodes_end() -> None:
+    cartpole = known("CartPole-v1").model
+    shown = str(cartpole)
+    assert shown.count("# cell ") == cartpole.n_cells
+    assert "if push right" in shown
+    assert "it ends, with reward 1" in shown
+    assert "# where an episode ends" in shown
+    assert "score = " in str(known("Acrobot-v1").model)
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_a_state_lies_in_the_box_of_its_cell(name: str) -> None:
+    model = known(name).model
+    states, _ = some_steps(known(name))
+    for state, cell in zip(states, model.find(states), strict=True):
+        low, high = model.box(int(cell))
+        assert np.all((low <= state) & (state < high))
+    memory = known(name)._learner.memory
+    counts = np.bincount(model.find(memory.states[~memory.ended]), minlength=model.n_cells)
+    assert counts.tolist() == model.samples.tolist()
+
+
+def step_by_json(data: dict, s: list[float], a: object) -> tuple[list[float], float, float]:
+    """What the description in the schema says, word for word."""
+    nodes, dims = data["nodes"], len(s)
+    i = 0
+    while nodes["feature"][i] != -1:
+        i = nodes["left"][i] if s[nodes["feature"][i]] < nodes["threshold"][i] else nodes["right"][i]
+    cell = data["cells"][nodes["cell"][i]]
+    if data["action_space"]["kind"] == "box":
+        space = data["action_space"]
+        u = [
+            min(max(x, float(lo)), float(hi))
+            for x, lo, hi in zip(a, space["low"], space["high"], strict=True)
+        ]
+        w = u + [x * x for x in u]
+    else:
+        w = [float(k == a - data["action_space"]["start"]) for k in range(data["action_space"]["n"])]
+    y = [
+        offset
+        + sum(c * x for c, x in zip(row, s, strict=True))
+        + sum(c * x for c, x in zip(more, w, strict=True))
+        for offset, row, more in zip(cell["offset"], cell["observation"], cell["input"], strict=True)
+    ]
+    x, reward = y[:dims], y[dims]
+    for k in range(dims):
+        axis = cell["axes"][k]
+        p = sum(axis[j] * (x[j] - cell["centre"][j]) / data["scale"][j] for j in range(dims))
+        over = max(p - cell["high"][k], 0.0) + min(p - cell["low"][k], 0.0)
+        x = [x[j] - over * axis[j] * data["scale"][j] for j in range(dims)]
+    reward = min(max(reward, data["rewards"]["low"]), data["rewards"]["high"])
+    ends, i = data["ends"], 0
+    looks = list(x)
+    if ends["score"]:
+        products = [x[i] * x[j] for i in range(dims) for j in range(i, dims)]
+        looks.append(sum(c * t for c, t in zip(ends["score"], [1.0, *x, *products], strict=True)))
+    while ends["feature"][i] != -1:
+        i = ends["left"][i] if looks[ends["feature"][i]] < ends["threshold"][i] else ends["right"][i]
+    chance = ends["chance"][i]
+    return x, (1 - chance) * reward + chance * data["rewards"]["at_end"], chance
+
+
+@pytest.mark.parametrize("name", [*ENVIRONMENTS, "affine"])
+def test_the_json_alone_predicts_the_same(name: str, tmp_path: Path) -> None:
+    model = known(name).model
+    write_json(model, tmp_path / "plant.json")
+    data = json.loads((tmp_path / "plant.json").read_text())
+    jsonschema.validate(data, json.loads(SCHEMA.read_text()))
+    states, actions = some_steps(known(name))
+    told = model.predict(states, actions)
+    for i in range(len(states)):
+        observation, reward, chance = step_by_json(data, states[i].tolist(), actions[i].tolist())
+        assert told.observations[i] == pytest.approx(observation, rel=1e-9, abs=1e-9)
+        assert (told.rewards[i], told.ends[i]) == pytest.approx((reward, chance), abs=1e-9)
+    again = read_json(tmp_path / "plant.json")
+    for one, other in zip(again.predict(states, actions), told, strict=True):
+        assert one.tobytes() == other.tobytes()
+
+
+def test_what_is_no_json_of_a_plant_is_refused(tmp_path: Path) -> None:
+    write_json(known("affine").model, tmp_path / "plant.json")
+    data = json.loads((tmp_path / "plant.json").read_text())
+    for change in ({"version": 2}, {"cells": []}, {"scale": [0.0, 1.0]}, {"starts": [[1.0]]}):
+        (tmp_path / "bad.json").write_text(json.dumps(data | change))
+        with pytest.raises(spaql.ArchiveError):
+            read_json(tmp_path / "bad.json")
+    with pytest.raises(spaql.ArchiveError, match="Cannot read"):
+        read_json(tmp_path / "absent.json")
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_a_saved_model_is_the_same_to_the_bit(name: str, tmp_path: Path) -> None:
+    model = known(name).model
+    model.save(tmp_path / "plant.spaql")
+    loaded = PlantModel.load(tmp_path / "plant.spaql")
+    states, actions = some_steps(known(name))
+    for one, other in zip(loaded.predict(states, actions), model.predict(states, actions), strict=True):
+        assert one.tobytes() == other.tobytes()
+    loaded.save(tmp_path / "again.spaql")
+    known(name).model.save(tmp_path / "anew.spaql")
+    for file in ("again.spaql", "anew.spaql"):
+        assert (tmp_path / file).read_bytes() == (tmp_path / "plant.spaql").read_bytes()
+    assert text(loaded, None) == text(model, None)
+    schema = Path(__file__).parents[2] / "docs" / "model-file.schema.json"
+    jsonschema.validate(archive.load(tmp_path / "plant.spaql").data, json.loads(schema.read_text()))
+
+
+def test_other_files_are_told_apart(tmp_path: Path) -> None:
+    known("affine").model.save(tmp_path / "plant.spaql")
+    for read in (spaql.load, spaql.Controller.load):
+        with pytest.raises(spaql.ArchiveError, match=r"spaql\.model\.PlantModel\.load"):
+            read(tmp_path / "plant.spaql")
+    spaql.SPAQL("cartpole200", seed=0).save(tmp_path / "agent.spaql")
+    with pytest.raises(spaql.ArchiveError, match="no plant"):
+        PlantModel.load(tmp_path / "agent.spaql")
+
+
+def test_a_file_that_is_no_sound_plant_is_refused(tmp_path: Path) -> None:
+    known("CartPole-v1").model.save(tmp_path / "plant.spaql")
+    document = archive.load(tmp_path / "plant.spaql")
+
+    def refused(data: dict, arrays: dict) -> None:
+        archive.save(tmp_path / "bad.spaql", document.data | data, document.arrays | arrays)
+        with pytest.raises(spaql.ArchiveError):
+            PlantModel.load(tmp_path / "bad.spaql")
+
+    for name, array in document.arrays.items():
+        refused({}, {name: array[..., :-1]} if array.size else {name: np.zeros(3)})
+        if array.dtype.kind == "f" and array.size:
+            refused({}, {name: np.full(array.shape, np.nan)})
+    nodes = len(document.arrays["plant.left"])
+    for name in ("plant.left", "plant.end_left"):
+        there = document.arrays[name]
+        for value in (0, -5, nodes + 10**6):  # a loop, and places that there are not
+            refused({}, {name: np.where(there >= 0, value, there)})
+    refused({}, {"plant.cell": document.arrays["plant.cell"] + 1})
+    refused({}, {"plant.feature": np.where(document.arrays["plant.feature"] >= 0, 4, -1)})
+    refused({}, {"plant.end_chance": document.arrays["plant.end_chance"] + 0.5})
+    for change in ({"horizon": 0}, {"horizon": 1e9}, {"actions": []}, {"steps": "many"}):
+        refused(change, {})
+
+
+def test_a_model_needs_steps() -> None:
+    with pytest.raises(spaql.SettingError, match="call learn first"):
+        _ = spaql.PlanTree("Pendulum-v1", seed=0).model
+    agent = experienced("CartPole-v1", 30, episode=30)
+    with pytest.raises(spaql.SettingError, match="too few"):
+        agent.hold_out()
+
+
+def test_predictions_refuse_what_is_no_step() -> None:
+    with pytest.raises(spaql.BadEnvironmentError, match="NaN"):
+        known("Pendulum-v1").model.predict([np.nan, 0.0, 0.0], [0.0])
+    with pytest.raises(spaql.SettingError, match="action of Discrete"):
+        known("CartPole-v1").model.predict(np.zeros(4), 2)
+    with pytest.raises(spaql.SettingError, match="numbers of an action"):
+        known("Pendulum-v1").model.predict(np.zeros(3), [0.0, 1.0])
+    with pytest.raises(spaql.SettingError, match="An observation has 3 numbers"):
+        known("Pendulum-v1").model.predict(np.zeros(4), [0.0])

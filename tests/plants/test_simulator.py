@@ -1,0 +1,112 @@
+"""Simulators that were learned from data, and the command."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from gymnasium.utils.env_checker import check_env
+
+import spaql
+from learned_plants import ENVIRONMENTS, known
+from spaql.cli import main
+from spaql.plants import read_json, simulator
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+@pytest.mark.filterwarnings("ignore:.*(infinity|symmetric and normalized).*")
+def test_a_simulator_keeps_what_environments_promise(name: str) -> None:
+    env = simulator(known(name).model)
+    check_env(env.unwrapped, skip_render_check=True)
+    report = spaql.check_problem(env)
+    assert report, str(report)
+
+
+def test_a_simulator_does_what_its_model_says() -> None:
+    model = known("CartPole-v1").model
+    env = simulator(model)
+    episodes = []
+    for _ in range(2):
+        observation, _ = env.reset(seed=3)
+        rng, rows, over = np.random.default_rng(0), [], False
+        assert any(np.array_equal(observation, start.astype(np.float32)) for start in model.starts)
+        while not over:
+            state, action = np.array(env.unwrapped.state), int(rng.integers(2))
+            told = model.predict(state, action)
+            observation, reward, terminated, truncated, _ = env.step(action)
+            rows.append([*observation.tolist(), reward])
+            assert env.unwrapped.state == pytest.approx(told.observations)
+            assert terminated == (told.ends == 1.0)
+            over = terminated or truncated
+        episodes.append(rows)
+    assert episodes[0] == episodes[1]
+    pendulum = simulator(known("Pendulum-v1").model)
+    pendulum.reset(seed=0)
+    ends = [pendulum.step(np.zeros(1, np.float32))[2:4] for _ in range(200)]
+    assert ends == [(False, False)] * 199 + [(False, True)]
+
+
+def test_other_algorithms_train_in_a_simulator_also_from_a_file(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    known("Pendulum-v1").model.save("plant.spaql")
+    trained = [
+        spaql.SPAQL(env, seed=0, rollouts=2).learn(3, progress_bar=False)
+        for env in (simulator(known("Pendulum-v1").model), "plant.spaql")
+    ]
+    assert trained[0].history.to_csv() == trained[1].history.to_csv()
+    trained[1].save("agent.spaql")
+    assert spaql.load("agent.spaql").learn(1, progress_bar=False).iterations == 4
+    real = spaql.evaluate(trained[1], "Pendulum-v1", episodes=3)
+    assert len(real.returns) == 3
+    spaql.SPAQL("cartpole200", seed=0).save("agent.spaql")
+    with pytest.raises(spaql.ArchiveError, match="no plant"):
+        spaql.make_problem("agent.spaql")
+
+
+def test_stable_baselines3_trains_in_a_simulator() -> None:
+    baselines = pytest.importorskip("stable_baselines3")
+    env = simulator(known("Pendulum-v1").model)
+    learner = baselines.PPO("MlpPolicy", env, n_steps=64, n_epochs=1, seed=0, device="cpu").learn(64)
+    assert env.action_space.contains(learner.predict(env.reset(seed=0)[0])[0])
+
+
+def test_the_command_shows_writes_and_judges(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def command(*words: str, code: int = 0) -> str:
+        result = CliRunner().invoke(main, words)
+        assert result.exit_code == code, result.output
+        return result.output
+
+    agent = spaql.PlanTree("CartPole-v1", seed=0, effort=0.02, leaves=4)
+    agent.learn(total_timesteps=500, progress_bar=False).save("agent.spaql")
+    assert command("model", "agent.spaql").startswith("# CartPole-v1: ")
+    at = command("model", "agent.spaql", "--at", "0,0,0,0")
+    assert "<= cart position [m] <" in at
+    assert "# cell " in at
+    assert command("model", "agent.spaql", "--out", "plant.spaql") == "plant.spaql\n"
+    assert command("model", "plant.spaql") == command("model", "agent.spaql")
+    command("model", "plant.spaql", "--out", "plant.json")
+    assert read_json("plant.json").n_cells == json.loads(command("model", "agent.spaql", "--json"))["cells"]
+    shown = command("model", "agent.spaql", "--errors", "--episodes", "3")
+    assert "3 fresh episodes of the controller" in shown
+    assert "held out while learning" in shown
+    found = json.loads(command("model", "agent.spaql", "--errors", "--episodes", "3", "--json"))
+    assert [len(one["steps"]["1"]["error"]) for one in found["errors"]] == [5, 5]
+    trained = command(
+        "train", "plant.spaql", "--iterations", "2", "--rollouts", "2", "--seed", "0", "--quiet"
+    )
+    assert "fresh return" in trained
+    (folder,) = Path("runs").glob("*/*/*")
+    assert "3 episodes" in command("evaluate", str(folder), "--env", "CartPole-v1", "--episodes", "3")
+    for words, advice in (
+        (("model", "plant.spaql", "--errors"), "give the run"),
+        (("model", "plant.spaql", "--out", "plant.txt"), "call it .spaql or .json"),
+        (("model", "plant.spaql", "--at", "1,2"), "An observation has 4 numbers"),
+    ):
+        assert advice in command(*words, code=1)
+    spaql.SPAQL("cartpole200", seed=0).save("other.spaql")
+    assert "--algo plantree" in command("model", "other.spaql", code=1)
+    shutil.rmtree("runs")

@@ -1,0 +1,312 @@
+"""The comparison: its runs as data, what is measured of a policy, and what the measurements come to."""
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+
+import spaql
+from spaql import MissingExtraError, Run, SettingError
+from spaql.experiments import RunStore
+from spaql.problems import make_problem
+from spaql.studies.baselines import CLASSICAL, NETWORKS, ClassicalPolicy, train_network
+from spaql.studies.baselines.zoo import ZOO
+from spaql.studies.compare.measure import fresh_starts, measure
+from spaql.studies.compare.ranking import duels, standing_at, standings
+from spaql.studies.compare.study import ALGORITHMS, FULL, PROBLEMS, QUICK, compare_runs
+from spaql.studies.compare.tables import details_table, returns_table
+
+
+def small(problem: str, algorithm: str, budget: int, looks: list[int], **settings: object) -> Run:
+    return Run(
+        problem=problem,
+        algorithm=algorithm,
+        iterations=1,
+        seed=3,
+        settings={"budget": budget, "looks": looks, **settings},
+        named=("budget",),
+        fresh_episodes=4,
+    )
+
+
+def points(store: RunStore, run: Run) -> list[dict[str, float]]:
+    head, *rows = (store.folder(run) / "curve.csv").read_text().splitlines()
+    return [dict(zip(head.split(","), map(float, row.split(",")), strict=True)) for row in rows]
+
+
+def replayed(policy: spaql.Policy, env_id: str, starts: np.ndarray) -> tuple[list[float], float]:
+    """Play an episode from each start in Gymnasium's own environment, one step after the other."""
+    env = gymnasium.make(env_id)
+    plant, returns, changes = env.unwrapped, [], []
+    for start in starts:
+        env.reset()
+        plant.state = np.array(start)
+        look = getattr(plant, "_get_obs", None) or getattr(plant, "_get_ob", None)
+        seen = look() if look else start.astype(np.float32)
+        total, before, over = 0.0, None, False
+        while not over:
+            action, _ = policy.predict(seen, deterministic=True)
+            if before is not None:
+                changes.append(np.abs(np.subtract(action, before, dtype=np.float64)).mean())
+            seen, reward, terminated, truncated, _ = env.step(action)
+            total, before, over = total + float(reward), action, terminated or truncated
+        returns.append(total)
+    return returns, float(np.mean(changes))
+
+
+def test_the_first_runs_are_one_of_each_kind() -> None:
+    runs = compare_runs(FULL)
+    assert len({run.id for run in runs}) == len(runs)
+    first = [run for run in runs if run.seed == 6000]
+    assert runs[: len(first)] == first
+    kinds = {(run.algorithm, run.problem) for run in first}
+    assert {kind for kind in kinds if kind[0] in NETWORKS} == set(ZOO)
+    assert {problem for algorithm, problem in kinds if algorithm == "classical"} == set(CLASSICAL)
+    for algorithm in ("plantree", "spaql", "spaql-ts"):
+        assert {problem for name, problem in kinds if name == algorithm} == set(PROBLEMS)
+    for run in runs:
+        assert run.seed < 6000 + (FULL.network_seeds if run.algorithm in NETWORKS else FULL.seeds)
+        assert all(steps < run.settings["budget"] for steps in run.settings["looks"])
+
+
+def test_runs_are_chosen_by_algorithm_problem_budget_and_seed() -> None:
+    runs = compare_runs(FULL, only=["plantree", "Acrobot-v1"], budgets=[7_000], first_seed=5, seeds=2)
+    assert [run.id for run in runs] == [f"Acrobot-v1/plantree/budget=7000/seed={seed}" for seed in (5, 6)]
+    assert {run.algorithm for run in compare_runs(FULL, only=["CartPole-v1"])} == {
+        name for name in ALGORITHMS if name in ("plantree", "spaql", "spaql-ts", "classical")
+    } | {name for name, problem in ZOO if problem == "CartPole-v1"}
+    with pytest.raises(SettingError, match=r"no ppp: its algorithms are plantree, .*problems Pendulum-v1"):
+        compare_runs(FULL, only=["ppp"])
+
+
+def test_hyperparameters_travel_with_the_run() -> None:
+    (run,) = compare_runs(FULL, only=["td3", "Pendulum-v1"], seeds=1)
+    assert run.id == "Pendulum-v1/td3/budget=20000/seed=6000"
+    assert run.settings["policy_kwargs"] == {"net_arch": [400, 300]}
+
+
+@pytest.mark.parametrize(("problem", "least"), [("CartPole-v1", 499.0), ("Pendulum-v1", -210.0)])
+def test_a_textbooks_controller_works_in_gymnasiums_environment(
+    problem: str, least: float, tmp_path: Path
+) -> None:
+    run = dataclasses.replace(small(problem, "classical", 0, []), fresh_episodes=20)
+    measure(run, root=str(tmp_path))
+    (point,) = points(RunStore(tmp_path), run)
+    made = make_problem(problem)
+    starts = fresh_starts(made, 20, run.agent_seed + 1)
+    returns, change = replayed(ClassicalPolicy(made), problem, starts)
+    assert point["interactions"] == 0
+    assert np.mean(returns) > least
+    assert point["mean_return"] == pytest.approx(np.mean(returns))
+    assert point["worst_start"] == pytest.approx(min(returns))
+    assert point["chattering"] == pytest.approx(change)
+
+
+def test_fresh_starts_are_drawn_as_the_environment_draws_them() -> None:
+    starts = fresh_starts(make_problem("Pendulum-v1"), 200, seed=1)
+    assert np.array_equal(starts, fresh_starts(make_problem("Pendulum-v1"), 200, seed=1))
+    assert not np.array_equal(starts, fresh_starts(make_problem("Pendulum-v1"), 200, seed=2))
+    assert np.all(np.abs(starts) <= [np.pi, 1.0])
+    assert np.all(np.ptp(starts, axis=0) > [5.5, 1.8])
+
+
+def test_a_run_of_spaql_counts_its_evaluations_and_is_measured_on_the_way(tmp_path: Path) -> None:
+    run = small("CartPole-v1", "spaql", 6_000, [1_500, 3_000], rollouts=5)
+    for name in ("one", "two"):
+        measure(run, root=str(tmp_path / name))
+    store = RunStore(tmp_path / "one")
+    assert store.digest() == RunStore(tmp_path / "two").digest()
+    history = np.genfromtxt(store.folder(run) / "history.csv", delimiter=",", names=True)
+    taken = history["interactions"]
+    expected = [next(steps for steps in taken if steps >= at) for at in (1_500, 3_000, 6_000)]
+    measured = points(store, run)
+    assert [point["interactions"] for point in measured] == sorted(set(expected))
+    agent = spaql.load(store.folder(run))
+    starts = fresh_starts(agent.problem, 4, run.agent_seed + 1)
+    returns, change = replayed(agent.policy, "CartPole-v1", starts)
+    assert measured[-1]["mean_return"] == pytest.approx(np.mean(returns))
+    assert measured[-1]["chattering"] == pytest.approx(change)
+    assert store.result(run.id)["result"]["interactions"] == taken[-1]
+
+
+def test_a_run_of_plantree_keeps_to_its_budget(tmp_path: Path) -> None:
+    run = small("CartPole-v1", "plantree", 600, [], effort=0.02, leaves=8)
+    measure(run, root=str(tmp_path))
+    (point,) = points(RunStore(tmp_path), run)
+    agent = spaql.load(RunStore(tmp_path).folder(run))
+    assert point["interactions"] == agent.history["interactions"][-1] == 600
+    assert point["size"] == agent.policy.tree.n_leaves
+    returns, _ = replayed(agent.policy, "CartPole-v1", fresh_starts(agent.problem, 4, run.agent_seed + 1))
+    assert point["mean_return"] == pytest.approx(np.mean(returns))
+
+
+NUMBERS = {
+    ("sac", "Pendulum-v1"): (3 + 1) * 256 + (256 + 1) * 256 + 256 + 1,
+    ("tqc", "MountainCarContinuous-v0"): (2 + 1) * 64 + (64 + 1) * 64 + 64 + 1,
+    ("td3", "Pendulum-v1"): (3 + 1) * 400 + (400 + 1) * 300 + 300 + 1,
+    ("dqn", "CartPole-v1"): (4 + 1) * 256 + (256 + 1) * 256 + (256 + 1) * 2,
+    ("qr-dqn", "MountainCar-v0"): (2 + 1) * 256 + (256 + 1) * 256 + (256 + 1) * 3 * 25,
+    ("ppo", "MountainCar-v0"): (2 + 1) * 64 + (64 + 1) * 64 + (64 + 1) * 3,
+    ("trpo", "Acrobot-v1"): (6 + 1) * 64 + (64 + 1) * 64 + (64 + 1) * 3,
+    ("ars", "CartPole-v1"): 4 * 2,
+}
+"""That an action is made of: weights and biases, layer by layer."""
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("untraced")
+@pytest.mark.filterwarnings("ignore")  # torch's own
+@pytest.mark.parametrize(("algorithm", "problem"), NUMBERS)
+def test_a_network_is_trained_and_measured(algorithm: str, problem: str, tmp_path: Path) -> None:
+    pytest.importorskip("sb3_contrib")
+    run = small(problem, algorithm, 300, [100, 200], **ZOO[algorithm, problem])
+    for name in ("one", "two"):
+        measure(run, root=str(tmp_path / name))
+    store = RunStore(tmp_path / "one")
+    assert store.digest() == RunStore(tmp_path / "two").digest()
+    measured = points(store, run)
+    assert [point["interactions"] for point in measured[:2]] == pytest.approx([100, 200], abs=16)
+    assert measured[-1]["interactions"] >= 300
+    assert {point["size"] for point in measured} == {NUMBERS[algorithm, problem]}
+    assert json.loads((store.folder(run) / "result.json").read_text())["run"]["settings"] == run.settings
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("algorithm", "problem"), [("dqn", "CartPole-v1"), ("ppo", "MountainCar-v0")])
+def test_looking_does_not_change_what_is_learned(algorithm: str, problem: str) -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("sb3_contrib")
+    trained = [
+        train_network(
+            algorithm,
+            problem,
+            budget=1_500,
+            seed=1,
+            looks=looks,
+            look=lambda _, policy, __: policy.predict(policy.observation_space.sample()),
+            **ZOO[algorithm, problem],
+        )
+        for looks in ([], [400, 900, 1_300])
+    ]
+    one, two = (network.model.policy.state_dict() for network in trained)
+    assert all(torch.equal(one[name], two[name]) for name in one)
+    seen = np.random.default_rng(0).normal(size=(50, *trained[0].policy.observation_space.shape))
+    assert np.array_equal(*(network.policy.predict(seen)[0] for network in trained))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_network_that_learned_from_normalised_observations_acts_on_raw_ones() -> None:
+    pytest.importorskip("sb3_contrib")
+    settings = ZOO["ppo", "MountainCar-v0"]
+    trained = train_network(
+        "ppo", "MountainCar-v0", budget=600, seed=1, looks=[], look=lambda *_: None, **settings
+    )
+    scale = trained.model.get_vec_normalize_env().obs_rms
+    seen = np.random.default_rng(0).uniform([-1.2, -0.07], [0.6, 0.07], (50, 2)).astype(np.float32)
+    normalised = np.clip((seen - scale.mean) / np.sqrt(scale.var + 1e-8), -10, 10).astype(np.float32)
+    expected = trained.model.predict(normalised, deterministic=True)[0]
+    assert np.array_equal(trained.policy.predict(seen)[0], expected)
+    assert len(set(expected.tolist())) > 1
+
+
+def test_without_the_extra_one_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sb3_contrib", None)
+    with pytest.raises(MissingExtraError, match=r"spaql\[baselines\]"):
+        train_network("sac", "Pendulum-v1", budget=1, seed=0, looks=[], look=lambda *_: None)
+
+
+def put(store: RunStore, run: Run, rows: list[tuple[int, float]], size: int = 7) -> None:
+    """Write the folder of a run whose returns are made up."""
+
+    def save(folder: Path) -> None:
+        folder.mkdir(parents=True)
+        lines = [f"{steps},{value},{value - 10},0.5,{size}" for steps, value in rows]
+        head = "interactions,mean_return,worst_start,chattering,size"
+        (folder / "curve.csv").write_text("\n".join([head, *lines]) + "\n")
+
+    times = [float(i) for i in range(len(rows))]
+    store.finish(run, save, {"fresh_return": 0.0}, {"wall": times, "cpu": times})
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> RunStore:
+    """Three seeds of PlanTree at two budgets, of SAC better at 10,000, and of a SPAQL that overshoots."""
+    store = RunStore(tmp_path)
+    for seed in range(3):
+        at = {"first_seed": seed, "seeds": 1}
+        for run in compare_runs(FULL, only=["plantree", "Pendulum-v1"], budgets=[5_000, 10_000], **at):
+            put(store, run, [(run.settings["budget"], -150.0 - seed)])
+        (sac,) = compare_runs(FULL, only=["sac", "Pendulum-v1"], **at)
+        put(store, sac, [(at, -1000.0) for at in (1000, 2000, 3000, 5000, 8000)] + [(20_050, -140.0 - seed)])
+        (spaql_run,) = compare_runs(FULL, only=["spaql", "Pendulum-v1"], **at)
+        put(store, spaql_run, [(4_000, -1200.0), (12_600, -1100.0), (1_000_400, -900.0)])
+    return store
+
+
+def test_standings_are_at_most_a_tenth_beyond(store: RunStore) -> None:
+    found = standings(store)
+    assert [s.at for s in found["Pendulum-v1", "plantree"]] == [5_000, 10_000]
+    # 4,000 is the last point for 5,000 to 10,000, 12,600 for 15,000 to 500,000
+    assert [s.at for s in found["Pendulum-v1", "spaql"]] == [5_000, 15_000, 1_000_000]
+    assert [s.at for s in found["Pendulum-v1", "sac"]] == [1_000, 2_000, 3_000, 5_000, 8_000, 20_000]
+    last = found["Pendulum-v1", "sac"][-1]
+    assert last.interactions.tolist() == [20_050] * 3
+    assert last.returns.tolist() == [-140.0, -141.0, -142.0]
+    assert last.cpu.tolist() == [5.0] * 3
+    assert standing_at(found["Pendulum-v1", "spaql"], 4_999) is None
+
+
+def test_a_duel_is_with_a_rival_of_no_more_interactions(store: RunStore) -> None:
+    fought = {(duel.ours.at, duel.theirs.algorithm): duel for duel in duels(standings(store))}
+    assert set(fought) == {(at, rival) for at in (5_000, 10_000) for rival in ("sac", "spaql")}
+    assert {duel.verdict for duel in fought.values()} == {"ahead"}
+    assert fought[10_000, "sac"].theirs.at == 8_000
+    assert fought[10_000, "spaql"].difference == pytest.approx(1200 - 151)
+    for run in compare_runs(FULL, only=["plantree", "Pendulum-v1"], budgets=[20_000], first_seed=0, seeds=3):
+        put(store, run, [(20_000, -150.0 - run.seed)])
+    verdicts = {(d.ours.at, d.theirs.algorithm): d.verdict for d in duels(standings(store))}
+    assert verdicts[20_000, "sac"] == "behind"
+
+
+def test_one_seed_cannot_tell(tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    for run in compare_runs(FULL, only=["plantree", "sac", "Pendulum-v1"], budgets=[20_000], seeds=1):
+        put(store, run, [(20_000, -150.0 if run.algorithm == "sac" else -900.0)])
+    (duel,) = duels(standings(store))
+    assert duel.difference == -750
+    assert duel.verdict == "cannot tell"
+
+
+@pytest.mark.parametrize(("algorithm", "size"), [("plantree", "1 leaf"), ("spaql", "1 ball")])
+def test_one_leaf_is_no_ball(algorithm: str, size: str, tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    for run in compare_runs(FULL, only=[algorithm, "Pendulum-v1"], budgets=[20_000], seeds=1):
+        put(store, run, [(20_000, -150.0)], size=1)
+    (row,) = details_table(standings(store), "Pendulum-v1")
+    assert row["size"] == size
+
+
+def test_tables_leave_blank_what_was_not_measured(store: RunStore) -> None:
+    found = standings(store)
+    rows = {row["algorithm"]: row for row in returns_table(found, "Pendulum-v1")}
+    assert rows["PlanTree"]["10,000"] == "-151.0 ± 2.5"
+    assert rows["PlanTree"]["20,000"] == ""
+    assert rows["SAC"]["10,000"] == ""
+    assert rows["SPAQL"]["with"] == "1,000,400"
+    details = details_table(found, "Pendulum-v1")
+    ours = next(row for row in details if row["interactions"] == "5,000" and row["algorithm"] == "PlanTree")
+    assert ours["worst seed"] == "-152.0"
+    assert ours["worst start"] == "-161.0"
+    assert ours["worst of all"] == "-162.0"
+    assert ours["size"] == "7 leaves"
+    assert len(details_table(found, "Pendulum-v1", every_point=True)) == 2 + 6 + 3
+
+
+def test_the_quick_comparison_has_every_algorithm() -> None:
+    assert {run.algorithm for run in compare_runs(QUICK)} == set(ALGORITHMS)
