@@ -10,7 +10,7 @@ help:  ## say what there is
 setup:  ## make .venv, with spaql editable, all extras and all tools
 	.ci/setup $(VENV)
 
-check:  ## lint, format, types and floors: half a minute
+check:  ## lint, format, types and layers: half a minute
 	.ci/check
 
 quick:  ## the tests that take seconds

@@ -125,9 +125,9 @@ def test_every_command_is_in_the_reference() -> None:
     assert set(listed) == set(main.list_commands(click.Context(main)))
 
 
-def test_the_floors_are_drawn_as_they_are() -> None:
-    drawing = runpy.run_path(str(ROOT / "docs" / "floors.py"))
-    assert drawing["FILE"].read_text() == drawing["svg"](), "run `python docs/floors.py`"
+def test_the_layers_are_drawn_as_in_the_contract() -> None:
+    drawing = runpy.run_path(str(ROOT / "docs" / "layers.py"))
+    assert drawing["FILE"].read_text() == drawing["svg"](), "run `python docs/layers.py`"
 
 
 def test_the_sketch_compiles_for_an_uno(tmp_path: Path) -> None:
