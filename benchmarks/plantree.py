@@ -39,7 +39,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 CONSTANTS: dict[str, tuple[tuple[ModuleType, str, float], ...]] = {
     "one plant to search in": ((build, "_JUDGES", 8),),
-    "shaking costs nothing": ((build, "_PRICE", 0.0),),
+    "no price on changes": ((build, "_PRICE", 0.0),),
     "no boxes": ((build, "CAUTIOUS", 1e6), (planning, "CAUTIOUS", 1e6), (planning, "BOLD", 1e6)),
     "narrow boxes to explore": ((planning, "BOLD", dynamics.CAUTIOUS),),
     "narrow rim": ((planning, "_SEARCHING", 0.05),),
