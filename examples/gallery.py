@@ -1,7 +1,7 @@
-"""Moving pictures: each problem under its controller, beside the tree that it is and the map of what it does.
+"""Animations: each problem under its controller, with the tree of the controller and the map of its actions.
 
 `python examples/gallery.py --out docs/gallery` learns a controller for each problem and draws it, `--only
-pendulum` for one. Controllers are kept in `--runs`: what is there is drawn again without learning. It needs
+pendulum` for one. Controllers are cached in `--runs`, and drawn again without learning. It needs
 `pip install "spaql[classic-control,plot]"`.
 """
 
@@ -29,7 +29,7 @@ WIDTH, HIGH, PAD = 960, 360, 12
 """Pixels: of a picture, of its upper half, and around its parts."""
 MAP_DPI, TREE_DPI = 70, 92
 LIT = (0.96, 0.65, 0.14)
-"""The colour of the leaf that acts, where leaves have no colours of their own."""
+"""The colour of the active leaf, where leaves have no colours of their own."""
 INK, PAPER, TRAIL = (34, 34, 34), (255, 255, 255), (255, 255, 255)
 
 
@@ -43,17 +43,17 @@ class Show:
     x: str
     y: str
     cost: str
-    """What it was learned from, for people."""
+    """What it was learned from, as text."""
     leaves: int | None = None
-    """Draw the best tree with at most so many leaves, if the policy is no small tree itself."""
+    """Draw the best tree with at most this many leaves, if the policy is not a small tree itself."""
     at: dict[str, float] = field(default_factory=dict)
     episode: int = 0
-    """The seed of what is played."""
+    """The seed of the episode."""
     steps: int = 200
     every: int = 2
-    """Steps from a frame to the next."""
+    """Steps per frame."""
     delay: int = 70
-    """Milliseconds of a frame."""
+    """Duration of a frame in milliseconds."""
 
 
 def planned(
@@ -109,7 +109,7 @@ class Moment:
 
 
 def controller_of(show: Show, runs: Path) -> Controller:
-    """Read the controller of an earlier call, or learn it."""
+    """Return the cached controller of an earlier call, or learn it."""
     file = runs / f"{show.name}.spaql"
     if not file.exists():
         agent = show.learn()
@@ -137,12 +137,12 @@ def moments(show: Show, tree: spaql.RuleTree) -> Iterator[Moment]:
 
 
 def shorter(text: str) -> str:
-    """Leave out of a law what is understood: units, and signs of multiplication."""
+    """Return a law without units and multiplication signs."""
     return re.sub(r" \[[^]]*\]", "", text).replace(" * ", " ")
 
 
 def tree_pictures(record: TreeRecord) -> list[Image.Image]:
-    """Draw the tree once for each leaf, which is lit while the others are pale."""
+    """Draw the tree once for each leaf, highlighted while the others are pale."""
     places = [i for i, node in enumerate(record.nodes) if node.colour]
     coloured = len({record.nodes[i].colour for i in places}) > 1
     pictures = []
@@ -166,7 +166,7 @@ def painted(record: TreeRecord | MapRecord, dpi: int) -> tuple[Image.Image, Figu
 
 
 def cropped(images: list[Image.Image]) -> list[Image.Image]:
-    """Cut the margin off that none of the images has anything in."""
+    """Remove the margin that is empty in all images."""
     empty = Image.new("RGB", images[0].size, images[0].getpixel((0, 0)))
     boxes = [box for image in images if (box := ImageChops.difference(image, empty).getbbox())]
     left, top = (max(min(box[i] for box in boxes) - 2 * PAD, 0) for i in (0, 1))
@@ -193,7 +193,7 @@ def fitted(image: Image.Image) -> Image.Image:
 
 
 def animation(show: Show, controller: Controller) -> list[Image.Image]:
-    """Compose the frames: what happens and where on the map, above the tree with the leaf that acts."""
+    """Compose the frames: the plant and the map, above the tree with the active leaf."""
     tree = controller.tree
     record = compute_map(controller, show.x, show.y, at=show.at, episodes=5, resolution=200)
     chart, figure = painted(replace(record, title="", note=""), MAP_DPI)
@@ -225,7 +225,7 @@ def animation(show: Show, controller: Controller) -> list[Image.Image]:
 
 
 def places_on(figure: Figure, record: MapRecord, show: Show, seen: np.ndarray, height: int) -> np.ndarray:
-    """Give the pixels of observations on the map, counted from its upper left corner."""
+    """Return the pixels of observations on the map, counted from its upper left corner."""
     along = [read_axis(label, show, seen) for label in (show.x, show.y)]
     along = [np.clip(at, a.low, a.high) for at, a in zip(along, (record.x, record.y), strict=True)]
     pixels = figure.axes[0].transData.transform(np.stack(along, axis=1))
@@ -233,7 +233,7 @@ def places_on(figure: Figure, record: MapRecord, show: Show, seen: np.ndarray, h
 
 
 def read_axis(name: str, show: Show, seen: np.ndarray) -> np.ndarray:
-    """Give where observations lie along an observation, or along an angle that is seen as cosine and sine."""
+    """Return the coordinates of observations along an observation, or an angle given by cosine and sine."""
     names = [re.sub(r" \[[^]]*\]", "", one) for one in spaql.make_problem(show.env).states.names]
     if name in names:
         return seen[:, names.index(name)]
@@ -241,7 +241,7 @@ def read_axis(name: str, show: Show, seen: np.ndarray) -> np.ndarray:
 
 
 def draw_trail(pen: ImageDraw.ImageDraw, spots: np.ndarray, jump: float) -> None:
-    """Draw where the episode has been, and where it is; an angle that passes half a turn is no line."""
+    """Draw the trajectory and the current state; where an angle wraps around, the line is broken."""
     for a, b in pairwise(spots):
         if abs(a[0] - b[0]) < jump:
             for colour, width in ((TRAIL, 5), (INK, 2)):
@@ -251,7 +251,7 @@ def draw_trail(pen: ImageDraw.ImageDraw, spots: np.ndarray, jump: float) -> None
 
 
 def save(frames: list[Image.Image], file: Path, delay: int) -> None:
-    """Write a GIF with one palette for all frames, so that only what moves is written again."""
+    """Write a GIF with one palette for all frames, so that only changed pixels are written again."""
     palette = frames[len(frames) // 2].quantize(128, Image.Quantize.MAXCOVERAGE)
     white = [255 if part > 248 else part for part in palette.getpalette() or []]
     palette.putpalette(white)

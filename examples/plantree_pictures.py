@@ -1,8 +1,8 @@
 """The idea of PlanTree in four pictures, on Pendulum: samples, cells, values, tree.
 
-`python examples/plantree_pictures.py --out docs/plantree` learns from 5,000 steps and looks into the
-learner; `--run FOLDER` takes an agent that `spaql train Pendulum-v1 --algo plantree` left. It reads what
-is private to the algorithm, so it follows its changes. It needs `pip install "spaql[plot]"`.
+`python examples/plantree_pictures.py --out docs/plantree` learns from 5,000 steps and draws the state of the
+learner; `--run FOLDER` uses an agent that `spaql train Pendulum-v1 --algo plantree` saved. It reads private
+attributes of the algorithm, so it changes with them. It needs `pip install "spaql[plot]"`.
 """
 
 import argparse
@@ -20,25 +20,25 @@ from spaql.figures.style import multiples_of_pi, new_figure, styled
 from spaql.kernels.plantree.pwa_model import find_all
 
 N = 220
-"""Places along each axis of a map."""
+"""Points along each axis of a map."""
 FAST = 8.0
-"""Of the speed, in rad/s."""
+"""The largest speed, in rad/s."""
 EXTENT = (-np.pi, np.pi, -FAST, FAST)
 
 
 def observations() -> np.ndarray:
-    """Give what is seen at every place of a map: angle from left to right, speed from bottom to top."""
+    """Return the observation at every point of a map: angle from left to right, speed from bottom to top."""
     angle, speed = np.meshgrid(np.linspace(-np.pi, np.pi, N), np.linspace(-FAST, FAST, N))
     return np.stack([np.cos(angle), np.sin(angle), speed], axis=-1).reshape(-1, 3)
 
 
 def angles(seen: np.ndarray) -> np.ndarray:
-    """Give the angle of observations, 0 upright."""
+    """Return the angle of observations, 0 upright."""
     return np.arctan2(seen[:, 1], seen[:, 0])
 
 
 def label(ax: Axes, title: str) -> None:
-    """Name axes and picture."""
+    """Label the axes and set the title."""
     ax.set(title=title, xlabel="angle [rad], 0 is upright", ylabel="speed [rad/s]")
     ax.label_outer()
     ax.set(xlim=EXTENT[:2], ylim=EXTENT[2:], xticks=[-np.pi, 0, np.pi])
@@ -47,7 +47,7 @@ def label(ax: Axes, title: str) -> None:
 
 
 def draw_samples(axes: list[Axes], learner: object, counts: tuple[int, int]) -> None:
-    """Show the steps taken after two moments, by their reward."""
+    """Draw the steps taken up to two moments, coloured by their reward."""
     memory = learner.memory
     for ax, count in zip(axes, counts, strict=True):
         seen = memory.states[:count]
@@ -59,7 +59,7 @@ def draw_samples(axes: list[Axes], learner: object, counts: tuple[int, int]) -> 
 
 
 def draw_cells(axes: list[Axes], learner: object, plan: Plan) -> None:
-    """Show the cells with one law of motion each, and how far their predictions are off."""
+    """Draw the cells with one law of motion each, and the errors of their predictions."""
     z, plant = plan.scale.z(observations()), plan.plant
     cells = find_all(plant.feature, plant.threshold, plant.left, int(plant.roots[0]), z)
     _, number = np.unique(cells, return_inverse=True)
@@ -83,7 +83,7 @@ def draw_cells(axes: list[Axes], learner: object, plan: Plan) -> None:
 
 
 def draw_values(axes: list[Axes], plan: Plan) -> None:
-    """Show one of the random partitions, and what states are worth by all of them."""
+    """Draw the values in one of the random partitions, and in all of them."""
     z, cells = plan.scale.z(observations()), plan.cells
     one = find_all(cells.feature, cells.threshold, cells.left, int(cells.roots[0]), z)
     value = np.where(cells.points[one] > 0, plan.plain[one], np.nan)
@@ -102,7 +102,7 @@ def draw_values(axes: list[Axes], plan: Plan) -> None:
 
 
 def draw_tree(axes: list[Axes], agent: spaql.Agent, plan: Plan, actions: np.ndarray) -> None:
-    """Show what look-ahead would do, and what the tree does."""
+    """Draw the actions of look-ahead, and those of the tree."""
     seen = observations()
     best = plan.values_of(plan.scale.z(seen)).argmax(axis=1)
     tree = agent.policy.tree
@@ -120,7 +120,7 @@ def draw_tree(axes: list[Axes], agent: spaql.Agent, plan: Plan, actions: np.ndar
 
 
 def main() -> None:
-    """Learn, or read; look inside; draw."""
+    """Learn or load an agent, and draw it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("plantree"))
     parser.add_argument("--run", type=Path, help="folder of a run")

@@ -1,8 +1,8 @@
 """Ten minutes of a pendulum under an exported controller, in C and in Python, compared step by step.
 
-`python examples/closed_loop_c/closed_loop.py` writes a swing-up controller as rules, exports it as C with its
-proof, compiles it with a plant in C, and runs both loops from several starts. Any rule tree over Pendulum's
-observations can take its place: `spaql.rule_tree(agent)` of one that was learned, for example.
+`python examples/closed_loop_c/closed_loop.py` builds a swing-up controller as rules, exports it as C with an
+equivalence check, compiles it with a plant in C, and runs both closed loops from several starts. Any rule
+tree over Pendulum's observations can be used instead, such as `spaql.rule_tree(agent)` of a learned agent.
 """
 
 import math
@@ -25,7 +25,7 @@ FLAGS = ("-std=c99", "-O2", "-Wall", "-Wextra", "-pedantic", "-Werror", "-ffp-co
 
 
 def swing_up() -> RuleTree:
-    """Pump energy until the pendulum has as much as it needs, and hold it upright by an affine law."""
+    """Return a tree that pumps energy until it is sufficient, and holds upright by an affine law."""
     hold, left, right = 0, 1, 2
     laws = Laws(
         gain=np.array([[[0.0, -12.0, -3.0]], [[0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0]]]),
@@ -36,7 +36,7 @@ def swing_up() -> RuleTree:
     nodes = Nodes()
 
     def pump(enough: float) -> int:
-        """Push the way it moves, until the speed is enough; then the other way."""
+        """Push in the direction of motion until the speed is sufficient, then against it."""
         slow = nodes.rule(2, 0.0, nodes.leaf(left), nodes.leaf(right))
         return nodes.rule(2, -enough, nodes.leaf(right), nodes.rule(2, enough, slow, nodes.leaf(left)))
 
@@ -55,7 +55,7 @@ def swing_up() -> RuleTree:
 
 
 def python_loop(tree: RuleTree, angle: float, speed: float, steps: int) -> np.ndarray:
-    """The plant of spaql under the rule tree: angle, speed and torque of every step."""
+    """Return angle, speed and torque of every step of spaql's plant under the rule tree."""
     state, rows = (angle, speed), []
     for _ in range(steps):
         action = tree.predict(np.array(observe_pendulum(state)))
@@ -65,7 +65,7 @@ def python_loop(tree: RuleTree, angle: float, speed: float, steps: int) -> np.nd
 
 
 def c_loop(program: Path, angle: float, speed: float, steps: int) -> np.ndarray:
-    """The same in C."""
+    """Return the same, computed in C."""
     words = [str(program), str(steps), repr(angle), repr(speed)]
     shown = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     return np.array([[float.fromhex(x) for x in line.split()] for line in shown.splitlines()])

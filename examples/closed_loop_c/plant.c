@@ -1,4 +1,4 @@
-/* Gymnasium's Pendulum-v1 in C, in the order of operations of spaql's compiled twin, under an exported
+/* Gymnasium's Pendulum-v1 in C, in the order of operations of spaql's compiled version, under an exported
  * controller. Prints the state after every step, to the last bit. */
 #include <math.h>
 #include <stdio.h>
