@@ -13,11 +13,11 @@ setup:  ## make .venv, with spaql editable, all extras and all tools
 check:  ## lint, format, types and layers: half a minute
 	.ci/check
 
-quick:  ## the tests that take seconds
-	pytest -q -m "not slow"
+quick:  ## the tests that take less than half a second each: under a minute
+	pytest -q -n 2 -m "not slow and not long"
 
-test:  ## all tests, on two cores
-	pytest -q -n 2
+test:  ## all tests but those that take long, on two cores
+	pytest -q -n 2 -m "not long"
 
 docs:  ## the documentation, in docs/_build
 	sphinx-build -q -W --keep-going docs docs/_build

@@ -1,6 +1,8 @@
 import os
+import re
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -20,3 +22,42 @@ def untraced() -> Iterator[None]:
     sys.settrace(None)
     yield
     sys.settrace(tracer)
+
+
+_SLOW = frozenset(Path(__file__).with_name("slow.txt").read_text().split())
+"""Tests that take more than half a second; `list_slow.py` makes the list."""
+
+_WANTING = re.compile(r"needs |not installed|could not import|there is no ")
+"""Of the reason of a skip: something could have been installed."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--no-missing-tools", action="store_true", help="a test that lacks a tool fails")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        # Times were taken of compiled kernels.
+        if os.environ.get("NUMBA_DISABLE_JIT") != "1" and item.nodeid.partition("[")[0] in _SLOW:
+            item.add_marker("slow")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    outcome = yield
+    _refuse_missing_tools(item.config, outcome.get_result())
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
+    outcome = yield
+    _refuse_missing_tools(collector.config, outcome.get_result())
+
+
+def _refuse_missing_tools(config: pytest.Config, report: pytest.TestReport | pytest.CollectReport) -> None:
+    """Let CI fail where a test was skipped because a compiler or a library is missing."""
+    if config.getoption("--no-missing-tools") and report.skipped and isinstance(report.longrepr, tuple):
+        reason = report.longrepr[2]
+        if _WANTING.search(reason) and not hasattr(report, "wasxfail"):
+            report.outcome = "failed"
+            report.longrepr = f"{report.nodeid} was skipped, and CI has all tools: {reason}"
