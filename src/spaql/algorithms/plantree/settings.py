@@ -1,4 +1,4 @@
-"""The settings of PlanTree: one default for all problems."""
+"""The settings of PlanTree."""
 
 from __future__ import annotations
 
