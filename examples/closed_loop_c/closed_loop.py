@@ -1,8 +1,8 @@
 """Ten minutes of a pendulum under an exported controller, in C and in Python, compared step by step.
 
-`python examples/closed_loop_c/closed_loop.py` writes a swing-up controller as rules, exports it as C with its
-proof, compiles it with a plant in C, and runs both loops from several starts. Any rule tree over Pendulum's
-observations can take its place: `spaql.rule_tree(agent)` of one that was learned, for example.
+`python examples/closed_loop_c/closed_loop.py` writes a swing-up controller as rules, exports it as C with an
+equivalence check, compiles it with a plant in C, and runs both loops from several starts. Any rule tree over
+Pendulum's observations can take its place: `spaql.rule_tree(agent)` of one that was learned, for example.
 """
 
 import math
@@ -77,8 +77,8 @@ def main() -> None:
     print(tree, end="\n\n")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        proof = spaql.export.c(tree, folder / "controller.c")
-        print(f"proven at {sum(proof.points.values()):,} points")
+        check = spaql.export.c(tree, folder / "controller.c")
+        print(f"compared at {sum(check.points.values()):,} points")
         program = folder / "plant"
         sources = [str(folder / "controller.c"), str(HERE / "plant.c")]
         subprocess.run(["cc", *FLAGS, f"-I{folder}", *sources, "-o", str(program), "-lm"], check=True)

@@ -16,7 +16,7 @@ import spaql.export
 from random_trees import random_tree
 from spaql import ArchiveError, RuleTree, SettingError
 from spaql.cli import main
-from spaql.export import EXPORTERS, ProofError, tree_from_json
+from spaql.export import EXPORTERS, EquivalenceError, tree_from_json
 from spaql.export.c_code import CCode
 from spaql.export.comments import identifiers
 from spaql.export.json_tree import SCHEMA
@@ -72,7 +72,7 @@ def test_a_difference_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.
         return {file: content.replace(b" < ", b" <= ") for file, content in files.items()}
 
     monkeypatch.setattr(CCode, "write", careless)
-    with pytest.raises(ProofError, match=r"boundaries .* the policy gives \[\d.0\], and C"):
+    with pytest.raises(EquivalenceError, match=r"boundaries .* the policy returns \[\d.0\], and C"):
         spaql.export.c(tree_of(), tmp_path / "controller.c", points=0)
     assert list(tmp_path.iterdir()) == []
 
@@ -123,7 +123,7 @@ def test_shared_parts_are_written_out_only_within_reason(tmp_path: Path) -> None
         observation_space=Box(-1, 1, (2,)),
         action_space=Discrete(2),
     )
-    with pytest.raises(SettingError, match="too many to prove"):
+    with pytest.raises(SettingError, match="more than the 100,000 that can be exported"):
         spaql.export.sql(chain, tmp_path / "controller.sql")
 
 
