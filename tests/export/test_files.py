@@ -60,7 +60,7 @@ def test_damaged_json_is_an_archive_error(change: dict, tmp_path: Path) -> None:
     with pytest.raises(ArchiveError):
         tree_from_json(path)
     path.write_text("{")
-    with pytest.raises(ArchiveError, match="no JSON"):
+    with pytest.raises(ArchiveError, match="not JSON"):
         tree_from_json(path)
 
 
@@ -82,14 +82,14 @@ def test_a_difference_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.
     [
         (lambda tree, out: spaql.export.c(tree, out / "my-tree.c"), "use letters"),
         (lambda tree, out: spaql.export.c(tree, out / "controller.txt"), "controller.c"),
-        (lambda tree, out: spaql.export.c(tree, out / "controller.c", form="list"), "rules and table"),
+        (lambda tree, out: spaql.export.c(tree, out / "controller.c", form="list"), "'rules' or 'table'"),
         (
             lambda tree, out: spaql.export.c(tree, out / "controller.c", number="half"),
-            "double, float or fixed",
+            "'double', 'float' or 'fixed'",
         ),
         (lambda tree, out: spaql.export.c(tree, out / "controller.c", safe_action=99), "no action 99"),
-        (lambda tree, out: spaql.export.onnx(tree, out / "controller.onnx", number="fixed"), "not fixed"),
-        (lambda tree, out: spaql.export.st(tree, out / "controller.st", number="fixed"), "not fixed"),
+        (lambda tree, out: spaql.export.onnx(tree, out / "controller.onnx", number="fixed"), "'fixed', and"),
+        (lambda tree, out: spaql.export.st(tree, out / "controller.st", number="fixed"), "'fixed', and"),
     ],
 )
 def test_what_cannot_be_is_refused(call, message: str, tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_what_cannot_be_is_refused(call, message: str, tmp_path: Path) -> None:
 
 
 def test_laws_and_infinite_actions_are_refused_where_they_cannot_be(tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match="double or float"):
+    with pytest.raises(SettingError, match="use 'double' or 'float'"):
         spaql.export.c(tree_of("laws"), tmp_path / "controller.c", number="fixed")
     for wrong in ([0.0, 9.0], [0.0], "stop"):
         with pytest.raises(SettingError, match="is 2 finite numbers, within"):

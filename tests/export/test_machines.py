@@ -101,8 +101,8 @@ def test_small_machines(machine: Machine, form: str, number: str, tmp_path: Path
     ("number", "leaves", "message"),
     [
         ("double", "choices", "export with --number float or fixed instead"),
-        ("double", "laws", "laws need a machine that has them"),
-        ("float", "laws", "laws need a machine that has them"),
+        ("double", "laws", "laws need it"),
+        ("float", "laws", "laws need it"),
     ],
 )
 def test_doubles_do_not_compile_for_an_avr(

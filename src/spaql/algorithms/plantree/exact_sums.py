@@ -28,8 +28,8 @@ def mean(values: Floats) -> float:
 
 def deviation(values: Floats, *, ddof: int = 0) -> float:
     """Return the standard deviation, with `ddof` as in NumPy."""
-    apart = values - mean(values)
-    return math.sqrt(math.fsum((apart * apart).tolist()) / (len(values) - ddof))
+    difference = values - mean(values)
+    return math.sqrt(math.fsum((difference * difference).tolist()) / (len(values) - ddof))
 
 
 def moments(rows: Floats) -> tuple[Floats, Floats]:

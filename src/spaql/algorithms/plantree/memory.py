@@ -112,8 +112,8 @@ class Memory:
 
     def _rewards_differ(self) -> bool:
         _, first, same = np.unique(self.actions, axis=0, return_index=True, return_inverse=True)
-        apart = np.abs(self.rewards - self.rewards[first[same.ravel()]])
-        return bool((apart > _EQUAL * (1.0 + np.abs(self.rewards))).any())
+        difference = np.abs(self.rewards - self.rewards[first[same.ravel()]])
+        return bool((difference > _EQUAL * (1.0 + np.abs(self.rewards))).any())
 
     def best_to_go(self, discount: float) -> float:
         """Return the best discounted return from any step to the end of its episode."""
