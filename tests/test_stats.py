@@ -377,5 +377,5 @@ def test_wilsons_interval_is_scipys(successes: int, trials: int) -> None:
 
 @pytest.mark.parametrize(("successes", "trials"), [(0, 0), (3, 2), (-1, 5)])
 def test_shares_of_nothing_have_no_interval(successes: int, trials: int) -> None:
-    with pytest.raises(SettingError, match="share"):
+    with pytest.raises(SettingError, match="at least 1 trial"):
         wilson_ci95(successes, trials)

@@ -104,7 +104,7 @@ def test_the_command_shows_writes_and_judges(tmp_path: Path, monkeypatch) -> Non
     for words, advice in (
         (("model", "plant.spaql", "--errors"), "give the run"),
         (("model", "plant.spaql", "--out", "plant.txt"), "call it .spaql or .json"),
-        (("model", "plant.spaql", "--at", "1,2"), "must be 4 numbers"),
+        (("model", "plant.spaql", "--at", "1,2"), "4 numbers"),
     ):
         assert advice in command(*words, code=1)
     spaql.SPAQL("cartpole200", seed=0).save("other.spaql")

@@ -161,7 +161,7 @@ class Learner(ABC):
         """Restore the snapshot of `mark`, after the environment failed in an iteration."""
         self.restore(*mark)
 
-    @classmethod  # noqa: B027 (nothing to refuse, for a learner whose size the file alone decides)
+    @classmethod  # noqa: B027 (a learner whose size depends on the file alone has no check)
     def check_size(cls, problem: Problem, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Raise if the arrays of a file cannot belong to this problem, before a learner is allocated."""
 

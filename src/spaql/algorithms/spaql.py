@@ -26,7 +26,7 @@ _ITERATIONS_BEFORE_RESET = 2
 class SPAQLSettings(PartitionSettings):
     """Settings of SPAQL."""
 
-    temperature_min: float = setting(0.01, "temperature of the Boltzmann choice at rest", above=0)
+    temperature_min: float = setting(0.01, "lowest temperature of Boltzmann sampling", above=0)
     temperature_growth: float = setting(
         2.0, "factor u on the temperature after an iteration without gain", least=1
     )
@@ -94,7 +94,7 @@ class SPAQLLearner(PartitionLearner):
 
     @property
     def temperature(self) -> float:
-        """The temperature of the Boltzmann choice in the next episode."""
+        """The temperature of Boltzmann sampling in the next episode."""
         return self.rules.temperature
 
     @temperature.setter

@@ -95,7 +95,7 @@ def _arguments(problem: Problem, plant: Any) -> dict[str, Any]:
 
 
 def _checked(problem: Problem, values: Mapping[str, float]) -> dict[str, float]:
-    """Return the values of parameters, integers as integers; raises for names that are no parameters."""
+    """Return the values of parameters, integers as integers; raises for unknown names."""
     known = parameters_of(problem)
     for name, value in values.items():
         if name not in known:

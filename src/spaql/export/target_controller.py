@@ -123,7 +123,7 @@ def controller_of(
             f"tolerance is {tolerance}, and must be a share of each range, 0 or more, such as 0.1."
         )
     if not all(np.isfinite(table).all() for table in vars(tree.leaves).values()):
-        raise SettingError("The tree has an action or law with NaN or infinity, which cannot be exported.")
+        raise SettingError("The tree has an action or law that is not finite, which cannot be exported.")
     printed_sizes(tree)  # raises if there are too many leaves
     safe = tree.default_action if safe_action is None else _checked_action(tree, safe_action)
     guard, exact = None, tree

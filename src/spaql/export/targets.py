@@ -193,9 +193,7 @@ def _export(
     path = Path(path)
     name = path.stem
     if not (name.isidentifier() and name.isascii()):
-        raise SettingError(
-            f"The file name {name!r} is used for functions, and is no identifier: use letters, digits and _."
-        )
+        raise SettingError(f"The file name {name!r} is used for functions: use letters, digits and _.")
     controller = controller_of(tree, number, safe_action, provenance, tolerance)
     files = target.write(controller, name)
     if path.name not in files:

@@ -141,8 +141,7 @@ class PlantModel:
         array = np.array(observations, np.float64)
         if array.size % self.dims:
             raise SettingError(
-                f"The observations have the shape {array.shape}, and must be {self.dims} numbers, or rows of "
-                "so many."
+                f"The observations have the shape {array.shape}, and must be (rows of) {self.dims} numbers."
             )
         batch = array.reshape(-1, self.dims)
         if np.isnan(batch).any():
@@ -156,12 +155,12 @@ class PlantModel:
         if isinstance(space, Discrete):
             number = np.asarray(actions, np.int64).reshape(-1) - int(space.start)
             if len(number) != count or np.any((number < 0) | (number >= space.n)):
-                raise SettingError(f"The actions must be one of {space} for each of {count} observations.")
+                raise SettingError(f"There must be an action of {space} for each of {count} observations.")
             return np.eye(int(space.n))[number]
         u = np.asarray(actions, np.float64)
         if u.size != count * len(self.actions) or np.isnan(u).any():
             raise SettingError(
-                f"The actions must be {len(self.actions)} numbers for each of {count} observations."
+                f"There must be {len(self.actions)} numbers of an action for each of {count} observations."
             )
         u = u.reshape(count, -1)
         u = np.clip(u, space.low.ravel(), space.high.ravel())

@@ -23,7 +23,7 @@ def test_they_are_what_numpy_means_by_them() -> None:
     rows = np.random.default_rng(0).normal(3.0, 2.0, (50, 4))
     assert np.array(moments(rows)) == pytest.approx(np.array([rows.mean(axis=0), rows.std(axis=0)]))
     assert means(rows) == pytest.approx(rows.mean(axis=1))
-    assert deviation(rows[0], lost=1) == pytest.approx(rows[0].std(ddof=1))
+    assert deviation(rows[0], ddof=1) == pytest.approx(rows[0].std(ddof=1))
     weights = np.array([1.0, -2.0, 0.5, 3.0])
     assert weighted_sum(rows, weights) == pytest.approx(rows @ weights)
     assert weighted_sum(rows.reshape(5, 10, 4), weights).shape == (5, 10)

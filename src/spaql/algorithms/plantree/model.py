@@ -17,7 +17,7 @@ from spaql.problems import Problem
 from spaql.rollouts import Episode
 
 _HELD_OUT = 5
-"""One of so many episodes is held out."""
+"""Every fifth episode is held out."""
 
 
 def fit_model(memory: Memory, code: ActionCode, problem: Problem) -> PlantModel:

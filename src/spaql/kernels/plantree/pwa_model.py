@@ -38,7 +38,7 @@ class Plant(NamedTuple):
     centre: Floats
     """The mean next state of each cell."""
     axes: Floats
-    """The principal axes of the next states of each cell, one a row."""
+    """The principal axes of the next states of each cell, one per row."""
     low: Floats
     """Range of the next states along each axis."""
     high: Floats

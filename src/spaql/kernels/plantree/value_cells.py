@@ -52,7 +52,7 @@ def grow_cells(
     """Draw random partitions of a box; returns them, and the cell of each point in each.
 
     A side longer than that of the box over `coarse` is cut anywhere in its middle half, so that a child may
-    be empty; a shorter one is cut between points.
+    be empty; a shorter one is cut within the range of its points.
     """
     points, dims = z.shape
     share = (dims + 1) * points + 64  # nodes per partition; empty children increase with the dimension
