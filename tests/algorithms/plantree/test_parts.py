@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import spaql
-from plantree_games import double_integrator, everything, remember
+from plantree_simulations import double_integrator, everything, remember
 from spaql.algorithms.plantree.build import Candidate, choose
 from spaql.algorithms.plantree.coding import ActionCode, Scale
 from spaql.algorithms.plantree.memory import Memory

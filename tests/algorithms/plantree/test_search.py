@@ -7,7 +7,7 @@ import pytest
 from gymnasium.spaces import Box, Discrete, Space
 
 import spaql
-from plantree_games import double_integrator, four_leaves, game_of
+from plantree_simulations import double_integrator, four_leaves, game_of
 from spaql.algorithms.plantree.coding import ActionCode, Scale
 from spaql.algorithms.plantree.distil import _votes
 from spaql.algorithms.plantree.polish import SIZES, LocalSearch
