@@ -102,7 +102,7 @@ def test_laws_and_infinite_actions_are_refused_where_they_cannot_be(tmp_path: Pa
     with pytest.raises(SettingError, match="use 'double' or 'float'"):
         spaql.export.c(tree_of("laws"), tmp_path / "controller.c", number="fixed")
     for wrong in ([0.0, 9.0], [0.0], "stop"):
-        with pytest.raises(SettingError, match="is 2 finite numbers, within"):
+        with pytest.raises(SettingError, match="must be 2 finite numbers within"):
             spaql.export.c(tree_of("constants"), tmp_path / "controller.c", safe_action=wrong)
     law = Laws(np.ones((1, 1, 1)), np.zeros((1, 1)), np.zeros(1), np.full(1, np.inf))
     endless = RuleTree([-1], [0.0], [-1], [-1], [0], law, Box(-1, 1, (1,)), Box(-1, 1, (1,)))

@@ -144,7 +144,7 @@ def _checked_action(tree: RuleTree, given: float | str | Sequence[float]) -> tup
     played = safe.astype(space.dtype)  # the type of the bounds: 0.7 is above the nearest float32
     if len(safe) != len(low) or not np.all((low <= played) & (played <= high) & np.isfinite(safe)):
         raise SettingError(
-            f"The safe action must be {counted(len(low), 'finite number')} within {low.tolist()} and "
-            f"{high.tolist()}."
+            f"The safe action is {given!r}, and must be {counted(len(low), 'finite number')} within "
+            f"{low.tolist()} and {high.tolist()}."
         )
     return tuple(safe.tolist())
