@@ -1,8 +1,8 @@
 """Exports at length: `python benchmarks/export.py equality`, `mutation` and `machines`.
 
 `equality` compares every form of 200 random trees with the trees, `mutation` changes one threshold or one
-action in each form 100 times and counts how often the proof finds it, and `machines` measures C on simulated
-microcontrollers.
+action in each form 100 times and counts how often the equivalence check finds it, and `machines` measures C
+on simulated microcontrollers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from random_trees import random_tree
 from small_machines import MACHINES, DoesNotFitError, Machine, compile_for, missing, room
 from spaql.export.c_code import CCode
 from spaql.export.differences import differences
-from spaql.export.equivalence import ProofError, Target, prove
+from spaql.export.equivalence import EquivalenceError, Target, check_equivalence
 from spaql.export.points import leaf_centres
 from spaql.export.target_controller import MachineController, controller_of
 
@@ -61,9 +61,9 @@ def equality(trees: int, points: int, seed: int) -> None:
                 continue
             controller = controller_of(tree, number, safe)
             try:
-                found = _proven(target, controller, target.write(controller, "controller"), points)
+                found = _check(target, controller, target.write(controller, "controller"), points)
                 checked[form] += sum(found.values())
-            except ProofError as error:
+            except EquivalenceError as error:
                 wrong[form] += 1
                 click.echo(f"{form}: {error}", err=True)
         if kind != "laws":
@@ -78,11 +78,11 @@ def equality(trees: int, points: int, seed: int) -> None:
         click.echo(f"{number:24} what conversion changes is as reported for {sets[number]} of {all_of} trees")
 
 
-def _proven(
+def _check(
     target: Target, controller: MachineController, files: dict[str, bytes], points: int
 ) -> dict[str, int]:
     with tempfile.TemporaryDirectory() as folder:
-        return prove(target, controller, files, "controller", Path(folder), points).points
+        return check_equivalence(target, controller, files, "controller", Path(folder), points).points
 
 
 def _set_is_exact(controller: MachineController, rng: np.random.Generator) -> bool:
@@ -110,7 +110,7 @@ def _set_is_exact(controller: MachineController, rng: np.random.Generator) -> bo
 @click.option("--leaves", default=60, show_default=True)
 @click.option("--seed", default=0, show_default=True)
 def mutation(mutants: int, leaves: int, seed: int) -> None:
-    """Change one threshold by one number of the machine, or one action: does the proof find it?"""
+    """Change one threshold by one number of the machine, or one action: does the check find it?"""
     for form, (target, number) in FORMS.items():
         rng = np.random.default_rng(seed)
         found: Counter[str] = Counter()
@@ -119,9 +119,9 @@ def mutation(mutants: int, leaves: int, seed: int) -> None:
             controller = controller_of(random_tree(rng, int(rng.integers(1, 7)), leaves, kind), number)
             changed = mutant(controller, rng, "threshold" if i % 2 else "action")
             try:
-                _proven(target, controller, target.write(changed, "controller"), 0)
+                _check(target, controller, target.write(changed, "controller"), 0)
                 found["missed"] += 1
-            except ProofError:
+            except EquivalenceError:
                 found["found"] += 1
         click.echo(f"{form:24} {found['found']} of {mutants} changes found")
 

@@ -89,7 +89,7 @@ class LookAhead:
         self.plan = agent._learner.final_plan(np.random.default_rng(agent.seed))
 
     def predict(self, observation: Any, *, deterministic: bool) -> tuple[Any, None]:
-        values = self.plan.values(np.asarray(observation, np.float64), hopeful=False)
+        values = self.plan.values(np.asarray(observation, np.float64), optimistic=False)
         return self.code.raw(self.actions[values.argmax()]), None
 
 

@@ -11,12 +11,12 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from spaql.rollouts.evaluation import Evaluation
 
 import spaql
 from spaql.cli import main
 from spaql.experiments.table import interval, number_cell
 from spaql.formatting import number, places, with_interval
+from spaql.rollouts import Evaluation
 
 SAME = [
     (-146.42, 18.13),

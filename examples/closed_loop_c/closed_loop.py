@@ -77,8 +77,8 @@ def main() -> None:
     print(tree, end="\n\n")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        proof = spaql.export.c(tree, folder / "controller.c")
-        print(f"proven at {sum(proof.points.values()):,} points")
+        check = spaql.export.c(tree, folder / "controller.c")
+        print(f"compared at {sum(check.points.values()):,} points")
         program = folder / "plant"
         sources = [str(folder / "controller.c"), str(HERE / "plant.c")]
         subprocess.run(["cc", *FLAGS, f"-I{folder}", *sources, "-o", str(program), "-lm"], check=True)

@@ -1,15 +1,15 @@
-"""What can go wrong, as a tree; every message is a sentence that says what to do."""
+"""The exceptions of spaql, as a hierarchy; every message says what is wrong and what to do."""
 
 import difflib
 from collections.abc import Iterable
 from importlib.util import find_spec
 
 _PACKAGES = {"baselines": "sb3_contrib", "plot": "matplotlib", "stats": "scipy"}
-"""What extras install, as it is imported."""
+"""The packages that extras install, by import name."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Say what was probably meant, as the end of a sentence.
+    """Return the name that was probably meant, as the end of a sentence.
 
     Examples
     --------
@@ -23,31 +23,31 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 class SpaqlError(Exception):
-    """The root of all errors that spaql raises on purpose."""
+    """Base class of the errors that spaql raises."""
 
 
 class UnsupportedSpaceError(SpaqlError, TypeError):
-    """An observation or action space that cannot be standardised."""
+    """An observation or action space is not supported."""
 
 
 class SettingError(SpaqlError, ValueError):
-    """A setting that is unknown, missing, or out of range."""
+    """A setting is unknown, missing, or out of range."""
 
 
 class BadEnvironmentError(SpaqlError, RuntimeError):
-    """An environment that cannot be made, or returned something that is no observation or reward."""
+    """An environment cannot be made, or returned an invalid observation or reward."""
 
 
 class ArchiveError(SpaqlError, ValueError):
-    """A model file that is damaged, or was not written by spaql."""
+    """A file is damaged, or was not written by spaql."""
 
 
 class MissingExtraError(SpaqlError, ImportError):
-    """A package that only an extra of spaql installs, and that is not there."""
+    """A package of an optional extra is not installed."""
 
 
 def require(what: str, *extras: str) -> None:
-    """Refuse to begin what would fail for want of an extra at its end.
+    """Raise `MissingExtraError` if the packages of these extras are not installed.
 
     Examples
     --------

@@ -1,20 +1,20 @@
-"""Numbers as people read them."""
+"""Formatting of numbers for people."""
 
 import math
 from collections.abc import Iterable
 
-_TOLD = 1e-6
-"""An interval below this part of its mean is rounding: all returns were the same."""
+_NEGLIGIBLE = 1e-6
+"""An interval below this share of its mean counts as rounding: all values are equal."""
 _LARGE = 1e6
-"""From here on numbers are rounded before the point."""
+"""From here on numbers are rounded before the decimal point."""
 _HUGE, _TINY = 1e15, 9
-"""From here on, and beyond so many places, they have an exponent."""
+"""From here on, and beyond so many decimal places, numbers have an exponent."""
 _PLURALS = {"leaf": "leaves"}
-"""Of those that do not just take an s."""
+"""Irregular plurals."""
 
 
 def counted(count: float, one: str, digits: int = 0) -> str:
-    """Say how many there are of something, of which the name of one is given.
+    """Return a count with its noun, singular or plural.
 
     Examples
     --------
@@ -26,7 +26,7 @@ def counted(count: float, one: str, digits: int = 0) -> str:
 
 
 def short(state: Iterable[float]) -> str:
-    """Write the numbers of a state with four digits each.
+    """Return the numbers of a state with four significant digits each.
 
     Examples
     --------
@@ -37,9 +37,9 @@ def short(state: Iterable[float]) -> str:
 
 
 def with_interval(mean: float, half: float) -> str:
-    """Write a mean with the half-width of its interval, in digits that both can bear.
+    """Return a mean with the half-width of its interval, with as many digits as are significant.
 
-    Where the half-width is NaN, as that of a single value, the mean is written alone.
+    If the half-width is NaN, as for a single value, the mean alone is returned.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def with_interval(mean: float, half: float) -> str:
 
 
 def number(value: float, digits: int) -> str:
-    """Write a number with so many digits after the point; fewer than none round it before the point.
+    """Return a number with so many decimal places; negative ones round before the decimal point.
 
     Examples
     --------
@@ -70,10 +70,10 @@ def number(value: float, digits: int) -> str:
 
 
 def places(mean: float, half: float = 0.0) -> int:
-    """Return how many digits after the point a number needs, given the half-width of its interval, if any.
+    """Return the decimal places that a number needs, given the half-width of its interval, if any.
 
-    One at the scale of most returns; more where one would say 0.0, fewer than none for millions. Numbers
-    that are compared, such as quantiles and their mean, are written with the same.
+    One at the scale of most returns; more where one would print 0.0, negative for millions. Numbers that are
+    compared, such as quantiles and their mean, have the same.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def places(mean: float, half: float = 0.0) -> int:
     size = abs(mean)
     if not math.isfinite(size):
         return 1
-    spread = math.isfinite(half) and half > _TOLD * size
+    spread = math.isfinite(half) and half > _NEGLIGIBLE * size
     if max(size, half if spread else 0.0) >= _LARGE:
         return min(0, 2 - math.floor(math.log10(half))) if spread else 0
     if spread and (size < 1 or half < 0.05):

@@ -1,4 +1,4 @@
-"""Statistics of returns: arrays in, numbers out.
+"""Statistics of returns.
 
 A run is one number, say the mean return of one trained agent; a task is the array of its runs.
 """
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 _NORMAL = 1.959963984540054
 """The 97.5 % quantile of the normal distribution."""
 _EXACT_UP_TO = 100
-"""Degrees of freedom up to which Student's distribution is summed, beyond which it is expanded."""
+"""Degrees of freedom up to which Student's distribution is summed; beyond, its quantile is expanded."""
 
 
 def mean_ci95(values: ArrayLike) -> tuple[float, float]:
@@ -56,7 +56,7 @@ def standard_error(values: ArrayLike) -> float:
 
 @functools.cache
 def t975(df: int) -> float:
-    """Return the 97.5 % quantile of Student's distribution, which half of a 95 % interval is made of.
+    """Return the 97.5 % quantile of Student's distribution, for 95 % intervals.
 
     Up to 100 degrees of freedom the distribution function is a finite sum (Abramowitz and Stegun, 26.7.3 and
     26.7.4), which is inverted; beyond, the quantile is expanded in powers of 1 / df (26.7.5).
@@ -67,7 +67,7 @@ def t975(df: int) -> float:
     [12.706, 2.776, 2.093, 1.984, 1.96]
     """
     if df < 1:
-        raise SettingError(f"Student's distribution has one degree of freedom at least, not {df}.")
+        raise SettingError(f"df is {df}, and must be at least 1.")
     if df > _EXACT_UP_TO:
         return _expanded(df)
     low, high = 0.0, math.pi / 2
@@ -101,9 +101,9 @@ def _expanded(df: int) -> float:
 
 
 def wilson_ci95(successes: int, trials: int) -> tuple[float, float]:
-    """Give the ends of Wilson's 95 % interval of a share.
+    """Return the ends of Wilson's 95 % interval of a proportion.
 
-    It stays within [0, 1], and has a width even where all trials succeed or none does.
+    It stays within [0, 1], and has a positive width even if all trials succeed or none does.
 
     Examples
     --------
@@ -114,7 +114,10 @@ def wilson_ci95(successes: int, trials: int) -> tuple[float, float]:
     0.839
     """
     if not 0 <= successes <= trials or trials < 1:
-        raise SettingError("A share is of one trial at least, and of no more successes than trials.")
+        raise SettingError(
+            f"successes is {successes} and trials is {trials}: there must be at least 1 trial, and no more "
+            "successes than trials."
+        )
     z, share = _NORMAL, successes / trials
     middle = share + z**2 / (2 * trials)
     half = z * math.sqrt(share * (1 - share) / trials + z**2 / (4 * trials**2))
@@ -127,9 +130,9 @@ def iqm(*tasks: ArrayLike, axis: None = None) -> float: ...
 @overload
 def iqm(*tasks: ArrayLike, axis: int) -> Floats: ...
 def iqm(*tasks: ArrayLike, axis: int | None = None) -> float | Floats:
-    """Give the interquartile mean: that of all runs of all tasks but the lowest and the highest quarter.
+    """Return the interquartile mean: the mean of all runs without the lowest and the highest quarter.
 
-    A quarter that is no whole number of runs is rounded down, as Agarwal et al. (2021) do. Scores of
+    A quarter that is not a whole number of runs is rounded down, as in Agarwal et al. (2021). Scores of
     several tasks should be normalised first, since they are pooled.
 
     Parameters
@@ -137,7 +140,7 @@ def iqm(*tasks: ArrayLike, axis: int | None = None) -> float | Floats:
     tasks
         Runs, in arrays of any shape; they are pooled.
     axis
-        Pool along this axis, and give a mean for each place on the others.
+        Pool along this axis, and return a mean for each index of the others.
 
     Examples
     --------
@@ -158,18 +161,18 @@ def probability_of_improvement(x: ArrayLike, y: ArrayLike, axis: None = None) ->
 @overload
 def probability_of_improvement(x: ArrayLike, y: ArrayLike, axis: int) -> Floats: ...
 def probability_of_improvement(x: ArrayLike, y: ArrayLike, axis: int | None = None) -> float | Floats:
-    """Estimate how often a run of x beats a run of y, P(X > Y), where a tie is half a win.
+    """Return an estimate of P(X > Y), that a run of x beats a run of y, where a tie is half a win.
 
-    It is Mann and Whitney's U over the number of pairs, and says nothing of how large the improvement is.
-    `bootstrap_ci95(probability_of_improvement, x, y, seed=...)` is its interval; where x wins all pairs, or
-    none, a bootstrap cannot see how sure that is and gives an interval without width.
+    It is Mann and Whitney's U over the number of pairs, and does not depend on the size of the improvement.
+    `bootstrap_ci95(probability_of_improvement, x, y, seed=...)` is its interval, which has no width if x wins
+    all pairs, or none.
 
     Parameters
     ----------
     x, y
-        Runs of one task; their numbers may differ.
+        Runs of one task each; their numbers may differ.
     axis
-        The axis of the runs where there are others, such as tasks; without it x and y are flat.
+        The axis of the runs, if there are others, such as tasks; without it x and y must be flat.
 
     Examples
     --------
@@ -183,10 +186,10 @@ def probability_of_improvement(x: ArrayLike, y: ArrayLike, axis: int | None = No
     """
     x, y = _finite(x), _finite(y)
     if axis is None and not x.ndim == y.ndim == 1:
-        raise SettingError("Runs of different tasks do not compete: say with axis where the runs are.")
+        raise SettingError("x and y have several axes, so axis must be that of the runs.")
     along = 0 if axis is None else axis
     pairs = x.shape[along] * y.shape[along]
-    # A tie is in neither count.
+    # Ties are in neither count.
     share = (1 + (_wins(x, y, along) - _wins(y, x, along)) / pairs) / 2
     return float(share) if axis is None else share
 
@@ -197,24 +200,24 @@ def bootstrap_ci95(
     seed: int | np.random.Generator,
     resamples: int = 10_000,
 ) -> tuple[float, float]:
-    """Give the ends of the 95 % percentile bootstrap interval of any statistic.
+    """Return the ends of the 95 % percentile bootstrap interval of any statistic.
 
     Runs are drawn with replacement within each stratum, never across, so that tasks and algorithms keep
-    their numbers of runs. With few runs the interval is too narrow: that of the mean of 5, 10 and 20 normal
-    runs holds the truth in about 84, 90 and 93 % of studies.
+    their numbers of runs. With few runs the interval is too narrow: for the mean of 5, 10 and 20 normal runs
+    its coverage is about 84, 90 and 93 %.
 
     Parameters
     ----------
     statistic
         Called once, as `statistic(*samples, axis=-1)`, with an array of shape (resamples, runs) for each
-        stratum; gives `resamples` numbers. NumPy's reductions do, as do `iqm` and
-        `probability_of_improvement`.
+        stratum; returns `resamples` numbers, as NumPy's reductions, `iqm` and `probability_of_improvement`
+        do.
     strata
-        The runs of each task or algorithm, two at least.
+        The runs of each task or algorithm, at least two.
     seed
-        Of the draws, or the generator that makes them.
+        Seed of the draws, or a generator.
     resamples
-        How many times the runs are drawn.
+        Number of resamples.
 
     Examples
     --------
@@ -235,14 +238,14 @@ def bootstrap_ci95(
     True
     """
     if resamples < 1:
-        raise SettingError("A bootstrap takes one resample at least, and better thousands.")
+        raise SettingError(f"resamples is {resamples}, and must be at least 1, better thousands.")
     rng = np.random.default_rng(seed)
     runs = [_runs(stratum) for stratum in strata]
     samples = [stratum[rng.integers(len(stratum), size=(resamples, len(stratum)))] for stratum in runs]
     values = np.asarray(statistic(*samples, axis=-1), np.float64)
     if values.shape != (resamples,):
         raise SettingError(
-            f"A statistic must reduce the axis it is given, here to shape {(resamples,)}, not {values.shape}."
+            f"The statistic returned the shape {values.shape}, and must reduce its axis to {(resamples,)}."
         )
     low, high = np.quantile(values, (0.025, 0.975))
     return float(low), float(high)
@@ -250,28 +253,28 @@ def bootstrap_ci95(
 
 @dataclass(frozen=True)
 class WelchTest:
-    """What Welch's t-test says of the means of two samples, a and b.
+    """The result of Welch's t-test for the means of two samples, a and b.
 
-    Where neither sample spreads, there is no test: all but the difference and the runs is NaN.
+    If neither sample has spread, there is no test: all but the difference and the runs is NaN.
     """
 
     difference: float
-    """Mean of a less mean of b."""
+    """Mean of a minus mean of b."""
     low: float
     """Lower end of the 95 % interval of the difference."""
     high: float
-    """Upper end of it."""
+    """Upper end of this interval."""
     t: float
     df: float
-    """Degrees of freedom, after Welch and Satterthwaite."""
+    """Degrees of freedom by Welch and Satterthwaite."""
     p: float
-    """Two-sided."""
+    """Two-sided p-value."""
     runs: tuple[int, int]
-    """Of a and of b."""
+    """Numbers of runs of a and b."""
 
     @property
     def sentence(self) -> str:
-        """What may be claimed, and no more."""
+        """The conclusion that the data support."""
         runs = f"{self.runs[0]} and {self.runs[1]} runs"
         if math.isnan(self.p):
             return (
@@ -280,7 +283,7 @@ class WelchTest:
             )
         sign = -1 if self.p < 0.05 and self.difference < 0 else 1
         low, high = sorted((sign * self.low, sign * self.high))
-        # Two digits of the half-width are what the data can bear.
+        # Two digits of the half-width are significant.
         half = max((high - low) / 2, math.ulp(self.difference))
         digits = max(0, 1 - math.floor(math.log10(half)))
         p = "p < 0.001" if self.p < 0.001 else f"p = {self.p:.3f}"
@@ -290,11 +293,11 @@ class WelchTest:
         )
         if self.p < 0.05:
             return f"a is {'lower' if sign < 0 else 'higher'} than b by {evidence}."
-        return f"The data do not tell a and b apart, nor show them equal: a less b is {evidence}."
+        return f"The data do not distinguish a from b, nor show them equal: a minus b is {evidence}."
 
 
 def welch(a: ArrayLike, b: ArrayLike) -> WelchTest:
-    """Compare the means of two independent samples, whose variances may differ, by Welch's t-test.
+    """Return Welch's t-test for the means of two independent samples, whose variances may differ.
 
     Needs SciPy: `pip install spaql[stats]`.
 
@@ -303,7 +306,7 @@ def welch(a: ArrayLike, b: ArrayLike) -> WelchTest:
     >>> welch([20.1, 22.4, 19.8, 23.5, 21.0], [15.2, 17.9, 16.1, 14.8, 18.3]).sentence
     'a is higher than b by 4.9 (95 % interval 2.6 to 7.2; p = 0.001, Welch, 5 and 5 runs).'
     >>> print(welch([1.0, 2.0, 4.0], [1.0, 3.0, 5.0]).sentence)  # doctest: +NORMALIZE_WHITESPACE
-    The data do not tell a and b apart, nor show them equal: a less b is -0.7
+    The data do not distinguish a from b, nor show them equal: a minus b is -0.7
     (95 % interval -4.8 to 3.5; p = 0.672, Welch, 3 and 3 runs).
     """
     a, b = _runs(a), _runs(b)
@@ -328,21 +331,19 @@ def welch(a: ArrayLike, b: ArrayLike) -> WelchTest:
 def _finite(values: ArrayLike) -> Floats:
     array = np.asarray(values, np.float64)
     if not array.size or not np.isfinite(array).all():
-        raise SettingError("Statistics take one run at least, and no NaN or infinity.")
+        raise SettingError("The runs must be at least one, and hold neither NaN nor infinity.")
     return array
 
 
 def _runs(values: ArrayLike) -> Floats:
     array = np.asarray(values, np.float64)
     if array.ndim != 1 or len(array) < 2:
-        raise SettingError(
-            f"An interval or a test takes a flat array of 2 runs at least, not one of shape {array.shape}."
-        )
+        raise SettingError(f"The runs have the shape {array.shape}, and must be a flat array of at least 2.")
     return _finite(array)
 
 
 def _wins(x: Floats, y: Floats, axis: int) -> NDArray[np.int64]:
-    """Count the pairs in which the run of x is higher than that of y."""
+    """Return the number of pairs in which the run of x is higher than that of y."""
     # The sort is stable and x comes first, so no run of y stands before its equal of x.
     order = np.argsort(np.concatenate([x, y], axis), axis, kind="stable")
     of_y = order >= x.shape[axis]
@@ -351,5 +352,5 @@ def _wins(x: Floats, y: Floats, axis: int) -> NDArray[np.int64]:
 
 
 def _squared_error(runs: Floats) -> float:
-    """Give the squared standard error of the mean; exactly 0 for equal runs, whatever is rounded."""
+    """Return the squared standard error of the mean; exactly 0 for equal runs, despite rounding."""
     return 0.0 if np.ptp(runs) == 0 else float(runs.var(ddof=1)) / len(runs)

@@ -1,4 +1,4 @@
-"""Rows of cells as Markdown, CSV, LaTeX and HTML."""
+"""Tables as Markdown, CSV, LaTeX and HTML."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LATEX = str.maketrans(
 
 
 def markdown(cells: Sequence[Mapping[str, str]]) -> str:
-    """Write rows as a Markdown table."""
+    """Return rows as a Markdown table."""
     head = list(cells[0])
     lines = [head, ["---"] * len(head), *(list(row.values()) for row in cells)]
     safe = ([cell.replace("|", r"\|") for cell in line] for line in lines)
@@ -39,7 +39,7 @@ def markdown(cells: Sequence[Mapping[str, str]]) -> str:
 
 
 def comma_separated(cells: Sequence[Mapping[str, str]]) -> str:
-    """Write rows as CSV."""
+    """Return rows as CSV."""
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, list(cells[0]), lineterminator="\n")
     writer.writeheader()
@@ -48,7 +48,7 @@ def comma_separated(cells: Sequence[Mapping[str, str]]) -> str:
 
 
 def latex(cells: Sequence[Mapping[str, str]]) -> str:
-    """Write rows as a LaTeX table."""
+    """Return rows as a LaTeX table."""
 
     def line(values: Sequence[str]) -> str:
         return " & ".join(_latex_cell(value) for value in values) + r" \\"
@@ -60,13 +60,13 @@ def latex(cells: Sequence[Mapping[str, str]]) -> str:
 
 
 def _latex_cell(value: str) -> str:
-    """Write a cell; one that begins with a bracket would be an option of the line break before it."""
+    """Return a cell; a leading bracket is protected, as an option of the line break before it otherwise."""
     plain = value.translate(_LATEX)
     return f"{{{plain}}}" if plain.startswith(("[", "*")) else plain
 
 
 def html_table(cells: Sequence[Mapping[str, str]]) -> str:
-    """Write rows as an HTML table.
+    """Return rows as an HTML table.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a caller gave, as values of Python's own: NumPy's numbers are numbers, and texts are not."""
+"""Conversion of arguments to Python values: NumPy's numbers are numbers, and strings are not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spaql.errors import SettingError
 
 
 def whole_number(name: str, value: Any, least: int | None = None, most: int | None = None) -> int:
-    """Return a whole number, Python's or NumPy's, as an int; refuse everything else.
+    """Return an integer, Python's or NumPy's, as an int; raises for everything else.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def real_number(
     above: float | None = None,
     most: float | None = None,
 ) -> float:
-    """Return a finite number, Python's or NumPy's, as a float; refuse everything else.
+    """Return a finite number, Python's or NumPy's, as a float; raises for everything else.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def plain(value: Any) -> Any:
         return {key: plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return type(value)(map(plain, value)) if type(value) in (list, tuple) else value
-    # Both scalars and arrays of NumPy have these; it is not imported, so that help stays quick.
+    # Both scalars and arrays of NumPy have these; NumPy is not imported, so that help stays quick.
     return value.tolist() if hasattr(value, "dtype") and hasattr(value, "tolist") else value
 
 
@@ -90,7 +90,7 @@ def _ends(least: int | None, most: int | None) -> str:
 
 
 def _meant(value: Any, least: int | None, most: int | None) -> str:
-    """Return how to write a whole number that was given as a float or a text."""
+    """Return a hint how to write a whole number that was passed as a float or a string."""
     if _is_bool(value) or not isinstance(value, Real | str):
         return ""
     try:
@@ -101,7 +101,7 @@ def _meant(value: Any, least: int | None, most: int | None) -> str:
 
 
 def with_null(data: Any) -> Any:
-    """Put None in place of NaN, which JSON has no number for; it is the interval of a single value.
+    """Return data with None for NaN, which JSON does not have; NaN is the interval of a single value.
 
     Examples
     --------

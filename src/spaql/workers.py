@@ -1,4 +1,4 @@
-"""Worker processes on this machine: a task is applied to items, and a process that dies is replaced."""
+"""Worker processes on this machine that apply a task to items; a process that dies is replaced."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 ATTEMPTS = 3
-"""How often an item is tried before it counts as failed."""
+"""Attempts for an item before it counts as failed."""
 _SHORT = 0.5
-"""Seconds of a task below which a worker gets the next item before it is done, and never waits for it."""
-_DIED = "The process that was at it died: it was killed, or ran out of memory."
+"""Seconds of a task below which a worker gets the next item in advance, so that it never waits."""
+_DIED = "The worker process died: it was killed, or ran out of memory."
 
 
 def cores() -> int:
-    """Count the cores that this process may use, which a cluster's scheduler may limit."""
+    """Return the number of cores that this process may use, which a cluster's scheduler may limit."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def refuse_in_import(call: str) -> None:
-    """Refuse to start workers in a worker that is still importing the script which started it."""
+    """Raise in a worker that is still importing the script which started it."""
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise SettingError(
-            f"A worker process began {call} anew, because it imports the script that started it: put the "
+            f"A worker process called {call} again, because it imports the script that started it: put the "
             'call under `if __name__ == "__main__":`.'
         )
 
 
 @dataclass(frozen=True)
 class Answer(Generic[Item, Result]):
-    """What became of an item: the result of the task, or why it failed."""
+    """The result of the task for an item, or why it failed."""
 
     item: Item
     result: Result | None = None
@@ -52,12 +52,12 @@ class Answer(Generic[Item, Result]):
 
 
 class Workers:
-    """Worker processes, each in a pool of its own.
+    """Worker processes, each in its own pool.
 
-    When a process dies, its pool breaks and no other: the item it was at is known, and is tried again. All
-    workers read from one pipe, their lifeline; when its other end is closed, by `close` or by the death of
-    this process, they exit at once. They are spawned, not forked, on every system. They use as many threads
-    for linear algebra as this process, since another number of them may change the last bits of a result.
+    When a process dies, only its pool breaks: its item is known, and is tried again. All workers read from
+    one pipe, the lifeline; when its other end is closed, by `close` or by the death of this process, they
+    exit at once. They are spawned, not forked, on every system. They use as many threads for linear algebra
+    as this process, since another number may change the last bits of a result.
     """
 
     def __init__(self, workers: int) -> None:
@@ -70,17 +70,17 @@ class Workers:
         self._workers = [_Worker(new_pool) for _ in range(workers)]
 
     def close(self) -> None:
-        """End all workers, at work or not."""
+        """Stop all workers, whether busy or idle."""
         self._held.close()
         for worker in self._workers:
             worker.pool.shutdown(cancel_futures=True)
 
     def map(self, task: Callable[[Item], Result], items: Iterator[Item]) -> Iterator[Answer[Item, Result]]:
-        """Apply a task to items, which are taken as workers become free; answers come as they are ready."""
+        """Yield the answers of a task for items as they are ready; items are taken when workers are free."""
         again: deque[tuple[Item, int]] = deque()
         deaths, sound = 0, False
         while True:
-            for length in (1, 2):  # first an item for every worker, then the next one for the quick
+            for length in (1, 2):  # first an item for every worker, then a second for fast tasks
                 for worker in self._workers:
                     if len(worker.queue) < min(length, worker.room):
                         item, attempt = again.popleft() if again else (next(items, None), 1)
@@ -98,8 +98,8 @@ class Workers:
                 deaths, sound = deaths + died, sound or not died
                 if deaths > ATTEMPTS * len(self._workers) and not sound:
                     raise SpaqlError(
-                        "Every worker process dies at once: can the script that started them be imported "
-                        "(one from standard input cannot), and is there memory enough?"
+                        "Every worker process dies at start: check that the script that started them can be "
+                        "imported (one from standard input cannot), and that there is enough memory."
                     )
                 if answer.error is not None and tried.attempt < ATTEMPTS:
                     again.append((tried.item, tried.attempt + 1))
@@ -114,7 +114,7 @@ class _Attempt(NamedTuple):
 
 
 class _Worker:
-    """A process, and the items it was given, the one it is at first."""
+    """A process with its queue of items; the first is the current one."""
 
     def __init__(self, new_pool: Callable[[], ProcessPoolExecutor]) -> None:
         self._new_pool = new_pool
@@ -134,7 +134,7 @@ class _Worker:
         self.queue.append(_Attempt(item, attempt, future))
 
     def collect(self) -> Iterator[tuple[_Attempt, Answer[Any, Any] | None]]:
-        """Take what is done off the queue; items that only waited behind a death have no answer."""
+        """Yield finished items; those that were queued behind one whose process died have no answer."""
         while self.queue and self.queue[0].future.done():
             tried = self.queue.popleft()
             now = time.monotonic()
@@ -151,7 +151,7 @@ class _Worker:
 
 
 def _attempt(task: Callable[[Item], Result], item: Item) -> Answer[Item, Result]:
-    """Catch what goes wrong where it goes wrong: not every exception can be sent to another process."""
+    """Return the answer for an item; exceptions are caught here, because not all can be pickled."""
     try:
         return Answer(item, task(item))
     except Exception:
@@ -159,13 +159,13 @@ def _attempt(task: Callable[[Item], Result], item: Item) -> Answer[Item, Result]
 
 
 def _prepare(lifeline: Connection) -> None:
-    """Make a worker deaf to Ctrl-C, which the parent handles, and let it die with its parent."""
+    """Make a worker ignore Ctrl-C, which the parent handles, and exit with its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_die_with, args=(lifeline,), daemon=True).start()
 
 
 def _die_with(lifeline: Connection) -> None:
     try:
-        lifeline.poll(None)  # nothing is ever sent: it is ready when the other end is closed
+        lifeline.poll(None)  # nothing is ever sent: returns when the other end is closed
     finally:
         os._exit(1)

@@ -94,7 +94,7 @@ def test_a_map(run: str, tmp_path: Path) -> None:
     [
         (("--low", "0,0,0,0"), "two ends"),
         (("--low", "0,0", "--high", "1,1,1"), "--low has 2 numbers"),
-        (("--low", "0,0", "--high", "1,1", "--starts", "2"), "has 4 numbers, and a start with 2"),
+        (("--low", "0,0", "--high", "1,1", "--starts", "2"), "has 2 numbers, and must have 4"),
         (("--starts", "0"), "starts is 0"),
         (("--starts", "4", "--map", "basin.gif"), ".svg, .pdf or .png"),
         (("--starts", "4", "--map", "basin.svg", "--axes", "0", "4"), "0 to 3: cart position"),

@@ -121,7 +121,7 @@ def test_an_environment_that_sets_it_back_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["max_torque", "max_speed"])
 def test_a_parameter_of_the_spaces_is_refused(name: str) -> None:
-    with pytest.raises(spaql.SettingError, match=f"_space from {name}, and the policy was made for"):
+    with pytest.raises(spaql.SettingError, match=f"_space from {name}, and the policy needs"):
         with_parameters(make_problem("Pendulum-v1"), {name: 1.0})
 
 

@@ -60,7 +60,7 @@ def test_what_depends_on_a_parameter_follows_it() -> None:
 
 
 def test_a_parameter_that_is_none() -> None:
-    with pytest.raises(spaql.SettingError, match=r"no number 'mass'.*masspole"):
+    with pytest.raises(spaql.SettingError, match=r"no parameter 'mass'.*masspole"):
         changed(make_problem("cartpole200"), {"mass": 2.0})
 
 

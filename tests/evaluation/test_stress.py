@@ -181,7 +181,7 @@ def test_regions_that_are_none() -> None:
 def test_a_start_of_another_plant(compiled: bool) -> None:
     problem = make_problem("CartPole-v1", compiled=compiled)
     policy = spaql.SPAQL(problem, seed=0).policy
-    with pytest.raises(spaql.SettingError, match="has 4 numbers, and a start with 2"):
+    with pytest.raises(spaql.SettingError, match="has 2 numbers, and must have 4"):
         next(play(policy, problem, np.zeros((1, 2))))
 
 

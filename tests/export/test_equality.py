@@ -13,7 +13,7 @@ from export_forms import FORMS, KINDS, SAFE, mutant
 from random_trees import random_tree
 from spaql import RuleTree
 from spaql.export.differences import differences
-from spaql.export.equivalence import ProofError, Target, prove
+from spaql.export.equivalence import EquivalenceError, Target, check_equivalence
 from spaql.export.target_controller import MachineController, controller_of
 from spaql.policy import Choices, Constants
 
@@ -22,9 +22,9 @@ def drawn(seed: int, dims: int, leaves: int, kind: str) -> RuleTree:
     return random_tree(np.random.default_rng(seed), dims, leaves, kind)
 
 
-def proven(target: Target, controller: MachineController, files: dict, folder: Path, points: int) -> None:
+def check(target: Target, controller: MachineController, files: dict, folder: Path, points: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    prove(target, controller, files, "controller", folder, points)
+    check_equivalence(target, controller, files, "controller", folder, points)
 
 
 def plainly(tree: RuleTree, safe: tuple[float, ...], x: list[float], guarded: bool) -> list[float]:
@@ -96,7 +96,7 @@ def test_every_form_does_what_the_tree_does(
     if number == "fixed" and kind == "laws":
         kind = "constants"
     controller = controller_of(drawn(seed, dims, leaves, kind), number, SAFE[kind] if guarded else None)
-    proven(target, controller, target.write(controller, "controller"), tmp_path / str(seed), 3000)
+    check(target, controller, target.write(controller, "controller"), tmp_path / str(seed), 3000)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -106,8 +106,8 @@ def test_a_change_is_found(form: str, tmp_path: Path) -> None:
     controller = controller_of(drawn(7, 3, 40, "choices"), number, 4)
     for i in range(4):
         files = target.write(mutant(controller, rng, ("threshold", "action")[i % 2]), "controller")
-        with pytest.raises(ProofError, match="first difference"):
-            proven(target, controller, files, tmp_path / str(i), 0)
+        with pytest.raises(EquivalenceError, match="first difference"):
+            check(target, controller, files, tmp_path / str(i), 0)
 
 
 @pytest.mark.parametrize("number", ["float", "fixed"])
@@ -147,4 +147,4 @@ def test_agents(preset: str, tmp_path: Path) -> None:
     assert tree.n_leaves > 5
     for form, (target, number) in FORMS.items():
         controller = controller_of(tree, number)
-        proven(target, controller, target.write(controller, "controller"), tmp_path / form, 2000)
+        check(target, controller, target.write(controller, "controller"), tmp_path / form, 2000)

@@ -16,7 +16,7 @@ import spaql.export
 from random_trees import random_tree
 from spaql import ArchiveError, RuleTree, SettingError
 from spaql.cli import main
-from spaql.export import EXPORTERS, ProofError, tree_from_json
+from spaql.export import EXPORTERS, EquivalenceError, tree_from_json
 from spaql.export.c_code import CCode
 from spaql.export.comments import identifiers
 from spaql.export.json_tree import SCHEMA
@@ -60,7 +60,7 @@ def test_damaged_json_is_an_archive_error(change: dict, tmp_path: Path) -> None:
     with pytest.raises(ArchiveError):
         tree_from_json(path)
     path.write_text("{")
-    with pytest.raises(ArchiveError, match="no JSON"):
+    with pytest.raises(ArchiveError, match="not JSON"):
         tree_from_json(path)
 
 
@@ -72,7 +72,7 @@ def test_a_difference_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.
         return {file: content.replace(b" < ", b" <= ") for file, content in files.items()}
 
     monkeypatch.setattr(CCode, "write", careless)
-    with pytest.raises(ProofError, match=r"boundaries .* the policy gives \[\d.0\], and C"):
+    with pytest.raises(EquivalenceError, match=r"boundaries .* the policy returns \[\d.0\], and C"):
         spaql.export.c(tree_of(), tmp_path / "controller.c", points=0)
     assert list(tmp_path.iterdir()) == []
 
@@ -82,14 +82,14 @@ def test_a_difference_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.
     [
         (lambda tree, out: spaql.export.c(tree, out / "my-tree.c"), "use letters"),
         (lambda tree, out: spaql.export.c(tree, out / "controller.txt"), "controller.c"),
-        (lambda tree, out: spaql.export.c(tree, out / "controller.c", form="list"), "rules and table"),
+        (lambda tree, out: spaql.export.c(tree, out / "controller.c", form="list"), "'rules' or 'table'"),
         (
             lambda tree, out: spaql.export.c(tree, out / "controller.c", number="half"),
-            "double, float or fixed",
+            "'double', 'float' or 'fixed'",
         ),
         (lambda tree, out: spaql.export.c(tree, out / "controller.c", safe_action=99), "no action 99"),
-        (lambda tree, out: spaql.export.onnx(tree, out / "controller.onnx", number="fixed"), "not fixed"),
-        (lambda tree, out: spaql.export.st(tree, out / "controller.st", number="fixed"), "not fixed"),
+        (lambda tree, out: spaql.export.onnx(tree, out / "controller.onnx", number="fixed"), "'fixed', and"),
+        (lambda tree, out: spaql.export.st(tree, out / "controller.st", number="fixed"), "'fixed', and"),
     ],
 )
 def test_what_cannot_be_is_refused(call, message: str, tmp_path: Path) -> None:
@@ -99,10 +99,10 @@ def test_what_cannot_be_is_refused(call, message: str, tmp_path: Path) -> None:
 
 
 def test_laws_and_infinite_actions_are_refused_where_they_cannot_be(tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match="double or float"):
+    with pytest.raises(SettingError, match="use 'double' or 'float'"):
         spaql.export.c(tree_of("laws"), tmp_path / "controller.c", number="fixed")
     for wrong in ([0.0, 9.0], [0.0], "stop"):
-        with pytest.raises(SettingError, match="is 2 finite numbers, within"):
+        with pytest.raises(SettingError, match="must be 2 finite numbers within"):
             spaql.export.c(tree_of("constants"), tmp_path / "controller.c", safe_action=wrong)
     law = Laws(np.ones((1, 1, 1)), np.zeros((1, 1)), np.zeros(1), np.full(1, np.inf))
     endless = RuleTree([-1], [0.0], [-1], [-1], [0], law, Box(-1, 1, (1,)), Box(-1, 1, (1,)))
@@ -123,7 +123,7 @@ def test_shared_parts_are_written_out_only_within_reason(tmp_path: Path) -> None
         observation_space=Box(-1, 1, (2,)),
         action_space=Discrete(2),
     )
-    with pytest.raises(SettingError, match="too many to prove"):
+    with pytest.raises(SettingError, match="more than the 100,000 that can be exported"):
         spaql.export.sql(chain, tmp_path / "controller.sql")
 
 

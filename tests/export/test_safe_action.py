@@ -18,7 +18,7 @@ from spaql import RuleTree, SettingError
 from spaql.cli import main
 from spaql.evaluation import safe_action_use
 from spaql.export import EXPORTERS, ExportedPolicy
-from spaql.export.points import telling_points
+from spaql.export.points import comparison_points
 from spaql.export.rewrite import limits
 from spaql.export.target_controller import controller_of
 from spaql.policy import Choices, Laws, NoisyPolicy
@@ -60,7 +60,7 @@ def test_what_lies_just_beyond_a_bound_is_still_decided_by_the_policy(form: str,
 def test_the_limits_and_their_neighbours_are_compared(number: str) -> None:
     controller = controller_of(choices(), number, 2)
     numbers = controller.number
-    shown = np.concatenate([numbers.values(inputs) for _, inputs in telling_points(controller, 0)]).ravel()
+    shown = np.concatenate([numbers.values(inputs) for _, inputs in comparison_points(controller, 0)]).ravel()
     for limit in (-1.2, math.nextafter(1.2, 2)):
         first = numbers.up(0, limit)  # the first number at or above it
         assert {first, numbers.neighbour(0, first, upper=False)} <= set(shown.tolist())

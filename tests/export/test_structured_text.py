@@ -1,6 +1,6 @@
 """Structured Text as another parser reads it (blark, with the grammar of a PLC maker), run by statements.
 
-Nothing is taken from the reader that the export is proven by.
+Nothing is taken from the reader by which the export is compared.
 """
 
 import math
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from random_trees import random_tree
-from spaql.export.points import telling_points
+from spaql.export.points import comparison_points
 from spaql.export.structured_text import StructuredText
 from spaql.export.target_controller import controller_of
 
@@ -74,7 +74,7 @@ def test_another_parser_comes_to_the_same_actions(kind: str, number: str, tmp_pa
     block = blark.parse_source_code(text).transform().items[0]
     assert str(block.name) == "Controller"
     inputs, outputs = names(block, "InputDeclarations"), names(block, "OutputDeclarations")
-    points = np.concatenate([batch for _, batch in telling_points(controller, 200)])
+    points = np.concatenate([batch for _, batch in comparison_points(controller, 200)])
     points = points[np.random.default_rng(0).permutation(len(points))[:600]]
     given = []
     with np.errstate(all="ignore"):

@@ -30,7 +30,7 @@ def bonus_in_a_fresh_process(root: Path) -> float:
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
 def test_an_edit_in_a_callee_of_another_module_is_seen(tmp_path: Path) -> None:
     shutil.copytree(PACKAGE, tmp_path / "spaql", ignore=shutil.ignore_patterns("__pycache__"))
-    rules = tmp_path / "spaql" / "kernels" / "rules.py"
+    rules = tmp_path / "spaql" / "kernels" / "partition" / "equations.py"
     source = rules.read_text()
     moved = tmp_path / "spaql" / "kernels" / "moved.py"
     moved.write_text(

@@ -107,7 +107,7 @@ def test_missing_and_short_arrays_are_refused(name: str) -> None:
 def test_too_many_dimensions_are_refused_with_advice() -> None:
     with pytest.raises(SettingError, match="Observe fewer"):
         Partition(17, [2])
-    with pytest.raises(SettingError, match="A state has 2 numbers"):
+    with pytest.raises(SettingError, match="must have 2 numbers"):
         grown().relevant([0.0])
 
 

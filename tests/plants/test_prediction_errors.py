@@ -61,11 +61,11 @@ def test_ends_are_counted() -> None:
         )
         for a, b in pairwise(begins)
     ]
-    there, told, wrongly = prediction_errors(model, episodes).ends
+    there, predicted, falsely = prediction_errors(model, episodes).ends
     assert there == memory.ended.sum()
-    assert told > 0.8 * there
-    assert wrongly < 0.02 * len(memory)
-    with pytest.raises(spaql.SettingError, match="one at least"):
+    assert predicted > 0.8 * there
+    assert falsely < 0.02 * len(memory)
+    with pytest.raises(spaql.SettingError, match="at least one"):
         prediction_errors(model, [])
 
 

@@ -61,7 +61,7 @@ def test_other_algorithms_train_in_a_simulator_also_from_a_file(tmp_path: Path, 
     real = spaql.evaluate(trained[1], "Pendulum-v1", episodes=3)
     assert len(real.returns) == 3
     spaql.SPAQL("cartpole200", seed=0).save("agent.spaql")
-    with pytest.raises(spaql.ArchiveError, match="no plant"):
+    with pytest.raises(spaql.ArchiveError, match="not a plant"):
         spaql.make_problem("agent.spaql")
 
 
@@ -104,7 +104,7 @@ def test_the_command_shows_writes_and_judges(tmp_path: Path, monkeypatch) -> Non
     for words, advice in (
         (("model", "plant.spaql", "--errors"), "give the run"),
         (("model", "plant.spaql", "--out", "plant.txt"), "call it .spaql or .json"),
-        (("model", "plant.spaql", "--at", "1,2"), "An observation has 4 numbers"),
+        (("model", "plant.spaql", "--at", "1,2"), "4 numbers"),
     ):
         assert advice in command(*words, code=1)
     spaql.SPAQL("cartpole200", seed=0).save("other.spaql")

@@ -1,4 +1,4 @@
-"""The learners: AQL, SPAQL, SPAQL-TS and PlanTree, and what every other must offer."""
+"""The learners AQL, SPAQL, SPAQL-TS and PlanTree, and the interface of a learner."""
 
 from spaql.algorithms.aql import AQLLearner, AQLSettings
 from spaql.algorithms.learner import Learner, LearnerSettings, Settings, setting

@@ -36,14 +36,14 @@ class AQLLearner(PartitionLearner):
 
     @property
     def policy(self) -> PartitionPolicy:
-        """The greedy policy as it is now: AQL keeps no best."""
+        """The current greedy policy: AQL does not keep the best."""
         return self.candidate
 
     def assess(self, mean_return: float) -> None:
-        """Take note of the best evaluation, which changes nothing."""
+        """Record the best return, which does not affect training."""
         if self.best_return is None or mean_return > self.best_return:
             self.best_return = mean_return
 
     def columns(self) -> dict[str, float]:
-        """Record the size of the partitions."""
+        """Return the size of the partitions."""
         return {"arms": self.trainee.arms, "temperature": 0.0, "splits": self.splits, "resets": 0}

@@ -1,4 +1,4 @@
-"""What the training loop asks of a learner."""
+"""The interface of a learner, as the training loop uses it."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ def setting(
     most: float | None = None,
     later: bool = False,
 ) -> Any:
-    """Declare a setting: its default, what it means, and the range it must lie in.
+    """Return a dataclass field for a setting: its default, help and range.
 
-    One that came `later` than files without it is left out of files at its default: so they keep their bytes.
+    A setting that was added `later` is left out of files at its default, so that their bytes do not change.
     """
-    told = {"help": help, "least": least, "above": above, "most": most, "later": later}
-    return field(default=default, metadata=told)
+    metadata = {"help": help, "least": least, "above": above, "most": most, "later": later}
+    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LearnerSettings:
-    """The settings of a learner; the command line and the model file are derived from them."""
+    """The settings of a learner; the command line and the agent file are derived from them."""
 
     def __post_init__(self) -> None:
         for item in fields(self):
             object.__setattr__(self, item.name, self._checked(item, getattr(self, item.name)))
 
     def as_data(self) -> dict[str, Any]:
-        """Return the settings as files hold them."""
+        """Return the settings as plain data, for files."""
         return {
             item.name: value
             for item in fields(self)
@@ -53,7 +53,7 @@ class LearnerSettings:
 
     @staticmethod
     def _checked(item: Field[Any], value: Any) -> Any:
-        """Return a setting as Python's own value, of the type of its default and within its range."""
+        """Return a setting as a Python value of the type of its default; raises if it is out of range."""
         least, above, most = (item.metadata.get(name) for name in ("least", "above", "most"))
         if isinstance(item.default, bool):
             if not isinstance(plain(value), bool):
@@ -62,7 +62,7 @@ class LearnerSettings:
             whole = whole_number(item.name, value, least, most)
             real_number(item.name, whole, above=above)
             return whole
-        elif isinstance(item.default, float):  # 20 and 20.0 are one setting, and are saved as one
+        elif isinstance(item.default, float):  # 20 and 20.0 are saved alike
             return real_number(item.name, value, least=least, above=above, most=most)
         return plain(value)
 
@@ -75,22 +75,22 @@ class Settings(LearnerSettings):
 
 
 class Learner(ABC):
-    """One way to learn a policy from episodes.
+    """An algorithm that learns a policy from episodes.
 
-    The loop calls, once an iteration: `begin`, then `act` and `learn` for every step of a training
-    episode; then it evaluates `candidate` and hands the mean return to `assess`. The first evaluation,
+    Once per iteration the loop calls `begin`, then `act` and `learn` for every step of a training
+    episode; then it evaluates `candidate` and passes the mean return to `assess`. The first evaluation,
     of the untrained candidate, comes before the first episode.
     """
 
     name: ClassVar[str]
-    """What the command line calls it."""
+    """Name on the command line."""
     settings_type: ClassVar[type[LearnerSettings]]
     evaluated: ClassVar[bool] = True
-    """Whether an evaluation follows every episode; if not, `assess` is given the return of the episode
-    itself, and no step is taken but those that are learned from."""
+    """Whether an evaluation follows every episode; if not, `assess` gets the return of the training episode,
+    and every step is a training step."""
     standardised: ClassVar[bool] = True
-    """Whether it works in the standard cube, and learns from scaled rewards; if not, no steps are spent on
-    measuring the cube, and rewards come as they are."""
+    """Whether it works in the standard cube and learns from scaled rewards; if not, no steps are spent on
+    measuring the cube, and rewards are not scaled."""
     best_return: float | None = None
     """The best mean return of an evaluation so far."""
 
@@ -98,13 +98,13 @@ class Learner(ABC):
         self.problem = problem
 
     def warm_up(self, progress: Callable[[int, int], object]) -> None:  # noqa: B027 (most have little to compile)
-        """Compile kernels before they are needed; `progress` is called with how many are, and of how many."""
+        """Compile kernels ahead of time; `progress` is called with the numbers compiled and to compile."""
 
     def aim(self, last_iteration: int | None, last_step: int | None) -> None:  # noqa: B027 (most need not know)
-        """Take note of where training is to end."""
+        """Store where training will end."""
 
     def episode_limit(self) -> int:
-        """Give the most steps that the next training episode may have."""
+        """Return the largest number of steps of the next training episode."""
         return self.problem.horizon
 
     @property
@@ -118,9 +118,9 @@ class Learner(ABC):
         """The policy to be evaluated after this iteration."""
 
     def iterate(self, runner: EpisodeRunner, rng: Rng, *, trained: bool) -> Evaluation:
-        """Train for an episode, if wanted; returns the episodes by which the iteration is assessed.
+        """Train for an episode if `trained`; returns the evaluation of the iteration.
 
-        Every step is taken by the runner, which counts it.
+        Every step is taken and counted by the runner.
         """
         if not self.evaluated:
             return runner.train(self, rng)
@@ -130,44 +130,41 @@ class Learner(ABC):
 
     @abstractmethod
     def begin(self, observation: Any) -> None:
-        """Begin a training episode."""
+        """Start a training episode."""
 
     @abstractmethod
     def act(self, rng: Rng) -> Any:
-        """Give the raw action to play."""
+        """Return the next raw action."""
 
     @abstractmethod
     def learn(self, reward: float, observation: Any, terminated: bool) -> None:
-        """Learn from what the action brought."""
+        """Learn from the transition."""
 
     @abstractmethod
     def assess(self, mean_return: float) -> None:
-        """Take note of the candidate's evaluation."""
+        """Process the candidate's mean return."""
 
     @abstractmethod
     def columns(self) -> dict[str, float]:
-        """Give what the history records of this iteration, beside returns and steps."""
+        """Return the columns of the history for this iteration, besides returns and steps."""
 
     @abstractmethod
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Give all that is needed to go on later: plain data, and arrays."""
+        """Return everything that is needed to resume training: plain data, and arrays."""
 
     def mark(self) -> Any:
-        """Remember where it stands before an iteration, for `go_back`."""
+        """Return a snapshot before an iteration, for `go_back`."""
         data, arrays = self.state()
         return copy.deepcopy(data), {name: array.copy() for name, array in arrays.items()}
 
     def go_back(self, mark: Any) -> None:
-        """Go back to where it stood: the environment failed, and the iteration never was."""
+        """Restore the snapshot of `mark`, after the environment failed in an iteration."""
         self.restore(*mark)
 
-    @classmethod  # noqa: B027 (nothing to refuse, for a learner whose size the file alone decides)
+    @classmethod  # noqa: B027 (a learner whose size depends on the file alone has no check)
     def check_size(cls, problem: Problem, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Refuse the arrays of a file that cannot be this problem's, before a learner of its size is made."""
+        """Raise if the arrays of a file cannot belong to this problem, before a learner is allocated."""
 
     @abstractmethod
     def restore(self, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take back what `state` gave, of a learner for the same problem; refuse what it cannot have given.
-
-        Raises `ArchiveError`.
-        """
+        """Restore the `state` of a learner for the same problem; raises `ArchiveError` for any other."""

@@ -1,4 +1,4 @@
-"""What AQL and the SPAQL family share: a step of Q-learning on a partition."""
+"""Q-learning on a partition: what AQL and the SPAQL family share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spaql.algorithms.learner import Learner, Settings, setting
 from spaql.algorithms.rule_sets import AUTHORS, RULE_SETS, RuleSet
 from spaql.archive import number
 from spaql.errors import ArchiveError, BadEnvironmentError, SettingError
-from spaql.kernels.partition.update import Rules, choose, learn, new_journal, take_back
+from spaql.kernels.partition.update import Rules, choose, learn, new_journal, undo
 from spaql.partition import Partition
 from spaql.policy import PartitionPolicy
 from spaql.policy.policy import Rng
@@ -24,7 +24,7 @@ from spaql.rollouts import EpisodeRunner, Evaluation
 
 @dataclass(frozen=True, kw_only=True)
 class PartitionSettings(Settings):
-    """What AQL, SPAQL and SPAQL-TS can all be given."""
+    """The settings that AQL, SPAQL and SPAQL-TS share."""
 
     scaling: float = setting(20.0, "weight xi of the exploration bonus xi / sqrt(v)", least=0)
     rules: Literal["authors", "text"] = setting(
@@ -40,21 +40,21 @@ class PartitionSettings(Settings):
 
 
 class PartitionLearner(Learner):
-    """Choose a ball, play an action of it, update it, and split it when it is due.
+    """Choose a ball, play one of its actions, update it, and split it when it is due.
 
-    A variant gives `rules` (and with them the choice and the update) and says what an evaluation
-    means to it (`assess`). One that overrides `bonus`, `begin`, `act` or `learn` is trained step by step in
-    Python, which takes some hundred times as long; all else is compiled.
+    A variant sets `rules` (the parameters of the choice and the update) and defines `assess`. One that
+    overrides `bonus`, `begin`, `act` or `learn` is trained step by step in Python, which takes about a
+    hundred times as long; all else is compiled.
     """
 
     trainee: Partition
-    """The partition that learns."""
+    """The partition in training."""
     rules: Rules
     """Of the current iteration."""
     time_variant = False
     """One tree of balls for every time step, or one for all."""
     rule_sets: ClassVar[Mapping[str, RuleSet]] = RULE_SETS
-    """What the setting `rules` stands for."""
+    """The rule set of the setting `rules`."""
     rule_set: RuleSet = AUTHORS
 
     def __init__(self, problem: Problem, settings: Settings) -> None:
@@ -70,11 +70,11 @@ class PartitionLearner(Learner):
         self.splits = 0
         self._room = self.trainee.children_at_most
         self._state, self._next = np.zeros((2, problem.states.dims))
-        """The standard state, and room for the next."""
+        """The standard state, and a buffer for the next."""
         self._raw = np.zeros((1, problem.actions.dims))
         self._sizes = np.zeros(problem.actions.dims, np.int64)
         self.journal = new_journal(0)
-        """What the episode under way has changed; there is room for one from `mark` on."""
+        """The changes of the current episode; allocated by `mark`."""
 
     @property
     def candidate(self) -> PartitionPolicy:
@@ -82,7 +82,7 @@ class PartitionLearner(Learner):
         return PartitionPolicy(self.problem.states, self.problem.actions, self.trainee)
 
     def iterate(self, runner: EpisodeRunner, rng: Rng, *, trained: bool) -> Evaluation:
-        """Train and evaluate in one compiled call where the plant is compiled too, step by step elsewhere."""
+        """Train and evaluate: in one compiled call if the dynamics are compiled, else step by step."""
         if self.problem.dynamics is None or not self.follows_the_kernels:
             return super().iterate(runner, rng, trained=trained)
         self.splits, evaluation = runner.iterate_partition(
@@ -91,7 +91,7 @@ class PartitionLearner(Learner):
         return evaluation
 
     def begin(self, observation: Any) -> None:
-        """Begin a training episode."""
+        """Start a training episode."""
         self.splits = 0
         self._step = 0
         self.journal[0, 0] = 0.0
@@ -114,14 +114,14 @@ class PartitionLearner(Learner):
         return self.problem.actions.shaped(self._raw)[0]
 
     def bonus(self, visits: int) -> float:
-        """Return what is added to the reward of a ball that is visited for the so-many-th time."""
+        """Return the exploration bonus of a ball with so many visits."""
         return self.rules.scaling / math.sqrt(visits)
 
     def learn(self, reward: float, observation: Any, terminated: bool) -> None:
-        """Update the ball that was played; a terminal state is worth 0 to AQL by the paper's text only."""
+        """Update the ball that was played; a terminal state has value 0 only with `terminal_is_zero`."""
         self._step += 1
         if not math.isfinite(reward):
-            raise BadEnvironmentError(f"The reward of step {self._step} is {reward}.")
+            raise BadEnvironmentError(f"The reward of step {self._step} is {reward}, and must be finite.")
         rules = self.rules
         if type(self).bonus is not PartitionLearner.bonus:
             rules, reward = rules._replace(scaling=0.0), reward + self._own_bonus()
@@ -159,22 +159,22 @@ class PartitionLearner(Learner):
 
     @property
     def follows_the_kernels(self) -> bool:
-        """Whether compiled episodes do what `act` and `learn` would: unless a variant has its own."""
+        """Whether compiled episodes do the same as `act` and `learn`, which no subclass overrides."""
         methods = ("bonus", "begin", "act", "learn")
         return all(getattr(type(self), name) is getattr(PartitionLearner, name) for name in methods)
 
     def mark(self) -> Any:
-        """Begin a journal of what the iteration changes; a variant with its own steps marks all its state."""
+        """Start the undo log of an iteration; a variant with its own steps copies its whole state."""
         if len(self.journal) != 1 + self.problem.horizon:
             self.journal = new_journal(self.problem.horizon)
         self.journal[0, 0] = 0.0
         return dict(vars(self)) if self.follows_the_kernels else super().mark()
 
     def go_back(self, mark: Any) -> None:
-        """Take back what the journal says."""
+        """Undo the changes in the journal."""
         if self.follows_the_kernels:
-            vars(self).update(mark)  # what was assigned; of what is changed in place, the journal knows
-            take_back(self.journal, self.trainee.balls)
+            vars(self).update(mark)  # attributes; the journal has what was changed in place
+            undo(self.journal, self.trainee.balls)
         else:
             super().go_back(mark)
 
@@ -182,19 +182,19 @@ class PartitionLearner(Learner):
         return BadEnvironmentError(f"The observation of step {self._step} holds NaN: {observation}.")
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Give the trainee and the best return."""
+        """Return the trainee's arrays and the best return."""
         arrays = {f"trainee.{name}": array for name, array in self.trainee.arrays().items()}
         return {"best_return": self.best_return}, arrays
 
     def restore(self, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take back what `state` gave."""
+        """Restore the result of `state`."""
         best = data["best_return"]
         self.best_return = None if best is None else float(number(data, "best_return"))
         self.trainee = self._partition_from(arrays, "trainee.")
 
     @classmethod
     def check_size(cls, problem: Problem, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Refuse fewer balls than there are trees."""
+        """Raise if there are fewer balls than trees."""
         if cls._trees(problem) > arrays["trainee.q"].size:
             raise ArchiveError(
                 f"The file holds {arrays['trainee.q'].size} balls for {cls._trees(problem)} trees."
@@ -205,7 +205,7 @@ class PartitionLearner(Learner):
         return problem.horizon if cls.time_variant else 1
 
     def _partition_from(self, arrays: Mapping[str, NDArray[Any]], prefix: str) -> Partition:
-        """Pick the partition whose arrays have this prefix; it must be one of this problem."""
+        """Return the partition whose arrays have this prefix; raises if it is not one of this problem."""
         partition = Partition.from_arrays(
             {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
         )

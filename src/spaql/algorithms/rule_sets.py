@@ -1,4 +1,4 @@
-"""Where the text of the paper and the code of its authors differ: one field for each difference."""
+"""Differences between the text of the paper and its authors' code, one field for each."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ Metric = Literal["euclidean", "infinity"]
 
 @dataclass(frozen=True, kw_only=True)
 class RuleSet:
-    """What AQL, SPAQL and SPAQL-TS do where text and code differ; by default what the code does.
+    """What AQL, SPAQL and SPAQL-TS do where text and code differ; the defaults are those of the code.
 
     Where the text leaves a point open, all rule sets share one choice.
     """
 
     tie_is_gain: bool = True
-    """Whether an evaluation that equals the best is a gain, which keeps the trainee and damps u."""
+    """Whether an evaluation that equals the best counts as a gain, which keeps the trainee and damps u."""
     heats_after_split: bool = True
     """Whether the temperature rises only once a ball was split since the last gain or reset."""
     temperature_max: float = 10.0
-    """The temperature rises no further from here."""
+    """The temperature rises only while it is below this."""
     balls_before_reset: int | None = None
-    """Balls split without gain after which the trainee goes back to the best; if None, it goes back after the
-    second iteration that split any, however many."""
+    """Balls split without gain after which the trainee is reset to the best; if None, it is reset after the
+    second iteration that split any."""
     by_maximum: bool = False
     """Whether Boltzmann sampling divides Q by max Q; if not, by the largest absolute Q."""
     terminal_is_zero: bool = False
-    """Whether a state in which the episode terminated is worth 0 to AQL, as are those past the horizon."""
+    """Whether a state in which the episode terminated has value 0 in AQL, as past the horizon."""
     metric: Metric = "euclidean"
-    """Of the distance to the reference (SPAQL-TS), unless the setting names one."""
+    """Of the distance to the reference (SPAQL-TS), unless the setting `metric` names one."""
 
 
 AUTHORS = RuleSet()
-"""The code by which the paper's figures were made."""
+"""The code that made the paper's figures."""
 
 TEXT = RuleSet(
     tie_is_gain=False,

@@ -19,14 +19,14 @@ from spaql.policy import PartitionPolicy
 from spaql.problems import Problem
 
 _ITERATIONS_BEFORE_RESET = 2
-"""With a split and without gain, where a rule set does not count balls."""
+"""Iterations with a split and without gain, where a rule set does not count balls."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SPAQLSettings(PartitionSettings):
     """Settings of SPAQL."""
 
-    temperature_min: float = setting(0.01, "temperature of the Boltzmann choice at rest", above=0)
+    temperature_min: float = setting(0.01, "lowest temperature of Boltzmann sampling", above=0)
     temperature_growth: float = setting(
         2.0, "factor u on the temperature after an iteration without gain", least=1
     )
@@ -34,9 +34,9 @@ class SPAQLSettings(PartitionSettings):
 
 
 class SPAQLLearner(PartitionLearner):
-    """One partition for all time steps; explore more while nothing is gained, and keep the best.
+    """One partition for all time steps; the exploration rises while returns do not, and the best is kept.
 
-    A variant overrides `cool` and `heat` for another rule of the temperature, `bonus` for another bonus, or
+    A variant overrides `cool` and `heat` for another temperature schedule, `bonus` for another bonus, or
     `assess` for the whole schedule.
     """
 
@@ -70,7 +70,7 @@ class SPAQLLearner(PartitionLearner):
         return self._policy
 
     def assess(self, mean_return: float) -> None:
-        """Keep the trainee if it gained; else heat up, and after some splits go back to the best."""
+        """Keep the trainee if it gained; else raise the temperature, and after some splits reset it."""
         self.resets = 0
         if self.best_return is None:  # the untrained agent
             self.best_return = mean_return
@@ -94,7 +94,7 @@ class SPAQLLearner(PartitionLearner):
 
     @property
     def temperature(self) -> float:
-        """The temperature of the Boltzmann choice in the next episode."""
+        """The temperature of Boltzmann sampling in the next episode."""
         return self.rules.temperature
 
     @temperature.setter
@@ -102,20 +102,20 @@ class SPAQLLearner(PartitionLearner):
         self.rules = self.rules._replace(temperature=float(temperature))
 
     def keep(self, partition: Partition) -> None:
-        """Make a partition the best one, which is what the policy is made of."""
+        """Make a partition the best one, which defines the policy."""
         self.best = partition
         self._policy = None
 
     def cool(self) -> None:
-        """Go back to the temperature at rest: after a gain, and when the trainee goes back to the best."""
+        """Set the lowest temperature: after a gain, and when the trainee is reset to the best."""
         self.temperature = self.settings.temperature_min
 
     def heat(self) -> None:
-        """Raise the temperature: after an iteration without gain, by the rules once a ball was split."""
-        self.temperature = min(self.temperature * self.growth, sys.float_info.max)  # files hold no infinity
+        """Raise the temperature, after an iteration without gain."""
+        self.temperature = min(self.temperature * self.growth, sys.float_info.max)  # JSON has no infinity
 
     def columns(self) -> dict[str, float]:
-        """Record the size of the best partition, and how the trainee fares."""
+        """Return the size of the best partition, and the state of the schedule."""
         return {
             "arms": self.best.arms,
             "temperature": self.temperature,
@@ -124,7 +124,7 @@ class SPAQLLearner(PartitionLearner):
         }
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Give both partitions and where the schedule stands."""
+        """Return both partitions and the state of the schedule."""
         data, arrays = super().state()
         arrays |= {f"best.{name}": array for name, array in self.best.arrays().items()}
         schedule = {
@@ -135,7 +135,7 @@ class SPAQLLearner(PartitionLearner):
         return data | schedule, arrays
 
     def restore(self, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take back what `state` gave."""
+        """Restore the result of `state`."""
         super().restore(data, arrays)
         self.keep(self._partition_from(arrays, "best."))
         self.temperature = float(number(data, "temperature", 0))

@@ -15,7 +15,7 @@ class SPAQLTSSettings(SPAQLSettings):
     """Settings of SPAQL-TS.
 
     The paper writes the distance to the reference in the infinity metric; its published figures were
-    made with the Euclidean one. Each rule set has its own, unless `metric` names one.
+    made with the Euclidean metric. The default is that of the rule set.
     """
 
     reference_std: float = setting(
@@ -36,7 +36,7 @@ class SPAQLTSSettings(SPAQLSettings):
 
 
 class SPAQLTSLearner(SPAQLLearner):
-    """SPAQL whose values fall with the distance to a reference: for regulators."""
+    """SPAQL whose values decrease with the distance to a reference, for regulation."""
 
     name = "spaql-ts"
     settings_type = SPAQLTSSettings

@@ -1,4 +1,4 @@
-"""Batteries of checks that a user can run on an own algorithm, environment or plant."""
+"""Checks of a user's own algorithm, environment or plant."""
 
 from spaql.checks.agent_case import AgentCase
 from spaql.checks.agents import AGENT_CHECKS, check_agent

@@ -1,4 +1,4 @@
-"""What is asked of the actions of an agent."""
+"""Checks of the actions of an agent."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from spaql.policy import PartitionPolicy
 
 
 def an_untrained_agent_acts(case: AgentCase) -> None:
-    """An agent that has learned nothing yet gives actions of the action space."""
+    """An untrained agent returns actions of the action space."""
     _in_space(case, case.make().predict(case.observations)[0])
 
 
 def one_observation_gives_one_action(case: AgentCase) -> None:
-    """For one observation, one action of the action space is given, of its type."""
+    """For one observation, one action of the action space is returned, of its type."""
     space = case.problem.actions.space
     action, _ = case.trained.predict(case.observations[0], deterministic=True)
     if not space.contains(action):
-        fail(f"It is {action!r}, not of {space}.")
+        fail(f"It is {action!r}, not in {space}.")
     if isinstance(space, Box) and np.asarray(action).dtype != space.dtype:
         fail(f"It is of the type {np.asarray(action).dtype}, not {space.dtype}.")
 
 
 def a_batch_gives_a_row_each(case: AgentCase) -> None:
-    """For a batch of observations, one action of the action space is given for each."""
+    """For a batch of observations, one action of the action space is returned for each."""
     actions, _ = case.trained.predict(case.observations)
     if len(actions) != len(case.observations):
         fail(f"{len(actions)} actions for {len(case.observations)} observations.")
@@ -38,59 +38,59 @@ def a_batch_gives_a_row_each(case: AgentCase) -> None:
 
 
 def an_empty_batch_gives_nothing(case: AgentCase) -> None:
-    """For no observations, no actions are given."""
+    """For no observations, no actions are returned."""
     actions = case.act(case.trained, case.observations[:0])
     if len(actions):
-        fail(f"It gave {actions!r}.")
+        fail(f"It returned {actions!r}.")
 
 
 def a_batch_is_as_its_observations(case: AgentCase) -> None:
-    """Without a draw, a batch is given the actions that its observations are given one by one."""
+    """Deterministic actions are the same for a batch and for its observations one by one."""
     together = case.act(case.trained, case.observations)
     alone = [case.act(case.trained, x) for x in case.observations]
     for i, (a, b) in enumerate(zip(together, alone, strict=True)):
         if not np.array_equal(a, b):
-            fail(f"Observation {case.observations[i]} gives {b} alone and {a} in a batch.")
+            fail(f"The action for {case.observations[i]} is {b} alone and {a} in a batch.")
 
 
 def the_order_of_a_batch_does_not_matter(case: AgentCase) -> None:
-    """Without a draw, an observation is given its action whatever stands beside it."""
+    """Deterministic actions do not depend on the other observations of a batch."""
     forth, back = case.act(case.trained, case.observations), case.act(case.trained, case.observations[::-1])
     if not np.array_equal(forth, back[::-1]):
-        fail("Reversed, a batch is given other actions.")
+        fail("The actions differ for the reversed batch.")
 
 
 def actions_repeat(case: AgentCase) -> None:
-    """Without a draw, the same observation is given the same action every time."""
+    """Deterministic actions are the same at every call."""
     first, second = (case.act(case.trained, case.observations) for _ in range(2))
     if not np.array_equal(first, second):
-        fail("Two calls gave different actions.")
+        fail("Two calls returned different actions.")
 
 
 def observations_are_left_alone(case: AgentCase) -> None:
-    """Observations may be read-only, and are not written to."""
+    """Observations may be read-only, and are not modified."""
     given = case.observations.copy()
     given.setflags(write=False)
     case.trained.predict(given)
     writable = case.observations.copy()
     case.trained.predict(writable)
     if not np.array_equal(writable, given):
-        fail("They were changed.")
+        fail("They were modified.")
 
 
 def lists_and_doubles_are_observations(case: AgentCase) -> None:
-    """An observation as a list, or in double precision, is given the same action."""
+    """The action is the same for an observation as a list, or in double precision."""
     if isinstance(case.problem.states.space, Discrete):
         skip("Observations are numbers of a list.")
     x = case.observations[0]
     expected = case.act(case.trained, x)
     for given in (x.tolist(), x.astype(np.float64), np.asfortranarray(np.stack([x, x]))[0]):
         if not np.array_equal(case.act(case.trained, given), expected):
-            fail(f"As {type(given).__name__}, it is given another.")
+            fail(f"It differs for a {type(given).__name__}.")
 
 
 def far_observations_are_given_actions(case: AgentCase) -> None:
-    """Observations far out of bounds, infinite ones too, are given actions of the action space."""
+    """Actions for observations far out of bounds, including infinite ones, are in the action space."""
     space = case.problem.states.space
     if isinstance(space, Discrete):
         skip("Observations are numbers of a list.")
@@ -99,7 +99,7 @@ def far_observations_are_given_actions(case: AgentCase) -> None:
 
 
 def nan_is_refused(case: AgentCase) -> None:
-    """An observation that holds NaN is refused with `BadEnvironmentError`."""
+    """An observation that holds NaN raises `BadEnvironmentError`."""
     if isinstance(case.problem.states.space, Discrete):
         skip("Observations are numbers of a list.")
     batch = case.observations.copy()
@@ -108,24 +108,24 @@ def nan_is_refused(case: AgentCase) -> None:
 
 
 def other_shapes_are_refused(case: AgentCase) -> None:
-    """An observation of another shape is refused with an error of spaql, not taken for something else."""
+    """An observation of another shape raises an error of spaql."""
     dims = case.problem.states.dims
     for shape in ((2 * dims + 1,), (3, 2 * dims), (2, 2, dims)):
         _refused(lambda shape=shape: case.act(case.trained, np.zeros(shape)), SpaqlError)
 
 
 def acting_teaches_nothing(case: AgentCase) -> None:
-    """An agent is the same before and after it has acted."""
+    """An agent does not change when it acts."""
     agent = case.train(1)
     before = case.bytes_of(agent)
     agent.predict(case.observations)
     agent.policy.act(case.observations, np.zeros(len(case.observations), np.int64), None)
     if case.bytes_of(agent) != before:
-        fail("What would be saved of it has changed.")
+        fail("Its file would differ.")
 
 
 def the_policy_acts_as_the_agent(case: AgentCase) -> None:
-    """The policy alone gives the actions of the agent."""
+    """The policy returns the actions of the agent."""
     steps = np.zeros(len(case.observations), np.int64)
     policy = case.trained.policy.act(case.observations, steps, None)
     if not np.array_equal(policy, case.act(case.trained, case.observations)):
@@ -133,7 +133,7 @@ def the_policy_acts_as_the_agent(case: AgentCase) -> None:
 
 
 def rules_are_the_policy(case: AgentCase) -> None:
-    """The rule tree of a policy gives its actions."""
+    """The rule tree of a policy returns its actions."""
     policy = case.trained.policy
     if not isinstance(policy, PartitionPolicy):
         skip(f"A {type(policy).__name__} has no rule tree.")
@@ -149,7 +149,7 @@ def _in_space(case: AgentCase, actions: Any) -> None:
     space = case.problem.actions.space
     for action in actions:
         if not space.contains(action):
-            fail(f"{action!r} is not of {space}.")
+            fail(f"{action!r} is not in {space}.")
 
 
 def _refused(call: Any, kind: type[SpaqlError]) -> None:
@@ -159,7 +159,7 @@ def _refused(call: Any, kind: type[SpaqlError]) -> None:
         return
     except Exception as error:
         fail(f"It raised {type(error).__name__}: {error}.")
-    fail(f"It was given {given!r}.")
+    fail(f"It returned {given!r}.")
 
 
 ACTING = (

@@ -1,4 +1,4 @@
-"""An algorithm to be checked: how to make it, trained and untrained, in sound worlds and in bad ones."""
+"""An algorithm to be checked: trained and untrained agents, in sound and in faulty environments."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class AgentCase:
     @classmethod
     @contextmanager
     def of(cls, agent: type[Agent] | Agent, env: EnvironmentLike) -> Iterator[AgentCase]:
-        """Give a case, with a folder for as long as it is looked at."""
+        """Yield a case, with a temporary folder."""
         with tempfile.TemporaryDirectory() as folder:
             if isinstance(agent, type):
                 yield cls(agent, make_problem(env), _quick(agent), 0, Path(folder))
@@ -44,7 +44,7 @@ class AgentCase:
 
     @property
     def numeric(self) -> str:
-        """The name of a setting that is a number."""
+        """The name of a numeric setting."""
         settings = dataclasses.fields(self.kind.learner_type.settings_type)
         return next(item.name for item in settings if type(item.default) in (int, float))
 
@@ -54,28 +54,28 @@ class AgentCase:
         return 0 if self.kind.learner_type.evaluated else 1
 
     def make(self, problem: Problem | None = None, **changes: Any) -> Agent:
-        """Make a fresh agent."""
+        """Return a new agent."""
         settings = {"seed": self.seed, **self.settings, **changes}
         return self.kind(problem or self.problem, **settings)
 
     def train(self, iterations: int = ITERATIONS, **changes: Any) -> Agent:
-        """Make an agent and train it."""
+        """Return a new, trained agent."""
         return self.make(**changes).learn(iterations, progress_bar=False)
 
     @cached_property
     def trained(self) -> Agent:
-        """A trained agent that checks share, and leave as it is."""
+        """A trained agent that checks share and do not modify."""
         return self.train()
 
     def bytes_of(self, agent: Agent) -> bytes:
-        """Save an agent, and give what was written."""
+        """Return the bytes of an agent's file."""
         path = self.folder / "bytes.spaql"
         agent.save(path)
         return path.read_bytes()
 
     @cached_property
     def observations(self) -> NDArray[Any]:
-        """Observations all over the space, as its environment gives them."""
+        """Observations from all over the space, of its type."""
         space, rng = self.problem.states.space, np.random.default_rng(0)
         if not isinstance(space, Box):
             return rng.integers(int(space.start), int(space.start) + int(space.n), 50)
@@ -84,24 +84,24 @@ class AgentCase:
         return rng.uniform(low, high, (50, *space.shape)).astype(space.dtype)
 
     def act(self, agent: Agent, observations: Any) -> Any:
-        """Give an agent's actions without a draw."""
+        """Return an agent's deterministic actions."""
         return agent.predict(observations, deterministic=True)[0]
 
-    def bad_world(self, spoil: Callable[[tuple[Any, ...]], Any]) -> tuple[Problem, list[bool]]:
-        """Give the problem in a world whose third step can be spoiled, and the switch for it."""
+    def faulty_problem(self, spoil: Callable[[tuple[Any, ...]], Any]) -> tuple[Problem, list[bool]]:
+        """Return the problem with an environment whose third step can be corrupted, and the switch for it."""
         switch = [False]
-        world = BadWorld(self.problem.make, spoil, switch)
-        return dataclasses.replace(self.problem, env=None, dynamics=None, template=world), switch
+        faulty = FaultyEnv(self.problem.make, spoil, switch)
+        return dataclasses.replace(self.problem, env=None, dynamics=None, template=faulty), switch
 
 
 def _quick(kind: type[Agent]) -> dict[str, Any]:
-    """Give settings with which an agent is trained in no time."""
+    """Return settings for a short training."""
     known = {item.name for item in dataclasses.fields(kind.learner_type.settings_type)}
     return {name: value for name, value in (("rollouts", _ROLLOUTS), ("effort", _EFFORT)) if name in known}
 
 
-class BadWorld(gymnasium.Env[Any, Any]):
-    """An environment whose third step is spoiled while the switch is on."""
+class FaultyEnv(gymnasium.Env[Any, Any]):
+    """An environment whose third step is corrupted while the switch is on."""
 
     def __init__(
         self,
@@ -114,16 +114,16 @@ class BadWorld(gymnasium.Env[Any, Any]):
         self.observation_space, self.action_space = self._env.observation_space, self._env.action_space
         self._steps = 0
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> BadWorld:
-        return BadWorld(self._make, self._spoil, self._switch)
+    def __deepcopy__(self, memo: dict[int, Any]) -> FaultyEnv:
+        return FaultyEnv(self._make, self._spoil, self._switch)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
-        """Begin an episode."""
+        """Start an episode."""
         self._steps = 0
         return self._env.reset(seed=seed, options=options)
 
     def step(self, action: Any) -> Any:
-        """Make a step."""
+        """Take a step."""
         self._steps += 1
         answer = self._env.step(action)
         return self._spoil(answer) if self._switch[0] and self._steps == 3 else answer

@@ -1,4 +1,4 @@
-"""What is asked of an algorithm, whoever wrote it."""
+"""The checks of an algorithm."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ AGENT_CHECKS: tuple[Check[AgentCase], ...] = tuple(Check(f) for f in (*ACTING, *
 
 
 def check_agent(agent: type[Agent] | Agent, env: EnvironmentLike = "cartpole200") -> CheckReport:
-    """Try whether an algorithm keeps what its users rely on.
+    """Return a report of checks of what users of an algorithm rely on.
 
-    It is trained anew, for a few iterations at a time, some twenty times.
+    About twenty agents are trained, for a few iterations each.
 
     Parameters
     ----------
     agent
-        A kind of agent, or an agent, whose settings and problem are then used; it is left as it is.
+        A class of agents, or an agent whose settings and problem are used; it is not modified.
     env
-        What to try a kind of agent on.
+        The problem for a class of agents.
 
     Examples
     --------

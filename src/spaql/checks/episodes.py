@@ -1,4 +1,4 @@
-"""Random episodes of a problem, and episodes of extreme actions, for checks to look at."""
+"""Episodes of random and of extreme actions, as raw records of what an environment returned."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from spaql.problems import Problem
 
 EPISODES = 3
 STEPS = 300
-"""Of each episode, at most."""
+"""Most steps of an episode."""
 DRIVEN_STEPS = 10_000
-"""Of all episodes of extreme actions, at most."""
+"""Most steps of all episodes of extreme actions."""
 _SEEDS = 5
 _PERIODS = (1, 5, 20)
 _LISTED = 6
-"""Actions of a list that are extremes, and numbers of an observation that are driven, at most."""
+"""Most Discrete actions that count as extreme, and most numbers of an observation that are driven."""
 Driver = Callable[[int, NDArray[np.float64], NDArray[np.float64]], Any]
-"""Chooses an action by the step, the observation and the one before."""
+"""Returns an action for the step, the observation and the one before."""
 
 
 @dataclass
 class Transition:
-    """One step of an environment, as it was given."""
+    """What an environment returned for one step."""
 
     observation: Any
     reward: Any
@@ -42,8 +42,8 @@ class Transition:
 
 
 @dataclass
-class Episode:
-    """What an environment gave."""
+class RawEpisode:
+    """What an environment returned in one episode, unchecked."""
 
     start: Any
     info: Any
@@ -51,19 +51,19 @@ class Episode:
 
     @property
     def observations(self) -> list[Any]:
-        """All observations, the first one included."""
+        """All observations, including the first."""
         return [self.start, *(step.observation for step in self.steps)]
 
 
 class ProblemCase:
-    """A problem, with some random episodes of it."""
+    """A problem with some random episodes."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.actions = copy.deepcopy(problem.actions.space)
 
     @cached_property
-    def episodes(self) -> list[Episode]:
+    def episodes(self) -> list[RawEpisode]:
         """Episodes with different seeds."""
         return [self.play(seed) for seed in range(EPISODES)]
 
@@ -73,8 +73,8 @@ class ProblemCase:
         return [step for episode in self.episodes for step in episode.steps]
 
     @cached_property
-    def driven(self) -> list[Episode]:
-        """Whole episodes of extreme actions: held, alternated, and timed to drive each number up or down."""
+    def driven(self) -> list[RawEpisode]:
+        """Whole episodes of extreme actions: held, alternated, and timed to excite each number."""
         episodes, left = [], DRIVEN_STEPS
         for seed in range(_SEEDS):
             for driver in drivers(self.problem):
@@ -83,11 +83,11 @@ class ProblemCase:
                     left -= len(episodes[-1].steps)
         return episodes
 
-    def play(self, seed: int, driver: Driver | None = None, steps: int = STEPS) -> Episode:
-        """Play one episode, of random actions unless something else chooses them."""
+    def play(self, seed: int, driver: Driver | None = None, steps: int = STEPS) -> RawEpisode:
+        """Return one episode, of random actions unless a driver chooses them."""
         with closing(self.problem.make()) as env:
             self.actions.seed(seed)
-            episode = Episode(*env.reset(seed=seed))
+            episode = RawEpisode(*env.reset(seed=seed))
             seen = before = _numbers(episode.start)
             for step in range(min(self.problem.horizon, steps)):
                 action = self.actions.sample() if driver is None else driver(step, seen, before)
@@ -114,7 +114,7 @@ class ProblemCase:
 
 
 def drivers(problem: Problem) -> Iterator[Driver]:
-    """Go through ways to drive a plant to extremes."""
+    """Yield drivers that take a plant to extremes."""
     space = problem.actions.space
     pairs: list[tuple[Any, Any]] = []
     if isinstance(space, Discrete):
@@ -144,7 +144,7 @@ def _alternated(pair: tuple[Any, Any], period: int) -> Driver:
 
 
 def _timed(pair: tuple[Any, Any], j: int, sign: int) -> Driver:
-    """Push one way while a number rises and the other way while it falls, as one pushes a swing."""
+    """Return a driver that switches the action with the sign of a number's change, to excite resonances."""
     return lambda step, seen, before: copy.copy(pair[int(sign * (seen[j] - before[j]) >= 0)])
 
 
@@ -153,13 +153,13 @@ def _numbers(observation: Any) -> NDArray[np.float64]:
 
 
 def global_generators() -> Any:
-    """Give the state of Python's and NumPy's global random generators."""
+    """Return the state of Python's and NumPy's global random generators."""
     return random.getstate(), repr(np.random.get_state(legacy=False))  # noqa: NPY002
 
 
 @contextmanager
 def global_seed(seed: int) -> Iterator[None]:
-    """Seed the global random generators for a while."""
+    """Seed the global random generators within a context."""
     python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002

@@ -1,4 +1,4 @@
-"""What is asked of learning: repeatable, counted, and unmoved by bad worlds."""
+"""Checks of learning: it is repeatable, counts its steps, and survives faulty environments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spaql.evaluation import evaluate
 
 
 def the_same_seed_gives_the_same_bytes(case: AgentCase) -> None:
-    """Two agents of one seed end in the same bytes, whatever the global random generators hold."""
+    """Two agents of one seed end in the same bytes, whatever the state of global random generators."""
     found = []
     for outside in (1, 2):
         with global_seed(outside):
@@ -32,22 +32,22 @@ def learning_leaves_global_generators_alone(case: AgentCase) -> None:
     before = global_generators()
     case.train(2)
     if global_generators() != before:
-        fail("One of them has moved: draw from the generator that is given.")
+        fail("One of them was used: draw from the generator in the arguments.")
 
 
 def the_history_counts_iterations(case: AgentCase) -> None:
-    """The history has a row for each iteration, and one before the first if that is evaluated."""
+    """The history has a row for each iteration, and one for the untrained agent if that is evaluated."""
     rows = case.trained.history["iteration"].tolist()
     if rows != list(range(case.first_row, ITERATIONS + 1)):
         fail(f"Its rows are {rows}.")
 
 
 def the_history_counts_steps(case: AgentCase) -> None:
-    """Training steps rise with every iteration, and all interactions by at least as much."""
+    """Training steps increase with every iteration, and interactions by at least as much."""
     history = case.trained.history
     steps, interactions = np.diff(history["training_steps"]), np.diff(history["interactions"])
     if not (np.all(steps > 0) and np.all(steps <= case.problem.horizon) and np.all(interactions >= steps)):
-        fail(f"They rise by {steps.tolist()} and {interactions.tolist()}.")
+        fail(f"They increase by {steps.tolist()} and {interactions.tolist()}.")
 
 
 def the_history_is_finite(case: AgentCase) -> None:
@@ -57,7 +57,7 @@ def the_history_is_finite(case: AgentCase) -> None:
         if not np.isfinite(history[name]).all():
             fail(f"{name} holds {history[name].tolist()}.")
     if np.any(np.diff(history["best_return"]) < 0):
-        fail(f"The best return goes {history['best_return'].tolist()}.")
+        fail(f"The best return is {history['best_return'].tolist()}.")
 
 
 def time_steps_are_kept_to(case: AgentCase) -> None:
@@ -82,27 +82,27 @@ def a_callback_stops_it(case: AgentCase) -> None:
 
 
 def unknown_settings_are_refused(case: AgentCase) -> None:
-    """A setting that the algorithm does not have is refused with `SettingError`."""
+    """An unknown setting raises `SettingError`."""
     try:
         case.make(no_such_setting=1)
     except SettingError:
         return
-    fail("It was taken.")
+    fail("It was accepted.")
 
 
 def settings_out_of_range_are_refused(case: AgentCase) -> None:
-    """Numbers below their range, and settings that are no numbers, are refused with `SettingError`."""
+    """Settings that are out of range or not numbers raise `SettingError`."""
     for value in (-1, "many", float("nan")):
         changes: dict[str, Any] = {case.numeric: value}
         try:
             case.make(**changes)
         except SettingError:
             continue
-        fail(f"{case.numeric}={value!r} was taken.")
+        fail(f"{case.numeric}={value!r} was accepted.")
 
 
 def settings_are_frozen(case: AgentCase) -> None:
-    """The settings of an agent cannot be changed behind its back."""
+    """The settings of an agent cannot be changed."""
     settings = case.trained.settings
     try:
         setattr(settings, case.numeric, 7)
@@ -112,39 +112,39 @@ def settings_are_frozen(case: AgentCase) -> None:
 
 
 def evaluations_repeat(case: AgentCase) -> None:
-    """Two evaluations with one seed give the same returns, and teach nothing."""
+    """Two evaluations with one seed have the same returns, and do not change the agent."""
     before = case.bytes_of(case.trained)
     first, second = (evaluate(case.trained, episodes=3, seed=5).returns.tolist() for _ in range(2))
     if first != second:
-        fail(f"They gave {first}, then {second}.")
+        fail(f"They returned {first}, then {second}.")
     if case.bytes_of(case.trained) != before:
-        fail("The agent is another one after them.")
+        fail("The agent has changed.")
 
 
 def nan_in_an_observation_teaches_nothing(case: AgentCase) -> None:
-    """An observation of NaN ends training with `BadEnvironmentError`; the agent is as it was before."""
+    """An observation of NaN ends training with `BadEnvironmentError`, and the agent does not change."""
     spoiled = np.full(case.problem.states.space.shape or (), np.nan)
     _teaches_nothing(case, lambda answer: (spoiled, *answer[1:]))
 
 
 def a_reward_of_nan_teaches_nothing(case: AgentCase) -> None:
-    """A reward of NaN ends training with `BadEnvironmentError`; the agent is as it was before."""
+    """A reward of NaN ends training with `BadEnvironmentError`, and the agent does not change."""
     _teaches_nothing(case, lambda answer: (answer[0], float("nan"), *answer[2:]))
 
 
 def an_infinite_reward_teaches_nothing(case: AgentCase) -> None:
-    """An infinite reward ends training with `BadEnvironmentError`; the agent is as it was before."""
+    """An infinite reward ends training with `BadEnvironmentError`, and the agent does not change."""
     _teaches_nothing(case, lambda answer: (answer[0], -np.inf, *answer[2:]))
 
 
 def a_shape_that_changes_teaches_nothing(case: AgentCase) -> None:
-    """An observation of another shape ends training with `BadEnvironmentError`; the agent is as it was."""
+    """A new shape of observations ends training with `BadEnvironmentError`, and the agent does not change."""
     spoiled = np.zeros((case.problem.states.dims + 1,))
     _teaches_nothing(case, lambda answer: (spoiled, *answer[1:]))
 
 
 def a_world_that_raises_teaches_nothing(case: AgentCase) -> None:
-    """An environment that raises ends training with `BadEnvironmentError`; the agent is as it was before."""
+    """An environment that raises ends training with `BadEnvironmentError`, and the agent does not change."""
 
     def boom(answer: tuple[Any, ...]) -> Any:
         raise RuntimeError("the simulator has diverged")
@@ -153,8 +153,8 @@ def a_world_that_raises_teaches_nothing(case: AgentCase) -> None:
 
 
 def large_rewards_leave_a_sound_agent(case: AgentCase) -> None:
-    """After a reward of 1e308 an agent has learned, or refused it; either way it acts, and can be saved."""
-    problem, switch = case.bad_world(lambda answer: (answer[0], 1e308, *answer[2:]))
+    """A reward of 1e308 is learned from or raises; either way the agent acts, and can be saved."""
+    problem, switch = case.faulty_problem(lambda answer: (answer[0], 1e308, *answer[2:]))
     agent = case.make(problem).learn(1, progress_bar=False)
     switch[0] = True
     with contextlib.suppress(BadEnvironmentError):
@@ -165,7 +165,7 @@ def large_rewards_leave_a_sound_agent(case: AgentCase) -> None:
 
 
 def _teaches_nothing(case: AgentCase, spoil: Callable[[tuple[Any, ...]], Any]) -> None:
-    problem, switch = case.bad_world(spoil)
+    problem, switch = case.faulty_problem(spoil)
     agent = case.make(problem).learn(2, progress_bar=False)
     before = case.bytes_of(agent)
     switch[0] = True

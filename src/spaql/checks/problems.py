@@ -1,4 +1,4 @@
-"""What is asked of an environment, or a compiled plant, before anything learns on it."""
+"""The checks of an environment or compiled plant."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from spaql.problems.user_errors import place_of_code
 
 
 def check_problem(env: EnvironmentLike, **options: Any) -> CheckReport:
-    """Try whether an environment, a plant or a problem keeps what algorithms rely on.
+    """Return a report of checks of what algorithms rely on in an environment, plant or problem.
 
     Parameters
     ----------
     env
         As in `spaql.make_problem`.
     **options
-        Of `spaql.make_problem`, such as `horizon`.
+        Options of `spaql.make_problem`, such as `horizon`.
 
     Examples
     --------
@@ -53,14 +53,14 @@ def check_problem(env: EnvironmentLike, **options: Any) -> CheckReport:
 
 
 def can_be_made(case: ProblemCase) -> None:
-    """Spaces, horizon and measurements make a problem, and an environment of it can be made and compiled."""
+    """A problem can be made from the environment, and its dynamics, if any, can be compiled."""
     case.problem.make().close()
     if case.problem.dynamics is not None:
         _ = case.problem.dynamics.loops
 
 
 def resets(case: ProblemCase) -> None:
-    """A reset gives an observation and a dictionary."""
+    """A reset returns an observation and a dictionary."""
     with closing(case.problem.make()) as env:
         result = env.reset(seed=0)
         place = _place(env.unwrapped.reset)
@@ -71,10 +71,10 @@ def resets(case: ProblemCase) -> None:
 
 
 def steps(case: ProblemCase) -> None:
-    """A step gives an observation, a reward, whether it terminated or was truncated, and a dictionary."""
+    """A step returns an observation, a reward, whether it terminated or was truncated, and a dictionary."""
     with closing(case.problem.make()) as env:
         env.reset(seed=0)
-        result = env.unwrapped.step(case.actions.sample())  # wrappers unpack it, and then complain themselves
+        result = env.unwrapped.step(case.actions.sample())  # wrappers would raise their own error
         place = _place(env.unwrapped.step)
     if not isinstance(result, tuple) or len(result) != 5:
         given = f"{len(result)} values" if isinstance(result, tuple) else repr(result)
@@ -85,7 +85,7 @@ def steps(case: ProblemCase) -> None:
 
 
 def _place(function: Any) -> str:
-    """Say where a method is written, as the beginning of a sentence."""
+    """Return where a method is defined, as the beginning of a sentence."""
     code = getattr(function, "__code__", None)
     return f"{place_of_code(code)}: " if code else ""
 
@@ -99,12 +99,12 @@ def observations_have_their_shape(case: ProblemCase) -> None:
 
 
 def observations_are_of_their_type(case: ProblemCase) -> None:
-    """Every observation is of the type of the observation space."""
+    """Every observation has the type of the observation space."""
     space = case.problem.states.space
     for x in case.observations:
         found = np.asarray(x).dtype
         if found != space.dtype and not (isinstance(space, Discrete) and found.kind in "iu"):
-            fail(f"One is of the type {found}, not {space.dtype}.")
+            fail(f"One has the type {found}, not {space.dtype}.")
 
 
 def observations_are_finite(case: ProblemCase) -> None:
@@ -115,7 +115,7 @@ def observations_are_finite(case: ProblemCase) -> None:
 
 
 def observations_are_within_bounds(case: ProblemCase) -> None:
-    """Observations lie in their space, but for a little noise, and the last of one that terminates."""
+    """Observations lie in their space, except for a little noise and for terminal observations."""
     guard = Guard(case.problem.name, case.problem.states.space, "an episode of random or extreme actions")
     for episode in (*case.episodes, *case.driven):
         ends = [False, *(bool(step.terminated) for step in episode.steps)]
@@ -125,11 +125,11 @@ def observations_are_within_bounds(case: ProblemCase) -> None:
 
 def extreme_actions_can_be_played(case: ProblemCase) -> None:
     """Extreme actions can be played for whole episodes: held, alternated, and timed to the plant's motion."""
-    _ = case.driven  # what an environment raises is the finding
+    _ = case.driven
 
 
 def observations_are_their_own(case: ProblemCase) -> None:
-    """An observation does not change when the environment goes on."""
+    """An observation does not change when the environment is stepped further."""
     with closing(case.problem.make()) as env:
         first, _ = env.reset(seed=0)
         kept = np.array(first)
@@ -142,31 +142,31 @@ def observations_are_their_own(case: ProblemCase) -> None:
 
 
 def rewards_are_numbers(case: ProblemCase) -> None:
-    """Every reward is one real number."""
+    """Every reward is a real number."""
     for step in case.all_steps:
         if np.ndim(step.reward) or np.asarray(step.reward).dtype.kind not in "fiub":
             fail(f"One is {step.reward!r}.")
 
 
 def rewards_are_finite(case: ProblemCase) -> None:
-    """No reward is NaN or infinite, and an episode of them adds up."""
+    """No reward is NaN or infinite, and neither is the sum over an episode."""
     for step in (*case.all_steps, *case.driven_steps):
         if not np.isfinite(float(step.reward) * case.problem.horizon):
-            fail(f"One is {step.reward}; a whole episode of it is no finite number.")
+            fail(f"One is {step.reward}; its sum over an episode is not finite.")
 
 
 def rewards_are_in_their_range(case: ProblemCase) -> None:
-    """Rewards lie in the range that they are learned from."""
+    """Rewards lie in the reward range of the problem."""
     low, high = case.problem.reward_range
     if (low, high) == (0.0, 1.0):
-        skip("No range was given: rewards are learned from as they are.")
+        skip("The problem has no reward range.")
     for step in (*case.all_steps, *case.driven_steps):
         if float(step.reward) < low - 1e-9 or float(step.reward) > high + 1e-9:
             fail(f"One is {step.reward}, outside of [{low}, {high}].")
 
 
 def ends_are_true_or_false(case: ProblemCase) -> None:
-    """Whether an episode has terminated, or was truncated, is true or false."""
+    """The flags terminated and truncated are true or false."""
     for step in case.all_steps:
         for flag in (step.terminated, step.truncated):
             if not isinstance(flag, bool | np.bool_):
@@ -174,14 +174,14 @@ def ends_are_true_or_false(case: ProblemCase) -> None:
 
 
 def info_is_a_dictionary(case: ProblemCase) -> None:
-    """A step gives a dictionary as its last value."""
+    """The last value of a step is a dictionary."""
     for step in case.all_steps:
         if not isinstance(step.info, dict):
             fail(f"One is {step.info!r}.")
 
 
 def the_horizon_truncates(case: ProblemCase) -> None:
-    """An episode that reaches the horizon is truncated, which is not to terminate."""
+    """An episode that reaches the horizon is truncated, and does not terminate."""
     horizon = case.problem.horizon
     if horizon > STEPS:
         skip(f"The horizon of {horizon} steps is long.")
@@ -189,7 +189,7 @@ def the_horizon_truncates(case: ProblemCase) -> None:
         last = episode.steps[-1]
         if len(episode.steps) == horizon and not last.truncated:
             fail(
-                f"After {horizon} steps it went on, or terminated: the end of time is no state of the plant."
+                f"After {horizon} steps it continued or terminated: time limits must truncate, not terminate."
             )
 
 
@@ -201,28 +201,28 @@ def termination_is_of_the_plant(case: ProblemCase) -> None:
 
 
 def seeds_repeat_the_start(case: ProblemCase) -> None:
-    """A reset with the same seed gives the same observation, whatever was played before."""
+    """A reset with the same seed returns the same observation, whatever was played before."""
     with closing(case.problem.make()) as env:
         first, _ = env.reset(seed=5)
         env.step(case.actions.sample())
         second, _ = env.reset(seed=5)
     if not np.array_equal(first, second):
-        fail(f"It gave {first}, then {second}.")
+        fail(f"It returned {first}, then {second}.")
 
 
 def seeds_repeat_the_episode(case: ProblemCase) -> None:
-    """The same seed and actions give the same episode, whatever global random generators hold."""
+    """The same seed and actions repeat the same episode, whatever the state of global random generators."""
     found = []
     for outside in (1, 2):
         with global_seed(outside):
             found.append(case.play(7))
     one, other = ([(np.asarray(s.observation).tolist(), s.reward) for s in e.steps] for e in found)
-    if repr(one) != repr(other):  # of which NaN is like NaN
+    if repr(one) != repr(other):  # equal for NaN too
         fail("Two such episodes differ.")
 
 
 def copies_are_independent(case: ProblemCase) -> None:
-    """Environments that are made one after the other share no state."""
+    """Two environments share no state."""
     alone = case.play(3)
     with closing(case.problem.make()) as other, closing(case.problem.make()) as env:
         seen, over = [env.reset(seed=3)[0]], False
@@ -233,7 +233,7 @@ def copies_are_independent(case: ProblemCase) -> None:
             if over:
                 break
     if not all(np.array_equal(a, b) for a, b in zip(alone.observations, seen, strict=False)):
-        fail("An episode differs when another environment is stepped beside it.")
+        fail("An episode differs when another environment is stepped in between.")
 
 
 def global_generators_are_left_alone(case: ProblemCase) -> None:
@@ -241,11 +241,11 @@ def global_generators_are_left_alone(case: ProblemCase) -> None:
     before = global_generators()
     case.play(1)
     if global_generators() != before:
-        fail("One of them has moved: draw from self.np_random.")
+        fail("One of them was used: draw from self.np_random.")
 
 
 def every_action_is_taken(case: ProblemCase) -> None:
-    """Every action of a list, and the ends of every range, can be played."""
+    """Every Discrete action, and the ends of every range, can be played."""
     space = case.problem.actions.space
     if isinstance(space, Discrete):
         actions: list[Any] = [np.int64(space.start + i) for i in range(min(int(space.n), 100))]
@@ -261,7 +261,7 @@ def every_action_is_taken(case: ProblemCase) -> None:
 
 
 def actions_are_left_alone(case: ProblemCase) -> None:
-    """An action that is given is not written to."""
+    """An action is not modified."""
     if isinstance(case.problem.actions.space, Discrete):
         skip("Its actions are numbers of a list.")
     with closing(case.problem.make()) as env:
@@ -273,7 +273,7 @@ def actions_are_left_alone(case: ProblemCase) -> None:
 
 
 def spaces_stay_as_they_are(case: ProblemCase) -> None:
-    """Observation and action space are the same before and after an episode."""
+    """Observation and action space do not change in an episode."""
     with closing(case.problem.make()) as env:
         before = copy.deepcopy((env.observation_space, env.action_space))
         env.reset(seed=0)
@@ -286,7 +286,7 @@ def spaces_stay_as_they_are(case: ProblemCase) -> None:
 
 
 def closes_twice(case: ProblemCase) -> None:
-    """An environment can be closed, and closed again."""
+    """An environment can be closed twice."""
     env = case.problem.make()
     env.reset(seed=0)
     env.close()
@@ -294,7 +294,7 @@ def closes_twice(case: ProblemCase) -> None:
 
 
 def many_are_as_one(case: ProblemCase) -> None:
-    """Environments that are stepped together give a row of the right form for each."""
+    """Vectorised environments return a row of the right shape for each."""
     states = case.problem.states
     with closing(case.problem.make_vector(3)) as envs:
         observations, _ = envs.reset(seed=0)

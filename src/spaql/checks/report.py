@@ -1,4 +1,4 @@
-"""What checks found."""
+"""Checks and their reports."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ Case = TypeVar("Case")
 
 
 class CheckFailedError(Exception):
-    """A promise that is not kept; the message says how."""
+    """A check failed; the message says how."""
 
 
 class CheckSkippedError(Exception):
-    """A check that does not apply; the message says why."""
+    """A check does not apply; the message says why."""
 
 
 def fail(why: str) -> NoReturn:
-    """Say that the promise is not kept."""
+    """Fail the current check."""
     raise CheckFailedError(why)
 
 
 def skip(why: str) -> NoReturn:
-    """Say that the check does not apply."""
+    """Skip the current check."""
     raise CheckSkippedError(why)
 
 
 @dataclass(frozen=True)
 class Check(Generic[Case]):
-    """A function that tries one promise: its name and docstring say which."""
+    """A function that checks one requirement: its name and docstring state which."""
 
     function: Callable[[Case], None]
     needed: bool = False
-    """Whether the checks after it can find nothing of worth if it fails."""
+    """Whether the checks after it are skipped if it fails."""
 
     @property
     def name(self) -> str:
-        """The promise in short."""
+        """The requirement in short."""
         return self.function.__name__.replace("_", " ")
 
     @property
     def promise(self) -> str:
-        """The promise."""
+        """The requirement."""
         return (self.function.__doc__ or "").strip().partition("\n")[0]
 
     def run(self, case: Case) -> Finding:
-        """Try it; what the function raises otherwise is a failure too."""
+        """Return the finding; any other error that the function raises is a failure too."""
         outcome: Outcome = "passed"
         why = ""
         try:
@@ -67,12 +67,12 @@ class Check(Generic[Case]):
 
 Outcome = Literal["passed", "failed", "skipped"]
 _LAST: tuple[Outcome, ...] = ("passed", "skipped", "failed")
-"""The order in which findings are written: what is to be mended is read last."""
+"""The order in which findings are printed: failures last."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What one check found."""
+    """The result of one check."""
 
     name: str
     promise: str
@@ -83,7 +83,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What a battery of checks found, in their order.
+    """The results of checks, in their order.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class CheckReport:
         return next(finding for finding in self.findings if finding.name == name)
 
     def data(self) -> dict[str, Any]:
-        """Give the report as plain data."""
+        """Return the report as plain data, for JSON."""
         return {
             "subject": self.subject,
             "passed": bool(self),
@@ -131,12 +131,12 @@ class CheckReport:
 
 
 def run_all(subject: str, checks: Iterable[Check[Case]], case: Case) -> CheckReport:
-    """Run checks on one case; once one fails that the others need, they are skipped."""
+    """Return the report of checks of one case; after a failure of a needed check the rest are skipped."""
     findings: list[Finding] = []
     missed = ""
     for check in checks:
         if missed:
-            findings.append(Finding(check.name, check.promise, "skipped", f"First mend: {missed}."))
+            findings.append(Finding(check.name, check.promise, "skipped", f"First fix: {missed}."))
             continue
         findings.append(check.run(case))
         if check.needed and findings[-1].outcome == "failed":

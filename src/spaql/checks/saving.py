@@ -1,4 +1,4 @@
-"""What is asked of saving, loading and copying an agent."""
+"""Checks of saving, loading and copying an agent."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from spaql.errors import ArchiveError
 
 
 def a_loaded_agent_acts_as_before(case: AgentCase) -> None:
-    """An agent that is loaded gives the actions of the one that was saved."""
+    """A loaded agent returns the actions of the one that was saved."""
     loaded = _reloaded(case)
     if not np.array_equal(*(case.act(agent, case.observations) for agent in (loaded, case.trained))):
         fail("They differ.")
 
 
 def a_loaded_agent_is_of_its_kind(case: AgentCase) -> None:
-    """An agent that is loaded has the kind, settings, seed and history of the one that was saved."""
+    """A loaded agent has the class, settings, seed and history of the one that was saved."""
     loaded, saved = _reloaded(case), case.trained
     for what, there, expected in (
         ("kind", type(loaded), type(saved)),
@@ -33,13 +33,13 @@ def a_loaded_agent_is_of_its_kind(case: AgentCase) -> None:
 
 
 def saving_again_gives_the_same_bytes(case: AgentCase) -> None:
-    """An agent that is loaded and saved gives the same file."""
+    """Saving a loaded agent writes the same file."""
     if case.bytes_of(_reloaded(case)) != case.bytes_of(case.trained):
         fail("The files differ.")
 
 
 def saving_changes_nothing(case: AgentCase) -> None:
-    """An agent that was saved in between ends as one that was not."""
+    """Saving during training does not change the result."""
     saved, other = case.make(), case.make()
     for agent in (saved, other):
         agent.learn(2, progress_bar=False)
@@ -51,7 +51,7 @@ def saving_changes_nothing(case: AgentCase) -> None:
 
 
 def saving_leaves_one_file(case: AgentCase) -> None:
-    """Saving writes one file, and nothing beside it."""
+    """Saving writes one file and nothing else."""
     folder = case.folder / "alone"
     folder.mkdir()
     case.trained.save(folder / "agent.spaql")
@@ -61,7 +61,7 @@ def saving_leaves_one_file(case: AgentCase) -> None:
 
 
 def a_damaged_file_is_refused(case: AgentCase) -> None:
-    """A file that was cut, or in which a byte was changed, is refused with `ArchiveError`."""
+    """A truncated file, or one with a changed byte, raises `ArchiveError`."""
     content, path = case.bytes_of(case.trained), case.folder / "damaged.spaql"
     for at in (0, 7, 20, len(content) // 2, len(content) - 1):
         flipped = content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
@@ -75,7 +75,7 @@ def a_damaged_file_is_refused(case: AgentCase) -> None:
 
 
 def training_goes_on_to_the_same_bytes(case: AgentCase) -> None:
-    """Training that was interrupted and gone on with ends in the same bytes as training without a break."""
+    """Interrupted and resumed training ends in the same bytes as training without a break."""
     half = case.make().learn(4, callback=lambda agent, row: row["iteration"] < 2, progress_bar=False)
     half.save(case.folder / "half.spaql")
     resumed = load(case.folder / "half.spaql", env=case.problem).learn(2, progress_bar=False)
@@ -84,7 +84,7 @@ def training_goes_on_to_the_same_bytes(case: AgentCase) -> None:
 
 
 def a_checkpoint_is_the_agent(case: AgentCase) -> None:
-    """A checkpoint is the file that saving at that iteration gives."""
+    """A checkpoint is the file that saving at that iteration writes."""
     path = case.folder / "checkpoint.spaql"
     agent = case.make().learn(2, checkpoint=path, checkpoint_every=2, progress_bar=False)
     if path.read_bytes() != case.bytes_of(agent):
@@ -92,14 +92,14 @@ def a_checkpoint_is_the_agent(case: AgentCase) -> None:
 
 
 def a_copy_is_independent(case: AgentCase) -> None:
-    """A deep copy acts as the agent does, and the agent stays as it is when the copy learns."""
+    """A deep copy equals the agent, and the agent does not change when the copy learns."""
     agent = case.train(2)
-    before, twin = case.bytes_of(agent), copy.deepcopy(agent)
-    if case.bytes_of(twin) != before:
-        fail("It differs from what it is a copy of.")
-    twin.learn(2, progress_bar=False)
+    before, copied = case.bytes_of(agent), copy.deepcopy(agent)
+    if case.bytes_of(copied) != before:
+        fail("It differs from the agent.")
+    copied.learn(2, progress_bar=False)
     if case.bytes_of(agent) != before:
-        fail("The agent learned what its copy did.")
+        fail("The agent changed when its copy learned.")
 
 
 def _reloaded(case: AgentCase) -> Agent:

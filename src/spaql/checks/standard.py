@@ -1,4 +1,4 @@
-"""What is asked of the way from raw numbers to the standard cube and back, and of compiled plants."""
+"""Checks of the standardisation of observations and actions, and of compiled plants."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ def standard_observations_are_in_the_cube(case: ProblemCase) -> None:
 
 
 def standard_observations_come_back(case: ProblemCase) -> None:
-    """From the cube back to raw units and into the cube again is where it began."""
+    """A point of the cube converted to raw units and back is unchanged."""
     points = np.random.default_rng(0).uniform(-0.99, 0.99, (100, case.problem.states.dims))
     for point in points:
         there = case.problem.states.standardise(case.problem.states.restore(point))
         if not np.allclose(there, point, rtol=0, atol=1e-6):
-            fail(f"{point} came back as {there}.")
+            fail(f"{point} became {there}.")
 
 
 def standard_observations_use_the_cube(case: ProblemCase) -> None:
-    """No number is pressed into a corner of the cube, where a partition cannot tell its values apart."""
+    """Every number uses a fair part of its range in the cube, so that a partition can resolve its values."""
     spread = np.ptp(case.standard, axis=0)
     seen = np.array([np.asarray(x, np.float64).ravel() for x in case.observations])
     for j in np.flatnonzero((spread < 1e-4) & (np.ptp(seen, axis=0) > 0)):
-        fail(f"Number {j} takes {spread[j] / 2:.1g} of its range: give bounds that fit, or squash it.")
+        fail(f"Number {j} uses {spread[j] / 2:.1g} of its range: give tighter bounds, or squash it.")
 
 
 def standard_actions_are_actions(case: ProblemCase) -> None:
-    """Every standard action is an action of the environment, and both ends of each range are reached."""
+    """Every standard action maps to an action of the environment, and the ends of each range are reached."""
     actions = case.problem.actions
     ends = [(-1.0, 1.0) if size == INTERVAL else (0.0, size - 1.0) for size in actions.sizes]
     raw = actions.restore(np.array(ends).T)
@@ -54,7 +54,7 @@ def standard_actions_are_actions(case: ProblemCase) -> None:
 def the_reference_can_be_reached(case: ProblemCase) -> None:
     """The reference is an observation: it lies in the observation space."""
     if case.problem.reference is None:
-        skip("There is none.")
+        skip("The problem has no reference.")
     space, reference = case.problem.states.space, np.array(case.problem.reference)
     inside = isinstance(space, Discrete) or np.all((space.low <= reference) & (reference <= space.high))
     if not inside or not np.isfinite(reference).all():
@@ -62,7 +62,7 @@ def the_reference_can_be_reached(case: ProblemCase) -> None:
 
 
 def the_problem_can_be_saved(case: ProblemCase) -> None:
-    """The problem comes back from a model file as it was."""
+    """The problem is unchanged when it is saved and loaded."""
     document = loads(dumps(*problem_to(case.problem)))
     again = problem_from(document.data, document.arrays)
     if dumps(*problem_to(again)) != dumps(*problem_to(case.problem)):
@@ -70,7 +70,7 @@ def the_problem_can_be_saved(case: ProblemCase) -> None:
 
 
 def the_compiled_plant_is_the_written_one(case: ProblemCase) -> None:
-    """Compiled dynamics do what their functions do as plain Python."""
+    """Compiled dynamics return the same as their functions in plain Python."""
     dynamics = case.problem.dynamics
     if dynamics is None:
         skip("There are no compiled dynamics.")
@@ -92,4 +92,7 @@ def the_compiled_plant_is_the_written_one(case: ProblemCase) -> None:
         pairs = ((states[0], written), (seen[0], np.float32(observe(written))), (rewards[0], reward))
         same = all(np.allclose(a, b, rtol=1e-6, atol=1e-9) for a, b in pairs) and ended[0] == terminated
         if not same:
-            fail(f"From {state} by {action}: {states[0]} and {rewards[0]}, written {written} and {reward}.")
+            fail(
+                f"From {state} with {action}: {states[0]} and {rewards[0]} compiled, but {written} and "
+                f"{reward} in Python."
+            )

@@ -24,7 +24,7 @@ _SECTIONS = {
         "stress": "Look for the worst: starts, changed plants, noise, delay.",
     },
     "Use it": {
-        "export": "Write a learned policy as C, ONNX and more, proven equal.",
+        "export": "Write a learned policy as C, ONNX and more, checked to be equal.",
     },
     "Study": {
         "sweep": "Execute the runs of a study, here or on a Ray cluster.",

@@ -19,7 +19,7 @@ from spaql.formatting import counted, number, places, with_interval
 
 if TYPE_CHECKING:
     from spaql.agents import Agent, Controller
-    from spaql.export import ExportedPolicy, Proof
+    from spaql.export import Equivalence, ExportedPolicy
 
 TARGETS = ("c", "st", "onnx", "python", "sql", "json")
 
@@ -47,8 +47,10 @@ TARGETS = ("c", "st", "onnx", "python", "sql", "json")
 )
 @click.option("--step", type=int, help="time step, of a policy that has another one at each (aql)")
 @click.option("--points", type=int, default=1_000_000, show_default=True, help="random points to compare")
-@click.option("--report", type=click.Path(path_type=Path), help="file to keep the proof in, as JSON")
-@reports("the proof")
+@click.option(
+    "--report", type=click.Path(path_type=Path), help="file to keep the equivalence check in, as JSON"
+)
+@reports("the equivalence check")
 def export(
     run: Path,
     target: str,
@@ -76,7 +78,7 @@ def export(
       spaql export runs/cartpole --to c --out firmware
       spaql export runs/cartpole --to c --safe-action "push left" --out firmware
       spaql export runs/pendulum --to st --safe-action 0 --out plc
-      spaql export runs/cartpole --to onnx --out service --report proof.json
+      spaql export runs/cartpole --to onnx --out service --report equivalence.json
     """
     from spaql.agents import read
     from spaql.agents.agent import model_file
@@ -100,14 +102,14 @@ def export(
     tree = rule_tree(source, step)
     if safe_action is not None:
         given["safe_action"] = read_action(tree, safe_action)
-    proof = exporter(
+    found = exporter(
         tree,
         out / f"{name}{suffix}",
         provenance=_provenance(source, model_file(run)),
         points=points,
         **given,
     )
-    data: dict[str, Any] = json.loads(proof.to_json())
+    data: dict[str, Any] = json.loads(found.to_json())
     lines: list[str] = []
     if safe_action is not None:
         given.pop("form", None)
@@ -115,7 +117,7 @@ def export(
         data |= noisy
     if report is not None:
         write_atomically(report, (json.dumps(without_infinities(data), indent=2) + "\n").encode())
-    return Report({"folder": str(out), **data}, "\n".join([_text(proof, out), *lines]))
+    return Report({"folder": str(out), **data}, "\n".join([_text(found, out), *lines]))
 
 
 def _with_noise(
@@ -145,17 +147,17 @@ def _with_noise(
     return {"noisy_episodes": [asdict(row) for row in rows]}, lines
 
 
-def _text(proof: Proof, out: Path) -> str:
-    shown = ", ".join(f"{n:,} {kind}" for kind, n in proof.points.items())
-    lines = [f"wrote   {out / file}" for file in proof.files]
-    lines += [f"proven  {shown}: no difference from the policy", f"by      {proof.tool}"]
-    if proof.lost:
+def _text(found: Equivalence, out: Path) -> str:
+    shown = ", ".join(f"{n:,} {kind}" for kind, n in found.points.items())
+    lines = [f"wrote   {out / file}" for file in found.files]
+    lines += [f"checked {shown}: no difference from the policy", f"by      {found.tool}"]
+    if found.lost:
         lines.append(
-            f"lost    doubles in {len(proof.lost):,} boxes get another action when they are converted to "
-            f"{proof.number}: --report lists them"
+            f"lost    doubles in {len(found.lost):,} boxes get another action when they are converted to "
+            f"{found.number}: --report lists them"
         )
-    if proof.rounding:
-        lines.append(f"rounded actions, by {proof.rounding:.3g} at most")
+    if found.rounding:
+        lines.append(f"rounded actions, by {found.rounding:.3g} at most")
     return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""Test benches: where a plant may begin, what is to be held, what may change."""
+"""Test benches: the initial states, controlled signal and variable parameters of a plant."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from spaql.values import real_number
 
 @dataclass(frozen=True)
 class Success:
-    """When an episode counts as a success."""
+    """The criterion by which an episode counts as a success."""
 
     rule: Callable[[Episode], bool]
     means: str
-    """The rule in words."""
+    """Description of the criterion."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Signal:
-    """What is to be held at a set-point."""
+    """A signal to be held at a set-point."""
 
     name: str
     read: Callable[[Floats], Floats]
-    """From the observations of an episode, one a row."""
+    """Returns the signal from the observations of an episode, one per row."""
     unit: str = ""
     setpoint: float = 0.0
     band: float
-    """How far from the set-point it counts as settled."""
+    """Distance from the set-point within which it counts as settled."""
     tail: int
     """Steps at the end of an episode that show the steady state."""
 
     @property
     def means(self) -> str:
-        """What is to be held, in words."""
+        """Description of the signal and its set-point."""
         return f"{self.name} at {self.setpoint:g} ± {self.band:g} {self.unit}".rstrip()
 
 
@@ -51,13 +51,13 @@ REACHES = Success(lambda episode: episode.terminated, "the goal is reached befor
 
 
 def returns_at_least(threshold: float) -> Success:
-    """Call an episode a success by its return."""
+    """Return the criterion that the return is at least a threshold."""
     threshold = real_number("threshold", threshold)
     return Success(lambda episode: episode.total >= threshold, f"the return is at least {threshold:g}")
 
 
 def held(signal: Signal, within: float, means: str) -> Success:
-    """Call an episode a success if the signal's last samples are near the set-point, on average."""
+    """Return the criterion that the signal's last samples are near the set-point, on average."""
 
     def rule(episode: Episode) -> bool:
         last = signal.read(episode.observations)[-signal.tail :]
@@ -73,25 +73,25 @@ class Bench:
     Parameters
     ----------
     region
-        The name of each number of the plant's state, with the range in which it may begin.
+        The name of each number of the plant's state, with the range of its initial values.
     success
-        When an episode is one.
+        The criterion of success.
     signal
-        What is to be held at a set-point, if anything.
+        The signal to be held at a set-point, if any.
     time_step
         Seconds between two actions, if known.
     action_values
-        What the actions of a list stand for, such as forces; their indices by default.
+        Physical values of Discrete actions, such as forces; their indices by default.
     action_unit
-        Of these, or of the numbers of an action.
+        Unit of these, or of the numbers of an action.
     axes
-        The two numbers of the state that a map is drawn over.
+        The two numbers of the state that are the axes of a map.
     parameters
-        Attributes of the environment's `unwrapped` that may be other than they were in training.
+        Attributes of the environment's `unwrapped` that may differ from training.
     derived
-        Attributes that the environment computes from those when it is made, and how.
+        Attributes that the constructor of the environment computes from these, with the functions.
     set_state
-        Brings an environment into a state and gives the observation; by default its `unwrapped.state` is set.
+        Sets the state of an environment and returns the observation; by default sets `unwrapped.state`.
 
     Examples
     --------
@@ -113,17 +113,17 @@ class Bench:
 
     @property
     def low(self) -> Floats:
-        """Where the ranges of a state's numbers begin."""
+        """Lower ends of the ranges of a state's numbers."""
         return np.array([low for low, _ in self.region.values()], np.float64)
 
     @property
     def high(self) -> Floats:
-        """Where they end."""
+        """Upper ends of these ranges."""
         return np.array([high for _, high in self.region.values()], np.float64)
 
 
 def _from_upright(seen: Floats) -> NDArray[np.float64]:
-    """Follow Pendulum's angle through its turns; 0 is the upright position that it ends nearest to."""
+    """Return Pendulum's unwrapped angle; 0 is the upright position nearest to the last one."""
     angle = np.unwrap(np.arctan2(seen[:, 1], seen[:, 0]))
     return np.asarray(angle - math.tau * round(float(angle[-1]) / math.tau))
 
@@ -134,7 +134,7 @@ _SLOPE = MappingProxyType({"position": (-1.2, 0.4), "speed": (-0.07, 0.07)})
 
 BENCHES: Mapping[str, Bench] = MappingProxyType(
     {
-        # Half of the track and of the angle in which an episode goes on; a good linear rule holds 98 % of it.
+        # Half of the track and of the angle of an episode; a good linear controller stabilises 98 % of it.
         "CartPole-v1": Bench(
             region={
                 "cart position [m]": (-1.2, 1.2),
@@ -181,7 +181,7 @@ BENCHES: Mapping[str, Bench] = MappingProxyType(
 
 
 def find_bench(problem: Problem) -> Bench | None:
-    """Give the bench of a problem of classic control, and None for any other.
+    """Return the bench of a problem of classic control, or None for any other.
 
     Examples
     --------

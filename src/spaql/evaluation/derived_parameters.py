@@ -1,7 +1,7 @@
-"""What an environment computes from a parameter when it is made, read from its source.
+"""Attributes that an environment's constructor computes from a parameter, found in its source.
 
-A parameter that is changed afterwards leaves behind what was computed from it, such as CartPole's total mass.
-Here such attributes are found, by following assignments through the constructor and what it calls.
+Changing a parameter afterwards does not update what was computed from it, such as CartPole's total mass. Such
+attributes are found by following assignments through the constructor and the methods it calls.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ Uses = frozenset[str]
 
 @dataclass(frozen=True)
 class Assigned:
-    """An attribute that is set when an environment is made."""
+    """An attribute that a constructor sets."""
 
     name: str
     uses: Uses
-    """What its value depends on."""
+    """Names on which its value depends."""
     value: ast.expr | None
-    """What it is set to; None if that cannot be computed again by itself."""
+    """The expression of its value; None if it cannot be evaluated by itself."""
     scope: Mapping[str, Any]
-    """The module's names."""
+    """The namespace of the module."""
     owner: str
-    """What the environment is called there; empty in the body of its class, where attributes are names."""
+    """The name of the environment there, such as `self`; empty in the body of its class."""
 
     def compute(self, plant: Any) -> Any:
-        """Compute the value again; raises whatever the expression raises."""
+        """Return the value, computed again; raises what the expression raises."""
         if self.value is None:
-            raise SyntaxError("not one expression")
+            raise SyntaxError("not a single expression")
         names = {self.owner: plant} if self.owner else _Attributes(plant)
         return eval(compile(ast.Expression(self.value), "<parameter>", "eval"), dict(self.scope), names)
 
 
 class _Attributes(dict[str, Any]):
-    """Attributes as names."""
+    """A namespace of attributes."""
 
     def __init__(self, plant: Any) -> None:
         super().__init__()
@@ -56,14 +56,14 @@ class _Attributes(dict[str, Any]):
 
 
 def derived_from(plant: Any, names: Sequence[str]) -> list[Assigned]:
-    """Give what is computed from some attributes when an environment is made, in the order of computing.
+    """Return the attributes that a constructor computes from some others, in the order of computation.
 
-    Raises OSError or TypeError where the source of its class cannot be read.
+    Raises OSError or TypeError where the source of the class cannot be read.
     """
     assigned = list(_assigned(type(plant)))
     tainted = set(names)
     for one in assigned:
-        if one.name in tainted:  # a local variable that it was set from stands for it
+        if one.name in tainted:  # through a local variable
             tainted |= {use for use in one.uses if ":" in use}
     found: list[Assigned] = []
     grows = True
@@ -89,7 +89,7 @@ def _assigned(kind: type[Any]) -> Iterator[Assigned]:
 
 
 def _read_function(kind: type[Any], function: Any, given: Uses, read: set[str]) -> Iterator[Assigned]:
-    """Read a method; what it is given may depend on attributes."""
+    """Yield the assignments of a method whose arguments may depend on attributes."""
     function = inspect.unwrap(function)
     if function.__qualname__ in read:
         return
@@ -104,7 +104,7 @@ def _read_function(kind: type[Any], function: Any, given: Uses, read: set[str]) 
 
 
 class _Reader:
-    """Follows the assignments of one function, or of the body of a class."""
+    """Follows the assignments of a function, or of the body of a class."""
 
     def __init__(
         self, kind: type[Any], owner: str, scope: Mapping[str, Any], where: str, read: set[str] | None = None
@@ -114,7 +114,7 @@ class _Reader:
         self.local: dict[str, Uses] = {}
 
     def read(self, statements: Sequence[ast.stmt], given: Uses) -> Iterator[Assigned]:
-        """Give the attributes that statements set; `given` is what their being run depends on."""
+        """Yield the attributes that statements set; `given` are the names on which they are conditional."""
         for statement in statements:
             yield from self._calls(statement)
             if isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign):
@@ -157,7 +157,7 @@ class _Reader:
         return Assigned(name, uses, value, self._scope, self._owner)
 
     def _calls(self, statement: ast.stmt) -> Iterator[Assigned]:
-        """Read the methods that a statement calls."""
+        """Yield the assignments of the methods that a statement calls."""
         if not self._owner or isinstance(statement, ast.FunctionDef | ast.ClassDef):
             return
         for node in ast.walk(statement):
@@ -170,7 +170,7 @@ class _Reader:
                 yield from _read_function(self._kind, method, given, self._read)
 
     def _uses(self, node: ast.AST) -> Uses:
-        """Give what an expression depends on."""
+        """Return the names on which an expression depends."""
         used: set[str] = set()
         for part in ast.walk(node):
             if isinstance(part, ast.Attribute) and self._owns(part.value):
@@ -180,7 +180,7 @@ class _Reader:
         return frozenset(used)
 
     def _base(self, node: ast.AST) -> str:
-        """Give the attribute that `self.attribute[0].more` begins with; empty for anything else."""
+        """Return the attribute at the start of `self.attribute[0].more`; empty for anything else."""
         while isinstance(node, ast.Attribute | ast.Subscript):
             if isinstance(node, ast.Attribute) and self._owns(node.value):
                 return node.attr
@@ -192,7 +192,7 @@ class _Reader:
 
 
 def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr, bool]]:
-    """Give what is assigned to what, and whether it is all of the expression, as in `a, b = x, y`."""
+    """Return pairs of target and value, and whether the value is the whole of it, as in `a, b = x, y`."""
     if not isinstance(target, ast.Tuple | ast.List):
         return [(target, value, True)]
     parts = [part.value if isinstance(part, ast.Starred) else part for part in target.elts]

@@ -1,4 +1,4 @@
-"""Fresh episodes of an agent or policy."""
+"""Evaluation of an agent or policy by fresh episodes."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ class Evaluable(Protocol):
 
     @property
     def policy(self) -> Policy:
-        """What to run."""
+        """The policy."""
 
     @property
     def problem(self) -> Problem:
-        """Where to run it."""
+        """The problem it is for."""
 
 
 def policy_and_problem(agent: Evaluable | Policy, env: EnvironmentLike | None) -> tuple[Policy, Problem]:
-    """Tell what to run, and where."""
+    """Return the policy to run, and the problem to run it on."""
     if isinstance(agent, Policy):
         if env is None:
-            raise SettingError("A policy alone does not say where to run it: give env.")
+            raise SettingError("A policy alone has no problem to run on: give env.")
         return agent, make_problem(env)
     return agent.policy, agent.problem if env is None else make_problem(env)
 
@@ -42,22 +42,22 @@ def evaluate(
     deterministic: bool = False,
     parallel: bool = False,
 ) -> Evaluation:
-    """Run fresh episodes of an agent or policy.
+    """Return the evaluation of an agent or policy by fresh episodes.
 
     Parameters
     ----------
     agent
         An agent, or a policy (which needs `env`).
     env
-        What to run it on; the agent's own problem by default.
+        The problem to run it on; the agent's own by default.
     episodes
-        How many.
+        Number of episodes.
     seed
-        Of the episodes; the same seed gives the same episodes.
+        Of the episodes; the same seed repeats the same episodes.
     deterministic
         Play a ball's centre or first action instead of drawing from it.
     parallel
-        Step the environments in processes of their own (see `spaql.make_problem`).
+        Step the environments in separate processes (see `spaql.make_problem`).
 
     Examples
     --------

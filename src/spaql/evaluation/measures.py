@@ -1,7 +1,6 @@
-"""What a control engineer asks of a closed loop: arrays in, numbers out.
+"""Measures of a closed loop, from arrays.
 
-A signal is sampled before each action and after the last; times are in seconds if the time step is, and in
-steps if it is 1.
+A signal is sampled before each action and after the last; times are in units of the time step.
 """
 
 from __future__ import annotations
@@ -15,39 +14,39 @@ from numpy.typing import ArrayLike, NDArray
 
 @dataclass(frozen=True)
 class Measures:
-    """What a trajectory shows of the loop; of each, less is better."""
+    """Measures of a trajectory; for each, less is better."""
 
     settling_time: float
-    """Infinite if the signal is not within the band in the end."""
+    """Infinite if the signal is outside the band at the end."""
     overshoot: float
     steady_state_error: float
     limit_cycle: float
-    """Amplitude of what is left of the signal's motion in the end."""
+    """Amplitude of the signal at the end."""
     effort: float
     switches: float
-    """Changes of the action in a unit of time."""
+    """Changes of the action per unit of time."""
     chattering: float
 
 
 def measure(
     signal: ArrayLike, actions: ArrayLike, *, setpoint: float, band: float, tail: int, time_step: float = 1.0
 ) -> Measures:
-    """Measure a trajectory.
+    """Return the measures of a trajectory.
 
     Parameters
     ----------
     signal
-        What is to be held at the set-point, at each time.
+        The controlled signal at each time.
     actions
-        What was done, one a row.
+        Actions, one per row.
     setpoint
-        Where the signal is to be.
+        The set-point of the signal.
     band
-        How far from it the signal counts as settled.
+        Distance from the set-point within which the signal counts as settled.
     tail
         Samples at the end that show the steady state.
     time_step
-        Between two actions.
+        Time between two actions.
 
     Examples
     --------
@@ -68,7 +67,7 @@ def measure(
 
 
 def settling_time(signal: ArrayLike, setpoint: float, band: float, time_step: float = 1.0) -> float:
-    """Give the time from which on the signal stays within the band; infinite if it is outside in the end.
+    """Return the time after which the signal stays within the band; infinite if it is outside at the end.
 
     Examples
     --------
@@ -83,9 +82,9 @@ def settling_time(signal: ArrayLike, setpoint: float, band: float, time_step: fl
 
 
 def overshoot(signal: ArrayLike, setpoint: float) -> float:
-    """Give how far the signal goes beyond the set-point, seen from where it began, in its own units.
+    """Return how far the signal goes beyond the set-point, as seen from its initial value, in its own units.
 
-    A signal that begins at the set-point has no far side: any deviation counts.
+    For a signal that begins at the set-point any deviation counts.
 
     Examples
     --------
@@ -98,7 +97,7 @@ def overshoot(signal: ArrayLike, setpoint: float) -> float:
 
 
 def steady_state_error(signal: ArrayLike, setpoint: float, tail: int) -> float:
-    """Give the distance of the last samples' mean from the set-point.
+    """Return the distance of the last samples' mean from the set-point.
 
     Examples
     --------
@@ -109,7 +108,7 @@ def steady_state_error(signal: ArrayLike, setpoint: float, tail: int) -> float:
 
 
 def limit_cycle(signal: ArrayLike, tail: int) -> float:
-    """Give the amplitude of the last samples: half of what lies between the highest and the lowest.
+    """Return the amplitude of the last samples: half the difference between the highest and the lowest.
 
     Examples
     --------
@@ -120,7 +119,7 @@ def limit_cycle(signal: ArrayLike, tail: int) -> float:
 
 
 def effort(actions: ArrayLike, time_step: float = 1.0) -> float:
-    """Give the integral of the squared action over time, summed over the numbers of an action.
+    """Return the integral of the squared action over time, summed over the numbers of an action.
 
     Examples
     --------
@@ -131,7 +130,7 @@ def effort(actions: ArrayLike, time_step: float = 1.0) -> float:
 
 
 def switches(actions: ArrayLike, time_step: float = 1.0) -> float:
-    """Give how often the action changes in a unit of time.
+    """Return how often the action changes per unit of time.
 
     Examples
     --------
@@ -143,7 +142,7 @@ def switches(actions: ArrayLike, time_step: float = 1.0) -> float:
 
 
 def chattering(actions: ArrayLike) -> float:
-    """Give the mean change of the action from step to step, summed over the numbers of an action.
+    """Return the mean change of the action from step to step, summed over the numbers of an action.
 
     Examples
     --------

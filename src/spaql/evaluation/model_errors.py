@@ -1,4 +1,4 @@
-"""How far the learned plant of an agent is from the real one."""
+"""Prediction errors of an agent's learned plant."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from spaql.rollouts import record
 def model_errors(
     agent: PlanTree, *, held_out: bool = False, episodes: int = 20, seed: int = 0
 ) -> PredictionErrors:
-    """Hold the learned plant of an agent against what it was not fitted to, 1 and 50 steps ahead.
+    """Return the errors of an agent's learned plant 1 and 50 steps ahead, on episodes it was not fitted to.
 
     Parameters
     ----------
     agent
-        Which has learned.
+        A trained agent.
     held_out
-        Judge a model of four fifths of the agent's episodes by the others: all that it did to learn, and no
-        step in the environment. By default its model is judged by fresh episodes of its controller.
+        Fit a plant to four fifths of the agent's training episodes and test it on the others, without a step
+        in the environment. By default the agent's plant is tested on fresh episodes of its controller.
     episodes, seed
-        Of the fresh episodes; the same seed gives the same ones.
+        Number and seed of the fresh episodes.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def model_errors(
         on = f"{counted(len(others), 'episode')} held out while learning, {counted(steps, 'step')}"
         return prediction_errors(model, others, on=on)
     if episodes < 1:
-        raise SettingError("A model is judged by one episode at least.")
+        raise SettingError(f"episodes is {episodes}, and must be at least 1.")
     fresh = record(agent.policy, agent.problem, range(seed, seed + episodes))
     steps = sum(one.length for one in fresh)
     on = f"{counted(episodes, 'fresh episode')} of the controller, {counted(steps, 'step')}"

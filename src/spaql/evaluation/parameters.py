@@ -1,4 +1,4 @@
-"""Parameters of an environment: which there are, and the same environment with others."""
+"""The parameters of an environment, and environments with changed parameters."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from spaql.problems.user_errors import words_of
 
 
 def parameters_of(problem: Problem) -> dict[str, Any]:
-    """Give the numbers of a problem's environment that can be changed by name, with their values.
+    """Return the parameters of a problem's environment, by name, with their values.
 
-    These are arguments of its constructor, and attributes of its `unwrapped` that are numbers. Compiled
-    dynamics hold their constants in the code, and have none.
+    These are numeric arguments of its constructor, and numeric attributes of its `unwrapped`. Compiled
+    dynamics have constants in the code, and no parameters.
 
     Examples
     --------
@@ -42,20 +42,20 @@ def parameters_of(problem: Problem) -> dict[str, Any]:
 
 
 def with_parameters(problem: Problem, values: Mapping[str, float], bench: Bench | None = None) -> Problem:
-    """Give a problem's environment other parameters, and compute anew what depends on them.
+    """Return a problem whose environment has other parameters, with everything derived from them updated.
 
-    An argument of the constructor is given to it. Any other parameter is an attribute that is set on the
-    finished environment; what its constructor has computed from it, as the source says, is computed anew, or
-    by the bench. Where that cannot be done, or the environment sets the attribute back, it is refused.
+    An argument of the constructor is passed to it. Any other parameter is set as an attribute of the finished
+    environment; what its constructor computes from it, according to the source or the bench, is computed
+    again. If that is not possible, or the environment resets the attribute, `SettingError` is raised.
 
     Parameters
     ----------
     problem
-        With Gymnasium's environment.
+        A problem with a Gymnasium environment.
     values
-        Of the parameters, by name (see `parameters_of`).
+        Values of the parameters, by name (see `parameters_of`).
     bench
-        Says how attributes depend on parameters, where the source does not.
+        Declares how attributes depend on parameters where the source cannot be read.
 
     Examples
     --------
@@ -77,14 +77,14 @@ def with_parameters(problem: Problem, values: Mapping[str, float], bench: Bench 
 
 
 def _nominal(problem: Problem) -> Problem:
-    """Give a problem in Gymnasium's own environment, also where it is named by its compiled twin."""
+    """Return the problem in Gymnasium's environment, also if it names the compiled version of it."""
     plain = (problem.env or "").removeprefix("spaql/")
     env = plain if plain in BENCHES else problem.env
     return dataclasses.replace(problem, env=env, dynamics=None)
 
 
 def _arguments(problem: Problem, plant: Any) -> dict[str, Any]:
-    """Give the arguments of the constructor with what they are given, where it can be called again."""
+    """Return the arguments of the constructor with their values, if it can be called again."""
     if problem.template is not None:
         return {}
     _, *arguments = inspect.signature(type(plant).__init__).parameters.values()
@@ -95,31 +95,33 @@ def _arguments(problem: Problem, plant: Any) -> dict[str, Any]:
 
 
 def _checked(problem: Problem, values: Mapping[str, float]) -> dict[str, float]:
-    """Refuse what is no parameter; whole numbers stay whole."""
+    """Return the values of parameters, integers as integers; raises for unknown names."""
     known = parameters_of(problem)
     for name, value in values.items():
         if name not in known:
             there = f"there is {', '.join(sorted(known))}." if known else "there is none."
             guess = nearest(name, known) if known else ""
             raise SettingError(
-                f"{problem.name} has no number {name!r} to change: {guess if guess.endswith('?') else there} "
-                "Other plants can be given as variants (spaql.evaluation.robustness)."
+                f"{problem.name} has no parameter {name!r}: {guess if guess.endswith('?') else there} "
+                "Other plants can be passed as variants (spaql.evaluation.robustness)."
             )
         if not math.isfinite(value):
-            raise SettingError(f"{name} cannot be {value}: give a finite number, such as {known[name]:g}.")
+            raise SettingError(f"{name} is {value}, and must be a finite number, such as {known[name]:g}.")
     whole = {name for name, value in values.items() if isinstance(known[name], int) and value == int(value)}
     return {name: int(value) if name in whole else value for name, value in values.items()}
 
 
 def _set(plant: Any, values: Mapping[str, float], bench: Bench | None) -> None:
-    """Set attributes, and compute anew what was computed from them."""
-    told = dict(bench.derived) if bench is not None and values else {}
+    """Set attributes, and compute again what was computed from them."""
+    declared = dict(bench.derived) if bench is not None and values else {}
     kind = type(plant).__name__
     known = bench.parameters if bench is not None else ()
     try:
-        derived = [one for one in derived_from(plant, list(values)) if one.name not in told] if values else []
+        derived = (
+            [one for one in derived_from(plant, list(values)) if one.name not in declared] if values else []
+        )
     except (OSError, TypeError, SyntaxError) as error:
-        if set(values) <= {*known}:  # the bench vouches for them
+        if set(values) <= {*known}:  # the bench declares them independent
             derived = []
         else:
             raise SettingError(
@@ -134,20 +136,20 @@ def _set(plant: Any, values: Mapping[str, float], bench: Bench | None) -> None:
             right = False
         if one.name in ("observation_space", "action_space"):
             raise SettingError(
-                f"{kind} computes its {one.name} from {_listed(values)}, and the policy was made for the one "
-                "that it has: it cannot be changed."
+                f"{kind} computes its {one.name} from {_listed(values)}, and the policy needs the space that "
+                "it has: it cannot be changed."
             )
         if not right:
             raise SettingError(
-                f"{kind} computes {one.name} from {_listed(values)} when it is made, in a way that cannot be "
-                "repeated afterwards: make the parameter an argument of its constructor, or give "
+                f"{kind} computes {one.name} from {_listed(values)} in its constructor, in a way that cannot "
+                "be repeated afterwards: make the parameter an argument of its constructor, or use "
                 f"Bench(derived={{{one.name!r}: ...}})."
             )
     for name, value in values.items():
         setattr(plant, name, value)
     for one in derived:
         setattr(plant, one.name, one.compute(plant))
-    for name, compute in told.items():
+    for name, compute in declared.items():
         setattr(plant, name, compute(plant))
 
 
@@ -162,14 +164,14 @@ def _listed(names: Mapping[str, float] | Sequence[str]) -> str:
 def _check_made(
     made: Problem, problem: Problem, values: Mapping[str, float], kept: Mapping[str, float]
 ) -> None:
-    """Refuse an environment that does not keep its parameters, or whose spaces depend on them."""
+    """Raise if an environment resets its parameters, or if its spaces depend on them."""
     env = made.make()
     try:
         spaces = env.observation_space, env.action_space
         if spaces != (problem.states.space, problem.actions.space):
             raise SettingError(
-                f"With other values of {_listed(values)}, {problem.name} has other observations or actions, "
-                "for which the policy was not made."
+                f"With other values of {_listed(values)}, {problem.name} has other observations or actions "
+                "than the policy."
             )
         env.action_space.seed(0)
         calls: dict[str, Callable[[], Any]] = {
@@ -186,8 +188,8 @@ def _check_made(
             for name, value in kept.items():
                 if (now := getattr(env.unwrapped, name)) != value:
                     raise SettingError(
-                        f"{problem.name} sets {name} to {now!r} at {when}, whatever it was before: make it "
-                        "an argument of its constructor."
+                        f"{problem.name} resets {name} to {now!r} at {when}: make it an argument of its "
+                        "constructor."
                     )
     finally:
         env.close()

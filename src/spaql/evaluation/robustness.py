@@ -1,4 +1,4 @@
-"""Robustness: what a controller returns on a plant that is not the one it was learned on."""
+"""Robustness: returns of a controller on plants that differ from the one in training."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spaql.stats import mean_ci95
 
 @dataclass(frozen=True)
 class RobustnessRow:
-    """Episodes under one change, from the same starts as under all others."""
+    """Episodes under one change of the plant, with the same starts for all changes."""
 
     change: str
     mean: float
@@ -27,9 +27,9 @@ class RobustnessRow:
     worst: float
     """The lowest return."""
     difference: float
-    """Mean return less the nominal one."""
+    """Mean return minus the nominal one."""
     difference_ci95: float
-    """Half-width of its 95 % interval, from the differences of each episode."""
+    """Half-width of its 95 % interval, from paired differences."""
 
 
 def robustness(
@@ -46,10 +46,10 @@ def robustness(
     episodes: int = 100,
     seed: int = 0,
 ) -> list[RobustnessRow]:
-    """Change the plant, add noise, disturb and delay the actions, and compare with the nominal episodes.
+    """Compare returns under changed parameters, noise, disturbed and delayed actions with nominal ones.
 
-    It takes any Gymnasium environment, which begins its episodes where it always does. No actions are drawn.
-    All rows have the same starts and noise (common random numbers), so that small differences can be seen.
+    It takes any Gymnasium environment, with its own initial states. Actions are deterministic. All rows have
+    the same starts and noise (common random numbers), so that small differences are visible.
 
     Parameters
     ----------
@@ -58,31 +58,31 @@ def robustness(
     env
         The nominal plant; the agent's own problem by default.
     bench
-        Says which parameters there are; known for the problems of classic control.
+        Declares the parameters; known for the problems of classic control.
     parameters
         Arguments of the environment's constructor, or attributes of its `unwrapped`, to change (see
         `spaql.evaluation.parameters_of`); those of the bench by default.
     factors
-        Each parameter is multiplied by each of them.
+        Factors by which each parameter is multiplied, one row each.
     values
-        Parameters with values that they are to have, each in a row of its own.
+        Values of parameters, one row each.
     noise
-        Standard deviations of Gaussian noise on every observation, as parts of the standard deviation that it
-        has in the nominal episodes.
+        Standard deviations of Gaussian noise on every observation, relative to its standard deviation in the
+        nominal episodes.
     disturbance
-        The same for Gaussian noise on every number of an action, which is cut to its bounds; of a list of
-        actions, how often one that is drawn at random is played instead.
+        The same for Gaussian noise on every number of an action, which is cut to its bounds; for Discrete
+        actions, the probability that a random action replaces the chosen one.
     variants
-        Other plants by name, for what no attribute changes, such as `spaql.Dynamics` of other constants.
+        Other plants by name, such as `spaql.Dynamics` with other constants.
     episodes
-        Of each row.
+        Number of episodes of each row.
     seed
         Of the episodes and the noise.
 
     Returns
     -------
     list of RobustnessRow
-        The first is the nominal plant, the last one that acts a step late.
+        The first is the nominal plant, the last one has actions that are delayed by a step.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def robustness(
     plain = changed(problem, {}) if parameters or values else problem
 
     def run(policy: Policy, where: Problem) -> Evaluation:
-        # In compiled loops a partition would begin elsewhere than the policies around it do.
+        # In compiled loops a partition would have other starts than the policies that wrap it.
         stepped = dataclasses.replace(where, dynamics=None)
         return evaluate(policy, stepped, episodes=episodes, seed=seed, deterministic=True)
 
@@ -126,9 +126,9 @@ def robustness(
 
 
 def changed(problem: Problem, factors: Mapping[str, float], bench: Bench | None = None) -> Problem:
-    """Multiply parameters of a problem's environment, and compute anew what depends on them.
+    """Return a problem whose environment has parameters multiplied by factors (see `with_parameters`).
 
-    Compiled dynamics hold their constants in the code, so it is for Gymnasium's environments.
+    Compiled dynamics have constants in the code, so that it is for Gymnasium's environments.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def changed(problem: Problem, factors: Mapping[str, float], bench: Bench | None 
     1.2
     """
     known = parameters_of(problem) if factors else {}
-    # An unknown name is refused below.
+    # Unknown names raise below.
     values = {name: factor * known.get(name, 1.0) for name, factor in factors.items()}
     return with_parameters(problem, values, bench)
 

@@ -1,4 +1,4 @@
-"""What the safe action of exported code costs: how often noise triggers it, and what is returned with it."""
+"""The cost of the safe action of exported code: how often noise triggers it, and the returns with it."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from spaql.rollouts.seeds import Purpose, generator
 
 @dataclass(frozen=True)
 class SafeActionRow:
-    """Fresh episodes of a policy with a safe action, and of the same policy without it, under equal noise."""
+    """Fresh episodes of a policy with a safe action, and of the policy without it, under equal noise."""
 
     noise: float
-    """Its standard deviation, as a part of that of each observation in the episodes without noise."""
+    """Standard deviation of the noise, relative to that of each observation in episodes without noise."""
     mean: float
     """Mean return with the safe action."""
     ci95: float
     """Half-width of its 95 % interval."""
     without: float
-    """Mean return of the policy alone."""
+    """Mean return without the safe action."""
     steps: float
     """Share of the steps at which the safe action was taken."""
     episodes: float
-    """Share of the episodes in which it was, once or more."""
+    """Share of the episodes in which it was taken at least once."""
 
 
 def safe_action_use(
@@ -43,23 +43,23 @@ def safe_action_use(
     episodes: int = 100,
     seed: int = 0,
 ) -> list[SafeActionRow]:
-    """Play fresh episodes with noise on the observations, and count where the safe action is taken.
+    """Return how often the safe action is taken in fresh episodes with noise on the observations.
 
     Parameters
     ----------
     guarded
         The policy with its safe action, such as `spaql.export.ExportedPolicy`.
     policy
-        The same without it.
+        The policy without it.
     env
-        Where to play.
+        The problem.
     is_safe_action
-        Tells which rows of observations get the safe action.
+        Returns which rows of observations get the safe action.
     noise
-        Standard deviations of Gaussian noise on every observation, as parts of the standard deviation that it
-        has in episodes without noise.
+        Standard deviations of Gaussian noise on every observation, relative to its standard deviation in
+        episodes without noise.
     episodes
-        Of each row, the same starts and noise for all.
+        Number of episodes of each row, with the same starts and noise for all.
     seed
         Of the episodes and the noise.
 

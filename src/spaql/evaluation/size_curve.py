@@ -1,4 +1,4 @@
-"""How small a rule tree can be, and what that costs."""
+"""The trade-off between the size of a rule tree and its return."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spaql.rollouts import EpisodeRunner, Evaluation, Purpose, generator
 from spaql.values import real_number, whole_number
 
 _KEPT = 5_000
-"""Observations that are kept of the episodes of a simplified tree."""
+"""Most observations to keep of the episodes of a simplified tree."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class SizedTree:
 
     tree: RuleTree
     agreement: float
-    """In what part of the states that the exact tree visits the same action is given."""
+    """Share of the states visited by the exact tree in which the action is the same."""
     evaluation: Evaluation
-    """Of fresh episodes, which the tree was not chosen by."""
+    """Evaluation by fresh episodes, which were not used to choose the tree."""
 
 
 def size_curve(
@@ -40,23 +40,23 @@ def size_curve(
     rounds: int = 4,
     seed: int = 0,
 ) -> list[SizedTree]:
-    """Find small rule trees that control as well as a large one, or nearly.
+    """Return small rule trees whose returns are close to those of a large one.
 
-    The exact tree plays, and ever smaller trees are found that do the same in the states it visits
-    (`interpret.shrinking`). They play as well, and the states they come to are added, with what the exact
-    tree would do there: so the next round's trees know how to come back. Of the trees that were tried, those
-    remain that return more than all smaller ones; fresh episodes then tell what each is worth.
+    Ever smaller trees are fitted to the actions of the exact tree in the states it visits
+    (`interpret.shrinking`). The states that these trees reach are added, labelled with the actions of the
+    exact tree, for the next round (DAgger). Of all trees, those remain that return more than all smaller
+    ones; they are evaluated by fresh episodes.
 
     Parameters
     ----------
     agent
         An agent, or a rule tree (which needs `env`).
     env
-        Where to run it; the agent's own problem by default.
+        The problem to run it on; the agent's own by default.
     episodes
-        Of each tree, in every round and in the end.
+        Number of episodes of each tree, in every round and at the end.
     rounds
-        Of finding trees.
+        Number of rounds.
     seed
         Of the episodes.
 
@@ -77,7 +77,7 @@ def size_curve(
     episodes, rounds = whole_number("episodes", episodes, least=1), whole_number("rounds", rounds, least=1)
     if isinstance(agent, RuleTree):
         if env is None:
-            raise SettingError("A tree alone does not say where to run it: give env.")
+            raise SettingError("A tree alone has no problem to run on: give env.")
         exact, problem = agent, make_problem(env)
     else:
         exact, problem = rule_tree(agent), agent.problem if env is None else make_problem(env)
@@ -94,9 +94,9 @@ def size_curve(
 
 
 def smallest_within(curve: Sequence[SizedTree], loss: float) -> SizedTree:
-    """Choose the smallest tree of a curve that loses at most a part of the exact tree's mean return.
+    """Return the smallest tree of a curve whose mean return is within a share of the exact tree's.
 
-    Its episodes have then chosen it: judge it by others.
+    Its evaluation is then biased by the choice: evaluate it by other episodes.
     """
     loss = real_number("loss", loss, least=0)
     exact = curve[-1].evaluation.mean
@@ -106,7 +106,7 @@ def smallest_within(curve: Sequence[SizedTree], loss: float) -> SizedTree:
 def _try(
     exact: RuleTree, problem: Problem, episodes: int, rounds: int, seed: int
 ) -> tuple[list[tuple[float, RuleTree]], NDArray[np.float64]]:
-    """Find trees and let them play; gives the mean return of each, and the states of the exact tree."""
+    """Fit trees and run them; returns the mean return of each, and the states of the exact tree."""
     tried: list[tuple[float, RuleTree]] = []
     with closing(EpisodeRunner(problem, episodes)) as runner:
         first = RecordingPolicy(RuleTreePolicy(exact))
@@ -123,7 +123,7 @@ def _try(
 
 
 def _front(tried: list[tuple[float, RuleTree]], exact: RuleTree) -> list[RuleTree]:
-    """Keep the trees that returned more than all smaller ones, and the exact one."""
+    """Return the trees that returned more than all smaller ones, and the exact one."""
     kept: list[RuleTree] = []
     best = -np.inf
     for mean, tree in sorted(tried, key=lambda one: (one[1].n_leaves, -one[0])):

@@ -1,4 +1,4 @@
-"""Stress tests: episodes from all over a region of starts."""
+"""Stress tests: episodes from starts that cover a region."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ MEASURES = tuple(f.name for f in dataclasses.fields(Measures))
 
 @dataclass(frozen=True)
 class StressTest:
-    """What episodes from chosen starts say of a controller."""
+    """Episodes of a controller from chosen starts."""
 
     names: tuple[str, ...]
-    """Of the numbers of a start, with their units."""
+    """Names of the numbers of a start, with their units."""
     starts: Floats
-    """States of the plant, one a row."""
+    """States of the plant, one per row."""
     returns: Floats
     lengths: NDArray[np.int64]
     success: NDArray[np.bool_]
     success_means: str
     holds: str
-    """What is to be held, and where; empty if nothing is."""
+    """Description of the signal and its set-point; empty without one."""
     measures: Mapping[str, Floats]
-    """Of each episode (`spaql.interpret.Measures`); none where no signal is to be held."""
+    """Measures of each episode (`spaql.evaluation.Measures`); empty without a signal."""
     units: Mapping[str, str]
-    """Of the measures."""
+    """Units of the measures."""
 
     def __repr__(self) -> str:
         share, low, high = (f"{100 * part:.1f} %" for part in (self.share, *self.share_ci95))
@@ -57,7 +57,7 @@ class StressTest:
 
     @property
     def digits(self) -> int:
-        """Digits after the point that returns are written with (see `spaql.formatting.places`)."""
+        """Decimal places of returns (see `spaql.formatting.places`)."""
         return places(*mean_ci95(self.returns))
 
     @property
@@ -86,21 +86,21 @@ class StressTest:
         }
 
     def worst(self, k: int = 10) -> list[EpisodeSummary]:
-        """Give the k episodes of the lowest returns, the worst first."""
+        """Return the k episodes with the lowest returns, the worst first."""
         return worst_episodes(self.returns, self.lengths, self.starts, k)
 
 
 def sample_starts(bench: Bench, n: int, sampling: Sampling = "sobol", seed: int = 0) -> Floats:
-    """Spread starts over the region of a bench, one a row.
+    """Return starts that cover the region of a bench, one per row.
 
     Parameters
     ----------
     bench
-        Where a plant may begin.
+        The bench, with the region of starts.
     n
-        How many; a grid has the most that are equal in number along all dimensions.
+        Number of starts; a grid has the largest number that is equal along all dimensions.
     sampling
-        `sobol`, a scrambled Sobol sequence (needs SciPy, `pip install spaql[stats]`); or `grid`, the middles
+        `sobol`, a scrambled Sobol sequence (needs SciPy, `pip install spaql[stats]`); or `grid`, the centres
         of equal boxes.
     seed
         Of the scrambling.
@@ -144,19 +144,19 @@ def stress(
     sampling: Sampling = "sobol",
     seed: int = 0,
 ) -> StressTest:
-    """Play an episode from each of many starts, without drawing actions: as the rules do, and exported code.
+    """Return episodes from each of many starts, with deterministic actions as in rules and exported code.
 
     Parameters
     ----------
     agent
         An agent, or a policy (which needs `env`).
     env
-        Where to run it; the agent's own problem by default.
+        The problem to run it on; the agent's own by default.
     bench
         How the plant is tested; known for CartPole, Pendulum, MountainCar, MountainCarContinuous and Acrobot,
         and for plants of your own that declare a range for every number of their state.
     starts
-        How many starts to spread over the bench's region; or the starts themselves, states one a row.
+        Number of starts in the bench's region; or the starts themselves, one state per row.
     sampling
         `sobol` or `grid` (see `sample_starts`).
     seed
@@ -177,7 +177,9 @@ def stress(
     else:
         states = np.array(starts, np.float64)
         if states.ndim != 2 or states.shape[1] != len(bench.region) or not len(states):
-            raise SettingError(f"Starts are states of {len(bench.region)} numbers, one a row.")
+            raise SettingError(
+                f"starts has the shape {states.shape}, and must be rows of {len(bench.region)} numbers."
+            )
     totals, lengths, success = np.empty(len(states)), np.empty(len(states), np.int64), []
     measured = {name: np.empty(len(states)) for name in MEASURES} if bench.signal is not None else {}
     for i, episode in enumerate(play(policy, problem, states, bench.set_state)):
@@ -202,9 +204,9 @@ def stress(
 
 
 def bench_of(problem: Problem) -> Bench | None:
-    """Give the bench of a problem, and None where it is not known where it may begin.
+    """Return the bench of a problem, or None if its region of starts is not known.
 
-    A plant of your own whose states are observed as they are may begin anywhere in the ranges it declares.
+    For your own plants whose observation is the state, the region is the declared ranges.
     """
     bench, plant = find_bench(problem), problem.dynamics
     if bench is None and plant is not None and _declares_its_states(plant):
@@ -213,18 +215,18 @@ def bench_of(problem: Problem) -> Bench | None:
 
 
 def known_bench(problem: Problem) -> Bench:
-    """Give the bench of a problem, or say that there is none."""
+    """Return the bench of a problem; raises if there is none."""
     bench = bench_of(problem)
     if bench is None:
         raise SettingError(
-            f"Where {problem.name} may begin is not known: give a bench with a range for each number of its "
-            "state (--low X,Y,... and --high X,Y,...)."
+            f"The region of starts of {problem.name} is not known: give a bench with a range for each number "
+            "of its state (--low X,Y,... and --high X,Y,...)."
         )
     return bench
 
 
 def _declares_its_states(plant: Dynamics) -> bool:
-    """Tell whether a plant is seen as it is, all over the ranges that it declares."""
+    """Return whether the observation of a plant is its state, all over the declared ranges."""
     low, high = np.array(list(plant.observations.values()), np.float64).T
     if plant.state_dims != len(low) or not np.isfinite([low, high]).all():
         return False
@@ -251,7 +253,7 @@ def _measured(episode: Episode, bench: Bench, problem: Problem) -> Measures:
 
 
 def _units(bench: Bench) -> dict[str, str]:
-    """Give the unit of each measure; a step is the unit of time where the time step is not known."""
+    """Return the unit of each measure; a step is the unit of time where the time step is not known."""
     assert bench.signal is not None
     time = "s" if bench.time_step else "steps"
     signal, action = bench.signal.unit, bench.action_unit

@@ -1,4 +1,4 @@
-"""What stress tests found, as rows of cells for people."""
+"""Results of stress tests as rows of tables."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from spaql.evaluation.robustness import RobustnessRow
 from spaql.evaluation.stress import StressTest
 from spaql.formatting import number, places, with_interval
 
-Cells = list[dict[str, str]]
+Rows = list[dict[str, str]]
 MEASURES_MEAN = (
     "effort: the squared action, summed over time. switches: how often the action changes in a unit of time. "
     "chattering: the mean change of the action from one step to the next."
 )
 
 
-def worst_cells(result: StressTest, k: int) -> Cells:
-    """Write the k worst starts, a row each."""
+def worst_cells(result: StressTest, k: int) -> Rows:
+    """Return the k worst starts, one row each."""
     rows = []
     for rank, episode in enumerate(result.worst(k), 1):
         start = {name: f"{x:.3f}" for name, x in zip(result.names, episode.start, strict=True)}
@@ -32,8 +32,8 @@ def worst_cells(result: StressTest, k: int) -> Cells:
     return rows
 
 
-def measure_cells(result: StressTest) -> Cells:
-    """Write the measures of the closed loop, a row each."""
+def measure_cells(result: StressTest) -> Rows:
+    """Return the measures of the closed loop, one row each."""
 
     def shown(value: float) -> str:
         return "never" if value == math.inf else "" if math.isnan(value) else f"{value:.3g}"
@@ -49,8 +49,8 @@ def measure_cells(result: StressTest) -> Cells:
     ]
 
 
-def robustness_cells(rows: Sequence[RobustnessRow]) -> Cells:
-    """Write the rows of a robustness table; the first one is nominal."""
+def robustness_cells(rows: Sequence[RobustnessRow]) -> Rows:
+    """Return the rows of a robustness table; the first one is nominal."""
     return [
         {
             "change": row.change,
@@ -63,5 +63,5 @@ def robustness_cells(rows: Sequence[RobustnessRow]) -> Cells:
 
 
 def _signed(difference: float, half: float) -> str:
-    """Write a difference with its sign and interval."""
+    """Return a difference with its sign and interval."""
     return f"{'+' if math.copysign(1, difference) > 0 else ''}{with_interval(difference, half)}"

@@ -1,4 +1,4 @@
-"""A controller as C99: no allocation, no recursion, nothing of the C library."""
+"""A controller as C99, without allocation, recursion or the C library."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from spaql.export.c_common import (
 from spaql.export.c_table import table
 from spaql.export.comments import name_of_action
 from spaql.export.compilers import FLAGS, compiled, compiler_version
-from spaql.export.equivalence import ProofError, Run, Target
+from spaql.export.equivalence import EquivalenceError, Run, Target
 from spaql.export.numbers import Fixed
-from spaql.export.rules import Words, chosen_form, nested
+from spaql.export.rules import Keywords, chosen_form, nested
 from spaql.export.target_controller import MachineController
 from spaql.policy import Laws
 
-_PROGRAM = "prove.exe" if os.name == "nt" else "prove"
-_WORDS = Words("if ({}) {{", "}} else if ({}) {{", "} else {", "}")
+_PROGRAM = "driver.exe" if os.name == "nt" else "driver"
+_KEYWORDS = Keywords("if ({}) {{", "}} else if ({}) {{", "} else {", "}")
 
 
 @dataclass(frozen=True)
 class CCode(Target):
-    """C99 in two files, a header and a source."""
+    """C99, as a header and a source file."""
 
     form: str | None = None
     """"rules", "table", or None to choose by size."""
@@ -48,7 +48,7 @@ class CCode(Target):
     name = "C"
 
     def write(self, controller: MachineController, name: str) -> dict[str, bytes]:
-        """Write a controller as files, by their names."""
+        """Return the files of a controller, by name."""
         body = _rules if chosen_form(controller.tree, self.form) == "rules" else table
         lines = [
             *comment(controller, f"{name}.c"),
@@ -59,34 +59,34 @@ class CCode(Target):
         return {f"{name}.h": _bytes(_header(controller, name)), f"{name}.c": _bytes(lines)}
 
     def load(self, controller: MachineController, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
-        """Compile the files with a program that reads inputs and writes actions."""
+        """Compile the files with a driver program; returns the function from inputs to actions."""
         for file, content in files.items():
             (folder / file).write_bytes(content)
-        driver = folder / "prove.c"
+        driver = folder / "driver.c"
         driver.write_text(driver_source(controller, name), encoding="utf-8")
         program = compiled([folder / f"{name}.c", driver], folder / _PROGRAM, self.flags)
         return lambda inputs: run_program([str(program)], controller, inputs)
 
     def tool(self) -> str:
-        """Name what the files are run by, with its version."""
+        """Return the name and version of the tool that runs the files."""
         return f"{compiler_version()}, {' '.join(self.flags)}"
 
 
 def run_program(
     command: Sequence[str], controller: MachineController, inputs: NDArray[Any]
 ) -> NDArray[np.float64]:
-    """Run the program of a controller on rows of inputs."""
+    """Return the actions of a compiled controller for rows of inputs."""
     dtype = controller.number.dtype
     given = subprocess.run(command, input=inputs.astype(dtype).tobytes(), capture_output=True)
     if given.returncode:
         said = given.stderr.decode(errors="replace").strip().splitlines()[:5]
-        raise ProofError("\n".join([f"The exported controller failed ({given.returncode}):", *said]))
+        raise EquivalenceError("\n".join([f"The exported controller failed ({given.returncode}):", *said]))
     outputs = np.frombuffer(given.stdout, dtype).reshape(-1, controller.n_actions)
     return controller.number.actions(outputs)
 
 
 def driver_source(controller: MachineController, name: str) -> str:
-    """Give a C program that answers each observation on its standard input with an action."""
+    """Return a C program that writes an action for each observation on its standard input."""
     kind = TYPES[controller.number.name]
     return f"""#include <stdio.h>
 #include "{name}.h"
@@ -134,7 +134,7 @@ def _header(controller: MachineController, name: str) -> list[str]:
             lines += [f"#define {prefix}_{what}_{j}_BITS ({bits})" for j, bits in enumerate(all_bits)]
         lines += [""]
     lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
-    lines += ["/* Gives the action for an observation.", " *"]
+    lines += ["/* Writes the action for an observation.", " *"]
     lines += [f" * observation[{j}]  {seen}" for j, seen in enumerate(tree.observations)]
     lines += [" *", *(f" * {line}" for line in name_of_action(controller)), " */"]
     lines += [*prototype(controller, name, ";"), ""]
@@ -175,12 +175,12 @@ def _rules(controller: MachineController, name: str) -> Iterator[str]:
         safe = enumerate(controller.safe)
         lines = [f"action[{i}] = {literal(controller, x, action=i)}; /* the safe action */" for i, x in safe]
         exception = undefined(names), lines
-    yield from nested(tree, _WORDS, condition, leaf, exception, 1)
+    yield from nested(tree, _KEYWORDS, condition, leaf, exception, 1)
     yield "}"
 
 
 def _law(controller: MachineController, names: Sequence[str], row: int, i: int) -> str:
-    """Write a law in its fixed order; it is computed in double precision, whatever the numbers are."""
+    """Return the assignment of a law, in a fixed order and in double precision whatever the number type."""
     laws = controller.tree.leaves
     assert isinstance(laws, Laws)
     single = controller.number.name == "float"

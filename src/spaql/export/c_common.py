@@ -1,4 +1,4 @@
-"""What both forms of C say alike."""
+"""What both forms of C have in common."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RESERVED = """
 """
 
 CUT = (
-    "/* The law's result within its bounds; the safe action if it is no number. */",
+    "/* The law's result cut to its bounds; the safe action if it is NaN. */",
     "static double cut(double u, double low, double high, double safe)",
     "{",
     "    double kept = u;",
@@ -39,13 +39,13 @@ CUT = (
 
 
 def comment(controller: MachineController, file: str) -> list[str]:
-    """Give the comment at the head of a file."""
+    """Return the comment at the head of a file."""
     lines = [line.replace("*/", "* /").replace("/*", "/ *") for line in heading(controller, file)]
     return [*(f"{'/*' if not i else ' *'} {line}".rstrip() for i, line in enumerate(lines)), " */"]
 
 
 def checks(controller: MachineController) -> Iterator[str]:
-    """Refuse compilers whose numbers are others, and flags that change what numbers do."""
+    """Yield checks against compilers with other number types, and flags that change arithmetic."""
     if isinstance(controller.number, Fixed):
         return
     laws = isinstance(controller.tree.leaves, Laws)
@@ -53,9 +53,7 @@ def checks(controller: MachineController) -> Iterator[str]:
     yield ""
     if laws or controller.number.name == "double":
         # Laws are computed in double precision whatever the observations are.
-        what_to_do = (
-            "laws need a machine that has them" if laws else "export with --number float or fixed instead"
-        )
+        what_to_do = "laws need it" if laws else "export with --number float or fixed instead"
         yield "#if DBL_MANT_DIG != 53"
         yield f'#error "double must have 64 bits: {what_to_do}"'
         yield "#endif"
@@ -63,12 +61,12 @@ def checks(controller: MachineController) -> Iterator[str]:
         yield "#if FLT_MANT_DIG != 24"
         yield '#error "float must have 32 bits"'
         yield "#endif"
-    # 16 is for compilers that have half precision too: the other types are still computed as stored.
+    # 16 is for compilers with half precision: the other types are still computed as stored.
     yield "#if (FLT_EVAL_METHOD != 0) && (FLT_EVAL_METHOD != 16)"
     yield '#error "numbers must be computed as they are stored: on x86 compile with -msse2 -mfpmath=sse"'
     yield "#endif"
     yield "#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && (__FINITE_MATH_ONLY__ > 0))"
-    yield '#error "compile without -ffast-math: it takes NaN for a number"'
+    yield '#error "compile without -ffast-math: it assumes that there is no NaN"'
     yield "#endif"
     if laws:
         yield "/* A product and a sum are rounded one after the other, never fused. */"
@@ -80,7 +78,7 @@ def checks(controller: MachineController) -> Iterator[str]:
 
 
 def prototype(controller: MachineController, name: str, end: str) -> list[str]:
-    """Give the declaration of the function."""
+    """Return the declaration of the function."""
     kind, prefix = TYPES[controller.number.name], name.upper()
     return [
         f"void {name}_act(const {kind} observation[{prefix}_OBSERVATIONS],",
@@ -89,22 +87,22 @@ def prototype(controller: MachineController, name: str, end: str) -> list[str]:
 
 
 def names_in(controller: MachineController) -> tuple[str, ...]:
-    """Give the names of the observations as C writes them."""
+    """Return the names of the observations as C identifiers."""
     return identifiers(controller.tree.observations, _RESERVED)
 
 
 def undefined(names: Sequence[str]) -> str:
-    """Ask whether one of the observations is no number."""
+    """Return the condition that one of the observations is NaN."""
     return " ||\n        ".join(f"({name} != {name})" for name in names)
 
 
 def needs_infinity(controller: MachineController) -> bool:
-    """Tell whether a threshold is infinite, which only <math.h> can write."""
+    """Return whether a threshold is infinite, which needs INFINITY of <math.h>."""
     return bool((controller.tree.threshold == math.inf).any())
 
 
 def literal(controller: MachineController, x: float, feature: int = -1, action: int = -1) -> str:
-    """Write a number of the machine, that of a threshold or of an action."""
+    """Return a threshold or a number of an action as a literal of the number type."""
     number = controller.number
     if isinstance(number, Fixed):
         bits = number.observation_bits[feature] if feature >= 0 else number.action_bits[action]
@@ -115,6 +113,6 @@ def literal(controller: MachineController, x: float, feature: int = -1, action: 
 
 
 def shortest_single(x: float) -> str:
-    """Write a number of single precision with as few digits as identify it."""
+    """Return a single-precision number with as few digits as identify it."""
     text = str(np.float32(x))
     return text if any(c in text for c in ".en") else text + ".0"

@@ -1,4 +1,4 @@
-"""The rules of a controller as constant tables in C, and the loop that goes through them."""
+"""The rules of a controller as constant tables in C, and the loop that walks them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _READ = {"double": "READ_FLOAT", "float": "READ_FLOAT", "fixed": "READ_LONG"}
 
 
 def table(controller: MachineController, name: str) -> Iterator[str]:
-    """Write the tables, and the function that looks up in them."""
+    """Yield the lines of the tables, and of the function that looks up in them."""
     yield "#include <stdint.h>"
     if needs_infinity(controller):
         yield "#include <math.h>"
@@ -143,7 +143,7 @@ def _braced(values: Sequence[float]) -> str:
 
 
 def _array(declaration: str, values: Iterator[str] | map[str]) -> Iterator[str]:
-    """Write a constant array in lines of some length."""
+    """Yield the lines of a constant array."""
     yield ""
     yield f"static const {declaration} IN_FLASH = {{"
     line = "   "

@@ -1,4 +1,4 @@
-"""Words for people in exported files."""
+"""Comments and identifiers of exported files."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from spaql.policy import RuleTree
 
 
 def heading(controller: MachineController, file: str) -> list[str]:
-    """Say what a file is and where it comes from, as plain lines."""
+    """Return lines that say what a file is and where it comes from."""
     rules, guard = controller.rules, controller.limits
     safe = ", ".join(f"{x:g}" for x in controller.safe)
-    cases = [] if controller.number.name == "fixed" else ["NaN"]  # which whole numbers do not have
+    cases = [] if controller.number.name == "fixed" else ["NaN"]
     cases += ["observations beyond their limits"] if guard is not None else []
     after = f", after {counted(guard.questions, 'question')} about limits" if guard is not None else ""
     lines = [
         f"{file}: {counted(rules.n_leaves, 'leaf')}, {counted(rules.depth, 'question')} at most{after}.",
-        f"Written by spaql {version('spaql')}. Do not edit: export it again, so that it is proven again.",
+        f"Written by spaql {version('spaql')} after an equivalence check. Do not edit: export it again.",
         *([""] if controller.provenance else []),
         *controller.provenance,
         *(["", f"For {' and '.join(cases)} the action is {safe}."] if cases else []),
@@ -35,7 +35,7 @@ def heading(controller: MachineController, file: str) -> list[str]:
 
 
 def _limits(guard: Limits, rules: RuleTree) -> list[str]:
-    """Say beyond what the safe action is taken, observation by observation."""
+    """Return lines with the limits of each observation, beyond which the safe action is taken."""
     lines = []
     for name, low, high in zip(rules.observations, guard.low, guard.high, strict=True):
         below, above = (
@@ -50,7 +50,7 @@ def _limits(guard: Limits, rules: RuleTree) -> list[str]:
 
 
 def name_of_action(controller: MachineController, label: str = "action[0]  ") -> list[str]:
-    """Say what the numbers of an action are; the label is for the number of one of a list."""
+    """Return lines that name the numbers of an action; `label` precedes the names of Discrete actions."""
     tree = controller.exact
     if not isinstance(tree.action_space, Discrete):
         return [f"action[{i}]  {name}" for i, name in enumerate(tree.actions)]
@@ -59,9 +59,9 @@ def name_of_action(controller: MachineController, label: str = "action[0]  ") ->
 
 
 def identifiers(names: Sequence[str], reserved: str = "") -> tuple[str, ...]:
-    """Make different identifiers from names for people; units and signs become underscores.
+    """Return distinct identifiers for names; units and signs become underscores.
 
-    None of them is a word of Python, or one of the reserved ones, which are given in one string.
+    None is a keyword of Python, or one of the reserved words, which are given in one string.
 
     Examples
     --------

@@ -12,38 +12,40 @@ from pathlib import Path
 from spaql.errors import SpaqlError
 
 FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror", "-O2")
-"""What an exported controller compiles with, without a warning."""
+"""Flags with which exported controllers compile without a warning."""
 
 
 class MissingToolError(SpaqlError, OSError):
-    """A program that a proof needs, and that is not there."""
+    """A program that the equivalence check needs is not installed."""
 
 
 def compiler() -> list[str]:
-    """Find the C compiler: the one that CC names, or cc, gcc, clang."""
-    named = words_of(os.environ.get("CC", ""), windows=os.name == "nt")
+    """Return the command of the C compiler: the one in CC, or cc, gcc or clang."""
+    named = split_command(os.environ.get("CC", ""), windows=os.name == "nt")
     for words in [named] if named else [["cc"], ["gcc"], ["clang"]]:
         if shutil.which(words[0]):
             return words
     raise MissingToolError(
-        "There is no C compiler to prove the export with: install gcc or clang, or name one in CC."
+        "No C compiler was found, which the equivalence check needs: install gcc or clang, or set CC."
     )
 
 
-def words_of(command: str, *, windows: bool) -> list[str]:
-    """Split a command into words, as the system's shell does: a backslash is part of a path on Windows.
+def split_command(command: str, *, windows: bool) -> list[str]:
+    """Return the words of a command as in the system's shell: a backslash is part of a path on Windows.
 
     Examples
     --------
-    >>> words_of(r'"C:\\my tools\\gcc.exe" -m64', windows=True), words_of("ccache gcc", windows=False)
-    (['C:\\\\my tools\\\\gcc.exe', '-m64'], ['ccache', 'gcc'])
+    >>> split_command(r'"C:\\my tools\\gcc.exe" -m64', windows=True)
+    ['C:\\\\my tools\\\\gcc.exe', '-m64']
+    >>> split_command("ccache gcc", windows=False)
+    ['ccache', 'gcc']
     """
     words = shlex.split(command, posix=not windows)
     return [word.strip('"') for word in words] if windows else words
 
 
 def compiled(sources: Sequence[Path], program: Path, flags: Sequence[str] = FLAGS) -> Path:
-    """Compile a program; its warnings are errors."""
+    """Compile a program, with warnings as errors; returns its path."""
     command = [*compiler(), *flags, *map(str, sources), "-o", str(program)]
     run = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace")
     if run.returncode:
@@ -53,7 +55,7 @@ def compiled(sources: Sequence[Path], program: Path, flags: Sequence[str] = FLAG
 
 
 def compiler_version() -> str:
-    """Give the first line of what the compiler says of itself."""
+    """Return the first line of the compiler's `--version`."""
     words = [*compiler(), "--version"]
     run = subprocess.run(words, capture_output=True, encoding="utf-8", errors="replace")
     return run.stdout.splitlines()[0]

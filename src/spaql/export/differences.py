@@ -1,4 +1,4 @@
-"""Where two rule trees act differently: the exact set, as boxes."""
+"""The exact set of observations for which two rule trees act differently, as boxes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spaql.policy import Laws, RuleTree
 
 @dataclass(frozen=True)
 class Difference:
-    """A box of observations, both ends included, with the actions of either tree, as rows of leaves."""
+    """A box of observations, both ends included, with the rows of either tree in the table of leaves."""
 
     low: tuple[float, ...]
     high: tuple[float, ...]
@@ -23,9 +23,9 @@ class Difference:
 
 
 def differences(one: RuleTree, other: RuleTree) -> list[Difference]:
-    """Give all observations, infinite ones included, for which two trees over one table come to other leaves.
+    """Return the observations, including infinite ones, for which two trees over one table differ.
 
-    The boxes do not overlap. Leaves that say the same are the same here.
+    The boxes do not overlap.
 
     Examples
     --------
@@ -73,9 +73,9 @@ def _labels(tree: RuleTree) -> list[int]:
 
 
 def lost_by_conversion(controller: MachineController) -> list[dict[str, Any]]:
-    """Give the observations, in double precision, that converting them leads to other leaves, as boxes.
+    """Return boxes of double-precision observations whose conversion to the number type changes the leaf.
 
-    Each has the actions of the policy and of the export, or, of laws, their rows in the table of leaves.
+    Each has the actions of the policy and of the export, or the rows of their laws in the table of leaves.
     """
     leaves = controller.exact.leaves
     said = [[row] for row in range(len(leaves))]

@@ -1,4 +1,4 @@
-"""Proof before writing: what was made is run, and compared with the policy, before anyone can use it."""
+"""The equivalence check: exported code is run and compared with the policy before a file is written."""
 
 from __future__ import annotations
 
@@ -17,68 +17,69 @@ from numpy.typing import NDArray
 
 from spaql.errors import SpaqlError
 from spaql.export.differences import lost_by_conversion
-from spaql.export.points import telling_points
+from spaql.export.points import comparison_points
 from spaql.export.rewrite import constants
 from spaql.export.target_controller import MachineController
 from spaql.policy import Laws
 
 POINTS = 1_000_000
-"""Random points by which an export is compared, besides all leaves and boundaries."""
+"""Random points to compare, besides all leaves and boundaries."""
 Run = Callable[[NDArray[Any]], NDArray[np.float64]]
 
 
-class ProofError(SpaqlError, RuntimeError):
-    """An export that does not do what the policy does; nothing is written."""
+class EquivalenceError(SpaqlError, RuntimeError):
+    """Exported code whose actions differ from those of the policy; no file is written."""
 
 
 class Target(ABC):
-    """A language or format: how a controller is written in it, and how what was written is run."""
+    """A language or format: how a controller is written in it, and how the files are run."""
 
     name: str
 
     @abstractmethod
     def write(self, controller: MachineController, name: str) -> dict[str, bytes]:
-        """Write a controller as files, by their names."""
+        """Return the files of a controller, by name."""
 
     @abstractmethod
     def load(self, controller: MachineController, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
-        """Make files ready to run in an empty folder: gives the function from inputs to actions."""
+        """Prepare the files in an empty folder; returns the function from inputs to actions."""
 
     @abstractmethod
     def tool(self) -> str:
-        """Name what the files are run by, with its version."""
+        """Return the name and version of the tool that runs the files."""
 
 
 @dataclass(frozen=True)
-class Proof:
-    """The evidence that files do what a policy does."""
+class Equivalence:
+    """What was compared in an equivalence check that found no difference."""
 
     target: str
     number: str
     tool: str
     points: dict[str, int]
-    """How many inputs of each kind were compared; none of them gave another action."""
+    """How many inputs of each kind were compared."""
     safe_action: tuple[float, ...]
     limits: tuple[tuple[float, float], ...]
-    """Two for each number of an observation, beyond which the safe action is taken; none without one."""
+    """Lower and upper limit of each number of an observation, beyond which the safe action is taken; empty
+    without a safe action."""
     tolerance: float | None
-    """The share of each range that these are wider than the observation space, on either side."""
+    """By how much the limits exceed the observation space on either side, as a share of each range."""
     leaves: int
-    """Of the policy, without the questions whether observations are within their limits."""
+    """Leaves of the policy, without the tests of the limits."""
     depth: int
-    """The most questions of the policy that are asked; those about limits come before them."""
+    """Depth of the policy, without the tests of the limits."""
     rounding: float
-    """The most by which a constant action was rounded to a number of the machine."""
+    """The largest change of a constant action by rounding to the number type."""
     lost: list[dict[str, Any]]
-    """Boxes of observations in double precision, ends included, whose conversion to the machine's numbers
-    leads to another action: all of them, and no other."""
+    """All boxes of double-precision observations, ends included, whose conversion to the number type changes
+    the action."""
     files: dict[str, str]
     """SHA-256 of each file."""
     provenance: tuple[str, ...]
     seconds: float
 
     def to_json(self) -> str:
-        """Write the proof as JSON; infinite numbers are "inf" and "-inf"."""
+        """Return the record as JSON; infinite numbers are "inf" and "-inf"."""
         return json.dumps(_finite(asdict(self)), indent=2) + "\n"
 
 
@@ -90,33 +91,39 @@ def _finite(data: Any) -> Any:
     return repr(data) if isinstance(data, float) and not np.isfinite(data) else data
 
 
-def prove(
+def check_equivalence(
     target: Target,
     controller: MachineController,
     files: Mapping[str, bytes],
     name: str,
     folder: Path,
     points: int = POINTS,
-) -> Proof:
-    """Run files and compare them with the policy; raises `ProofError` at the first difference."""
+) -> Equivalence:
+    """Run files and compare them with the policy; raises `EquivalenceError` at the first difference.
+
+    A difference is an action that is not equal to the last bit.
+    """
     began = time.perf_counter()
     run = target.load(controller, files, name, folder)
     counts: Counter[str] = Counter()
-    for kind, inputs in telling_points(controller, points):
+    for kind, inputs in comparison_points(controller, points):
         wanted, given = controller.wanted(inputs), run(inputs)
         if given.shape != wanted.shape:
-            raise ProofError(f"{target.name} gave {len(given)} actions for {len(wanted)} observations.")
+            raise EquivalenceError(
+                f"The exported {target.name} returned {len(given)} actions for {len(wanted)} observations, "
+                "so no file is written."
+            )
         wrong = np.flatnonzero((given != wanted).any(axis=1))
         if len(wrong):
             row = int(wrong[0])
-            raise ProofError(
-                f"{target.name} does not do what the policy does, so nothing is written. "
-                f"The first difference is among the {kind}: for {inputs[row].tolist()} the policy gives "
+            raise EquivalenceError(
+                f"The exported {target.name} differs from the policy, so no file is written. "
+                f"The first difference is among the {kind}: for {inputs[row].tolist()} the policy returns "
                 f"{wanted[row].tolist()}, and {target.name} {given[row].tolist()}."
             )
         counts[kind] += len(inputs)
     rules, guard = controller.rules, controller.limits
-    return Proof(
+    return Equivalence(
         target=target.name,
         number=controller.number.name,
         tool=target.tool(),

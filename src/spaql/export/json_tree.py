@@ -1,4 +1,4 @@
-"""A controller as JSON, in the form that `rule-tree.schema.json` describes, and back."""
+"""A controller as JSON according to `rule-tree.schema.json`, and back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from spaql.spaces import describe_space, space_from
 FORMAT = "spaql-rule-tree"
 VERSION = 1
 SCHEMA = Path(__file__).with_name("rule-tree.schema.json")
-"""What every file of this version agrees with (JSON Schema 2020-12)."""
+"""The schema of files of this version (JSON Schema 2020-12)."""
 _KINDS: dict[str, tuple[type[Any], dict[str, type[Any]]]] = {
     "choices": (Choices, {"number": np.int64}),
     "constants": (Constants, {"value": np.float64}),
@@ -34,7 +34,7 @@ class JsonTree(Target):
     name = "JSON"
 
     def write(self, controller: MachineController, name: str) -> dict[str, bytes]:
-        """Write a controller as files, by their names."""
+        """Return the files of a controller, by name."""
         tree = controller.exact
         data = {
             "format": FORMAT,
@@ -52,7 +52,7 @@ class JsonTree(Target):
         return {f"{name}.json": (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()}
 
     def load(self, controller: MachineController, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
-        """Read the tree back."""
+        """Read the tree back; returns the function from inputs to actions."""
         (folder / f"{name}.json").write_bytes(files[f"{name}.json"])
         data = json.loads(files[f"{name}.json"])
         read = tree_from_json(folder / f"{name}.json")
@@ -60,7 +60,7 @@ class JsonTree(Target):
         return back.wanted
 
     def tool(self) -> str:
-        """Name what the files are run by, with its version."""
+        """Return the name and version of the tool that runs the files."""
         return "spaql.export.tree_from_json"
 
 
@@ -74,7 +74,7 @@ def _leaves(leaves: Leaves) -> dict[str, Any]:
 
 
 def tree_from_json(path: str | os.PathLike[str]) -> RuleTree:
-    """Read a rule tree from a JSON file; anything that is none raises `ArchiveError`.
+    """Return the rule tree of a JSON file; raises `ArchiveError` for any other file.
 
     Examples
     --------
@@ -88,10 +88,10 @@ def tree_from_json(path: str | os.PathLike[str]) -> RuleTree:
     except OSError as error:
         raise ArchiveError(f"Cannot read {os.fspath(path)}: {error.strerror}.") from error
     except ValueError as error:
-        raise ArchiveError(f"{os.fspath(path)} is no JSON ({error}).") from error
+        raise ArchiveError(f"{os.fspath(path)} is not JSON ({error}).") from error
     try:
         if data["format"] != FORMAT or data["version"] != VERSION:
-            raise ArchiveError(f"The file is no {FORMAT} of version {VERSION}: update spaql to read it.")
+            raise ArchiveError(f"The file is not a {FORMAT} of version {VERSION}: update spaql to read it.")
         made, parts = _KINDS[data["leaves"]["kind"]]
         leaves = made(**{part: np.array(data["leaves"][part], kind) for part, kind in parts.items()})
         nodes = {part: data["nodes"][part] for part in _NODES}
@@ -107,4 +107,4 @@ def tree_from_json(path: str | os.PathLike[str]) -> RuleTree:
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, SettingError) as error:
         if isinstance(error, ArchiveError):
             raise
-        raise ArchiveError(f"{os.fspath(path)} holds no rule tree ({error}).") from error
+        raise ArchiveError(f"{os.fspath(path)} does not hold a rule tree ({error}).") from error

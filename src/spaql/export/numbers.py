@@ -1,4 +1,4 @@
-"""The numbers in which a machine computes, and what they do to a rule tree.
+"""The number types of a machine, and rule trees in them.
 
 Thresholds are rounded up to the next number of the machine: for every number that the machine has,
 `x < threshold` is then decided as in double precision.
@@ -26,18 +26,18 @@ Doubles = NDArray[np.float64]
 
 
 class Number(ABC):
-    """A kind of number, for the observations and actions of one controller."""
+    """A number type, for the observations and actions of one controller."""
 
     name: str
     dtype: np.dtype[Any]
 
     @abstractmethod
     def up(self, feature: int, x: float) -> float:
-        """Give the smallest number of the machine that is not below x."""
+        """Return the smallest number of the machine that is not below x."""
 
     @abstractmethod
     def neighbour(self, feature: int, x: float, *, upper: bool) -> float:
-        """Give the number of the machine next to one of its numbers."""
+        """Return the number of the machine next to one of its numbers."""
 
     @abstractmethod
     def inputs(self, batch: Doubles) -> NDArray[Any]:
@@ -45,28 +45,28 @@ class Number(ABC):
 
     @abstractmethod
     def values(self, inputs: NDArray[Any]) -> Doubles:
-        """Give the doubles that inputs stand for."""
+        """Return the doubles that inputs stand for."""
 
     @abstractmethod
     def rounded(self, actions: Doubles) -> Doubles:
-        """Give the numbers of the machine next to rows of actions."""
+        """Return the numbers of the machine next to rows of actions."""
 
     @abstractmethod
     def first_not_below(self, feature: int, threshold: float) -> float:
-        """Give the smallest double whose converted number is not below a number of the machine."""
+        """Return the smallest double whose converted number is not below a number of the machine."""
 
     def actions(self, outputs: NDArray[Any]) -> Doubles:
-        """Give the actions that outputs stand for."""
+        """Return the actions that outputs stand for."""
         return outputs.astype(np.float64)
 
     def on_grid(self, tree: RuleTree) -> RuleTree:
-        """Give the rules with thresholds that are numbers of the machine."""
+        """Return the rules with thresholds that are numbers of the machine."""
         pairs = zip(tree.feature.tolist(), tree.threshold.tolist(), strict=True)
         up = np.array([self.up(j, t) if j >= 0 else 0.0 for j, t in pairs])
         return dataclasses.replace(tree, threshold=up)
 
     def seen(self, tree: RuleTree) -> RuleTree:
-        """Give the rules that the machine follows when it is handed converted doubles."""
+        """Return the rules that the machine follows when it is handed converted doubles."""
         grid = self.on_grid(tree)
         pairs = zip(grid.feature.tolist(), grid.threshold.tolist(), strict=True)
         moved = np.array([self.first_not_below(j, t) if j >= 0 else 0.0 for j, t in pairs])
@@ -74,50 +74,50 @@ class Number(ABC):
 
 
 class Double(Number):
-    """64 bits: what the rules are learned in."""
+    """Double precision: what the rules are learned in."""
 
     name = "double"
     dtype = np.dtype(np.float64)
 
     def up(self, feature: int, x: float) -> float:
-        """Give the smallest number of the machine that is not below x."""
+        """Return the smallest number of the machine that is not below x."""
         return x
 
     def neighbour(self, feature: int, x: float, *, upper: bool) -> float:
-        """Give the number of the machine next to one of its numbers."""
+        """Return the number of the machine next to one of its numbers."""
         return math.nextafter(x, math.inf if upper else -math.inf)
 
     def inputs(self, batch: Doubles) -> NDArray[Any]:
-        """Convert rows of doubles: they are what is wanted."""
+        """Return rows of doubles as they are."""
         return batch
 
     def values(self, inputs: NDArray[Any]) -> Doubles:
-        """Give the doubles that inputs stand for."""
+        """Return the doubles that inputs stand for."""
         return inputs.astype(np.float64)
 
     def rounded(self, actions: Doubles) -> Doubles:
-        """Give the numbers of the machine next to rows of actions."""
+        """Return the numbers of the machine next to rows of actions."""
         return actions
 
     def first_not_below(self, feature: int, threshold: float) -> float:
-        """Give the smallest double whose converted number is not below a number of the machine."""
+        """Return the smallest double whose converted number is not below a number of the machine."""
         return threshold
 
 
 class Float(Number):
-    """32 bits; doubles are converted to the nearest."""
+    """Single precision; doubles are converted to the nearest."""
 
     name = "float"
     dtype = np.dtype(np.float32)
 
     def up(self, feature: int, x: float) -> float:
-        """Give the smallest number of the machine that is not below x."""
+        """Return the smallest number of the machine that is not below x."""
         near = _single(x)
         up = near if near >= x else self.neighbour(feature, near, upper=True)
-        return up + 0.0  # one way to write 0 is enough
+        return up + 0.0  # no minus zero
 
     def neighbour(self, feature: int, x: float, *, upper: bool) -> float:
-        """Give the number of the machine next to one of its numbers."""
+        """Return the number of the machine next to one of its numbers."""
         with np.errstate(over="ignore", under="ignore"):
             return float(np.nextafter(np.float32(x), np.float32(math.inf if upper else -math.inf)))
 
@@ -127,17 +127,17 @@ class Float(Number):
             return batch.astype(np.float32)
 
     def values(self, inputs: NDArray[Any]) -> Doubles:
-        """Give the doubles that inputs stand for."""
+        """Return the doubles that inputs stand for."""
         return inputs.astype(np.float64)
 
     def rounded(self, actions: Doubles) -> Doubles:
-        """Give the numbers of the machine next to rows of actions."""
+        """Return the numbers of the machine next to rows of actions."""
         return self.inputs(actions).astype(np.float64)
 
     def first_not_below(self, feature: int, threshold: float) -> float:
-        """Give the smallest double whose converted number is not below a number of the machine."""
+        """Return the smallest double whose converted number is not below a number of the machine."""
         below = self.neighbour(feature, threshold, upper=False)
-        # What is beyond the largest number by half a step of it becomes infinite.
+        # Doubles above the largest float by half its last digit become infinite.
         edge = _FLOAT_END if threshold == math.inf else -_FLOAT_END if below == -math.inf else None
         middle = (below + threshold) / 2 if edge is None else edge
         return middle if _single(middle) >= threshold else math.nextafter(middle, math.inf)
@@ -153,9 +153,9 @@ def _single(x: float) -> float:
 
 @dataclass(frozen=True)
 class Fixed(Number):
-    """Whole numbers of 32 bits that count steps of 2^-bits, with other bits for each observation and action.
+    """Fixed-point numbers of 32 bits, in steps of 2^-bits, with bits for each observation and action.
 
-    Doubles are converted to the step below them, and to the first or last if there is none.
+    Doubles are rounded down to a step, and saturate.
     """
 
     observation_bits: tuple[int, ...]
@@ -165,9 +165,11 @@ class Fixed(Number):
 
     @classmethod
     def of(cls, tree: RuleTree, safe: tuple[float, ...]) -> Fixed:
-        """Choose the bits by the bounds of the observations, the thresholds and the actions."""
+        """Return the type whose bits suit the bounds of the observations, the thresholds and the actions."""
         if isinstance(tree.leaves, Laws):
-            raise SettingError("Laws are computed in double precision: export them with double or float.")
+            raise SettingError(
+                "number is 'fixed', and laws are computed in double precision: use 'double' or 'float'."
+            )
         low, high = bounds(tree.observation_space)
         endless = unbounded(tree.observation_space)
         reach = np.where(endless, 0.0, np.maximum(np.abs(low), np.abs(high))).tolist()
@@ -180,15 +182,15 @@ class Fixed(Number):
         return cls(tuple(map(_bits, reach)), tuple(_bits(x) for x in values.max(axis=0).tolist()))
 
     def up(self, feature: int, x: float) -> float:
-        """Give the smallest number of the machine that is not below x."""
+        """Return the smallest number of the machine that is not below x."""
         return math.ldexp(float(self.steps(feature, x)), -self.observation_bits[feature])
 
     def steps(self, feature: int, x: float) -> int:
-        """Give that number as the machine writes it."""
+        """Return that number in steps."""
         return math.ceil(_scaled(x, self.observation_bits[feature]))
 
     def neighbour(self, feature: int, x: float, *, upper: bool) -> float:
-        """Give the number of the machine next to one of its numbers."""
+        """Return the number of the machine next to one of its numbers."""
         n = self.steps(feature, x) + (1 if upper else -1)
         return math.ldexp(float(min(max(n, _FIRST), _LAST)), -self.observation_bits[feature])
 
@@ -199,24 +201,24 @@ class Fixed(Number):
         return np.asarray(np.clip(scaled, _FIRST, _LAST).astype(np.int32))
 
     def values(self, inputs: NDArray[Any]) -> Doubles:
-        """Give the doubles that inputs stand for."""
+        """Return the doubles that inputs stand for."""
         return np.asarray(np.ldexp(inputs.astype(np.float64), -np.array(self.observation_bits)))
 
     def actions(self, outputs: NDArray[Any]) -> Doubles:
-        """Give the actions that outputs stand for."""
+        """Return the actions that outputs stand for."""
         return np.asarray(np.ldexp(outputs.astype(np.float64), -np.array(self.action_bits)))
 
     def rounded(self, actions: Doubles) -> Doubles:
-        """Give the numbers of the machine next to rows of actions."""
+        """Return the numbers of the machine next to rows of actions."""
         bits = np.array(self.action_bits)
         return np.asarray(np.ldexp(np.rint(np.ldexp(actions, bits)), -bits))
 
     def first_not_below(self, feature: int, threshold: float) -> float:
-        """Give the smallest double whose converted number is not below a number of the machine."""
+        """Return the smallest double whose converted number is not below a number of the machine."""
         return threshold
 
     def on_grid(self, tree: RuleTree) -> RuleTree:
-        """Give the rules with thresholds that are numbers of the machine; all of them are below infinity."""
+        """Return the rules with thresholds that are numbers of the machine, all finite."""
         endless = (tree.feature >= 0) & (tree.threshold == math.inf)
         return super().on_grid(skipping(tree, endless, endless) if endless.any() else tree)
 
@@ -229,7 +231,7 @@ def _scaled(x: float, bits: int) -> Fraction:
 
 
 def _bits(reach: float) -> int:
-    """Give the most bits with which all numbers up to a reach, and the step after it, are below 2^31."""
+    """Return the most bits for which all numbers up to `reach`, and the next step, are below 2^31."""
     bits = 31 - math.frexp(reach)[1]
     while math.ceil(_scaled(reach, bits)) > _LAST:
         bits -= 1
@@ -237,11 +239,11 @@ def _bits(reach: float) -> int:
 
 
 def number_of(name: str, tree: RuleTree, safe: tuple[float, ...]) -> Number:
-    """Give the numbers of a name for a tree."""
+    """Return the number type of this name for a tree."""
     if name == "double":
         return Double()
     if name == "float":
         return Float()
     if name == "fixed":
         return Fixed.of(tree, safe)
-    raise SettingError(f"Numbers are double, float or fixed, not {name!r}.")
+    raise SettingError(f"number is {name!r}, and must be 'double', 'float' or 'fixed'.")

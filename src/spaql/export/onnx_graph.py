@@ -1,4 +1,4 @@
-"""A controller as an ONNX model: a TreeEnsemble that finds the leaf, and what the leaf says."""
+"""A controller as an ONNX model: a TreeEnsemble that finds the leaf, and the action of the leaf."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from spaql.export.target_controller import MachineController
 from spaql.policy import Laws
 
 _LESS = 1
-"""The mode of a node that asks `x < threshold`."""
+"""The mode of a node that tests `x < threshold`."""
 
 
 class OnnxGraph(Target):
@@ -29,13 +29,13 @@ class OnnxGraph(Target):
     name = "ONNX"
 
     def write(self, controller: MachineController, name: str) -> dict[str, bytes]:
-        """Write a controller as files, by their names."""
+        """Return the files of a controller, by name."""
         if controller.number.name == "fixed":
-            raise SettingError("ONNX has the numbers double and float, not fixed.")
+            raise SettingError("number is 'fixed', and must be 'double' or 'float' for ONNX.")
         return {f"{name}.onnx": _Graph(controller).model(name).SerializeToString(deterministic=True)}
 
     def load(self, controller: MachineController, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
-        """Open a session of onnxruntime."""
+        """Open a session of onnxruntime; returns the function from inputs to actions."""
         runtime = _runtime()
         options = runtime.SessionOptions()
         options.intra_op_num_threads = 1
@@ -48,7 +48,7 @@ class OnnxGraph(Target):
         return run
 
     def tool(self) -> str:
-        """Name what the files are run by, with its version."""
+        """Return the name and version of the tool that runs the files."""
         return f"onnxruntime {version('onnxruntime')}"
 
 
@@ -64,12 +64,14 @@ def _runtime() -> Any:
     try:
         import onnxruntime
     except ImportError as error:
-        raise MissingExtraError("The proof needs onnxruntime: pip install 'spaql[onnx]'.") from error
+        raise MissingExtraError(
+            "The equivalence check needs onnxruntime: pip install 'spaql[onnx]'."
+        ) from error
     return onnxruntime
 
 
 class _Graph:
-    """The nodes of a model, under way."""
+    """A model under construction."""
 
     def __init__(self, controller: MachineController) -> None:
         self._onnx = _onnx()
@@ -78,7 +80,7 @@ class _Graph:
         self._constants: list[Any] = []
 
     def model(self, name: str) -> Any:
-        """Put the model together."""
+        """Return the model."""
         helper, kinds, tree = self._onnx.helper, self._onnx.TensorProto, self._controller.tree
         seen = kinds.DOUBLE if self._controller.number.name == "double" else kinds.FLOAT
         done = kinds.INT64 if isinstance(tree.action_space, Discrete) else seen
@@ -105,7 +107,7 @@ class _Graph:
     def _write(self, kind: int) -> None:
         controller, leaves = self._controller, self._controller.tree.leaves
         safe = np.array(controller.safe)
-        # NaN alone differs from itself; the tree is asked about 0 instead, and its answer is not used.
+        # NaN alone differs from itself; the tree gets 0 instead, and its result is not used.
         whole = self._add("Equal", "observation", "observation")
         kept = self._add("Where", whole, "observation", self._constant(np.array(0, controller.number.dtype)))
         rows = self._add("Cast", self._tree(kept), to=self._onnx.TensorProto.INT64)
@@ -126,11 +128,11 @@ class _Graph:
         self._add("Cast", given, to=kind, output="action")
 
     def _tree(self, seen: str) -> str:
-        """Find the row in the table of leaves."""
+        """Add the look-up of the row in the table of leaves; returns its name."""
         tree, dtype = self._controller.tree, self._controller.number.dtype
         table = numbered(written_out(tree))  # onnxruntime wants a parent for every node
         rules, leaves = len(table.feature), len(tree.leaves)
-        # The root must be a question: that of a single leaf goes there either way.
+        # The root must be a test: both children of the root of a single leaf are that leaf.
         feature, threshold = table.feature or [0], table.threshold or [0.0]
         after = np.array(table.after or [(int(tree.leaf[0]),) * 2])
         ends = after >= rules
@@ -156,7 +158,7 @@ class _Graph:
         )
 
     def _law(self, seen: str, row: str) -> str:
-        """Compute the laws in double precision, in their fixed order: one observation after the other."""
+        """Add the laws, in double precision and a fixed order; returns the name of the action."""
         laws = self._controller.tree.leaves
         assert isinstance(laws, Laws)
         seen = self._add("Cast", seen, to=self._onnx.TensorProto.DOUBLE)

@@ -1,4 +1,4 @@
-"""Exported code as a policy: what a machine does, to be evaluated and stressed like any other policy."""
+"""Exported code as a policy, to be evaluated and stress-tested like any other."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from spaql.policy.policy import Rng
 
 
 class ExportedPolicy(Policy):
-    """Do what exported code does: observations and actions in numbers of the machine, and the safe action.
+    """The policy of exported code: with its number type and its safe action.
 
-    It computes what exported files are compared with, so its actions are theirs to the last bit.
+    It computes what exported files are compared with, so its actions equal theirs to the last bit.
 
     Parameters
     ----------
     tree, number, safe_action, tolerance
-        As they are given to an exporter (see `spaql.export.c`).
+        As in `spaql.export.c`.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class ExportedPolicy(Policy):
         self.action_space = tree.action_space
 
     def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
-        """Give a batch of raw actions."""
+        """Return a raw action for each observation of a batch."""
         actions = self._answer(observations)[0]
         space = self.controller.rules.action_space
         if isinstance(space, Discrete):
@@ -56,7 +56,7 @@ class ExportedPolicy(Policy):
         return actions.reshape(-1, *space.shape).astype(space.dtype)
 
     def is_safe_action(self, observations: NDArray[Any]) -> NDArray[np.bool_]:
-        """Tell, for rows of observations, which get the safe action instead of what the policy decides."""
+        """Return, for rows of observations, which get the safe action instead of that of the policy."""
         return self._answer(observations)[1]
 
     def _answer(self, observations: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

@@ -1,6 +1,6 @@
-"""Inputs that tell two controllers apart: leaf centres, boundaries with their neighbours, random points.
+"""Inputs to compare two controllers at: leaf centres, boundaries with their neighbours, random points.
 
-They are made on the grid of the machine's numbers, of the tree whose thresholds lie on it.
+All are numbers of the machine, as are the thresholds of the tree.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ Doubles = NDArray[np.float64]
 CHUNK = 1 << 17
 
 
-def telling_points(
+def comparison_points(
     controller: MachineController, n: int, seed: int = 0
 ) -> Iterator[tuple[str, NDArray[Any]]]:
-    """Give batches of inputs in the machine's numbers, each with what it is made of.
+    """Yield batches of inputs in the machine's numbers, each with its kind.
 
     Parameters
     ----------
     controller
-        What is to be told apart from its export.
+        The controller whose export is compared.
     n
-        How many random points.
+        Number of random points.
     seed
-        Of these.
+        Of the random points.
     """
     number, tree = controller.number, controller.tree
     rng = np.random.default_rng(seed)
     yield from _batches("leaf centres", number, leaf_centres(tree, number))
     yield from _batches("boundaries and their neighbours", number, boundary_points(tree, number))
     if not isinstance(number, Fixed):
-        yield "NaN and infinities", number.inputs(_no_numbers(tree.dims))
+        yield "NaN and infinities", number.inputs(_special_values(tree.dims))
     for begin in range(0, n, CHUNK):
         yield "random points", number.inputs(random_points(tree, min(CHUNK, n - begin), rng))
 
@@ -59,16 +59,16 @@ def _batches(kind: str, number: Number, points: Iterator[Corner]) -> Iterator[tu
 
 
 def leaf_centres(tree: RuleTree, number: Number) -> Iterator[Corner]:
-    """Give the middle of every leaf, as often as it is printed."""
+    """Yield the centre of every leaf, as often as it is printed."""
     for node, low, high in _boxes(tree, number):
         if tree.feature[node] < 0:
             yield _middle(number, low, high)
 
 
 def boundary_points(tree: RuleTree, number: Number) -> Iterator[Corner]:
-    """Give, for any two leaves that meet at a threshold, a point on it and its two neighbours.
+    """Yield, for any two leaves that meet at a threshold, a point on it and its two neighbours.
 
-    Wherever a threshold decides between two leaves, one of these points changes sides if it is moved.
+    If a threshold between two leaves is moved, one of these points changes sides.
     """
     for node, low, high in _boxes(tree, number):
         j, t = int(tree.feature[node]), float(tree.threshold[node])
@@ -84,7 +84,7 @@ def boundary_points(tree: RuleTree, number: Number) -> Iterator[Corner]:
 def _meetings(
     tree: RuleTree, number: Number, node: int, low: Corner, high: Corner, below: float
 ) -> Iterator[Corner]:
-    """Give a point on each piece of a threshold with one leaf before it and one after it."""
+    """Yield a point on each piece of a threshold with one leaf on either side."""
     j = int(tree.feature[node])
     waiting = [(int(tree.left[node]), int(tree.right[node]), low, high)]
     while waiting:
@@ -108,7 +108,7 @@ def _meetings(
 
 
 def _boxes(tree: RuleTree, number: Number) -> Iterator[tuple[int, Corner, Corner]]:
-    """Give every node as it is printed with the box of inputs that come to it, both ends included."""
+    """Yield every node as it is printed, with the box of inputs that reach it, both ends included."""
     ends = [
         number.values(number.inputs(np.full((1, tree.dims), x)))[0].tolist() for x in (-math.inf, math.inf)
     ]
@@ -135,7 +135,7 @@ def _middle(number: Number, low: Corner, high: Corner) -> Corner:
 
 
 def _between(number: Number, j: int, a: float, b: float) -> float:
-    """Give a number of the machine between two; beyond the last threshold, one that is not far."""
+    """Return a number of the machine between two; beyond the last threshold, one near it."""
     if a == b:
         return a
     if a == -math.inf:
@@ -145,8 +145,8 @@ def _between(number: Number, j: int, a: float, b: float) -> float:
     return max(a, min(b, number.up(j, a / 2 + b / 2)))
 
 
-def _no_numbers(dims: int) -> Doubles:
-    """NaN in each place, beside ordinary and infinite numbers; all infinities; the ends of the doubles."""
+def _special_values(dims: int) -> Doubles:
+    """Return rows with NaN in each place, beside finite and infinite numbers, and extreme doubles."""
     rows = []
     for rest in (0.0, math.inf, -math.inf, math.nan, -0.0, 5e-324, -5e-324, 1.7e308, -1.7e308):
         rows.append([rest] * dims)
@@ -157,7 +157,7 @@ def _no_numbers(dims: int) -> Doubles:
 
 
 def random_points(tree: RuleTree, n: int, rng: np.random.Generator) -> Doubles:
-    """Draw points: evenly within the bounds, far beyond them, and on the grid of the thresholds."""
+    """Draw points: uniformly within the bounds, far beyond them, and on the grid of the thresholds."""
     low, high = bounds(tree.observation_space)
     kind = rng.integers(0, 4, (n, 1))
     columns = []

@@ -1,4 +1,4 @@
-"""A controller as one Python file that needs nothing else."""
+"""A controller as one Python file without imports."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from spaql.export.comments import heading, identifiers, name_of_action
 from spaql.export.equivalence import Run, Target
-from spaql.export.rules import Words, chosen_form, nested, numbered
+from spaql.export.rules import Keywords, chosen_form, nested, numbered
 from spaql.export.target_controller import MachineController
 from spaql.policy import Laws
 
-_WORDS = Words("if {}:", "elif {}:", "else:", "")
+_KEYWORDS = Keywords("if {}:", "elif {}:", "else:", "")
 _CUT = """
 def _cut(u, low, high, safe):
     if u != u:
@@ -38,7 +38,7 @@ class PythonCode(Target):
     name = "Python"
 
     def write(self, controller: MachineController, name: str) -> dict[str, bytes]:
-        """Write a controller as files, by their names."""
+        """Return the files of a controller, by name."""
         tree = controller.tree
         head = "\n".join(heading(controller, f"{name}.py")).replace("\\", "\\\\").replace('"""', "'''")
         lines = [f'"""{head}\n"""', ""]
@@ -52,7 +52,7 @@ class PythonCode(Target):
         function = [
             "",
             "def act(observation):",
-            '    """Give the action for an observation.',
+            '    """Return the action for an observation.',
             "",
             *(f"    observation[{j}]  {seen}" for j, seen in enumerate(tree.observations)),
             "",
@@ -65,7 +65,7 @@ class PythonCode(Target):
         return {f"{name}.py": ("\n".join([*lines, *body(controller, names, function)]) + "\n").encode()}
 
     def load(self, controller: MachineController, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
-        """Make the file's function ready to be called."""
+        """Execute the file; returns the function from inputs to actions."""
         namespace: dict[str, Any] = {}
         exec(compile(files[f"{name}.py"], f"{name}.py", "exec"), namespace)
         act = namespace["act"]
@@ -76,7 +76,7 @@ class PythonCode(Target):
         return run
 
     def tool(self) -> str:
-        """Name what the files are run by, with its version."""
+        """Return the name and version of the tool that runs the files."""
         return f"{platform.python_implementation()} {platform.python_version()}"
 
 
@@ -91,7 +91,7 @@ def _rules(controller: MachineController, names: Sequence[str], function: list[s
         return [f"return {_action(controller, controller.leaf_value(row))}" + (f"  # {note}" if note else "")]
 
     yield from function
-    yield from nested(controller.tree, _WORDS, condition, leaf, level=1)
+    yield from nested(controller.tree, _KEYWORDS, condition, leaf, level=1)
 
 
 def _table(controller: MachineController, names: Sequence[str], function: list[str]) -> Iterator[str]:

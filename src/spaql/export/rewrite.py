@@ -1,4 +1,4 @@
-"""Rule trees with questions added or left out."""
+"""Rule trees with tests added or removed."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from spaql.policy import Choices, Constants, Leaves, RuleTree
 from spaql.problems.guard import MARGIN
 
 TOLERANCE = MARGIN
-"""Of the range of an observation that it may lie out of bounds before the safe action is taken: as much as is
-accepted of an environment in training, because sensor noise carries observations over a bound."""
+"""Share of its range by which an observation may be out of bounds before the safe action is taken: the same
+as is accepted of an environment in training, because sensor noise carries observations over a bound."""
 _ENDLESS = 1e30
-"""Bounds beyond this are none: environments write the largest float32 for want of a better one."""
+"""Bounds beyond this count as infinite: environments use the largest float32 for no bound."""
 
 
 def constants(leaves: Leaves) -> NDArray[Any]:
-    """Give what stands in the leaves, or, of laws, their offsets."""
+    """Return the constants of the leaves, or the offsets of laws."""
     if isinstance(leaves, Choices):
         return leaves.number
     return leaves.value if isinstance(leaves, Constants) else leaves.offset
 
 
 def bounds(space: Box | Discrete) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Give the lowest and the highest observation of a space."""
+    """Return the lowest and the highest observation of a space."""
     if isinstance(space, Discrete):
         return np.array([float(space.start)]), np.array([float(space.start + space.n - 1)])
     return space.low.astype(np.float64).ravel(), space.high.astype(np.float64).ravel()
@@ -36,10 +36,9 @@ def bounds(space: Box | Discrete) -> tuple[NDArray[np.float64], NDArray[np.float
 def limits(
     space: Box | Discrete, tolerance: float = TOLERANCE
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Give the bounds of a space, each moved outwards by a share of the range between the two.
+    """Return the bounds of a space, each moved outwards by a share of the range between them.
 
-    Bounds of a list are exact. So is a bound without an opposite one, where there is no range to take a share
-    of.
+    Bounds of a Discrete space stay, and so does a bound whose opposite is infinite.
 
     Examples
     --------
@@ -58,7 +57,7 @@ def limits(
 def guarded(
     tree: RuleTree, safe: tuple[float, ...], low: NDArray[np.float64], high: NDArray[np.float64]
 ) -> RuleTree:
-    """Ask first whether the observation is within some limits, which belong to what is within."""
+    """Return the tree preceded by tests whether the observation is within limits, ends included."""
     questions = [(j, low[j], True) for j in range(tree.dims) if low[j] > -np.inf]
     questions += [(j, np.nextafter(high[j], np.inf), False) for j in range(tree.dims) if high[j] < np.inf]
     if not questions:
@@ -80,7 +79,7 @@ def guarded(
 
 
 def _with_row(leaves: Leaves, safe: NDArray[np.float64]) -> Leaves:
-    """Add the safe action to the table of leaves."""
+    """Return the table of leaves with the safe action as its last row."""
     if isinstance(leaves, Choices):
         return Choices(np.append(leaves.number, int(safe[0])))
     if isinstance(leaves, Constants):
@@ -90,13 +89,13 @@ def _with_row(leaves: Leaves, safe: NDArray[np.float64]) -> Leaves:
 
 
 def decided(tree: RuleTree) -> RuleTree:
-    """Leave out questions whether something is below -infinity, which nothing is."""
+    """Return the tree without tests against -infinity, which never hold."""
     keep = (tree.feature < 0) | (tree.threshold > -np.inf)
     return tree if keep.all() else skipping(tree, ~keep, np.zeros(tree.n_nodes, bool))
 
 
 def skipping(tree: RuleTree, wanted: NDArray[np.bool_], to_left: NDArray[np.bool_]) -> RuleTree:
-    """Go past some questions, always to the left or always to the right."""
+    """Return the tree without some tests, each replaced by its left or its right child."""
     goes_to = np.arange(tree.n_nodes)
     for i in np.flatnonzero(wanted)[::-1]:
         goes_to[i] = goes_to[tree.left[i] if to_left[i] else tree.right[i]]
@@ -121,7 +120,7 @@ def skipping(tree: RuleTree, wanted: NDArray[np.bool_], to_left: NDArray[np.bool
 
 
 def written_out(tree: RuleTree) -> RuleTree:
-    """Give a tree in which every node has one parent: shared parts are copied."""
+    """Return the tree with shared subtrees copied, so that every node has one parent."""
     source, left, right = [0], [-1], [-1]
     i = 0
     while i < len(source):

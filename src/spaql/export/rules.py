@@ -1,4 +1,4 @@
-"""Rules as nested conditions, or as rows of a table: one walk each for all languages."""
+"""Rule trees as nested conditions, or as rows of a table, for all languages."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from spaql.errors import SettingError
 from spaql.policy import RuleTree
 
 RULES_UP_TO = 256
-"""Leaves up to which rules are written as nested conditions, where the form is left open."""
+"""Leaves up to which rules are written as nested conditions by default."""
 
 MOST_LEAVES = 100_000
-"""Of rules that are written out."""
+"""Of an exported tree, with shared subtrees written out."""
 
 
 @dataclass(frozen=True)
-class Words:
-    """How a language says it; {} is the condition."""
+class Keywords:
+    """The conditional statement of a language; {} is the condition."""
 
     first: str
     further: str
@@ -29,37 +29,37 @@ class Words:
 
 def nested(
     tree: RuleTree,
-    words: Words,
+    keywords: Keywords,
     condition: Callable[[int, float, bool], str],
     leaf: Callable[[int], Sequence[str]],
     exception: tuple[str, Sequence[str]] | None = None,
     level: int = 0,
 ) -> Iterator[str]:
-    """Write a rule tree line by line.
+    """Yield the lines of a rule tree.
 
-    The side with fewer leaves stands under the condition and the other one after it, so that conditions are
+    The child with fewer leaves stands under the condition and the other one after it, so that conditions are
     never nested deeper than the logarithm of the number of leaves.
 
     Parameters
     ----------
     tree
-        What to write; parts that it shares are written wherever they stand.
-    words
-        How the language says it.
+        The tree; shared subtrees are written wherever they stand.
+    keywords
+        Of the language.
     condition
-        Writes `observation < threshold`, or, with False, its contrary.
+        Returns `observation < threshold`, or, with False, its negation.
     leaf
-        Writes what a row in the table of leaves says.
+        Returns the lines for a row in the table of leaves.
     exception
-        A condition to ask first of all, and what to do if it holds.
+        A condition to test first, and the lines if it holds.
     level
-        To begin at, of indentation.
+        Indentation of the first line.
     """
     sizes = printed_sizes(tree)
-    # What waits is a node to write, or the end of a chain of conditions.
+    # The stack holds nodes to write, and the ends of chains of conditions.
     waiting: list[tuple[int, int, str]] = [(0, level, "start")]
     if exception is not None:
-        yield "    " * level + words.first.format(exception[0])
+        yield "    " * level + keywords.first.format(exception[0])
         yield from ("    " * (level + 1) + line for line in exception[1])
         waiting = [(0, level, "end"), (0, level, "else")]
     while waiting:
@@ -67,17 +67,17 @@ def nested(
         indent = "    " * depth
         j = int(tree.feature[node])
         if role == "end":
-            if words.end:
-                yield indent + words.end
+            if keywords.end:
+                yield indent + keywords.end
         elif j < 0:
             if role == "else":
-                yield indent + words.otherwise
+                yield indent + keywords.otherwise
                 indent += "    "
             yield from (indent + line for line in leaf(int(tree.leaf[node])))
         else:
             left, right = int(tree.left[node]), int(tree.right[node])
             below = sizes[left] <= sizes[right]
-            word = words.further if role == "else" else words.first
+            word = keywords.further if role == "else" else keywords.first
             yield indent + word.format(condition(j, float(tree.threshold[node]), below))
             if role != "else":
                 waiting.append((node, depth, "end"))
@@ -86,31 +86,31 @@ def nested(
 
 
 def printed_sizes(tree: RuleTree) -> list[int]:
-    """Give the leaves under each node, shared parts written out; too many of them are refused."""
+    """Return the leaves under each node with shared subtrees written out; raises if there are too many."""
     sizes = [1] * tree.n_nodes
     for i in range(tree.n_nodes - 1, -1, -1):
         if tree.feature[i] >= 0:
             sizes[i] = sizes[tree.left[i]] + sizes[tree.right[i]]
     if sizes[0] > MOST_LEAVES:
         raise SettingError(
-            f"The rules share parts, and written out they have {sizes[0]:,} leaves, which are too many to "
-            "prove: simplify the tree first."
+            f"The tree has {sizes[0]:,} leaves with its shared subtrees written out, more than the "
+            f"{MOST_LEAVES:,} that can be exported: simplify it first."
         )
     return sizes
 
 
 @dataclass(frozen=True)
 class Table:
-    """The questions of a tree as rows; places after the last question are rows in the table of leaves."""
+    """The inner nodes of a tree as rows; indices after the last of them are rows in the table of leaves."""
 
     feature: list[int]
     threshold: list[float]
     after: list[tuple[int, int]]
-    """Where to go if the observation is below the threshold, and where otherwise."""
+    """The next index if the observation is below the threshold, and otherwise."""
 
 
 def numbered(tree: RuleTree) -> Table:
-    """Number the questions of a tree, those of shared parts once."""
+    """Return the inner nodes of a tree as a table, those of shared subtrees once."""
     inner = np.flatnonzero(tree.feature >= 0)
     place = len(inner) + tree.leaf.astype(np.int64)
     place[inner] = np.arange(len(inner))
@@ -119,10 +119,10 @@ def numbered(tree: RuleTree) -> Table:
 
 
 def chosen_form(tree: RuleTree, form: str | None) -> str:
-    """Give the form of code that was asked for, or that suits the size."""
+    """Return the requested form of code, or the default for the size of the tree."""
     if form not in (None, "rules", "table"):
-        raise SettingError(f"Code has the forms rules and table, not {form!r}.")
-    # A table of no rules would be one of no length.
+        raise SettingError(f"form is {form!r}, and must be 'rules' or 'table'.")
+    # C has no arrays of length 0.
     if tree.depth == 0:
         return "rules"
     return form or ("rules" if tree.n_leaves <= RULES_UP_TO else "table")

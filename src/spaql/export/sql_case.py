@@ -1,4 +1,4 @@
-"""A controller as CASE expressions of SQL, to score the rows of a table in a database."""
+"""A controller as SQL CASE expressions, to score the rows of a table in a database."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from spaql.export.comments import heading, identifiers
 from spaql.export.equivalence import Run, Target
-from spaql.export.rules import Words, nested
+from spaql.export.rules import Keywords, nested
 from spaql.export.target_controller import MachineController
 from spaql.policy import Laws
 
-_WORDS = Words("CASE WHEN {} THEN", "WHEN {} THEN", "ELSE", "END")
+_KEYWORDS = Keywords("CASE WHEN {} THEN", "WHEN {} THEN", "ELSE", "END")
 _RESERVED = """
     all and as between by case check column create default delete desc distinct else end exists false
     for from group having in index insert into is join key left like limit not null of on or order
@@ -34,7 +34,7 @@ class SqlCase(Target):
     name = "SQL"
 
     def write(self, controller: MachineController, name: str) -> dict[str, bytes]:
-        """Write a controller as files, by their names."""
+        """Return the files of a controller, by name."""
         tree = controller.tree
         columns = identifiers(tree.observations, _RESERVED)
         lines = [f"-- {line}".rstrip() for line in heading(controller, f"{name}.sql")]
@@ -49,14 +49,14 @@ class SqlCase(Target):
 
     @staticmethod
     def outputs(controller: MachineController) -> tuple[str, ...]:
-        """Give the names of the columns that come out."""
+        """Return the names of the output columns."""
         tree = controller.tree
         if isinstance(tree.action_space, Discrete):
             return ("action",)
         return identifiers(tree.actions, " ".join([_RESERVED, *identifiers(tree.observations, _RESERVED)]))
 
     def load(self, controller: MachineController, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
-        """Make a table of observations to score in a database in memory."""
+        """Return the function from inputs to actions, which scores a table of an in-memory database."""
         columns = identifiers(controller.tree.observations, _RESERVED)
         holes = ", ".join("?" * len(columns))
 
@@ -70,7 +70,7 @@ class SqlCase(Target):
         return run
 
     def tool(self) -> str:
-        """Name what the files are run by, with its version."""
+        """Return the name and version of the tool that runs the files."""
         return f"SQLite {sqlite3.sqlite_version}"
 
 
@@ -79,7 +79,7 @@ def _expression(controller: MachineController, columns: Sequence[str], i: int) -
     whole = isinstance(tree.action_space, Discrete)
 
     def condition(j: int, t: float, below: bool) -> str:
-        if t == math.inf:  # for which SQL has no word
+        if t == math.inf:  # for which SQL has no literal
             return f"{columns[j]} {'<=' if below else '>'} {literal(1.7976931348623157e308)}"
         return f"{columns[j]} {'<' if below else '>='} {literal(t)}"
 
@@ -92,7 +92,7 @@ def _expression(controller: MachineController, columns: Sequence[str], i: int) -
     unknown = "\n    OR ".join(f"{column} IS NULL" for column in columns)
     safe = controller.safe[i]
     said = str(int(safe)) if whole else literal(safe)
-    yield from nested(tree, _WORDS, condition, leaf, (unknown, [said]))
+    yield from nested(tree, _KEYWORDS, condition, leaf, (unknown, [said]))
 
 
 def _law(controller: MachineController, columns: Sequence[str], row: int, i: int) -> str:
@@ -106,10 +106,10 @@ def _law(controller: MachineController, columns: Sequence[str], row: int, i: int
 
 
 def literal(x: float) -> str:
-    """Write a double as an approximate number of SQL.
+    """Return a double as an approximate numeric literal of SQL.
 
-    SQLite does not always read the double that is nearest to a decimal number. Where it does not, the number
-    is written as a whole one times powers of two, which every database computes exactly.
+    SQLite does not always read the double nearest to a decimal number. Where it does not, the number is
+    written as an integer times powers of two, which every database computes exactly.
 
     Examples
     --------

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from spaql.errors import SettingError
 from spaql.export.comments import heading, identifiers, name_of_action
 from spaql.export.equivalence import Run, Target
-from spaql.export.rules import Words, nested
+from spaql.export.rules import Keywords, nested
 from spaql.export.target_controller import MachineController
 from spaql.policy import Laws
 
-_WORDS = Words("IF {} THEN", "ELSIF {} THEN", "ELSE", "END_IF;")
+_KEYWORDS = Keywords("IF {} THEN", "ELSIF {} THEN", "ELSE", "END_IF;")
 _RESERVED = """
     abs acos action and array asin at atan bool by byte case configuration constant cos date dint do
     dword else elsif end exit exp expt false for from function if in initial int interval ln log lreal
@@ -37,9 +37,11 @@ class StructuredText(Target):
     name = "Structured Text"
 
     def write(self, controller: MachineController, name: str) -> dict[str, bytes]:
-        """Write a controller as files, by their names."""
+        """Return the files of a controller, by name."""
         if controller.number.name == "fixed":
-            raise SettingError("Structured Text has the numbers double (LREAL) and float (REAL), not fixed.")
+            raise SettingError(
+                "number is 'fixed', and must be 'double' (LREAL) or 'float' (REAL) for Structured Text."
+            )
         tree, kind = controller.tree, _TYPES[controller.number.name]
         block = name[0].upper() + name[1:]
         lines = [f"(* {line.replace('*)', '* )')} *)" for line in heading(controller, f"{name}.st") if line]
@@ -59,12 +61,12 @@ class StructuredText(Target):
         return {f"{name}.st": ("\n".join(lines) + "\n").encode()}
 
     def load(self, controller: MachineController, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
-        """Read the text back as the standard says what its statements mean."""
+        """Interpret the text as the standard defines it; returns the function from inputs to actions."""
         return read(files[f"{name}.st"].decode())
 
     def tool(self) -> str:
-        """Name what the files are run by, with its version."""
-        return "spaql.export.structured_text.read, which follows the standard; no PLC was asked"
+        """Return the name and version of the tool that runs the files."""
+        return "spaql.export.structured_text.read, which follows the standard; not run on a PLC"
 
 
 def _names(controller: MachineController) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -80,7 +82,7 @@ def _body(controller: MachineController, inputs: Sequence[str], outputs: Sequenc
     whole = isinstance(tree.action_space, Discrete)
 
     def condition(j: int, t: float, below: bool) -> str:
-        if t == math.inf:  # for which Structured Text has no word
+        if t == math.inf:  # for which Structured Text has no literal
             end = _literal(kind, _LARGEST[controller.number.name])
             return f"{inputs[j]} {'<=' if below else '>'} {end}"
         return f"{inputs[j]} {'<' if below else '>='} {_literal(kind, t)}"
@@ -98,13 +100,13 @@ def _body(controller: MachineController, inputs: Sequence[str], outputs: Sequenc
 
     unknown = "\n    OR ".join(f"({word} <> {word})" for word in inputs)
     safe = [f"{line} (* the safe action *)" for line in said(controller.safe)]
-    yield from nested(tree, _WORDS, condition, leaf, (unknown, safe))
+    yield from nested(tree, _KEYWORDS, condition, leaf, (unknown, safe))
 
 
 def _law(
     controller: MachineController, inputs: Sequence[str], output: str, row: int, i: int
 ) -> Iterator[str]:
-    """Write a law in its fixed order, in double precision whatever the numbers are."""
+    """Yield the statements of a law, in a fixed order and in double precision whatever the number type."""
     laws, single = controller.tree.leaves, controller.number.name == "float"
     assert isinstance(laws, Laws)
     yield f"u := {_literal('LREAL', float(laws.offset[row, i]))};"
@@ -121,7 +123,7 @@ def _law(
 
 
 def _literal(kind: str, x: float) -> str:
-    """Write a number with its type, and with the point that the standard asks for."""
+    """Return a number as a typed literal, with the decimal point that the standard requires."""
     text = str(np.float32(x)) if kind == "REAL" else repr(x)
     mantissa, _, exponent = text.partition("e")
     mantissa += "" if "." in mantissa else ".0"
@@ -132,10 +134,10 @@ _STATEMENT = re.compile(r"(IF|ELSIF) (.*?) THEN|(ELSE)|(END_IF);|(\w+) := (.*?);
 
 
 def read(text: str) -> Run:
-    """Read a function block of assignments and conditions, and give what it computes.
+    """Return the function that a function block of assignments and conditions computes.
 
-    REAL and LREAL are IEEE 754 numbers of 32 and 64 bits, as the standard has them; a literal is the nearest
-    number of its type.
+    REAL and LREAL are IEEE 754 numbers of 32 and 64 bits, as in the standard; a literal is the nearest number
+    of its type.
     """
     text = re.sub(r"\(\*.*?\*\)", "", text)
     kinds = dict(re.findall(r"(\w+) : (L?REAL|DINT);", text))
@@ -146,7 +148,7 @@ def read(text: str) -> Run:
     end = 0
     for found in _STATEMENT.finditer(body):
         if body[end : found.start()].strip():
-            raise SettingError(f"This is no statement that is known: {body[end : found.start()].strip()}")
+            raise SettingError(f"Unknown statement: {body[end : found.start()].strip()}")
         end = found.end()
         word, condition, otherwise, closed, name, value = found.groups()
         depth -= 1 if otherwise or closed or word == "ELSIF" else 0
@@ -166,7 +168,9 @@ def read(text: str) -> Run:
 
     def run(batch: NDArray[Any]) -> NDArray[np.float64]:
         if bool(singles & set(inputs)) != (batch.dtype == np.float32):
-            raise SettingError("The inputs are not of the type that the function block declares.")
+            raise SettingError(
+                f"The inputs are {batch.dtype}, not of the type that the function block declares."
+            )
         with np.errstate(over="ignore", under="ignore"):
             return np.array([act(*row) for row in batch.tolist()], np.float64).reshape(len(batch), -1)
 

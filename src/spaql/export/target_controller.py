@@ -1,4 +1,4 @@
-"""What a machine is to run: a rule tree, in numbers of the machine, and what it does without any."""
+"""The controller to export: a rule tree in the number type of the machine, with its safe action."""
 
 from __future__ import annotations
 
@@ -22,38 +22,38 @@ from spaql.policy import Choices, RuleTree
 
 @dataclass(frozen=True)
 class Limits:
-    """Between which the policy decides, ends included; beyond them is the safe action."""
+    """Limits of the observations, ends included, beyond which the safe action is taken."""
 
     low: tuple[float, ...]
     high: tuple[float, ...]
     tolerance: float
-    """The share of an observation's range that they are wider than its space, on either side."""
+    """By how much they exceed the observation space on either side, as a share of each range."""
 
     @property
     def questions(self) -> int:
-        """How many of them are finite."""
+        """How many limits are finite."""
         return int(np.isfinite([*self.low, *self.high]).sum())
 
 
 @dataclass(frozen=True, eq=False)
 class MachineController:
-    """A controller as it is exported: every writer takes this, and nothing else."""
+    """A controller as it is exported: the input of every target."""
 
     rules: RuleTree
     """The policy."""
     exact: RuleTree
-    """The same in double precision, after the questions whether the observation is within its limits."""
+    """The policy preceded by the tests of the limits, in double precision."""
     number: Number
     safe: tuple[float, ...]
-    """The action where there is no number to decide by."""
+    """The action for NaN."""
     limits: Limits | None = None
-    """Beyond which it is the action as well; none if the policy decides everywhere."""
+    """Limits beyond which the safe action is taken; None without."""
     provenance: tuple[str, ...] = ()
-    """Where it comes from, in lines for people."""
+    """Lines about the origin of the tree."""
 
     @cached_property
     def tree(self) -> RuleTree:
-        """The same rules with thresholds that are numbers of the machine."""
+        """The rules with thresholds that are numbers of the machine."""
         return self.number.on_grid(self.exact)
 
     @property
@@ -62,11 +62,11 @@ class MachineController:
         return len(self.safe)
 
     def wanted(self, inputs: NDArray[Any]) -> NDArray[np.float64]:
-        """Give the actions that are wanted for rows of inputs, in the numbers of the machine."""
+        """Return the actions for rows of inputs, in the numbers of the machine."""
         return self.answer(inputs)[0]
 
     def answer(self, inputs: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Give the actions that are wanted for rows of inputs, and tell which rows get the safe action."""
+        """Return the actions for rows of inputs, and which rows get the safe action."""
         batch = self.number.values(inputs)
         lost = np.isnan(batch).any(axis=1, keepdims=True)
         batch = np.where(lost, 0.0, batch)
@@ -74,19 +74,19 @@ class MachineController:
         with np.errstate(invalid="ignore", over="ignore"):
             raw = self.exact.leaves.give(rows, batch)
         actions = raw.reshape(len(batch), -1).astype(np.float64)
-        # Infinite observations may cancel in a law: what is no number is the safe action.
+        # Infinite observations may cancel to NaN in a law, for which the safe action is taken.
         missing = np.isnan(actions) | lost
-        # The row after those of the policy is that of the safe action.
+        # The safe action is the row after those of the policy.
         safely = missing.any(axis=1) | (rows >= len(self.rules.leaves))
         return self.number.rounded(np.where(missing, self.safe, actions)), safely
 
     def leaf_value(self, row: int) -> tuple[float, ...]:
-        """Give the constant action of a row in the table of leaves, in the numbers of the machine."""
+        """Return the constant action of a row in the table of leaves, in the numbers of the machine."""
         values = np.array(constants(self.exact.leaves)[row], np.float64).reshape(1, -1)
         return tuple(self.number.rounded(values)[0].tolist())
 
     def leaf_name(self, row: int) -> str:
-        """Give the name of an action of a list; others have none."""
+        """Return the name of a Discrete action; empty for others."""
         leaves, space = self.exact.leaves, self.exact.action_space
         if isinstance(leaves, Choices) and isinstance(space, Discrete):
             return self.exact.actions[int(leaves.number[row]) - int(space.start)]
@@ -100,30 +100,31 @@ def controller_of(
     provenance: Sequence[str] = (),
     tolerance: float = TOLERANCE,
 ) -> MachineController:
-    """Make the controller of a rule tree.
+    """Return the controller to export for a rule tree.
 
     Parameters
     ----------
     tree
         The rules.
     number
-        In which the machine computes: "double", "float" or "fixed".
+        Number type of the machine: "double", "float" or "fixed".
     safe_action
-        The action for NaN, and for observations beyond the bounds of their space by more than the tolerance.
-        By default the rules hold beyond the bounds, as they do in Python, and NaN is answered with the first
-        action of a list, or the one nearest to 0.
+        The action for NaN, and for observations out of bounds by more than the tolerance. By default the
+        rules apply beyond the bounds, as in Python, and the action for NaN is the first Discrete action, or
+        the one nearest to 0.
     provenance
-        Lines that say where the tree comes from.
+        Lines about the origin of the tree.
     tolerance
-        The share of an observation's range by which it may be out of bounds before it gets the safe action.
+        By how much an observation may be out of bounds before the safe action is taken, as a share of its
+        range.
     """
     if not (math.isfinite(tolerance) and tolerance >= 0):
         raise SettingError(
-            f"The tolerance is a share of each range, 0 or more, such as 0.1: not {tolerance}."
+            f"tolerance is {tolerance}, and must be a share of each range, 0 or more, such as 0.1."
         )
     if not all(np.isfinite(table).all() for table in vars(tree.leaves).values()):
-        raise SettingError("Actions and laws are exported only if all of their numbers are finite.")
-    printed_sizes(tree)  # refuses what is too large
+        raise SettingError("The tree has an action or law that is not finite, which cannot be exported.")
+    printed_sizes(tree)  # raises if there are too many leaves
     safe = tree.default_action if safe_action is None else _checked_action(tree, safe_action)
     guard, exact = None, tree
     if safe_action is not None:
@@ -143,7 +144,7 @@ def _checked_action(tree: RuleTree, given: float | str | Sequence[float]) -> tup
     played = safe.astype(space.dtype)  # the type of the bounds: 0.7 is above the nearest float32
     if len(safe) != len(low) or not np.all((low <= played) & (played <= high) & np.isfinite(safe)):
         raise SettingError(
-            f"The safe action is {counted(len(low), 'finite number')}, within {low.tolist()} and "
-            f"{high.tolist()}."
+            f"The safe action is {given!r}, and must be {counted(len(low), 'finite number')} within "
+            f"{low.tolist()} and {high.tolist()}."
         )
     return tuple(safe.tolist())

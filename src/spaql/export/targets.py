@@ -1,4 +1,4 @@
-"""The exporters: each proves what it made before it writes it."""
+"""The exporters: each runs the equivalence check before it writes a file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from types import MappingProxyType
 from spaql.archive import write_together
 from spaql.errors import SettingError
 from spaql.export.c_code import CCode
-from spaql.export.equivalence import POINTS, Proof, Target, prove
+from spaql.export.equivalence import POINTS, Equivalence, Target, check_equivalence
 from spaql.export.json_tree import JsonTree
 from spaql.export.onnx_graph import OnnxGraph
 from spaql.export.python_code import PythonCode
@@ -36,32 +36,36 @@ def c(
     tolerance: float = TOLERANCE,
     provenance: Sequence[str] = (),
     points: int = POINTS,
-) -> Proof:
-    """Write a controller as C99, after it was compiled and compared with the tree.
+) -> Equivalence:
+    """Write a controller as C99, after compiling it and comparing it with the tree.
 
     Parameters
     ----------
     tree
-        The rules, of `spaql.rule_tree`.
+        The rule tree, such as `spaql.rule_tree` returns.
     path
-        Of the source, such as `controller.c`: beside it comes `controller.h` with the function
-        `controller_act(observation, action)`, which gives a finite action by its number in `action[0]`.
+        Path of the source, such as `controller.c`; the header `controller.h` is written beside it, with the
+        function `controller_act(observation, action)`, which writes a Discrete action as its number.
     number
-        In which the machine computes: "double", "float", or "fixed" for whole numbers of 32 bits.
+        Number type of the target: "double", "float", or "fixed" for integers of 32 bits.
     form
-        "rules" for nested conditions, "table" for constants and a loop; by default rules of up to 256 leaves
-        are written as conditions.
+        "rules" for nested conditions, "table" for constants and a loop; by default "rules" up to 256 leaves.
     safe_action
-        The action for NaN, and for observations beyond the bounds of their space by more than the tolerance;
-        one of a list by its number or its name. By default the rules hold beyond the bounds, as they do in
-        Python, and NaN is answered with the first action of a list, or the one nearest to 0.
+        The action for NaN, and for observations out of bounds by more than the tolerance; a Discrete action
+        by its number or name. By default the rules apply beyond the bounds, as in Python, and the action for
+        NaN is the first Discrete action, or the one nearest to 0.
     tolerance
-        The share of an observation's range by which it may be out of bounds before it gets the safe action,
-        so that sensor noise at a bound does not trigger it.
+        By how much an observation may be out of bounds before the safe action is taken, as a share of its
+        range, so that sensor noise at a bound does not trigger it.
     provenance
-        Lines for the comment at the head.
+        Lines about the origin of the tree, for the comment at the head.
     points
-        How many random points to compare, besides all leaves and boundaries.
+        Random points to compare, besides all leaves and boundaries.
+
+    Returns
+    -------
+    Equivalence
+        What was compared. A difference raises `EquivalenceError`, and no file is written.
 
     Examples
     --------
@@ -69,8 +73,8 @@ def c(
     >>> agent = spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1)
     >>> tree = spaql.rule_tree(agent.learn(iterations=10, progress_bar=False))
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     proof = c(tree, Path(folder) / "controller.c", points=1000)
-    >>> sorted(proof.files)
+    ...     found = c(tree, Path(folder) / "controller.c", points=1000)
+    >>> sorted(found.files)
     ['controller.c', 'controller.h']
     """
     return _export(CCode(form), tree, path, number, safe_action, tolerance, provenance, points)
@@ -85,11 +89,11 @@ def st(
     tolerance: float = TOLERANCE,
     provenance: Sequence[str] = (),
     points: int = POINTS,
-) -> Proof:
+) -> Equivalence:
     """Write a controller as a function block in Structured Text (IEC 61131-3), such as `controller.st`.
 
-    The numbers are LREAL for "double" and REAL for "float". The text is read back as the standard has it and
-    compared with the tree; no PLC is asked. For the other parameters see `c`.
+    The numbers are LREAL for "double" and REAL for "float". The text is interpreted according to the standard
+    and compared with the tree; it is not run on a PLC. For the other parameters see `c`.
     """
     return _export(StructuredText(), tree, path, number, safe_action, tolerance, provenance, points)
 
@@ -103,11 +107,11 @@ def onnx(
     tolerance: float = TOLERANCE,
     provenance: Sequence[str] = (),
     points: int = POINTS,
-) -> Proof:
-    """Write a controller as an ONNX model, such as `controller.onnx`, after onnxruntime ran it.
+) -> Equivalence:
+    """Write a controller as an ONNX model, such as `controller.onnx`, compared by running it in onnxruntime.
 
-    It takes a batch `observation` of "double" or "float" numbers and gives a batch `action`. Needs the extra
-    `onnx`. For the other parameters see `c`.
+    It maps a batch `observation` of "double" or "float" numbers to a batch `action`. Needs the extra `onnx`.
+    For the other parameters see `c`.
     """
     return _export(OnnxGraph(), tree, path, number, safe_action, tolerance, provenance, points)
 
@@ -121,8 +125,8 @@ def python(
     tolerance: float = TOLERANCE,
     provenance: Sequence[str] = (),
     points: int = POINTS,
-) -> Proof:
-    """Write a controller as one Python file with a function `act(observation)`; it imports nothing.
+) -> Equivalence:
+    """Write a controller as one Python file with a function `act(observation)` and no imports.
 
     For the parameters see `c`.
     """
@@ -137,8 +141,8 @@ def sql(
     tolerance: float = TOLERANCE,
     provenance: Sequence[str] = (),
     points: int = POINTS,
-) -> Proof:
-    """Write a controller as a CASE expression of SQL, such as `controller.sql`, after SQLite ran it.
+) -> Equivalence:
+    """Write a controller as an SQL CASE expression, such as `controller.sql`, compared by running SQLite.
 
     For the parameters see `c`.
     """
@@ -153,15 +157,15 @@ def json(
     tolerance: float = TOLERANCE,
     provenance: Sequence[str] = (),
     points: int = POINTS,
-) -> Proof:
-    """Write a controller as JSON, such as `controller.json`, that `tree_from_json` reads.
+) -> Equivalence:
+    """Write a controller as JSON, such as `controller.json`, which `tree_from_json` reads.
 
-    Its form is published in `spaql.export.json_tree.SCHEMA`. For the parameters see `c`.
+    Its schema is `spaql.export.json_tree.SCHEMA`. For the parameters see `c`.
     """
     return _export(JsonTree(), tree, path, "double", safe_action, tolerance, provenance, points)
 
 
-Exporter = Callable[..., Proof]
+Exporter = Callable[..., Equivalence]
 EXPORTERS: Mapping[str, tuple[Exporter, str]] = MappingProxyType(
     {
         "c": (c, ".c"),
@@ -172,7 +176,7 @@ EXPORTERS: Mapping[str, tuple[Exporter, str]] = MappingProxyType(
         "json": (json, ".json"),
     }
 )
-"""Every exporter with the suffix of its file."""
+"""Every exporter with its file suffix."""
 
 
 def _export(
@@ -184,19 +188,19 @@ def _export(
     tolerance: float,
     provenance: Sequence[str],
     points: int,
-) -> Proof:
-    """Write into an empty folder, prove, and only then write where it is wanted."""
+) -> Equivalence:
+    """Check the files for equivalence in a temporary folder, and only then write them to the path."""
     path = Path(path)
     name = path.stem
     if not (name.isidentifier() and name.isascii()):
-        raise SettingError(
-            f"The file's name becomes that of functions, and {name!r} cannot: use letters and _."
-        )
+        raise SettingError(f"The file name {name!r} is used for functions: use letters, digits and _.")
     controller = controller_of(tree, number, safe_action, provenance, tolerance)
     files = target.write(controller, name)
     if path.name not in files:
-        raise SettingError(f"The file is called {' or '.join(files)}, not {path.name}.")
+        raise SettingError(f"The file name is {path.name}, and must be {' or '.join(files)}.")
     with tempfile.TemporaryDirectory() as folder:
-        proof = prove(target, controller, files, name, Path(folder), whole_number("points", points, least=0))
+        found = check_equivalence(
+            target, controller, files, name, Path(folder), whole_number("points", points, least=0)
+        )
     write_together({path.parent / file: content for file, content in files.items()})
-    return proof
+    return found

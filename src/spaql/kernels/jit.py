@@ -1,4 +1,4 @@
-"""The one door to Numba: every kernel is compiled by `njit` from this module."""
+"""Compilation by Numba: the `njit` of this module, which compiles every kernel."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -14,13 +14,13 @@ from numba.extending import register_jitable
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Fields = tuple[Any, ...]
-"""A named tuple as a plain one: Numba takes it over from Python in half the time, which counts in a kernel
+"""A named tuple as a plain tuple, which Numba converts from Python in half the time: it matters for a kernel
 that is called at every step."""
 ENABLED: bool = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
 
 
 def sources_stamp(folder: Path) -> str:
-    """Hash the names and contents of all Python sources in a folder and below.
+    """Return a hash of the names and contents of all Python sources in a folder and below.
 
     Examples
     --------
@@ -34,14 +34,14 @@ def sources_stamp(folder: Path) -> str:
 
 
 STAMP = sources_stamp(Path(__file__).parent)
-"""Of the kernels of this package."""
+"""Hash of the kernels of this package."""
 
 
 class _StampedCache(FunctionCache):
-    """A cache on disk that is valid for a stamp, whatever Numba would look at.
+    """A cache on disk that is valid for a stamp.
 
-    Numba notices an edit in a kernel's own file only, so a kernel inlined from another module would go on as
-    it was yesterday; and it never finds a function again that was compiled for other functions.
+    Numba's own is invalidated by an edit of the kernel's file only, not by one of a kernel that is inlined
+    from another module; and it never finds a closure again.
     """
 
     def __init__(self, function: Callable[..., Any], stamp: str) -> None:
@@ -57,17 +57,18 @@ class _StampedCache(FunctionCache):
 
 
 def njit(function: Function, *, depends_on: str = "", inline: bool = True) -> Function:
-    """Compile a kernel: cached on disk, with the GIL released.
+    """Compile a kernel that is cached on disk and releases the GIL.
 
     Parameters
     ----------
     function
         The kernel.
     depends_on
-        A hash of what is compiled into it beside the kernels of this package, such as a user's dynamics.
+        A hash of the code that is compiled into it besides the kernels of this package, such as a user's
+        dynamics.
     inline
-        Make it part of the kernels that call it. A call costs two atomic operations for every array that is
-        passed, more than most kernels do; a large one is better called.
+        Inline it in the kernels that call it. A call costs two atomic operations for every array argument,
+        more than the work of most kernels.
     """
     if not ENABLED:
         return function
@@ -81,17 +82,17 @@ def njit(function: Function, *, depends_on: str = "", inline: bool = True) -> Fu
 def _dispatcher(function: Callable[..., Any], stamp: str, **options: Any) -> Any:
     jit: Any = numba.njit
     compiled = jit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(function)
-    with suppress(RuntimeError):  # no folder to cache in is writable: compile anew in every process
+    with suppress(RuntimeError):  # no cache folder is writable: compile anew in every process
         compiled._cache = _StampedCache(function, stamp)
     return compiled
 
 
 def _call_from_kernels(compiled: Any, inner: Any) -> None:
-    """Let other kernels call a twin that Python cannot call.
+    """Let other kernels call a second compilation that Python cannot call.
 
-    What takes the arguments over from Python is as long as a small kernel itself, and most are only called by
-    others. Nor is the twin compiled anew for every constant that is passed, which Numba would do. A kernel
-    that Python has called is compiled already, and serves both.
+    The wrapper for calls from Python takes as long to compile as a small kernel, and most kernels are called
+    by others only. Nor is the second compilation repeated for every constant argument, as Numba would do. A
+    kernel that Python has called is compiled already, and is used for both.
     """
     dispatcher, plain = type(compiled), cast(Any, unliteral)
 
@@ -109,18 +110,18 @@ def _call_from_kernels(compiled: Any, inner: Any) -> None:
     compiled.get_call_template, compiled.get_overload = call_template, overload
 
 
-def njit_apart(function: Function) -> Function:
-    """Compile a kernel that is too large to be made part of others."""
+def njit_no_inline(function: Function) -> Function:
+    """Compile a kernel that is too large to be inlined."""
     return njit(function, inline=False)
 
 
 def callable_by_kernels(function: Function) -> Function:
-    """Let kernels call a function that stays plain for Python, where calling it compiles nothing."""
+    """Let kernels call a function that is not compiled when Python calls it."""
     return register_jitable(error_model="numpy")(function) if ENABLED else function
 
 
 def cache_folder() -> Path | None:
-    """Return the folder in which the kernels of this package are kept, or None if none is writable.
+    """Return the cache folder of the kernels of this package, or None if none is writable.
 
     Examples
     --------
@@ -128,6 +129,6 @@ def cache_folder() -> Path | None:
     True
     """
     try:
-        return Path(_StampedCache(njit_apart, STAMP).cache_path)
+        return Path(_StampedCache(njit_no_inline, STAMP).cache_path)
     except RuntimeError:
         return None

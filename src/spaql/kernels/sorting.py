@@ -1,16 +1,16 @@
-"""Sorting: one kernel for all, because NumPy's in compiled code is built anew for each that calls it."""
+"""Sorting: one kernel for all, because NumPy's is compiled anew for each kernel that calls it."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.kernels.jit import njit_apart
+from spaql.kernels.jit import njit_no_inline
 
 
-@njit_apart
+@njit_no_inline
 def sorted_rows(values: NDArray[np.float64], count: int, order: NDArray[np.int64]) -> None:
-    """Write the places of the first `count` values in rising order; of equals, the first one first.
+    """Write the indices that sort the first `count` values in ascending order; the sort is stable.
 
-    A merge sort: runs of 1, 2, 4 ... places are merged in turn. `order` has room for twice the count.
+    A merge sort of runs of 1, 2, 4 ... values. `order` has room for twice the count.
     """
     for i in range(count):
         order[i] = i

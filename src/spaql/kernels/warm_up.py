@@ -1,6 +1,6 @@
-"""Compiling the kernels of PlanTree and of rule trees beforehand, in two processes at once.
+"""Compile the kernels of PlanTree and of rule trees ahead of time, in two processes.
 
-Numba compiles a kernel when it is first called, one after the other, and keeps it on disk for all processes.
+Numba compiles a kernel when it is first called, one at a time, and caches it on disk for all processes.
 `python -m spaql.kernels.warm_up NAME...` compiles some of them, and prints the name of each when it is done.
 """
 
@@ -21,32 +21,31 @@ import numba
 import numpy as np
 
 from spaql.kernels.jit import ENABLED, STAMP, cache_folder
-from spaql.kernels.plantree import controllers
+from spaql.kernels.plantree import controllers, rollout
 from spaql.kernels.plantree import local_search as search
 from spaql.kernels.plantree import pwa_model as plants
-from spaql.kernels.plantree import rollout as games
 from spaql.kernels.plantree import termination as ends
 from spaql.kernels.plantree import value_cells as cells
 from spaql.kernels.trees import optimal_tree as smallest
 
 Calls = Mapping[str, Callable[[], object]]
 
-_LISTED, _BOXED, _ENDS = {"best_vote"}, {"fit_and_cut"}, {"logistic", "best_end"}
-"""Kernels that only a training with listed actions needs, only one with a Box, and only if episodes end."""
+_LISTED, _BOXED, _ENDS = {"best_vote"}, {"fit_and_cut"}, {"logistic", "best_gini_cut"}
+"""Kernels that are needed only for Discrete actions, only for a Box of actions, and only if episodes end."""
 
 
 def kernels() -> frozenset[str]:
-    """Return the names of all kernels that can be compiled beforehand."""
+    """Return the names of all kernels that can be compiled ahead of time."""
     return frozenset(name for part in _parts() for name in part)
 
 
 def for_training(*, listed: bool) -> frozenset[str]:
-    """Return those that the first training surely needs, or reading what it has learned."""
+    """Return the kernels that are certainly needed to train once and to read the result."""
     return kernels() - (_BOXED if listed else _LISTED) - _ENDS
 
 
 def _parts() -> tuple[Calls, Calls]:
-    """Return a call of every kernel by its name, in two parts that take about as long as each other."""
+    """Return a call of every kernel by name, in two parts of about equal compilation time."""
     rng, flag = np.random.default_rng(0), np.zeros(1, np.bool_)
     one, number, leaf, cube = np.zeros(1), np.zeros(1, np.int64), np.full(1, -1), np.zeros((1, 1, 1))
     line, pair, column = np.zeros((1, 1)), np.zeros((1, 2)), np.zeros((2, 1))
@@ -55,21 +54,21 @@ def _parts() -> tuple[Calls, Calls]:
         *(number, leaf, one, number, np.zeros((1, 2, 3)), line, cube, line, line, np.zeros(3)),
         *(leaf, one, number, one, np.zeros(0)),
     )
-    game = games.Game(plant, line, line, number, 1, 0.0)
-    tree = controllers.Controller(leaf, one, number, np.zeros((1, 1, 2)))
-    marks = games.Marks(one, seen, one, seen, number)
-    some = cells.Cells(number, leaf, one, number, number)
+    simulation = rollout.Simulation(plant, line, line, number, 1, 0.0)
+    tree = controllers.ControllerTree(leaf, one, number, np.zeros((1, 1, 2)))
+    record = rollout.Record(one, seen, one, seen, number)
+    some = cells.ValueCells(number, leaf, one, number, number)
     options = cells.Options(line, line, np.zeros((1, 1, 1), np.int32))
     return (
         {
-            "gain": lambda: games.gain(game, tree, marks, 0, 0.0),
-            "polish_node": lambda: search.polish_node(game, tree, marks, 0, np.zeros((1, 4)), rng),
+            "improvement": lambda: rollout.improvement(simulation, tree, record, 0, 0.0),
+            "polish_node": lambda: search.polish_node(simulation, tree, record, 0, np.zeros((1, 4)), rng),
             "fit_and_cut": lambda: controllers.fit_and_cut(
                 line, line, one, number, 0, 1, 1, 0.1, pair, pair, 0, 0
             ),
             "best_vote": lambda: controllers.best_vote(line, line, number, 0, 1, 1),
             "logistic": lambda: ends.logistic(line, flag, 0.1),
-            "best_end": lambda: ends.best_end(line, flag, number, 0, 1, 0),
+            "best_gini_cut": lambda: ends.best_gini_cut(line, flag, number, 0, 1, 0),
             "fewest_leaves": lambda: smallest.fewest_leaves(box, box + 1, number, number + 1),
             "smallest_tree": lambda: smallest.smallest_tree(number - 2, number + 1),
         },
@@ -92,15 +91,15 @@ def _parts() -> tuple[Calls, Calls]:
 
 
 def are_warm(names: Collection[str]) -> bool:
-    """Say whether none of these kernels is left to compile, or there is no place to keep them."""
+    """Return whether all these kernels are compiled, or no cache folder is writable."""
     return not _missing(names)
 
 
 def warm_up(names: Collection[str], progress: Callable[[int, int], object]) -> None:
-    """Compile these kernels, some here and some in another process, unless that was done before.
+    """Compile those of these kernels that are not cached, some here and some in another process.
 
-    `progress` is called with how many are compiled, and how many there are to compile. What goes wrong here
-    costs only time: a kernel that was not compiled is, when it is first called.
+    `progress` is called with the numbers of kernels that are compiled and to be compiled. A failure costs
+    only time: a kernel that is missing is compiled when it is first called.
     """
     missing = _missing(names)
     if not missing:
@@ -132,7 +131,7 @@ def warm_up(names: Collection[str], progress: Callable[[int, int], object]) -> N
 
 @contextmanager
 def _compiling(names: list[str]) -> Iterator[IO[str]]:
-    """Compile kernels in another process; gives the lines that it prints."""
+    """Compile kernels in another process; yields the lines that it prints."""
     if not names:
         yield io.StringIO()
         return
@@ -146,9 +145,9 @@ def _compiling(names: list[str]) -> Iterator[IO[str]]:
 
 
 def _missing(names: Collection[str]) -> dict[str, Path]:
-    """Return the kernels that are left to compile, each with the file that will say that it is compiled.
+    """Return the kernels that are not compiled, each with the marker file to write when it is.
 
-    They are compiled by one Numba, for one processor. Where nothing can be kept, none is left.
+    The markers depend on the version of Numba and on the processor. Empty if no cache folder is writable.
     """
     folder = cache_folder() if ENABLED and sys.executable else None
     if folder is None:
@@ -156,8 +155,8 @@ def _missing(names: Collection[str]) -> dict[str, Path]:
     target: Any = numba.core.registry.cpu_target.target_context.codegen().magic_tuple()
     known = (STAMP, numba.__version__, sys.version_info[:2], target)
     stamp = hashlib.sha256(repr(known).encode()).hexdigest()[:16]
-    marks = {name: folder / f"warm-{stamp}-{name}" for name in names}
-    return {name: mark for name, mark in marks.items() if not mark.exists()}
+    record = {name: folder / f"warm-{stamp}-{name}" for name in names}
+    return {name: mark for name, mark in record.items() if not mark.exists()}
 
 
 if __name__ == "__main__":
@@ -165,4 +164,4 @@ if __name__ == "__main__":
         if _name in sys.argv[1:]:
             _call()
             print(_name, flush=True)
-    os._exit(0)  # Numba takes a while to take itself apart
+    os._exit(0)  # skips the slow shutdown of Numba

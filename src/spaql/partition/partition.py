@@ -27,7 +27,7 @@ from spaql.kernels.partition.balls import (
 from spaql.kernels.partition.standardise import coordinates
 
 MAX_DIMS = 16
-"""A split makes 2^dims balls: past this many dimensions a partition cannot follow its data."""
+"""Most dimensions of states and actions: a split makes up to 2^dims balls."""
 _KINDS = dict.fromkeys(("visits", "counts", "action_sizes", "dims"), np.int64) | {
     "first_child": np.int32,
     "q": np.float64,
@@ -101,17 +101,17 @@ class Partition:
 
     @property
     def n_balls(self) -> int:
-        """How many balls there are, split ones included."""
+        """Number of balls, including split ones."""
         return int(self.balls.counts[0])
 
     @property
     def arms(self) -> int:
-        """How many balls were never split, over all trees."""
+        """Number of unsplit balls in all trees."""
         return int(self.balls.counts[1])
 
     @property
     def nbytes(self) -> int:
-        """Memory taken by the arrays, room for growth included."""
+        """Memory of the arrays, including reserved capacity."""
         return sum(array.nbytes for array in self.balls)
 
     @property
@@ -120,7 +120,7 @@ class Partition:
         return int(action_parts(self.balls.action_sizes)) << self.state_dims
 
     def reserve(self, balls: int) -> None:
-        """Make room for this many more balls; the arrays double when they are full."""
+        """Ensure capacity for this many more balls; the arrays at least double when they are full."""
         needed = self.n_balls + balls
         capacity = self.balls.q.shape[0]
         if needed <= capacity:
@@ -135,13 +135,13 @@ class Partition:
         self.balls = self.balls._replace(**grown)
 
     def relevant(self, state: Sequence[float], tree: int = 0) -> Relevant:
-        """RELEVANT(x): the balls that hold a standard state together with some action."""
+        """Return RELEVANT(x): the balls that hold a standard state together with some action."""
         point = self._state(state)
         found, count = relevant(self.balls, tree, point)
         return Relevant(found.ball[:count], found.depth[:count], found.low[:count], found.size[:count])
 
     def locate(self, state: Sequence[float], action: Sequence[float], tree: int = 0) -> int:
-        """Give the ball whose domain holds a standard pair (x, a)."""
+        """Return the ball whose domain holds a standard pair (x, a)."""
         return self._locate(state, action, tree)[0]
 
     def split(self, state: Sequence[float], action: Sequence[float], tree: int = 0) -> None:
@@ -153,28 +153,28 @@ class Partition:
         split(self.balls, ball, sizes, self.state_dims)
 
     def copy(self) -> Partition:
-        """Give an independent copy that takes no more room than it needs."""
-        twin = object.__new__(Partition)
-        twin.state_dims, twin.trees = self.state_dims, self.trees
+        """Return an independent copy without reserved capacity."""
+        copy = object.__new__(Partition)
+        copy.state_dims, copy.trees = self.state_dims, self.trees
         used = self.n_balls
-        twin.balls = Balls(
+        copy.balls = Balls(
             self.balls.first_child[:used].copy(),
             self.balls.q[:used].copy(),
             self.balls.visits[:used].copy(),
             self.balls.counts.copy(),
             self.balls.action_sizes.copy(),
         )
-        return twin
+        return copy
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Give the whole content as named arrays (see `from_arrays`)."""
+        """Return the content as named arrays (see `from_arrays`)."""
         arrays = self.copy().balls._asdict()
         arrays["dims"] = np.array([self.state_dims, self.trees], np.int64)
         return arrays
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Partition:
-        """Build the partition that `arrays` came from; raises `ArchiveError` if there can be none."""
+        """Return the partition of these `arrays`; raises `ArchiveError` if they do not form one."""
         try:
             if any(arrays[name].size > MAX_DIMS for name in ("dims", "counts", "action_sizes")):
                 raise ValueError("too many dimensions")
@@ -184,20 +184,20 @@ class Partition:
                 raise ValueError(f"{trees} trees of {len(found['q'])} balls")
             partition = cls(state_dims, found["action_sizes"].tolist(), trees=trees)
         except (KeyError, TypeError, ValueError, SettingError, OverflowError) as error:
-            raise ArchiveError(f"These arrays are no partition: {error}.") from error
+            raise ArchiveError(f"The arrays do not form a partition: {error}.") from error
         partition.balls = Balls(**found)
         partition._check_sound()
         return partition
 
     def digest(self) -> str:
-        """SHA-256 of the content: equal for equal partitions, whatever room they have reserved."""
+        """Return the SHA-256 of the content, which does not depend on reserved capacity."""
         sha = hashlib.sha256()
         for name, array in sorted(self.arrays().items()):
             sha.update(name.encode() + str(array.shape).encode() + array.tobytes())
         return sha.hexdigest()
 
     def leaves(self, tree: int = 0) -> Leaves:
-        """List all unsplit balls of a tree with their bounds."""
+        """Return all unsplit balls of a tree with their bounds."""
         levels = []
         for depth, level in enumerate(self._levels(np.array([tree]))):
             arms = self.balls.first_child[level[0]] < 0
@@ -215,7 +215,7 @@ class Partition:
         )
 
     def _levels(self, roots: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], ...]]:
-        """Walk down from the roots: for each depth, the balls, state corners and action ranges."""
+        """Yield, for each depth, the balls with their state corners and action ranges."""
         n = len(roots)
         corner = np.zeros((n, self.state_dims), np.int64)
         low = np.zeros((n, len(self.balls.action_sizes)), np.int64)
@@ -238,7 +238,7 @@ class Partition:
         low: NDArray[np.int64],
         size: NDArray[np.int64],
     ) -> tuple[NDArray[np.int64], ...]:
-        """Give all children of split balls of one depth."""
+        """Return all children of split balls of one depth."""
         parts = np.prod(np.where(size > 1, 2, 1), axis=1)
         children = parts << self.state_dims
         parent = np.repeat(np.arange(len(ball)), children)
@@ -261,7 +261,7 @@ class Partition:
         point = np.asarray(state, np.float64)
         if point.shape != (self.state_dims,):
             raise SettingError(
-                f"A state has {self.state_dims} numbers; this one has the shape {point.shape}."
+                f"The state has the shape {point.shape}, and must have {self.state_dims} numbers."
             )
         return coordinates(point)
 
@@ -280,7 +280,7 @@ class Partition:
         return int(ball), int(depth), size
 
     def _check_sound(self) -> None:
-        """Refuse arrays that a search could leave, or not return from: each ball has one place."""
+        """Raise if a search in these arrays could fail or not terminate."""
         balls, used = self.balls, len(self.balls.q)
         sound = (
             balls.first_child.shape == balls.q.shape == balls.visits.shape == (used,)
@@ -291,4 +291,4 @@ class Partition:
             and is_forest(balls, self.trees, self.state_dims)
         )
         if not sound:
-            raise ArchiveError("These arrays are no partition: they do not fit together.")
+            raise ArchiveError("The arrays do not form a partition: they are inconsistent.")

@@ -1,4 +1,4 @@
-"""Learned plants: models that are shown, saved, judged and played in by themselves."""
+"""Learned plants: piecewise-affine models to read, save, compare with data, and simulate."""
 
 import gymnasium
 

@@ -1,4 +1,4 @@
-"""A simulator that was learned from data: a model as a Gymnasium environment."""
+"""A learned plant as a Gymnasium environment."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ ENVIRONMENT = "spaql/LearnedPlant-v0"
 
 
 class PlantEnv(gymnasium.Env[Any, Any]):
-    """Episodes in a learned plant, without a limit of time.
+    """A learned plant as an environment, without a time limit.
 
-    They begin where real ones began, and end where real ones were seen to end. Observations are cut to
-    their space.
+    Episodes begin at recorded starts, and terminate where recorded ones did. Observations are cut to their
+    space.
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012 (Gymnasium's own form)
@@ -30,18 +30,18 @@ class PlantEnv(gymnasium.Env[Any, Any]):
         self.observation_space = model.observation_space
         self.action_space = model.action_space
         self.state = model.starts[0].copy()
-        """What the plant is in, in double precision; it may be set."""
+        """The state of the plant in double precision; it may be set."""
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[Any], dict[str, Any]]:
-        """Begin an episode with one of the starts that were seen."""
+        """Start an episode at one of the recorded starts."""
         super().reset(seed=seed)
         self.state = self.model.starts[int(self.np_random.integers(len(self.model.starts)))].copy()
         return self._observed(), {}
 
     def step(self, action: Any) -> tuple[NDArray[Any], float, bool, bool, dict[str, Any]]:
-        """Go where the model says; it ends by chance only where the model is not sure that it does."""
+        """Take a step; termination is random where its predicted probability is neither 0 nor 1."""
         model, space = self.model, self.model.observation_space
         state = np.asarray(self.state, np.float64).reshape(1, -1)
         nexts, rewards, chances = predict_all(model.plant, state, model.inputs_of(action, 1))
@@ -55,14 +55,14 @@ class PlantEnv(gymnasium.Env[Any, Any]):
 
 
 def simulator(model: PlantModel | str | os.PathLike[str]) -> gymnasium.Env[Any, Any]:
-    """Make a Gymnasium environment of a learned plant, to train and to try in.
+    """Return a Gymnasium environment of a learned plant.
 
-    Its spaces and its time limit are those of the environment that was learned from.
+    Its spaces and time limit are those of the environment from which the plant was learned.
 
     Parameters
     ----------
     model
-        A model, or the file of one; `gymnasium.make("spaql.plants:spaql/LearnedPlant-v0", model=file)` does
+        A plant, or the file of one; `gymnasium.make("spaql.plants:spaql/LearnedPlant-v0", model=file)` does
         the same.
 
     Examples

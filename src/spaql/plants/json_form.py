@@ -1,4 +1,4 @@
-"""A learned plant as JSON, in the form that `plant.schema.json` describes, and back."""
+"""A learned plant as JSON according to `plant.schema.json`, and back."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from spaql.spaces import describe_space
 FORMAT = "spaql-plant"
 VERSION = 1
 SCHEMA = Path(__file__).with_name("plant.schema.json")
-"""What every file of this version agrees with (JSON Schema 2020-12)."""
+"""The schema of files of this version (JSON Schema 2020-12)."""
 _NODES = ("feature", "threshold", "left", "right", "cell")
 _ENDS = ("feature", "threshold", "left", "right", "chance", "score")
 _BOX = ("centre", "axes", "low", "high")
 
 
 def write_json(model: PlantModel, path: str | os.PathLike[str]) -> None:
-    """Write a model as JSON; it is read back and compared before anything is written.
+    """Write a plant as JSON, after reading it back and comparing it.
 
     Parameters
     ----------
     model
-        What to write.
+        The plant.
     path
         The file.
 
@@ -48,21 +48,21 @@ def write_json(model: PlantModel, path: str | os.PathLike[str]) -> None:
     content = (json.dumps(_data(model), indent=1, allow_nan=False) + "\n").encode()
     (data, arrays), (again, others) = plant_to(model), plant_to(_model(json.loads(content)))
     if data != again or any(others[name].tobytes() != array.tobytes() for name, array in arrays.items()):
-        raise ArchiveError("The model is not the same when its JSON is read back: nothing was written.")
+        raise ArchiveError("The plant differs when its JSON is read back, so no file is written.")
     write_atomically(path, content)
 
 
 def read_json(path: str | os.PathLike[str]) -> PlantModel:
-    """Read a model from a JSON file; anything that is none raises `ArchiveError`."""
+    """Return the plant of a JSON file; raises `ArchiveError` for any other file."""
     try:
         data = json.loads(Path(path).read_bytes())
     except OSError as error:
         raise ArchiveError(f"Cannot read {os.fspath(path)}: {error.strerror}.") from error
     except (ValueError, RecursionError) as error:
-        raise ArchiveError(f"{os.fspath(path)} is no JSON ({error}).") from error
+        raise ArchiveError(f"{os.fspath(path)} is not JSON ({error}).") from error
     with reading("plant"):
         if data["format"] != FORMAT or data["version"] != VERSION:
-            raise ArchiveError(f"The file is no {FORMAT} of version {VERSION}: update spaql to read it.")
+            raise ArchiveError(f"The file is not a {FORMAT} of version {VERSION}: update spaql to read it.")
         return _model(data)
 
 

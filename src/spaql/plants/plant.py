@@ -1,4 +1,4 @@
-"""A learned model of the plant: what a step leads to, as affine laws in cells of the state space."""
+"""The learned plant: affine laws of motion in cells of the state space."""
 
 from __future__ import annotations
 
@@ -20,59 +20,59 @@ from spaql.spaces import action_names, count_actions, observation_names
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _MOST = 2**31
-"""Of the steps of an episode."""
+"""Bound on the steps of an episode."""
 
 
 class Prediction(NamedTuple):
-    """What a model says of steps, one a row."""
+    """Predicted steps, one per row."""
 
     observations: Floats
-    """The next observation."""
+    """The next observations."""
     rewards: Floats
-    """The mean of what goes on and what ends, by their chances."""
+    """The expected rewards over termination and continuation."""
     ends: Floats
-    """The chance that the episode ends."""
+    """The probabilities that the episode terminates."""
 
 
 @dataclass(frozen=True, eq=False)
 class PlantModel:
-    """A piecewise-affine model of a plant, in raw units.
+    """A learned, piecewise-affine plant, in raw units.
 
-    The state space is cut into cells by a binary tree. In each cell the next observation and the reward are
-    an affine law of the observation and of inputs made from the action: for a Box its numbers and their
-    squares, for a list which action it is. A prediction is cut to the box, along the principal axes of the
-    cell's next observations, of what was seen; a second tree, over next observations, says where episodes
-    end. A PlanTree agent has one as `agent.model`.
+    A binary tree cuts the state space into cells. In each cell the next observation and the reward are
+    affine in the observation and in inputs from the action: the numbers of a Box and their squares, or a
+    one-hot Discrete action. A prediction is cut to the range of the cell's recorded next observations along
+    their principal axes; a second tree, over next observations, predicts termination. A PlanTree agent has
+    one as `agent.model`.
 
     Examples
     --------
     >>> import spaql
     >>> agent = spaql.PlanTree("Pendulum-v1", seed=0, effort=0.02)
     >>> model = agent.learn(total_timesteps=600, progress_bar=False).model
-    >>> told = model.predict([1.0, 0.0, 0.0], [2.0])
-    >>> told.observations.shape, float(told.ends)
+    >>> prediction = model.predict([1.0, 0.0, 0.0], [2.0])
+    >>> prediction.observations.shape, float(prediction.ends)
     ((3,), 0.0)
     """
 
     name: str
-    """Of the problem that was learned from."""
+    """Name of the problem from which it was learned."""
     plant: RawPlant
     observation_space: Box
     action_space: Box | Discrete
     horizon: int
     """Steps of an episode."""
     samples: Ints
-    """The steps that each cell was fitted to; those that ended an episode are not among them."""
+    """The number of steps to which each cell was fitted, without those that ended an episode."""
     starts: Floats
-    """Observations with which episodes began, one a row."""
+    """The first observations of episodes, one per row."""
     seen: Floats
-    """The lowest and the highest of each number of an observation that was seen: two rows."""
+    """The lowest and the highest recorded value of each number of an observation: two rows."""
     steps: int
-    """Steps that it was learned from, in all."""
+    """The number of steps from which it was learned."""
     observations: tuple[str, ...] = ()
     """Names of the numbers of an observation, with their units."""
     actions: tuple[str, ...] = ()
-    """Names of the actions of a list, or of the numbers of an action, with their units."""
+    """Names of the Discrete actions, or of the numbers of an action, with their units."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "observations", observation_names(self.observation_space, self.observations))
@@ -83,39 +83,39 @@ class PlantModel:
 
     @property
     def dims(self) -> int:
-        """The numbers of an observation."""
+        """How many numbers an observation has."""
         return int(np.prod(self.observation_space.shape))
 
     @property
     def n_cells(self) -> int:
-        """The cells, each with a law of its own."""
+        """The number of cells."""
         return len(self.samples)
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """What the laws take of an action: names of its numbers and their squares, or of the actions."""
+        """Names of the laws' inputs: the numbers of an action and their squares, or Discrete actions."""
         if isinstance(self.action_space, Discrete):
             return self.actions
         return (*self.actions, *(f"{name}²" for name in self.actions))
 
     def predict(self, observations: Any, actions: Any) -> Prediction:
-        """Tell what a step leads to, for one observation and action or for a batch of both.
+        """Return the predicted step for one observation and action, or for a batch of both.
 
-        Actions beyond the bounds of a Box count as the nearest that is not.
+        Actions are cut to the bounds of a Box.
         """
         single = np.shape(observations) == self.observation_space.shape
         states = self._batch(observations)
         nexts, rewards, ends = predict_all(self.plant, states, self.inputs_of(actions, len(states)))
         rewards = rewards + ends * (self.plant.rewards[2] - rewards)
-        told = Prediction(nexts, rewards, ends)
-        return Prediction(*(part[0] for part in told)) if single else told
+        prediction = Prediction(nexts, rewards, ends)
+        return Prediction(*(part[0] for part in prediction)) if single else prediction
 
     def find(self, observations: Any) -> Ints:
-        """Give the cell of each row of observations; cells are counted from 0 as they are printed."""
+        """Return the cell of each row of observations; cells are numbered from 0 in printed order."""
         return find_cells(self.plant, self._batch(observations))
 
     def box(self, cell: int) -> tuple[Floats, Floats]:
-        """Give the bounds `low <= observation < high` of a cell."""
+        """Return the bounds `low <= observation < high` of a cell."""
         low, high = np.full(self.dims, -np.inf), np.full(self.dims, np.inf)
         node = int(np.flatnonzero(self.plant.cell == cell)[0])
         while node:
@@ -137,10 +137,12 @@ class PlantModel:
         return found
 
     def _batch(self, observations: Any) -> Floats:
-        # A copy: the kernels would be compiled anew for an array that may not be written to.
+        # A copy: the kernels would be compiled anew for a read-only array.
         array = np.array(observations, np.float64)
         if array.size % self.dims:
-            raise SettingError(f"An observation has {self.dims} numbers: give one, or rows of them.")
+            raise SettingError(
+                f"The observations have the shape {array.shape}, and must be (rows of) {self.dims} numbers."
+            )
         batch = array.reshape(-1, self.dims)
         if np.isnan(batch).any():
             row = int(np.flatnonzero(np.isnan(batch).any(axis=1))[0])
@@ -148,47 +150,49 @@ class PlantModel:
         return batch
 
     def inputs_of(self, actions: Any, count: int) -> Floats:
-        """Give what the laws take of so many actions, one a row."""
+        """Return the inputs of the laws for so many actions, one per row."""
         space = self.action_space
         if isinstance(space, Discrete):
             number = np.asarray(actions, np.int64).reshape(-1) - int(space.start)
             if len(number) != count or np.any((number < 0) | (number >= space.n)):
-                raise SettingError(f"Give an action of {space} for each of {count} observations.")
+                raise SettingError(f"There must be an action of {space} for each of {count} observations.")
             return np.eye(int(space.n))[number]
         u = np.asarray(actions, np.float64)
         if u.size != count * len(self.actions) or np.isnan(u).any():
-            raise SettingError(f"Give {len(self.actions)} numbers of an action for each of {count} rows.")
+            raise SettingError(
+                f"There must be {len(self.actions)} numbers of an action for each of {count} observations."
+            )
         u = u.reshape(count, -1)
         u = np.clip(u, space.low.ravel(), space.high.ravel())
         return np.concatenate([u, u**2], axis=1)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a model file, of which `load` makes the same model."""
+        """Write a plant file, from which `load` returns an equal plant."""
         from spaql.plants.plant_file import plant_to
 
         archive.save(path, *plant_to(self))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PlantModel:
-        """Read a model file; no code in it is ever run."""
+        """Return the plant of a file; no code in it is ever run."""
         from spaql.plants.plant_file import plant_from
 
         document = archive.load(path)
         if document.data.get("kind") != "plant":
             raise ArchiveError(
-                f"The file holds {document.data.get('kind')!r}, no plant: read it with spaql.load, and take "
-                "the model of the agent."
+                f"The file holds {document.data.get('kind')!r}, not a plant: read it with spaql.load, and "
+                "use the `model` of the agent."
             )
         return plant_from(document)
 
     def _check(self) -> None:
-        """Refuse arrays that are no model, so that a prediction always comes to an end."""
+        """Raise if the arrays do not form a plant, so that every prediction terminates."""
         plant, dims, cells = self.plant, self.dims, self.n_cells
         check_tree(plant.feature, plant.threshold, plant.left, plant.right, dims)
         leaf = plant.feature < 0
         fits = plant.cell.shape == leaf.shape and leaf.sum() == cells
         if not fits or not np.array_equal(np.sort(plant.cell[leaf]), np.arange(cells)):
-            raise SettingError("Every leaf of the tree names a cell, and every cell has one leaf.")
+            raise SettingError("The cells of the plant do not match the leaves of its tree.")
         outputs, inputs = dims + 1, len(self.inputs)
         score = 1 + dims + dims * (dims + 1) // 2
         shapes = {
@@ -205,7 +209,7 @@ class PlantModel:
         for name, shape in shapes.items():
             array = getattr(plant, name)
             if array.shape != shape or not np.isfinite(array).all():
-                raise SettingError(f"The {name} of a plant are finite numbers of the shape {shape}.")
+                raise SettingError(f"{name} of the plant must be finite numbers of the shape {shape}.")
         ranges = (
             np.all(plant.scale > 0)
             and np.all(plant.low <= plant.high)
@@ -215,15 +219,19 @@ class PlantModel:
         looked_at = dims + (1 if len(plant.end_score) else 0)
         check_tree(plant.end_feature, plant.end_threshold, plant.end_left, plant.end_right, looked_at)
         if not ranges or self.samples.shape != (cells,) or np.any(self.samples < 0):
-            raise SettingError("A plant has scales above 0, lower bounds below upper ones, and chances.")
+            raise SettingError(
+                "The plant has a scale, a range, a probability or a sample count out of bounds."
+            )
         if self.starts.ndim != 2 or self.starts.shape[1:] != (dims,) or not len(self.starts):
-            raise SettingError(f"Starts are rows of {dims} numbers, one at least.")
+            raise SettingError(f"starts must be one or more rows of {dims} numbers.")
         if self.seen.shape != (2, dims) or not all(np.isfinite(x).all() for x in (self.starts, self.seen)):
-            raise SettingError(f"What was seen are two rows of {dims} numbers.")
+            raise SettingError(f"starts and seen must be finite, and seen two rows of {dims} numbers.")
         if not 1 <= self.horizon <= _MOST or self.steps < 0:
-            raise SettingError("A plant has a horizon, the number of steps of an episode.")
+            raise SettingError(
+                f"horizon is {self.horizon} and steps is {self.steps}, and they must be at least 1 and 0."
+            )
         if len(self.observations) != dims or len(self.actions) != count_actions(self.action_space):
-            raise SettingError("Every number of an observation, and every action, has a name.")
+            raise SettingError("Every number of an observation, and every action, must have a name.")
 
     def __repr__(self) -> str:
         return f"PlantModel({self.name}, {counted(self.n_cells, 'cell')}, {counted(self.steps, 'step')})"
@@ -235,15 +243,15 @@ class PlantModel:
 
 
 def check_tree(feature: Ints, threshold: Floats, left: Ints, right: Ints, looked_at: int) -> None:
-    """Refuse arrays that are no tree over so many numbers, so that looking up always ends."""
+    """Raise if arrays do not form a tree over so many numbers, so that every look-up terminates."""
     count = len(feature)
     if count < 1 or any(array.shape != (count,) for array in (feature, threshold, left, right)):
-        raise SettingError("A tree has a row for each node in every array, and one node at least.")
+        raise SettingError("The arrays of a tree must have one row for each of one or more nodes.")
     inner, place = feature >= 0, np.arange(count)
     children = np.concatenate([left[inner], right[inner]])
     if np.any(feature >= looked_at) or not np.isfinite(threshold).all():
-        raise SettingError(f"A tree looks at numbers 0 to {looked_at - 1}, with a threshold each.")
+        raise SettingError(f"A tree must test numbers 0 to {looked_at - 1} with finite thresholds.")
     if np.any(np.stack([left[inner], right[inner]]) <= place[inner]) or np.any(children >= count):
-        raise SettingError("The children of a node come after it.")
+        raise SettingError("The children of a node must come after it.")
     if len(np.unique(children)) != len(children) or len(children) != count - 1:
-        raise SettingError("Every node but the first is the child of one other.")
+        raise SettingError("Every node but the first must be the child of exactly one other.")

@@ -1,4 +1,4 @@
-"""A learned plant as plain data and arrays, for the model file."""
+"""A learned plant as plain data and arrays, for files."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from spaql.spaces import count_actions, describe_space, space_from
 
 _MOST = 2**53
 _WHOLE = ("feature", "left", "right", "cell", "end_feature", "end_left", "end_right")
-"""The arrays of a plant that hold whole numbers."""
+"""The arrays of a plant that hold integers."""
 
 
 def plant_to(model: PlantModel) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Describe a model (see `plant_from`)."""
+    """Return a plant as plain data and arrays (see `plant_from`)."""
     data = {
         "kind": "plant",
         "name": model.name,
@@ -37,17 +37,17 @@ def plant_to(model: PlantModel) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
 
 
 def spaces_of(data: Mapping[str, Any]) -> tuple[Box, Box | Discrete]:
-    """Read the spaces of a plant: of its observations, which are a vector, and of its actions."""
+    """Return the observation space, which must be a vector, and the action space of a plant."""
     observations, actions = (space_from(data[f"{what}_space"]) for what in ("observation", "action"))
     if not isinstance(observations, Box) or len(observations.shape) != 1 or not observations.shape[0]:
-        raise ArchiveError("The file has a plant whose observations are no vector.")
-    if len(data["actions"]) != count_actions(actions):  # else as many names would be made up
+        raise ArchiveError("The observations of the plant in the file are not a vector.")
+    if len(data["actions"]) != count_actions(actions):  # else default names would be used
         raise ArchiveError("The file does not name the actions of its plant.")
     return observations, actions
 
 
 def plant_of(parts: Mapping[str, Any]) -> RawPlant:
-    """Make a plant from its arrays, or lists, by name."""
+    """Return a plant from its arrays, or lists, by name."""
     arrays: dict[str, Any] = {name: np.array(parts[name], _kind(name)) for name in RawPlant._fields}
     return RawPlant(**arrays)
 
@@ -57,7 +57,7 @@ def _kind(name: str) -> type[np.generic]:
 
 
 def plant_from(document: Document) -> PlantModel:
-    """Build the model that was described; raises `ArchiveError` if there can be none."""
+    """Return the plant of a document; raises `ArchiveError` if it does not hold one."""
     data, arrays = document.data, document.arrays
     with reading("plant"):
         observations, actions = spaces_of(data)

@@ -1,4 +1,4 @@
-"""How far what a model says is from what happened."""
+"""Prediction errors of a learned plant against recorded episodes."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from spaql.rollouts import Episode
 
 REWARD = "reward, summed"
 _NOTHING = 1e-6
-"""A relative error below this is rounding."""
+"""Relative errors below this count as rounding."""
 
 
 @dataclass(frozen=True, eq=False)
 class PredictionErrors:
-    """Errors of a model, a row for each number of steps ahead and a column for each thing told.
+    """Errors of a plant, one row per number of steps ahead and one column per predicted quantity.
 
-    The model starts from what was observed, is given the actions that were played, and goes on from its own
-    predictions, over so many steps from every step of every episode.
+    From every step of every episode the plant is rolled out over so many steps, with the recorded actions,
+    from the recorded observation.
     """
 
     on: str
-    """What it was judged on, for people."""
+    """Description of the episodes."""
     names: tuple[str, ...]
-    """Of the columns: the numbers of an observation, then the sum of the rewards."""
+    """Names of the columns: the numbers of an observation, then the sum of the rewards."""
     steps: tuple[int, ...]
     counts: tuple[int, ...]
-    """Predictions for each number of steps: those that an episode was long enough for."""
+    """The number of predictions for each number of steps ahead."""
     error: Floats
-    """The root of the mean squared error, in units; NaN where there is no prediction."""
+    """The root mean squared error, in units; NaN without a prediction."""
     median: Floats
-    """The median of the absolute error, in units."""
+    """The median absolute error, in units."""
     relative: Floats
-    """The error, divided by the standard deviation of what was to be told; NaN where that is 0."""
+    """The error divided by the standard deviation of the recorded quantity; NaN where that is 0."""
     ends: tuple[int, int, int]
-    """Ends of episodes that there were, those of them that were told a step ahead, and those told wrongly."""
+    """Terminations recorded, those of them predicted one step ahead, and those predicted falsely."""
 
     def __str__(self) -> str:
         width = max(map(len, self.names))
@@ -53,26 +53,28 @@ class PredictionErrors:
                 for i in range(len(self.steps))
             )
             lines.append(f"{name:<{width}}" + "".join(cells))
-        there, told, wrongly = self.ends
-        lines.append(f"ends of episodes: {told:,} of {there:,} told, {wrongly:,} told where there was none")
+        there, predicted, false_alarms = self.ends
+        lines.append(
+            f"terminations: {predicted:,} of {there:,} predicted, {false_alarms:,} predicted falsely"
+        )
         return "\n".join(lines)
 
 
 def prediction_errors(
     model: PlantModel, episodes: Sequence[Episode], *, steps: Sequence[int] = (1, 50), on: str = ""
 ) -> PredictionErrors:
-    """Hold a model against episodes that it was not fitted to.
+    """Return the prediction errors of a plant for episodes to which it was not fitted.
 
     Parameters
     ----------
     model
-        What is judged.
+        The plant.
     episodes
-        What happened.
+        Recorded episodes.
     steps
-        How many steps ahead.
+        Numbers of steps ahead.
     on
-        Where the episodes come from, for people.
+        Description of the episodes.
 
     Examples
     --------
@@ -85,18 +87,18 @@ def prediction_errors(
     (59, 10)
     """
     if not episodes:
-        raise SettingError("A model is judged by episodes: give one at least.")
+        raise SettingError("episodes is empty, and must hold at least one.")
     if any(n < 1 for n in steps):
-        raise SettingError("Give how many steps are looked ahead: 1 or more.")
+        raise SettingError(f"steps is {tuple(steps)}, and must be numbers of 1 or more.")
     seen = np.concatenate([one.observations for one in episodes])
     rows = []
     for n in steps:
         pairs = [_ahead_in(model, episode, n) for episode in episodes]
-        told, real = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
-        missed = np.abs(told - real)
+        predicted, real = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
+        absolute = np.abs(predicted - real)
         spread = np.append(seen.std(axis=0), real[:, -1].std() if len(real) else 0.0)
-        error = np.sqrt(np.mean(missed**2, axis=0)) if len(real) else np.full(len(spread), np.nan)
-        median = np.median(missed, axis=0) if len(real) else error
+        error = np.sqrt(np.mean(absolute**2, axis=0)) if len(real) else np.full(len(spread), np.nan)
+        median = np.median(absolute, axis=0) if len(real) else error
         relative = np.divide(error, spread, out=np.full(len(spread), np.nan), where=spread > 0)
         rows.append((len(real), error, median, relative))
     counts, errors, medians, relatives = zip(*rows, strict=True)
@@ -113,28 +115,28 @@ def prediction_errors(
 
 
 def _ahead_in(model: PlantModel, episode: Episode, n: int) -> tuple[Floats, Floats]:
-    """Tell, from every step of an episode, the observation n steps later and the rewards until there."""
+    """Return, from every step, predicted and recorded observations n steps later with the sum of rewards."""
     count = len(episode.rewards) - n + 1
     if count < 1:
         nothing = np.zeros((0, model.dims + 1))
         return nothing, nothing
     state, rewards = episode.observations[:count], np.zeros(count)
     for i in range(n):
-        told = model.predict(state, episode.actions[i : i + count])
-        state, rewards = told.observations, rewards + told.rewards
+        predicted = model.predict(state, episode.actions[i : i + count])
+        state, rewards = predicted.observations, rewards + predicted.rewards
     summed = np.cumsum(np.append(0.0, episode.rewards))
     real = np.column_stack([episode.observations[n:], summed[n:] - summed[:-n]])
     return np.column_stack([state, rewards]), real
 
 
 def _ends(model: PlantModel, episodes: Sequence[Episode]) -> tuple[int, int, int]:
-    there = told = wrongly = 0
+    there = predicted = false_alarms = 0
     for episode in episodes:
         ends = model.predict(episode.observations[:-1], episode.actions).ends > 0.5
         there += episode.terminated
-        told += episode.terminated and bool(ends[-1])
-        wrongly += int(ends[:-1].sum()) + (not episode.terminated and bool(ends[-1]))
-    return there, told, wrongly
+        predicted += episode.terminated and bool(ends[-1])
+        false_alarms += int(ends[:-1].sum()) + (not episode.terminated and bool(ends[-1]))
+    return there, predicted, false_alarms
 
 
 def _share(relative: float) -> str:

@@ -1,4 +1,4 @@
-"""Learned plants as rules to read."""
+"""Learned plants as text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spaql.policy.text import number_text, rule_lines
 
 
 class _Ends(NamedTuple):
-    """The tree of ends as one to be written."""
+    """The termination tree, in the form that is printed."""
 
     feature: Ints
     threshold: Floats
@@ -23,16 +23,15 @@ class _Ends(NamedTuple):
 
 
 def text(model: PlantModel, digits: int | None = 3) -> str:
-    """Write a learned plant as rules: the law of each cell, and where an episode ends.
+    """Return a learned plant as rules: the law of each cell, and where episodes terminate.
 
     Parameters
     ----------
     model
-        What to write.
+        The plant.
     digits
-        Round numbers to so many digits, and leave out what adds less than that to a result: a term that is
-        smaller, wherever the plant was seen, than the last digit of the range of that result. With None,
-        every number is written in full.
+        Significant digits of numbers. Terms that are smaller, over all recorded observations, than the last
+        digit of the range of the result are left out. With None, every number is written in full.
 
     Examples
     --------
@@ -54,7 +53,7 @@ def text(model: PlantModel, digits: int | None = 3) -> str:
 
 
 def law_lines(model: PlantModel, cell: int, digits: int | None = 3) -> list[str]:
-    """Write the law of a cell, given by its number from 0 on, a line for each result."""
+    """Return the law of a cell, given by its number from 0, one line per result."""
     results = [*(f"next {name}" for name in model.observations), "reward"]
     lines = [f"# cell {cell + 1}, {counted(int(model.samples[cell]), 'step')}"]
     for k, name in enumerate(results):
@@ -64,7 +63,7 @@ def law_lines(model: PlantModel, cell: int, digits: int | None = 3) -> list[str]
 
 
 def end_lines(model: PlantModel, digits: int | None = 3) -> Iterator[str]:
-    """Write where an episode ends."""
+    """Yield the lines of the termination tree."""
     plant = model.plant
     names = [*(f"next {name}" for name in model.observations), "score"]
     if not plant.end_chance.any():
@@ -87,7 +86,7 @@ def end_lines(model: PlantModel, digits: int | None = 3) -> Iterator[str]:
 
 
 def _terms(model: PlantModel, cell: int, k: int, digits: int | None) -> list[tuple[float, str]]:
-    """Give the coefficients of a result, each with what it is for, but those that add nothing."""
+    """Return the coefficients of a result, each with its variable, without negligible ones."""
     law = model.plant.law[cell, k, 1:]
     word = "if" if isinstance(model.action_space, Discrete) else "*"
     names = [*(f"* {name}" for name in model.observations), *(f"{word} {name}" for name in model.inputs)]
@@ -102,7 +101,7 @@ def _terms(model: PlantModel, cell: int, k: int, digits: int | None) -> list[tup
 
 
 def _largest(model: PlantModel) -> Floats:
-    """Give how large each observation and input can be, among what was seen."""
+    """Return the largest recorded magnitude of each observation and input."""
     states = np.abs(model.seen).max(axis=0)
     if isinstance(model.action_space, Discrete):
         return np.concatenate([states, np.ones(len(model.inputs))])

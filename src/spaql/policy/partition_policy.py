@@ -12,7 +12,7 @@ from spaql.errors import BadEnvironmentError, SettingError
 from spaql.kernels.partition.actions import raw_actions
 from spaql.kernels.partition.balls import BITS, INTERVAL
 from spaql.kernels.partition.lookup import flatten
-from spaql.kernels.partition.lookup_batch import draw_again, look_up, standing
+from spaql.kernels.partition.lookup_batch import central_actions, look_up, redraw
 from spaql.partition import Partition
 from spaql.policy.explanation import DIGITS, Candidate, Deed, Explanation, explain_cell, observed
 from spaql.policy.policy import Policy, Rng
@@ -35,7 +35,7 @@ class PartitionPolicy(Policy):
         self.action_space = actions.space
         self.time_variant = partition.trees > 1
         self.flat = flatten(partition.balls, partition.trees, states.state_map, states.thresholds)
-        self._standing = standing(self.flat, partition.balls.action_sizes, actions.action_map)
+        self._standing = central_actions(self.flat, partition.balls.action_sizes, actions.action_map)
         self._shaped = actions.shaped(self._standing)
         """Of each leaf, the action without a draw: in numbers, and in the form of the action space."""
 
@@ -55,7 +55,7 @@ class PartitionPolicy(Policy):
         if rng is None or not choices:  # where one action remains, no random number is spent
             return self._shaped[leaves]
         raw, sizes = self._standing[leaves], self.partition.balls.action_sizes
-        draw_again(self.flat, sizes, self.actions.action_map, leaves, rng.random(choices), raw)
+        redraw(self.flat, sizes, self.actions.action_map, leaves, rng.random(choices), raw)
         return self.actions.shaped(raw)
 
     def explain(self, observation: Any, step: int = 0) -> Explanation:

@@ -1,4 +1,4 @@
-"""Rollouts: the one place where episodes are played, compiled or in Gymnasium, and every step is counted."""
+"""Rollouts: episodes in compiled dynamics or in Gymnasium, with every step counted."""
 
 from spaql.rollouts.episode import Episode
 from spaql.rollouts.fresh import fresh_episodes

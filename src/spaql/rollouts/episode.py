@@ -1,4 +1,4 @@
-"""One episode, step by step."""
+"""The record of one episode."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Episode:
-    """An episode as it happened.
+    """The observations, actions and rewards of an episode.
 
     Examples
     --------
@@ -29,9 +29,9 @@ class Episode:
     """As the environment took them, one per row."""
     rewards: Floats
     terminated: bool
-    """Whether the environment ended it, and not the horizon."""
+    """Whether the episode terminated, and was not truncated by the horizon."""
     state: Floats | None = None
-    """The state of the plant in which it began, if that was chosen."""
+    """The initial state of the plant, if it was chosen."""
 
     def __repr__(self) -> str:
         steps, ended = counted(self.length, "step"), ", terminated" if self.terminated else ""
@@ -40,20 +40,20 @@ class Episode:
 
     @property
     def start(self) -> Floats:
-        """Where it began: the state of the plant if that was chosen, the first observation otherwise."""
+        """The initial state of the plant if it was chosen, otherwise the first observation."""
         return self.observations[0] if self.state is None else self.state
 
     @property
     def length(self) -> int:
-        """Steps taken."""
+        """Number of steps."""
         return len(self.rewards)
 
     @property
     def total(self) -> float:
-        """The return; rewards are added in their order, so that it is the same for every version of NumPy."""
+        """The return; rewards are added in order, so that it is the same for every version of NumPy."""
         return float(sum(self.rewards.tolist()))
 
     @property
     def action_rows(self) -> Floats:
-        """The actions as numbers, one row per step."""
+        """The actions as floats, one row per step."""
         return np.asarray(self.actions, np.float64).reshape(self.length, -1)

@@ -1,4 +1,4 @@
-"""Fresh episodes of a policy: batches, each with a random stream of its own."""
+"""Fresh episodes of a policy, in batches with separate random streams."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spaql.rollouts.runner import EpisodeRunner
 from spaql.rollouts.seeds import Purpose, generator
 
 TOGETHER = 100
-"""Episodes that are run together."""
+"""Episodes of a batch."""
 
 
 def fresh_episodes(
@@ -26,7 +26,7 @@ def fresh_episodes(
     together: int = TOGETHER,
     deterministic: bool = False,
 ) -> Evaluation:
-    """Run episodes; the same seed and purpose give the same ones."""
+    """Return the evaluation of fresh episodes; the same seed and purpose repeat the same ones."""
     parts = []
     for index, first in enumerate(range(0, episodes, together)):
         with closing(EpisodeRunner(problem, min(together, episodes - first))) as runner:

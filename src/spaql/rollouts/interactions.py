@@ -1,4 +1,4 @@
-"""The account of interactions: every step of a simulator, by what it was taken for."""
+"""Counts of interactions: every step of a simulator, by phase."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from enum import StrEnum
 
 
 class Phase(StrEnum):
-    """What steps are taken for."""
+    """The purpose of steps."""
 
     TRAINING = "training"
-    """Steps that are learned from."""
+    """Training steps."""
     OWN_PLAY = "own play"
-    """Episodes that a learner plays by itself, to choose among its controllers."""
+    """Episodes of a learner's own controllers, to choose among them."""
     EVALUATION = "evaluation"
-    """Episodes by which an iteration is assessed."""
+    """Episodes of the evaluation of an iteration."""
     SEARCH = "search"
     """Episodes of a search over controllers."""
 
 
 class Interactions:
-    """How many steps were taken in each phase.
+    """The number of steps in each phase.
 
     Examples
     --------
@@ -37,7 +37,7 @@ class Interactions:
         return self._steps[phase]
 
     def add(self, phase: Phase, steps: int) -> None:
-        """Count steps."""
+        """Add steps to a phase."""
         self._steps[phase] += int(steps)
 
     @property

@@ -17,27 +17,27 @@ from spaql.problems import Dynamics, Problem
 from spaql.rollouts.episode import Episode, Floats
 
 StateSetter = Callable[[gymnasium.Env[Any, Any], Floats], Any]
-"""Brings an environment that was reset into a state, and gives the first observation."""
+"""Sets the state of an environment after a reset, and returns the first observation."""
 
 _TOGETHER = 500
-"""Episodes that are run, and kept in memory, together."""
+"""Episodes that are run, and held in memory, in one batch."""
 
 
 def play(
     policy: Policy, problem: Problem, starts: Floats, set_state: StateSetter | None = None
 ) -> Iterator[Episode]:
-    """Play an episode from each start, in their order, without drawing actions.
+    """Yield an episode from each start, in their order, with deterministic actions.
 
     Parameters
     ----------
     policy
-        What plays.
+        The policy.
     problem
-        Where; in compiled dynamics, if it has them.
+        The problem; its compiled dynamics are used if it has them.
     starts
-        States of the plant, one a row.
+        States of the plant, one per row.
     set_state
-        Brings an environment into a state; by default its `unwrapped.state` is set.
+        Sets the state of an environment; by default `unwrapped.state`.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def play(
 
 
 def record(policy: Policy, problem: Problem, seeds: Iterable[int], rng: Rng | None = None) -> list[Episode]:
-    """Play an episode in Gymnasium's environment for each seed; without `rng` no action is drawn."""
+    """Return an episode in Gymnasium's environment for each seed; without `rng` actions are deterministic."""
     with closing(_EnvironmentRows(problem, 1, set_classic_state)) as rows:
         return [
             episode
@@ -77,7 +77,7 @@ def _play_together(
     rng: Rng | None,
     states: Floats | None = None,
 ) -> Iterator[Episode]:
-    """Play one episode in each row, after `seen` was observed first."""
+    """Return one episode per row, after the first observations `seen`."""
     n = len(seen)
     observations, actions = [seen.reshape(n, -1).astype(np.float64)], []
     rewards: list[Floats] = []
@@ -105,10 +105,10 @@ def _play_together(
 
 
 class _Rows(Protocol):
-    """Plants that are stepped together, each in a state of its own."""
+    """Plants that are stepped in lockstep, one per row."""
 
     def begin(self, states: Floats) -> NDArray[Any]:
-        """Bring the plants into states; gives the observations."""
+        """Set the states of the plants; returns the observations."""
 
     def step(
         self,
@@ -118,10 +118,10 @@ class _Rows(Protocol):
         rewards: Floats,
         terminated: NDArray[np.bool_],
     ) -> NDArray[np.bool_]:
-        """Make a step where the episode is running, and write what comes of it; tells which are truncated."""
+        """Step the running episodes, and write the results; returns which are truncated."""
 
     def close(self) -> None:
-        """Free what is held."""
+        """Free resources."""
 
 
 class _CompiledRows:
@@ -169,7 +169,7 @@ class _EnvironmentRows:
         return np.array(rows)
 
     def reset(self, seed: int) -> NDArray[Any]:
-        """Let the first environment begin as its seed says; returns its observation, in a batch of one."""
+        """Reset the first environment with a seed; returns its observation in a batch of one."""
         return np.array(self._environments[0].reset(seed=seed)[0])[None]
 
     def step(
@@ -192,11 +192,11 @@ class _EnvironmentRows:
 
 def _check_size(name: str, has: int, given: int) -> None:
     if has != given:
-        raise SettingError(f"A state of {name} has {has} numbers, and a start with {given} was given.")
+        raise SettingError(f"A start has {given} numbers, and must have {has}, as a state of {name}.")
 
 
 def set_classic_state(env: gymnasium.Env[Any, Any], state: Floats) -> Any:
-    """Set the state of an environment that keeps it as `state`, as those of classic control do."""
+    """Set the attribute `state` of an environment, as in classic control; returns the observation."""
     plant: Any = env.unwrapped
     what_to_do = (
         "give Bench(set_state=...), a function of an environment and a state that sets it and returns the "
@@ -206,14 +206,14 @@ def set_classic_state(env: gymnasium.Env[Any, Any], state: Floats) -> Any:
     try:
         held = np.asarray(plant.state, np.float64)
     except (AttributeError, TypeError, ValueError) as error:
-        raise SettingError(f"{name} has no `state` of numbers that could be set: {what_to_do}") from error
+        raise SettingError(f"{name} has no numeric attribute `state` to set: {what_to_do}") from error
     _check_size(name, held.size, state.size)
     if env.observation_space != plant.observation_space:
-        raise SettingError(f"A wrapper of {name} changes what is observed: {what_to_do}")
+        raise SettingError(f"A wrapper of {name} changes its observations: {what_to_do}")
     plant.state = np.array(state)
     for look in ("_get_obs", "_get_ob"):
         if hasattr(plant, look):
             return getattr(plant, look)()
     if state.shape != plant.observation_space.shape:
-        raise SettingError(f"What {name} observes of its state is not known: {what_to_do}")
+        raise SettingError(f"The observation of a state of {name} is not known: {what_to_do}")
     return state.astype(plant.observation_space.dtype)

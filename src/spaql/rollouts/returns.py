@@ -1,4 +1,4 @@
-"""What episodes say of a policy."""
+"""Returns of episodes, and their statistics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 @dataclass(frozen=True)
 class EpisodeSummary:
-    """One episode in short: where it began, how long it was, what it returned."""
+    """Start, length and return of one episode."""
 
     start: tuple[float, ...]
     length: int
@@ -27,7 +27,7 @@ class EpisodeSummary:
 def worst_episodes(
     returns: NDArray[np.float64], lengths: NDArray[np.int64], starts: NDArray[np.float64], k: int
 ) -> list[EpisodeSummary]:
-    """Give the k episodes of the lowest returns, the worst first."""
+    """Return the k episodes with the lowest returns, the worst first."""
     order = np.argsort(returns, kind="stable")[: whole_number("The number of worst episodes", k, least=0)]
     return [
         EpisodeSummary(tuple(float(x) for x in starts[i]), int(lengths[i]), float(returns[i])) for i in order
@@ -35,13 +35,13 @@ def worst_episodes(
 
 
 def quantiles_of(returns: NDArray[np.float64]) -> dict[float, float]:
-    """Give the quantiles that are reported."""
+    """Return the 5, 25, 50, 75 and 95 % quantiles."""
     return {q: float(np.quantile(returns, q)) for q in _QUANTILES}
 
 
 @dataclass(frozen=True, repr=False)
 class Evaluation:
-    """Returns of fresh episodes, in the order they were run.
+    """Returns, lengths and starts of fresh episodes, in the order in which they were run.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class Evaluation:
 
     @property
     def steps(self) -> int:
-        """Environment steps taken."""
+        """Number of environment steps."""
         return int(self.lengths.sum())
 
     def __repr__(self) -> str:

@@ -26,40 +26,40 @@ _TRAINING, _EVALUATION = "a training episode", "an evaluation episode"
 
 
 class Player(Protocol):
-    """What plays a training episode: a learner, as the runner sees it."""
+    """A learner, as the runner uses it."""
 
     standardised: ClassVar[bool]
 
     def episode_limit(self) -> int:
-        """Return the most steps that the next training episode may have."""
+        """Return the largest number of steps of the next training episode."""
 
     def begin(self, observation: Any) -> None:
-        """Begin a training episode."""
+        """Start a training episode."""
 
     def act(self, rng: Rng) -> Any:
-        """Return the raw action to play."""
+        """Return the next raw action."""
 
     def learn(self, reward: float, observation: Any, terminated: bool) -> None:
-        """Learn from the result of the action."""
+        """Learn from the transition."""
 
 
 class EpisodeRunner:
-    """Runs training episodes, and the episodes of evaluations, and counts every step.
+    """Runs training and evaluation episodes, and counts every step.
 
-    Partitions are played in compiled dynamics, if the problem has them; all else in Gymnasium environments,
-    which are made when they are first needed.
+    Partitions run in compiled dynamics, if the problem has them; all else in Gymnasium environments, which
+    are made when they are first needed.
 
     Parameters
     ----------
     problem
-        Where.
+        The problem.
     rollouts
         Episodes of an evaluation.
     """
 
     def __init__(self, problem: Problem, rollouts: int) -> None:
         if rollouts > _TOGETHER_AT_MOST:
-            raise SettingError(f"{rollouts} episodes are too many to run together: ask for fewer rollouts.")
+            raise SettingError(f"rollouts is {rollouts}, and must be at most {_TOGETHER_AT_MOST}.")
         self.interactions = Interactions()
         self._problem = problem
         self._rollouts = rollouts
@@ -80,7 +80,7 @@ class EpisodeRunner:
         deterministic: bool = False,
         phase: Phase = Phase.EVALUATION,
     ) -> Evaluation:
-        """Run the episodes of an evaluation."""
+        """Return the evaluation of a policy."""
         if self._problem.dynamics is not None and isinstance(policy, PartitionPolicy):
             rules = Rules(self._problem.horizon, 0.0, 0.0, np.zeros(policy.states.dims), math.inf, False)
             return self.iterate_partition(
@@ -138,14 +138,16 @@ class EpisodeRunner:
             last,
         )
         if not sound:
-            raise self._lost(_TRAINING, steps, last)
+            raise self._not_finite(_TRAINING, steps, last)
         if bad >= 0:
-            raise self._lost(_EVALUATION, int(evaluation.lengths[bad]), last, evaluation.returns[bad], bad)
+            raise self._not_finite(
+                _EVALUATION, int(evaluation.lengths[bad]), last, evaluation.returns[bad], bad
+            )
         self.interactions.add(Phase.TRAINING, steps)
         self.interactions.add(phase, evaluation.steps)
         return splits, evaluation
 
-    def _lost(
+    def _not_finite(
         self,
         episode: str,
         step: int,
@@ -153,7 +155,7 @@ class EpisodeRunner:
         total: float | None = None,
         number: int | None = None,
     ) -> BadEnvironmentError:
-        """Say what compiled dynamics last last: an observation, and a reward."""
+        """Return the error for the last observation or reward of compiled dynamics, which is not finite."""
         guard = self._guard(episode)
         guard.step = step
         if not np.isfinite(last[:-1]).all():
@@ -165,11 +167,11 @@ class EpisodeRunner:
         return Guard(self._problem.name, self._problem.states.space, episode)
 
     def train(self, learner: Player, rng: Rng) -> Evaluation:
-        """Let a learner play and learn from one episode; returns what came of it."""
+        """Train a learner for one episode; returns it as an evaluation of one episode."""
         problem = self._problem
         if self._single is None:
             spaces = problem.states.space, problem.actions.space
-            # In compiled dynamics, a step is the same to the last bit for every version of NumPy.
+            # Compiled dynamics are the same to the last bit for every version of NumPy.
             compiled = problem.dynamics
             make = problem.make if compiled is None else partial(DynamicsEnv, compiled.id)
             self._single = GuardedEnv(make, self._guard(_TRAINING), spaces, problem.step_timeout)
@@ -191,8 +193,8 @@ class EpisodeRunner:
     def _run_together(self, policy: Policy, rng: Rng, draws: Rng | None) -> Evaluation:
         """Run one episode in each of many environments.
 
-        An environment whose episode has ended is stepped on with the others (Gymnasium resets it on
-        the next step), but what it does then counts for nothing.
+        An environment whose episode has ended is stepped on with the others (Gymnasium resets it on the next
+        step), but those steps are not counted.
         """
         problem, n = self._problem, self._rollouts
         if self._vector is None:

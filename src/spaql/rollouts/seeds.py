@@ -1,4 +1,4 @@
-"""Random numbers as a function of a seed, a purpose and an index: nothing to keep between iterations."""
+"""Random streams as a function of a seed, a purpose and an index, without state between iterations."""
 
 from enum import IntEnum
 
@@ -8,7 +8,7 @@ from spaql.values import whole_number
 
 
 class Purpose(IntEnum):
-    """What random numbers are for; streams of different purposes are independent."""
+    """The use of a random stream; streams of different purposes are independent."""
 
     TRAINING = 0
     EVALUATION = 1
@@ -19,9 +19,9 @@ class Purpose(IntEnum):
 
 
 def generator(seed: int, purpose: Purpose, index: int) -> np.random.Generator:
-    """Give the random stream of an iteration (or of a batch of evaluation episodes).
+    """Return the random stream of an iteration (or of a batch of evaluation episodes).
 
-    Every iteration has a stream of its own, so a run that is resumed goes on to the same bytes.
+    Every iteration has its own stream, so that a resumed run ends in the same bytes.
 
     Examples
     --------
@@ -34,9 +34,9 @@ def generator(seed: int, purpose: Purpose, index: int) -> np.random.Generator:
 
 
 def try_seeds(seed: int, tries: int) -> list[int]:
-    """Return the seeds of several tries, all different: the given one, then others that are drawn from it.
+    """Return different seeds for several tries: the given one, then others that are derived from it.
 
-    Fewer tries have the first of the same seeds.
+    The seeds of fewer tries are a prefix of those of more.
 
     Examples
     --------

@@ -7,19 +7,19 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import spaql
-from plantree_games import double_integrator, everything, remember
+from plantree_simulations import double_integrator, everything, remember
 from spaql.algorithms.plantree.build import Candidate, choose
 from spaql.algorithms.plantree.coding import ActionCode, Scale
 from spaql.algorithms.plantree.memory import Memory
 from spaql.algorithms.plantree.rules import to_rules
 from spaql.algorithms.plantree.settings import PlanTreeSettings
-from spaql.algorithms.plantree.termination import fit_ends, quadratic
-from spaql.kernels.plantree.controllers import Controller, grow_choices, grow_laws
+from spaql.algorithms.plantree.termination import fit_termination, quadratic
+from spaql.kernels.plantree.controllers import ControllerTree, grow_choices, grow_laws
 from spaql.kernels.plantree.pwa_model import best_cut, find, predict, principal_axes, solve
-from spaql.kernels.plantree.termination import grow_ends, logistic
+from spaql.kernels.plantree.termination import grow_termination, logistic
 from spaql.kernels.plantree.value_cells import (
-    Cells,
     Options,
+    ValueCells,
     grow_cells,
     look_ahead,
     mean_values,
@@ -216,7 +216,7 @@ def test_ends_are_cut_where_gini_says() -> None:
     rng = RNG(3)
     z = rng.normal(size=(60, 2))
     ended = z[:, 1] > 0.7
-    feature, threshold, left, chance = grow_ends(z, ended)
+    feature, threshold, left, chance = grow_termination(z, ended)
     assert feature.tolist() == [1, -1, -1]
     lower, upper = z[~ended, 1].max(), z[ended, 1].min()
     assert lower < threshold[0] <= upper
@@ -226,7 +226,7 @@ def test_ends_are_cut_where_gini_says() -> None:
 def test_a_bound_that_is_no_box_is_one_cut_of_the_score() -> None:
     z = RNG(4).normal(size=(3000, 3))
     ended = z[:, 0] * z[:, 1] + z[:, 2] > 1.5
-    feature, threshold, left, chance, score = fit_ends(z[:2000], ended[:2000])
+    feature, threshold, left, chance, score = fit_termination(z[:2000], ended[:2000])
     assert len(feature) <= 7
     wide = np.concatenate([z, (quadratic(z) @ score)[:, np.newaxis]], axis=1)
     told = np.array([chance[find(feature, threshold, left, 0, row)] for row in wide[2000:]])
@@ -236,7 +236,7 @@ def test_a_bound_that_is_no_box_is_one_cut_of_the_score() -> None:
 def test_sweeps_give_the_values_of_a_known_process() -> None:
     """Staying in 0 pays 1, going to 1 pays 0, staying there pays 2: V1 = 2 / (1 - g), V0 = g V1."""
     g = 0.9
-    cells = Cells(
+    cells = ValueCells(
         np.array([0]), np.array([0, -1, -1]), np.array([0.5, 0, 0]), np.array([1, 0, 0]), np.array([2, 1, 1])
     )
     options = Options(
@@ -248,18 +248,18 @@ def test_sweeps_give_the_values_of_a_known_process() -> None:
 
 
 @pytest.mark.parametrize(
-    ("hopeful", "pays", "value"), [(True, 50.0, 90.0), (False, 5.0, 10.0), (False, 50.0, 50.0)]
+    ("optimistic", "pays", "value"), [(True, 50.0, 90.0), (False, 5.0, 10.0), (False, 50.0, 50.0)]
 )
 def test_the_unknown_draws_those_who_hope_and_an_end_is_worth_its_reward(
-    hopeful: bool, pays: float, value: float
+    optimistic: bool, pays: float, value: float
 ) -> None:
     """Staying pays 1 a step, going leads to the unknown, said to be worth 100, and the last option ends."""
-    cells = Cells(
+    cells = ValueCells(
         np.array([0]), np.array([0, -1, -1]), np.array([0.5, 0, 0]), np.array([1, 0, 0]), np.array([1, 1, 0])
     )
     reached = np.array([[[1], [2], [1]]], np.int32)
     options = Options(np.array([[1.0, 0.0, pays]]), np.array([[0.9, 0.9, 0.0]]), reached)
-    found = sweep(options, cells, np.array([[1]]), np.zeros(1), 100.0, hopeful, 1000, 1e-12)
+    found = sweep(options, cells, np.array([[1]]), np.zeros(1), 100.0, optimistic, 1000, 1e-12)
     assert found[1] == pytest.approx(value, rel=1e-6)
 
 
@@ -289,7 +289,7 @@ def test_a_law_is_fitted_beyond_its_bounds() -> None:
 
 def test_options_and_mean_values_are_those_of_their_definition() -> None:
     rng = RNG(9)
-    game = double_integrator(rng)
+    simulation = double_integrator(rng)
     z = rng.normal(size=(150, 2))
     cells, member = grow_cells(z, z.min(axis=0) - 1, z.max(axis=0) + 1, 3, 4, 6.0, rng)
     value = rng.normal(size=len(cells.points))
@@ -304,18 +304,18 @@ def test_options_and_mean_values_are_those_of_their_definition() -> None:
     known = [[value[cell(m, one)] for m in range(3) if cells.points[cell(m, one)]] for one in far]
     plain = mean_values(cells, value, False, far, -7.0)
     assert plain == pytest.approx([np.mean(some) if some else -7.0 for some in known])
-    options = try_options(game.plant, cells, z, game.actions, 0.9)
+    options = try_options(simulation.plant, cells, z, simulation.actions, 0.9)
     i, a, room = 140, 2, np.empty(3)
     state, total = z[i].copy(), 0.0
     for step in range(8):
-        assert predict(game.plant, 0, state, game.actions[a], state, room) == 0.0
+        assert predict(simulation.plant, 0, state, simulation.actions[a], state, room) == 0.0
         total += 0.9**step * room[-1]
         if step + 1 in (1, 2, 4, 8):
             option = 4 * a + (step + 1).bit_length() - 1
             assert options.reward[i, option] == pytest.approx(total)
             assert options.discount[i, option] == pytest.approx(0.9 ** (step + 1))
             assert options.cell[i, option].tolist() == [cell(m, state) for m in range(3)]
-    q = look_ahead(game.plant, cells, value, game.actions, True, 0.9, z)
+    q = look_ahead(simulation.plant, cells, value, simulation.actions, True, 0.9, z)
     ahead = options.reward + options.discount * value[options.cell].mean(axis=2)
     assert q == pytest.approx(ahead.reshape(150, 5, 4).max(axis=2))
 
@@ -358,7 +358,9 @@ def test_of_two_that_cannot_be_told_apart_the_last_choice_is_the_smaller(spread:
 
     def candidate(feature: list[int], offset: float) -> Candidate:
         laws = np.tile(np.array([offset, -2.0, 0.0]), (len(feature), 1, 1))
-        tree = Controller(np.array(feature), np.zeros(len(feature)), np.eye(len(feature), dtype=int)[0], laws)
+        tree = ControllerTree(
+            np.array(feature), np.zeros(len(feature)), np.eye(len(feature), dtype=int)[0], laws
+        )
         rules = to_rules(tree, scale, code, problem)
         starts, returns = list(memory.states[:20]), []
         for i, start in enumerate(starts):
@@ -386,7 +388,7 @@ def test_what_has_played_and_fell_short_is_left_and_what_kept_its_word_is_prefer
 
     def law(offset: float, gain: float) -> Candidate:
         numbers = np.array([[[offset, gain, 0.0]]])
-        tree = Controller(np.array([-1]), np.zeros(1), np.zeros(1, np.int64), numbers)
+        tree = ControllerTree(np.array([-1]), np.zeros(1), np.zeros(1, np.int64), numbers)
         return Candidate(to_rules(tree, scale, code, problem))
 
     good, same, bad = law(0.0, -2.0), law(0.0, -2.0), law(0.5, 0.0)

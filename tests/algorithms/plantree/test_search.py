@@ -7,74 +7,76 @@ import pytest
 from gymnasium.spaces import Box, Discrete, Space
 
 import spaql
-from plantree_games import double_integrator, four_leaves, game_of
+from plantree_simulations import double_integrator, four_leaves, game_of
 from spaql.algorithms.plantree.coding import ActionCode, Scale
 from spaql.algorithms.plantree.distil import _votes
-from spaql.algorithms.plantree.polish import SIZES, Workshop
+from spaql.algorithms.plantree.polish import SIZES, LocalSearch
 from spaql.algorithms.plantree.rules import from_rules, to_rules
-from spaql.kernels.plantree.controllers import Controller, controls, count_leaves, grow_laws, tidy
+from spaql.kernels.plantree.controllers import ControllerTree, controls, count_leaves, grow_laws, tidy
 from spaql.kernels.plantree.local_search import polish, prune
 from spaql.kernels.plantree.pwa_model import find, move, predict
-from spaql.kernels.plantree.rollout import Game, play, play_all
+from spaql.kernels.plantree.rollout import Simulation, play, play_all
 
 RNG = np.random.default_rng
 SPACES = [Discrete(3), Box(-1.0, 1.0, (1,)), Box(-1.0, 1.0, (2,))]
 LINE = SPACES[1]
 
 
-def played(game: Game, tree: Controller, start: int) -> tuple[float, int, set[int]]:
+def played(simulation: Simulation, tree: ControllerTree, start: int) -> tuple[float, int, set[int]]:
     """The return, the length, and the leaves of an episode, step by step."""
     numbers, listed = tree.law.shape[1], tree.law.shape[2] == 1
-    z, room = game.starts[start].copy(), np.empty(3)
+    z, room = simulation.starts[start].copy(), np.empty(3)
     total, going, before, leaves = 0.0, 1.0, None, set()
-    for taken in range(1, game.steps + 1):
+    for taken in range(1, simulation.steps + 1):
         leaves.add(find(tree.feature, tree.threshold, tree.left, 0, z))
-        action = controls(tree, z[np.newaxis], game.actions)[0]
+        action = controls(tree, z[np.newaxis], simulation.actions)[0]
         if before is not None and not listed:
-            total -= going * game.price * np.abs(action[:numbers] - before).sum()
+            total -= going * simulation.price * np.abs(action[:numbers] - before).sum()
         before = action[:numbers].copy()
-        chance = predict(game.plant, game.plant.roots[game.member[start]], z, action, z, room)
+        chance = predict(
+            simulation.plant, simulation.plant.roots[simulation.member[start]], z, action, z, room
+        )
         total += going * room[-1]
         going *= 1.0 - chance
         if going < 1e-3:
             return total, taken, leaves
-    return total, game.steps, leaves
+    return total, simulation.steps, leaves
 
 
 @pytest.mark.parametrize("space", SPACES, ids=str)
 @pytest.mark.parametrize("ends", [False, True])
 def test_an_episode_is_control_and_predict_over_and_over(space: Space, ends: bool) -> None:
-    game, tree, lengths = game_of(space, RNG(7), ends=ends), four_leaves(space, RNG(8)), set()
-    assert len(game.plant.end_score) == (6 if ends else 0)
+    simulation, tree, lengths = game_of(space, RNG(7), ends=ends), four_leaves(space, RNG(8)), set()
+    assert len(simulation.plant.end_score) == (6 if ends else 0)
     for start in range(40):
         passed = np.zeros(7, np.bool_)
-        total, steps = play(game, tree, start, passed)
-        summed, taken, leaves = played(game, tree, start)
+        total, steps = play(simulation, tree, start, passed)
+        summed, taken, leaves = played(simulation, tree, start)
         assert (total, steps) == (pytest.approx(summed), taken)
         assert {int(i) for i in np.flatnonzero(passed)} - {0, 1, 2} == leaves
         lengths.add(steps)
-    assert (min(lengths) < game.steps) == ends
+    assert (min(lengths) < simulation.steps) == ends
 
 
 @pytest.mark.parametrize("space", SPACES, ids=str)
 def test_states_step_together_as_one_by_one(space: Space) -> None:
-    game, tree, rng = game_of(space, RNG(15)), four_leaves(space, RNG(16)), RNG(17)
-    z, root = rng.normal(size=(30, 2)), rng.choice(game.plant.roots, 30)
-    actions, chance, room = controls(tree, z, game.actions), np.empty(30), np.empty(3)
+    simulation, tree, rng = game_of(space, RNG(15)), four_leaves(space, RNG(16)), RNG(17)
+    z, root = rng.normal(size=(30, 2)), rng.choice(simulation.plant.roots, 30)
+    actions, chance, room = controls(tree, z, simulation.actions), np.empty(30), np.empty(3)
     after = z.copy()
-    move(game.plant, root, after, actions, chance)
+    move(simulation.plant, root, after, actions, chance)
     for i in range(30):
-        assert predict(game.plant, root[i], z[i], actions[i], z[i], room) == chance[i]
+        assert predict(simulation.plant, root[i], z[i], actions[i], z[i], room) == chance[i]
         assert np.array_equal(z[i], after[i])
 
 
-def removals(tree: Controller) -> list[Controller]:
+def removals(tree: ControllerTree) -> list[ControllerTree]:
     """All trees with a leaf less: a leaf's sibling takes their parent's place, or the mean of two leaves."""
     found = []
     for node, way in itertools.product(np.flatnonzero(tree.feature >= 0), range(3)):
         child = int(tree.left[node])
         leaves = tree.feature[[child, child + 1]] < 0
-        one = Controller(*(array.copy() for array in tree))
+        one = ControllerTree(*(array.copy() for array in tree))
         if way < 2 and leaves[1 - way]:
             for array in one:
                 array[node] = array[child + way]
@@ -89,55 +91,55 @@ def removals(tree: Controller) -> list[Controller]:
 
 @pytest.mark.parametrize("space", SPACES, ids=str)
 def test_the_leaf_that_is_pruned_is_the_one_that_costs_least(space: Space) -> None:
-    game, tree = game_of(space, RNG(9)), four_leaves(space, RNG(10))
-    returns = sorted(play_all(game, one).mean() for one in removals(tree))
-    assert prune(game, tree, 1, 0) == 1
+    simulation, tree = game_of(space, RNG(9)), four_leaves(space, RNG(10))
+    returns = sorted(play_all(simulation, one).mean() for one in removals(tree))
+    assert prune(simulation, tree, 1, 0) == 1
     assert count_leaves(tree) == 3
-    assert play_all(game, tree).mean() == pytest.approx(returns[-1])
+    assert play_all(simulation, tree).mean() == pytest.approx(returns[-1])
 
 
 def test_polish_gains_and_prune_makes_smaller() -> None:
-    game, tree = double_integrator(RNG(8)), four_leaves(LINE, RNG(8))
-    before = play_all(game, tree).mean()
-    after = polish(game, tree, 50_000, RNG(0)).mean()
-    assert after == play_all(game, tree).mean()
+    simulation, tree = double_integrator(RNG(8)), four_leaves(LINE, RNG(8))
+    before = play_all(simulation, tree).mean()
+    after = polish(simulation, tree, 50_000, RNG(0)).mean()
+    assert after == play_all(simulation, tree).mean()
     assert after > before
-    assert prune(game, tree, 2, 0) == 2
+    assert prune(simulation, tree, 2, 0) == 2
     assert count_leaves(tree) == 2
     assert len(tidy(tree).feature) == 3
 
 
 def test_a_polished_leaf_does_the_best_of_the_listed_actions() -> None:
-    game = game_of(Discrete(3), RNG(11))
-    game = game._replace(starts=game.starts[:8], member=game.member[:8])
+    simulation = game_of(Discrete(3), RNG(11))
+    simulation = simulation._replace(starts=simulation.starts[:8], member=simulation.member[:8])
 
-    def always(action: int) -> Controller:
-        return Controller(
+    def always(action: int) -> ControllerTree:
+        return ControllerTree(
             np.array([-1]), np.zeros(1), np.zeros(1, np.int64), np.full((1, 1, 1), float(action))
         )
 
-    returns = [play_all(game, always(action)).mean() for action in range(3)]
+    returns = [play_all(simulation, always(action)).mean() for action in range(3)]
     for first in range(3):
         tree = always(first)
-        assert polish(game, tree, 10_000, RNG(0)).mean() == pytest.approx(max(returns))
+        assert polish(simulation, tree, 10_000, RNG(0)).mean() == pytest.approx(max(returns))
         assert tree.law[0, 0, 0] == np.argmax(returns)
 
 
 def test_a_workshop_gives_ever_smaller_controllers_and_keeps_hard_starts() -> None:
-    game, rng = double_integrator(RNG(12)), RNG(13)
+    simulation, rng = double_integrator(RNG(12)), RNG(13)
     z = rng.normal(size=(800, 2))
     wide = grow_laws(z, np.sign(z[:, :1] * z[:, 1:]), np.ones(800), 20, 10, 0.1, 2)
     assert count_leaves(wide) == 20
-    workshop = Workshop(game, 0.001, rng)
-    sizes = [count_leaves(tree) for tree in workshop.descend(wide)]
+    local_search = LocalSearch(simulation, 0.001, rng)
+    sizes = [count_leaves(tree) for tree in local_search.descend(wide)]
     assert sizes == list(SIZES)
     assert count_leaves(wide) == 20
     returns = np.zeros(300)
     returns[::7] -= 1.0 + np.arange(43)
-    many = game._replace(starts=rng.normal(size=(300, 2)), member=np.zeros(300, np.int64))
-    workshop = Workshop(many, 1.0, rng)
-    workshop._best = np.zeros(300)
-    taken = {tuple(start) for start in workshop._some(returns).starts}
+    many = simulation._replace(starts=rng.normal(size=(300, 2)), member=np.zeros(300, np.int64))
+    local_search = LocalSearch(many, 1.0, rng)
+    local_search._best = np.zeros(300)
+    taken = {tuple(start) for start in local_search._some(returns).starts}
     assert all(tuple(start) in taken for start in many.starts[::7])
 
 

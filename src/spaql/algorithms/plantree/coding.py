@@ -1,4 +1,4 @@
-"""Numbers that a learned plant works with: standardised states, and actions as its inputs."""
+"""The encoding of states and actions for a learned plant."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from spaql.algorithms.plantree.exact_sums import moments
 from spaql.algorithms.plantree.memory import Floats, Memory
 
 _LEVELS = {1: 5, 2: 3}
-"""Even levels that are tried in each number of an action, by how many there are; beyond, one at a time."""
+"""Equidistant levels of each number of an action in planning, by how many numbers it has; for more numbers,
+one is varied at a time."""
 
 
 @dataclass(frozen=True)
@@ -26,29 +27,29 @@ class Scale:
 
     @classmethod
     def of(cls, memory: Memory) -> Scale:
-        """Measure the states of a memory."""
+        """Return the scale of the states of a memory."""
         mean, deviation = moments(memory.states)
         return cls(mean, deviation + 1e-9)
 
     def z(self, states: Floats) -> Floats:
-        """Standardise states."""
+        """Return standardised states."""
         return np.asarray((states - self.mean) / self.deviation)
 
 
 @dataclass(frozen=True)
 class ActionCode:
-    """Actions as a memory keeps them, a learned plant takes them, and an environment plays them."""
+    """Conversions between the actions of the memory, of a learned plant, and of the environment."""
 
     space: Box | Discrete
 
     @property
     def listed(self) -> bool:
-        """Whether actions are of a list."""
+        """Whether actions are Discrete."""
         return isinstance(self.space, Discrete)
 
     @property
     def numbers(self) -> int:
-        """The numbers of an action in the memory."""
+        """How many numbers an action has in the memory."""
         return 1 if isinstance(self.space, Discrete) else int(np.prod(self.space.shape))
 
     @property
@@ -64,7 +65,7 @@ class ActionCode:
         return (self.space.high.astype(np.float64) - self.space.low).ravel() / 2
 
     def tried(self) -> Floats:
-        """Give the actions that planning tries, one a row."""
+        """Return the actions that planning considers, one per row."""
         if isinstance(self.space, Discrete):
             return np.arange(float(self.space.n))[:, np.newaxis]
         if self.numbers in _LEVELS:
@@ -74,19 +75,19 @@ class ActionCode:
         return np.concatenate([np.zeros((1, self.numbers)), steps, -steps])
 
     def inputs(self, actions: Floats, *, squares: bool) -> Floats:
-        """Give what a plant takes: for a list which one it is, for a Box the numbers, and their squares."""
+        """Return the inputs of a plant: Discrete actions one-hot, a Box as numbers and their squares."""
         if isinstance(self.space, Discrete):
             return np.asarray(actions == np.arange(1.0, float(self.space.n)), np.float64)
         return np.concatenate([actions, actions * actions], axis=1) if squares else actions
 
     def raw(self, action: Floats) -> Any:
-        """Give an action as the environment takes it."""
+        """Return an action of the memory as one of the environment."""
         if isinstance(self.space, Discrete):
             return np.int64(self.space.start + action[0])
         return (self.middle + self.half * action).reshape(self.space.shape).astype(self.space.dtype)
 
     def standard(self, raw: NDArray[Any]) -> Floats:
-        """Give an action of the environment as the memory keeps it."""
+        """Return an action of the environment as one of the memory."""
         if isinstance(self.space, Discrete):
             return np.array([float(raw) - float(self.space.start)])
         return np.asarray((raw.astype(np.float64).ravel() - self.middle) / self.half)

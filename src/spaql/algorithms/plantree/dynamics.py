@@ -1,4 +1,4 @@
-"""The plant: dynamics cells, each with an affine law of motion and a box of what was seen."""
+"""The learned plant: cells, each with an affine law of motion and a box of the next states seen."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from numpy.typing import NDArray
 from spaql.algorithms.plantree.coding import ActionCode, Scale
 from spaql.algorithms.plantree.exact_sums import mean, moments
 from spaql.algorithms.plantree.memory import Floats, Memory
-from spaql.algorithms.plantree.termination import fit_ends
+from spaql.algorithms.plantree.termination import fit_termination
 from spaql.kernels.plantree.pwa_model import Plant, cell_boxes, find_all, grow_motion
 
 _LEAST = 30
-"""Samples of a cell, at least."""
+"""Fewest samples of a cell."""
 _EXACT = 1e-5
-"""A cell is cut no more when its scaled squared error is below this."""
+"""A cell is not cut if its scaled squared error is below this."""
 _RIDGE = 0.01
 CAUTIOUS, BOLD = 0.5, 1.0
-"""Margins around what was seen: of a plant to trust, and of one to explore by, in which the unknown is in
-sight."""
+"""Margins around the states seen: of a plant for the final plan, and of one for exploration, in which unknown
+states are reachable."""
 _FAR = 1e9
 _PART = 0.95
-"""Share of the samples that a member of an ensemble is fitted to."""
+"""Share of the samples to which a member of the ensemble is fitted."""
 
 
 def fit_plant(
@@ -33,10 +33,10 @@ def fit_plant(
     squares: bool,
     margin: float,
 ) -> Plant:
-    """Fit a plant with one tree of dynamics cells for each list of samples, rows of the memory.
+    """Return a plant with one tree of cells for each list of samples, which are rows of the memory.
 
-    Predictions of a cell keep to what was seen after its states, and a margin, as a share of that. Steps that
-    end an episode teach the termination tree alone: their reward is another.
+    Predictions of a cell are cut to the range of its next states, plus a margin as a share of that. Steps
+    that end an episode are used for the termination tree only, because their reward differs.
     """
     z, after = scale.z(memory.states), scale.z(memory.nexts)
     x = np.concatenate([np.ones((len(z), 1)), z, code.inputs(memory.actions, squares=squares)], axis=1)
@@ -49,7 +49,7 @@ def fit_plant(
         kept = rows[going[rows]]
         feature, threshold, left, law = grow_motion(x[kept], y[kept] / spread, dims, _LEAST, _EXACT, _RIDGE)
         law = np.ascontiguousarray((law * spread).transpose(0, 2, 1))
-        law[:, np.arange(dims), 1 + np.arange(dims)] += 1.0  # the change of a state becomes the next state
+        law[:, np.arange(dims), 1 + np.arange(dims)] += 1.0  # from the change of a state to the next state
         boxes = _boxes(find_all(feature, threshold, left, 0, z), len(feature), after, margin)
         trees.append((feature, threshold, left, law, *boxes))
     roots = np.cumsum([0, *(len(tree[0]) for tree in trees[:-1])])
@@ -58,13 +58,13 @@ def fit_plant(
     rewards = memory.rewards
     last = mean(rewards[memory.ended]) if memory.ended.any() else 0.0
     seen = np.array([rewards.min(), rewards.max(), last])
-    return Plant._make([roots, *joined, seen, *fit_ends(after, memory.ended)])
+    return Plant._make([roots, *joined, seen, *fit_termination(after, memory.ended)])
 
 
 def _boxes(
     cells: NDArray[np.int64], count: int, after: Floats, margin: float
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Give, for every cell, the mean of its next states, their principal axes, and the range along each."""
+    """Return, for every cell, the mean of its next states, their principal axes, and the range along each."""
     dims = after.shape[1]
     size, centre, axes = np.zeros(count, np.int64), np.zeros((count, dims)), np.zeros((count, dims, dims))
     low, high = np.zeros((count, dims)), np.zeros((count, dims))
@@ -75,6 +75,6 @@ def _boxes(
 
 
 def draw_samples(count: int, members: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
-    """Draw the samples of an ensemble: all, then a large part of them for each other member."""
+    """Draw the samples of an ensemble: all for the first member, a large part for each other."""
     part = max(1, int(_PART * count))
     return [np.arange(count), *(np.sort(rng.permutation(count)[:part]) for _ in range(members - 1))]

@@ -1,9 +1,8 @@
-"""Sums that are the same to the last bit whatever library adds them up.
+"""Sums that are reproducible to the last bit on every version of NumPy.
 
-NumPy's sums, `@` and `numpy.linalg` round in an order that depends on its version and on the machine.
-PlanTree compares what it computes, so a last bit can become another tree. Here sums are rounded once
-(`math.fsum`), or taken in an order that is written out. All other arithmetic on arrays is number by number,
-which IEEE 754 defines to the last bit.
+NumPy's sums, `@` and `numpy.linalg` add in an order that depends on its version and on the machine. PlanTree
+compares what it computes, so the last bit can change the tree. Here sums are rounded once (`math.fsum`), or
+added in a fixed order. All other arithmetic on arrays is elementwise, which IEEE 754 defines to the last bit.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ Floats = NDArray[np.float64]
 
 
 def mean(values: Floats) -> float:
-    """Return the mean of some numbers.
+    """Return the mean.
 
     Examples
     --------
@@ -27,10 +26,10 @@ def mean(values: Floats) -> float:
     return math.fsum(values.tolist()) / len(values)
 
 
-def deviation(values: Floats, *, lost: int = 0) -> float:
-    """Return the standard deviation, with `lost` degrees of freedom less than there are numbers."""
-    apart = values - mean(values)
-    return math.sqrt(math.fsum((apart * apart).tolist()) / (len(values) - lost))
+def deviation(values: Floats, *, ddof: int = 0) -> float:
+    """Return the standard deviation, with `ddof` as in NumPy."""
+    difference = values - mean(values)
+    return math.sqrt(math.fsum((difference * difference).tolist()) / (len(values) - ddof))
 
 
 def moments(rows: Floats) -> tuple[Floats, Floats]:
@@ -44,12 +43,12 @@ def means(rows: Floats) -> Floats:
     return np.array([mean(row) for row in rows])
 
 
-def weighed(numbers: Floats, weights: Floats) -> Floats:
-    """Return the sums of the last axis, weighted: `numbers @ weights`, from the first to the last.
+def weighted_sum(numbers: Floats, weights: Floats) -> Floats:
+    """Return `numbers @ weights`, added from the first to the last.
 
     Examples
     --------
-    >>> weighed(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 10.0]))
+    >>> weighted_sum(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 10.0]))
     array([21., 43.])
     """
     total = np.zeros(numbers.shape[:-1])

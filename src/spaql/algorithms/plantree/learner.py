@@ -1,4 +1,4 @@
-"""PlanTree: learn the plant, plan on it, and write the plan down as a small tree."""
+"""PlanTree: learn the plant, plan in it, and distil the plan into a small tree."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from spaql.rollouts import Episode
 from spaql.spaces import numbers_recipe
 
 _FIRST_PLAN = 200
-"""Steps before the first plan, and between two, at least."""
+"""Fewest steps before the first plan, and between two plans."""
 _GROWTH = 1.4
-"""How many times the steps of the last plan the next one has, at least."""
+"""Least ratio of the steps of a plan to those of the one before."""
 _RANDOM = 0.05
 """Share of random actions."""
 _TURNS = 4
-"""Turns in which a controller plays. Before every other one candidates are searched for, before each one is
-chosen."""
+"""Turns in which a controller plays. Before every other turn candidates are searched for, and before each
+turn one is chosen."""
 
 
 class PlanTreeLearner(Learner):
-    """Explore by look-ahead in a learned plant; let controllers play the last part of the budget."""
+    """Explore by look-ahead in a learned plant; controllers play the last part of the budget."""
 
     name = "plantree"
     settings_type = PlanTreeSettings
@@ -67,27 +67,27 @@ class PlanTreeLearner(Learner):
         self._tried_actions = self.code.tried()
         self._plan: Plan | None = None
         self._warm = np.zeros((2, 0))
-        """What the steps of the last plan were worth before it: with its seed, all that makes the plan."""
+        """The initial values of the last plan, which with its seed determine the plan."""
         self._plan_seed = 0
-        self._lot = 0
-        """The seed of what is made after the last episode."""
-        self._hoped = 0
-        """Steps that were taken hopefully."""
+        self._build_seed = 0
+        """The seed of the plan, search and choice after the last episode."""
+        self._optimistic_steps = 0
+        """Steps that were taken by optimistic values."""
         self._turn = 0
         self._playing = 0
-        """Which of the candidates plays, in a turn."""
+        """Index of the candidate that plays in this turn."""
         self._rules: RuleTree | None = None
         self._span: tuple[str, int, int] = ("steps", 0, 0)
-        """What the budget counts, and where it begins and ends."""
+        """The unit of the budget ("steps" or "episodes"), and where it begins and ends."""
 
     def warm_up(self, progress: Callable[[int, int], object]) -> None:
-        """Compile the kernels it needs before they are called, in two processes at once, the first time."""
+        """Compile the kernels ahead of time, in two processes, unless they are cached."""
         warm_up(for_training(listed=self.code.listed), progress)
 
     # -- the budget ----------------------------------------------------------------------------------------
 
     def aim(self, last_iteration: int | None, last_step: int | None) -> None:
-        """Take note of the budget; one that was begun before is gone on with."""
+        """Store the budget; an unfinished one is continued."""
         kind = "episodes" if last_step is None else "steps"
         last = last_step if last_step is not None else last_iteration
         assert last is not None
@@ -99,13 +99,13 @@ class PlanTreeLearner(Learner):
         return len(self.memory) if kind == "steps" else self.episodes
 
     def _bounds(self) -> list[int]:
-        """Give where the turns of controllers begin, and the end of the budget."""
+        """Return where the turns of controllers begin, and where the budget ends."""
         _, first, last = self._span
         own = math.floor(self.settings.own_share * (last - first))
         return [last - own + own * turn // _TURNS for turn in range(_TURNS)] + [last]
 
     def episode_limit(self) -> int:
-        """End an episode with the budget."""
+        """Return the largest number of steps of the next episode: the rest of the budget."""
         kind, _, last = self._span
         left = last - len(self.memory) if kind == "steps" else 0
         return min(self.problem.horizon, left) if left > 0 else self.problem.horizon
@@ -113,18 +113,18 @@ class PlanTreeLearner(Learner):
     # -- an episode ----------------------------------------------------------------------------------------
 
     def begin(self, observation: Any) -> None:
-        """Begin an episode."""
+        """Start an episode."""
         self._limit = self.episode_limit()
         self._state = self._checked(observation)
         self._first, self._return = len(self.memory), 0.0
         self.memory.begin()
-        self._hopeful = self._hoped <= len(self.memory) / 2 or not self.memory.goal_seen
+        self._hopeful = self._optimistic_steps <= len(self.memory) / 2 or not self.memory.goal_seen
         self._player = self.candidates[self._playing] if self._turn > 0 else None
 
     def act(self, rng: Rng) -> Any:
-        """Play the controller whose turn it is; else explore by look-ahead.
+        """Return the action of the controller whose turn it is; else explore by look-ahead.
 
-        It is hopeful in half of the steps, and in all while nothing tells a good episode from a bad one.
+        Look-ahead is optimistic in half of the steps, and in all until a goal is seen.
         """
         self._rng = rng
         if self._player is not None:
@@ -135,26 +135,27 @@ class PlanTreeLearner(Learner):
         if plan is None or rng.random() < _RANDOM:
             choice = int(rng.integers(len(self._tried_actions)))
         else:
-            choice = int(np.argmax(plan.values(self._state, hopeful=self._hopeful)))
+            choice = int(np.argmax(plan.values(self._state, optimistic=self._hopeful)))
         self._action = self._tried_actions[choice]
         return self.code.raw(self._action)
 
     def learn(self, reward: float, observation: Any, terminated: bool) -> None:
-        """Remember the step; plan anew when the memory has grown enough."""
+        """Add the transition to the memory; replan when the memory has grown enough."""
         if not abs(reward) <= LARGEST:
-            raise BadEnvironmentError(f"The reward of step {len(self.memory) - self._first + 1} is {reward}.")
+            step = len(self.memory) - self._first + 1
+            raise BadEnvironmentError(f"The reward of step {step} is {reward}, and must be finite.")
         after = self._checked(observation)
         self.memory.add(self._state, self._action, reward, after, ended=terminated)
         self._state, self._return, self._ended = after, self._return + reward, terminated
-        self._hoped += self._player is None and self._hopeful
+        self._optimistic_steps += self._player is None and self._hopeful
         planned = self._warm.shape[1]
         if self._player is None and len(self.memory) >= max(planned + _FIRST_PLAN, int(planned * _GROWTH)):
             self._replan(int(self._rng.integers(2**62)))
 
     def assess(self, mean_return: float) -> None:
-        """Close the episode; plan for a goal that it was the first to see; make the next controller in time.
+        """End the episode; replan if it was the first to see a goal, and make the next controller when due.
 
-        That is when its turn, or the end of the budget, has come.
+        It is due at the start of a turn, and at the end of the budget.
         """
         self.episodes += 1
         if self.best_return is None or mean_return > self.best_return:
@@ -167,7 +168,7 @@ class PlanTreeLearner(Learner):
         plan = self._current_plan()
         if plan is not None and plan.searching and self.memory.goal_seen:
             self._replan(int(self._rng.integers(2**62)))
-        self._lot = int(self._rng.integers(2**62))
+        self._build_seed = int(self._rng.integers(2**62))
         self._rules = None
         kind, _, last = self._span
         bounds, spent = self._bounds(), self._spent(kind)
@@ -182,31 +183,31 @@ class PlanTreeLearner(Learner):
                 self._turn = turn
                 self._playing = self.candidates.index(self._choose(self.candidates, last=False))
 
-    # -- what is made of the memory ------------------------------------------------------------------------
+    # -- plans and controllers -----------------------------------------------------------------------------
 
     @property
     def candidate(self) -> RuleTreePolicy:
-        """The same as `policy`: no episode is spent on comparing the two."""
+        """The same as `policy`: no episode is spent on evaluation."""
         return self.policy
 
     @property
     def policy(self) -> RuleTreePolicy:
-        """The controller of the memory as it is now."""
+        """The controller for the current memory."""
         if self._rules is None:
             self._rules = self._last_choice(self._search())
         return RuleTreePolicy(self._rules)
 
     @property
     def model(self) -> PlantModel:
-        """The plant as it is known from the memory of now; made anew each time, to the same bits."""
+        """The plant fitted to the current memory, each time anew and to the same bits."""
         return fit_model(self.memory, self.code, self.problem)
 
     def hold_out(self) -> tuple[PlantModel, list[Episode]]:
-        """Give a model of four fifths of the episodes, and the others."""
+        """Return a plant fitted to four fifths of the episodes, and the other episodes."""
         return hold_out(self.memory, self.code, self.problem)
 
     def final_plan(self, rng: Rng) -> Plan:
-        """Make the plan, of all that is known now, that is to be written down."""
+        """Return the plan for the current memory from which controllers are distilled."""
         worth = warm_start(self.memory, self._current_plan())
         return make_plan(self.memory, self.code, self.settings, worth, rng, final=True)
 
@@ -226,11 +227,11 @@ class PlanTreeLearner(Learner):
         return self._plan
 
     def _search(self) -> list[Candidate]:
-        """Give those that have played, and what is found with all that is known now."""
+        """Return the candidates that have played, and those of a new search."""
         played = [one for one in self.candidates if one.returns]
         if not len(self.memory):
             return [Candidate(idle_rules(self.code, self.problem))]
-        rng = np.random.default_rng((self._lot, 0))
+        rng = np.random.default_rng((self._build_seed, 0))
         found = search(self.memory, self.final_plan(rng), self.code, self.settings, self.problem, played, rng)
         return played + [Candidate(rules) for rules in found]
 
@@ -240,7 +241,7 @@ class PlanTreeLearner(Learner):
     def _choose(self, candidates: list[Candidate], *, last: bool) -> Candidate:
         if len(candidates) == 1:
             return candidates[0]
-        rng = np.random.default_rng((self._lot, 1))
+        rng = np.random.default_rng((self._build_seed, 1))
         return choose(self.memory, self.code, self.settings, candidates, rng, last=last)
 
     def _checked(self, observation: Any) -> Floats:
@@ -250,20 +251,20 @@ class PlanTreeLearner(Learner):
         return state
 
     def columns(self) -> dict[str, float]:
-        """Record which controller played, if any, and how many leaves the last one has."""
+        """Return the turn, and the number of leaves of the last controller."""
         last = self._rules or (self._player.rules if self._player is not None else None)
         return {"turn": self._turn, "leaves": last.n_leaves if last is not None else 0}
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Give the memory, what the last plan was made from, and the controllers."""
+        """Return the memory, the inputs of the last plan, and the controllers."""
         data = {
             "best_return": self.best_return,
             "episodes": self.episodes,
             "plan_seed": self._plan_seed,
-            "lot": self._lot,
+            "lot": self._build_seed,
             "turn": self._turn,
             "span": list(self._span),
-            "hoped": self._hoped,
+            "hoped": self._optimistic_steps,
             "playing": self._playing,
             "returns": [one.returns for one in self.candidates],
         }
@@ -277,7 +278,7 @@ class PlanTreeLearner(Learner):
         return data, arrays
 
     def restore(self, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take back what `state` gave."""
+        """Restore the result of `state`."""
 
         def part(prefix: str) -> dict[str, NDArray[Any]]:
             return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
@@ -286,21 +287,25 @@ class PlanTreeLearner(Learner):
         self.best_return = None if best is None else float(number(data, "best_return"))
         for name in ("episodes", "plan_seed", "lot", "hoped", "playing"):
             number(data, name, 0, whole=True)
-        self.episodes, self._hoped, self._playing = data["episodes"], data["hoped"], data["playing"]
-        self._plan_seed, self._lot = data["plan_seed"], data["lot"]
+        self.episodes, self._optimistic_steps, self._playing = (
+            data["episodes"],
+            data["hoped"],
+            data["playing"],
+        )
+        self._plan_seed, self._build_seed = data["plan_seed"], data["lot"]
         self._turn, self._span = number(data, "turn", 0, _TURNS, whole=True), _span_from(data["span"])
         listed = int(self.code.space.n) if isinstance(self.code.space, Discrete) else 0
         self.memory = Memory.from_arrays(part("memory."), dims, self.code.numbers, listed)
         self._warm, self._plan = np.array(arrays["warm"], order="C"), None
         known = self._warm.shape[1]
         if self._warm.dtype != np.float64 or len(self._warm) != 2 or known > len(self.memory):
-            raise ArchiveError("The file's plan is not one of its memory.")
+            raise ArchiveError("The plan in the file does not match its memory.")
         if np.isnan(self._warm).any():
-            raise ArchiveError("The file's plan holds numbers that are none.")
+            raise ArchiveError("The plan in the file holds NaN.")
         played = enumerate(data["returns"])
         self.candidates = [self._candidate_from(part(f"candidate.{i}."), one) for i, one in played]
         if self._turn > 0 and self._playing >= len(self.candidates):
-            raise ArchiveError("The file's turn is that of a controller which is not there.")
+            raise ArchiveError(f"The file has no controller {self._playing}, whose turn it is.")
         rules = part("rules.")
         self._rules = rules_from(rules, self.code, self.problem) if rules else None
 
@@ -308,18 +313,18 @@ class PlanTreeLearner(Learner):
         starts = arrays.pop("starts")
         fits = starts.shape == (len(returns), self.problem.states.dims) and np.isfinite(starts).all()
         if not fits or not np.isfinite(np.array(returns, np.float64)).all():
-            raise ArchiveError("The file's controllers have starts and returns that do not fit.")
+            raise ArchiveError("A controller in the file has starts and returns that do not match.")
         rules = rules_from(arrays, self.code, self.problem)
         inner = rules.feature >= 0
-        pairs = 1 + 2 * np.arange(inner.sum())  # as `to_rules` writes them, and the kernels rely on
+        pairs = 1 + 2 * np.arange(inner.sum())  # the order of `to_rules`, on which the kernels rely
         if not (np.array_equal(rules.left[inner], pairs) and np.array_equal(rules.right[inner], pairs + 1)):
-            raise ArchiveError("The file's controllers have children in another order.")
+            raise ArchiveError("A controller in the file has children in the wrong order.")
         return Candidate(rules, list(starts.astype(np.float64)), [float(one) for one in returns])
 
 
 def _span_from(given: list[Any]) -> tuple[str, int, int]:
     kind, first, last = given
     if kind not in ("steps", "episodes"):
-        raise ArchiveError(f"The file's budget counts {kind!r}, neither steps nor episodes.")
+        raise ArchiveError(f"The budget in the file is in {kind!r}, and must be in steps or episodes.")
     ends = {"first": first, "last": last}
     return kind, number(ends, "first", 0, whole=True), number(ends, "last", 0, whole=True)

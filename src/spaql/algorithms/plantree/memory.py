@@ -1,4 +1,4 @@
-"""Every step ever taken."""
+"""The replay memory: every transition of training."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from spaql.errors import ArchiveError
 Floats = NDArray[np.float64]
 _COLUMNS = ("states", "actions", "rewards", "nexts", "ended")
 _ROOM = 1024
-"""Steps for which there is room at first."""
+"""Initial capacity in steps."""
 LARGEST = 1e100
-"""Of rewards, whose squares are added up."""
+"""Bound on rewards, whose squares are summed."""
 _EQUAL = 1e-9
-"""Rewards that differ by a smaller share than this are the same."""
+"""Relative difference below which rewards count as equal."""
 
 
 class Memory:
-    """Transitions in the order in which they happened, and where episodes begin.
+    """Transitions in temporal order, and where episodes begin.
 
     Examples
     --------
@@ -48,13 +48,13 @@ class Memory:
         return self._count
 
     def begin(self) -> None:
-        """Begin an episode."""
+        """Start an episode."""
         if self._begins and self._begins[-1] == self._count:
             return
         self._begins.append(self._count)
 
     def add(self, state: Floats, action: Floats, reward: float, after: Floats, *, ended: bool) -> None:
-        """Add a step; `ended` means that the episode terminated, not that time was up."""
+        """Add a transition; `ended` means that the episode terminated, and was not truncated."""
         if self._count == self._room:
             self._room = max(_ROOM, 2 * self._room)
             for name, column in self._columns.items():
@@ -67,27 +67,27 @@ class Memory:
 
     @property
     def states(self) -> Floats:
-        """States in which a step was taken."""
+        """The state before each step."""
         return self._columns["states"][: self._count]
 
     @property
     def actions(self) -> Floats:
-        """What was done: the index of a listed action, or numbers of [-1, 1]."""
+        """The action of each step: the index of a Discrete action, or numbers in [-1, 1]."""
         return self._columns["actions"][: self._count]
 
     @property
     def rewards(self) -> Floats:
-        """What it brought."""
+        """The reward of each step."""
         return self._columns["rewards"][: self._count]
 
     @property
     def nexts(self) -> Floats:
-        """States to which it led."""
+        """The state after each step."""
         return self._columns["nexts"][: self._count]
 
     @property
     def ended(self) -> NDArray[np.bool_]:
-        """Whether it ended the episode."""
+        """Whether the episode terminated, for each step."""
         return self._columns["ended"][: self._count]
 
     @property
@@ -97,26 +97,26 @@ class Memory:
 
     @property
     def longest(self) -> int:
-        """The steps of the longest episode."""
+        """Length of the longest episode."""
         return int(np.diff(np.append(self.begins, self._count)).max())
 
     @property
     def goal_seen(self) -> bool:
-        """Whether anything tells a good episode from a bad one.
+        """Whether returns depend on the states visited.
 
-        That is an end, or a reward that depends on more than the action: another than that of the first step
-        with the same action. Once seen, it stays so.
+        They do if an episode terminated, or if a reward differs from that of the first step with the same
+        action. Once true, it stays true.
         """
         self._goal_seen = self._goal_seen or bool(self.ended.any()) or self._rewards_differ()
         return self._goal_seen
 
     def _rewards_differ(self) -> bool:
         _, first, same = np.unique(self.actions, axis=0, return_index=True, return_inverse=True)
-        apart = np.abs(self.rewards - self.rewards[first[same.ravel()]])
-        return bool((apart > _EQUAL * (1.0 + np.abs(self.rewards))).any())
+        difference = np.abs(self.rewards - self.rewards[first[same.ravel()]])
+        return bool((difference > _EQUAL * (1.0 + np.abs(self.rewards))).any())
 
     def best_to_go(self, discount: float) -> float:
-        """Give the best discounted return that ever followed a step, in the rest of its episode."""
+        """Return the best discounted return from any step to the end of its episode."""
         best = -np.inf
         for first, last in zip(self.begins, np.append(self.begins[1:], self._count), strict=True):
             to_go = 0.0
@@ -126,20 +126,20 @@ class Memory:
         return float(best)
 
     def until(self, count: int) -> Memory:
-        """Give the first steps as a memory, which shares them with this one."""
+        """Return a memory of the first steps, which shares its arrays with this one."""
         first = Memory(0, 0)
         first._columns, first._room, first._begins = self._columns, count, self._begins
         first._count = count
         return first
 
     def unrewarded(self) -> Memory:
-        """Give the same steps as a memory in which nothing was brought by any."""
+        """Return a memory of the same steps with rewards of 0."""
         same = self.until(self._count)
         same._columns = self._columns | {"rewards": np.zeros(self._count)}
         return same
 
     def only(self, episodes: NDArray[np.bool_]) -> Memory:
-        """Give the steps of some episodes as a memory of its own; says of each episode whether it is one."""
+        """Return a memory of the episodes for which the mask is true."""
         lengths = np.diff(np.append(self.begins, self._count))
         rows = np.repeat(episodes, lengths)
         found = {name: column[: self._count][rows] for name, column in self._columns.items()}
@@ -150,7 +150,7 @@ class Memory:
         return some
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Give all of it as arrays (see `from_arrays`)."""
+        """Return the content as arrays (see `from_arrays`)."""
         found = {name: column[: self._count].copy() for name, column in self._columns.items()}
         return found | {"begins": np.array(self._begins, np.int64)}
 
@@ -158,26 +158,26 @@ class Memory:
     def from_arrays(
         cls, arrays: Mapping[str, NDArray[Any]], state_dims: int, action_dims: int, listed: int
     ) -> Memory:
-        """Build the memory that `arrays` came from; raises `ArchiveError` if there can be none.
+        """Return the memory of these `arrays`; raises `ArchiveError` if they do not form one.
 
-        With a list of actions, `listed` is how many there are; else it is 0.
+        `listed` is the number of Discrete actions, or 0 for a Box.
         """
         memory = cls(state_dims, action_dims)
         count = len(arrays["rewards"])
         for name, column in memory._columns.items():
             if arrays[name].dtype != column.dtype or arrays[name].shape != (count, *column.shape[1:]):
-                raise ArchiveError(f"The file's memory has {name} of another type or shape.")
+                raise ArchiveError(f"The memory in the file has {name} of the wrong type or shape.")
         if not all(np.isfinite(arrays[name]).all() for name in _COLUMNS):
-            raise ArchiveError("The file's memory holds numbers that are none.")
+            raise ArchiveError("The memory in the file holds NaN.")
         if np.any(np.abs(arrays["rewards"]) > LARGEST):
-            raise ArchiveError("The file's memory holds rewards out of range.")
+            raise ArchiveError("The memory in the file holds rewards out of range.")
         actions = arrays["actions"]
         if listed and np.any((actions < 0) | (actions >= listed) | (actions % 1 != 0)):
-            raise ArchiveError(f"The file's memory holds actions that are none of {listed}.")
+            raise ArchiveError(f"The memory in the file holds actions other than 0 to {listed - 1}.")
         begins = arrays["begins"]
         ordered = begins.dtype.kind == "i" and begins.ndim == 1 and np.all(np.diff(begins) > 0)
         if not ordered or np.any(begins[:1] != 0) or np.any(begins > count) or (count and not len(begins)):
-            raise ArchiveError("The file's memory has episodes that do not follow one another.")
+            raise ArchiveError("The memory in the file has episodes that are not in order.")
         memory._room = memory._count = count
         memory._columns = {name: np.array(arrays[name], order="C") for name in _COLUMNS}
         memory._begins = begins.tolist()

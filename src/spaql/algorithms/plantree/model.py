@@ -1,4 +1,4 @@
-"""The plant as PlanTree knows it, for others: fitted to all samples, and written in raw units."""
+"""The learned plant in raw units, fitted to all samples."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from gymnasium.spaces import Box, Discrete
 
 from spaql.algorithms.plantree.coding import ActionCode, Scale
 from spaql.algorithms.plantree.dynamics import CAUTIOUS, fit_plant
-from spaql.algorithms.plantree.exact_sums import weighed
+from spaql.algorithms.plantree.exact_sums import weighted_sum
 from spaql.algorithms.plantree.memory import Floats, Memory
 from spaql.errors import SettingError
 from spaql.kernels.plantree.pwa_model import Ints, Plant, find_all
@@ -17,13 +17,13 @@ from spaql.problems import Problem
 from spaql.rollouts import Episode
 
 _HELD_OUT = 5
-"""Every so manyth episode is kept from a model that is judged by it."""
+"""Every fifth episode is held out."""
 
 
 def fit_model(memory: Memory, code: ActionCode, problem: Problem) -> PlantModel:
-    """Fit the model in which controllers are searched for, to all samples: there is no chance in it."""
+    """Return the plant fitted to all samples; the fit is deterministic."""
     if not len(memory) or memory.ended.all():
-        raise SettingError("There is no step yet to learn a model from: call learn first.")
+        raise SettingError("The memory has no step to fit a plant to: call learn first.")
     scale = Scale.of(memory)
     plant = fit_plant(memory, scale, code, [np.arange(len(memory))], squares=True, margin=CAUTIOUS)
     assert isinstance(problem.states.space, Box)
@@ -47,11 +47,13 @@ def fit_model(memory: Memory, code: ActionCode, problem: Problem) -> PlantModel:
 
 
 def hold_out(memory: Memory, code: ActionCode, problem: Problem) -> tuple[PlantModel, list[Episode]]:
-    """Fit a model to four fifths of the episodes, and give the others beside it."""
+    """Return a plant fitted to four fifths of the episodes, and the other episodes."""
     episodes = np.arange(len(memory.begins))
     kept = episodes % _HELD_OUT == _HELD_OUT - 1
     if not kept.any():
-        raise SettingError(f"Fewer than {_HELD_OUT} episodes were played: too few to keep some from a model.")
+        raise SettingError(
+            f"Fewer than {_HELD_OUT} episodes were played, too few to hold some out: train longer."
+        )
     others = [
         Episode(
             np.concatenate([part.states, part.nexts[-1:]]),
@@ -65,7 +67,7 @@ def hold_out(memory: Memory, code: ActionCode, problem: Problem) -> tuple[PlantM
 
 
 def _as_printed(plant: Plant) -> Ints:
-    """Give the leaves from the first to the last as rules are printed."""
+    """Return the leaves in the order in which rules are printed."""
     found, waiting = [], [0]
     while waiting:
         node = waiting.pop()
@@ -77,9 +79,9 @@ def _as_printed(plant: Plant) -> Ints:
 
 
 def raw_plant(plant: Plant, scale: Scale, code: ActionCode, order: Ints, states: Floats) -> RawPlant:
-    """Write a plant of one member, fitted to states, in raw units.
+    """Return a plant of one member, fitted to states, in raw units, with its cells in an order.
 
-    The standardisation becomes a part of its numbers; its cells are given in an order.
+    The standardisation is absorbed in its parameters.
     """
     inner = plant.feature >= 0
     cell = np.full(len(inner), -1)
@@ -108,7 +110,7 @@ def raw_plant(plant: Plant, scale: Scale, code: ActionCode, order: Ints, states:
 
 
 def _raw_cuts(plant: Plant, scale: Scale, states: Floats) -> Floats:
-    """Give the states at which cells are cut: a cut is a number of one of them, to the bit."""
+    """Return the thresholds of the cells in raw units; each is a number of one of the states, to the bit."""
     z, found = scale.z(states), np.zeros(len(plant.feature))
     for node in np.flatnonzero(plant.feature >= 0):
         j = plant.feature[node]
@@ -117,25 +119,25 @@ def _raw_cuts(plant: Plant, scale: Scale, states: Floats) -> Floats:
 
 
 def _raw_ends(feature: Ints, threshold: Floats, scale: Scale) -> Floats:
-    """Give the thresholds of ends; that of a score, which comes after all observations, stays as it is."""
+    """Return the thresholds of the termination tree in raw units; that of the score does not change."""
     seen = (feature >= 0) & (feature < len(scale.mean))
     column = np.where(seen, feature, 0)
     return np.where(seen, threshold * scale.deviation[column] + scale.mean[column], threshold)
 
 
 def _raw_laws(law: Floats, scale: Scale, code: ActionCode) -> Floats:
-    """Turn laws on [1, z, action] for z' and the reward into laws on [1, s, inputs] for s' and the reward."""
+    """Return laws on [1, z, action] for z' and the reward as laws on [1, s, inputs] for s' and the reward."""
     dims = len(scale.mean)
     offset, gain, action = law[:, :, 0], law[:, :, 1 : 1 + dims] / scale.deviation, law[:, :, 1 + dims :]
-    offset = offset - weighed(gain, scale.mean)
-    if isinstance(code.space, Discrete):  # the first action is what the offset is for
+    offset = offset - weighted_sum(gain, scale.mean)
+    if isinstance(code.space, Discrete):  # the offset is that of the first action
         action = np.concatenate([np.zeros_like(action[:, :, :1]), action], axis=2)
     else:  # a = (u - middle) / half, and its square
         linear, square = (
             action[:, :, : code.numbers] / code.half,
             action[:, :, code.numbers :] / (code.half * code.half),
         )
-        offset = offset - weighed(linear, code.middle) + weighed(square, code.middle * code.middle)
+        offset = offset - weighted_sum(linear, code.middle) + weighted_sum(square, code.middle * code.middle)
         action = np.concatenate([linear - 2.0 * code.middle * square, square], axis=2)
     raw = np.concatenate([offset[:, :, np.newaxis], gain, action], axis=2)
     raw[:, :dims] *= scale.deviation[:, np.newaxis]
@@ -144,7 +146,7 @@ def _raw_laws(law: Floats, scale: Scale, code: ActionCode) -> Floats:
 
 
 def _raw_score(score: Floats, scale: Scale) -> Floats:
-    """Turn the weights of 1, z and z z' into those of 1, s and s s'."""
+    """Return the weights of 1, z and z z' as those of 1, s and s s'."""
     if not len(score):
         return score
     mean, deviation = scale.mean, scale.deviation
@@ -152,7 +154,7 @@ def _raw_score(score: Floats, scale: Scale) -> Floats:
     first, second = np.triu_indices(dims)
     linear = score[1 : 1 + dims] / deviation
     square = score[1 + dims :] / (deviation[first] * deviation[second])
-    offset = score[0] - weighed(linear, mean) + weighed(square, mean[first] * mean[second])
+    offset = score[0] - weighted_sum(linear, mean) + weighted_sum(square, mean[first] * mean[second])
     np.subtract.at(linear, first, square * mean[second])
     np.subtract.at(linear, second, square * mean[first])
     return np.concatenate([[offset], linear, square])

@@ -1,4 +1,4 @@
-"""Polish: make a controller smaller and better inside the learned plants, at every size."""
+"""Local search: make a controller smaller and better by rollouts in learned plants."""
 
 from __future__ import annotations
 
@@ -9,45 +9,45 @@ from numpy.typing import NDArray
 
 from spaql.algorithms.plantree.exact_sums import mean
 from spaql.algorithms.plantree.memory import Floats
-from spaql.kernels.plantree.controllers import Controller, count_leaves, tidy
+from spaql.kernels.plantree.controllers import ControllerTree, count_leaves, tidy
 from spaql.kernels.plantree.local_search import polish, prune
-from spaql.kernels.plantree.rollout import Game, play_all
+from spaql.kernels.plantree.rollout import Simulation, play_all
 
 SIZES = (16, 10, 6, 4, 3, 2)
-"""Leaves at which a controller is polished on its way down."""
+"""Numbers of leaves at which a controller is polished."""
 _SMALL = 8
-"""From this size down, two ways to prune are tried."""
+"""Up to this size, two ways to prune are tried."""
 _WORK = 8_000_000
-"""Numbers of a state that a polish predicts in learned plants."""
+"""Budget of a polish: steps in learned plants times the dimension of the state."""
 _STARTS, _PRUNING = 200, 100
-"""Starts of a polish, half of them those furthest below the best return seen from there; and of a prune."""
+"""Starts of a polish, half of them those furthest below the best return from there so far; and of a prune."""
 
 
-class Workshop:
-    """Where controllers are polished: many starts, of which each polish takes some."""
+class LocalSearch:
+    """Local search of controllers in a simulation; each polish uses a sample of its starts."""
 
-    def __init__(self, game: Game, effort: float, rng: np.random.Generator) -> None:
-        self.game = game
+    def __init__(self, simulation: Simulation, effort: float, rng: np.random.Generator) -> None:
+        self.simulation = simulation
         self.effort = effort
         self._rng = rng
-        self._best = np.full(len(game.starts), -np.inf)
+        self._best = np.full(len(simulation.starts), -np.inf)
 
-    def returns(self, tree: Controller) -> Floats:
-        """Give the return from every start."""
-        found = play_all(self.game, tree)
+    def returns(self, tree: ControllerTree) -> Floats:
+        """Return the return of a controller from every start."""
+        found = play_all(self.simulation, tree)
         self._best = np.maximum(self._best, found)
         return found
 
-    def polished(self, tree: Controller, work: float = _WORK) -> Controller:
-        """Give a polished copy of a controller; hard starts are drawn anew halfway."""
+    def polished(self, tree: ControllerTree, work: float = _WORK) -> ControllerTree:
+        """Return a polished copy of a controller; hard starts are resampled halfway."""
         tree = tidy(tree)
-        steps = int(self.effort * work / self.game.starts.shape[1])
+        steps = int(self.effort * work / self.simulation.starts.shape[1])
         for _ in range(2):
             polish(self._some(self.returns(tree)), tree, steps // 2, self._rng)
         return tree
 
-    def descend(self, tree: Controller) -> Iterator[Controller]:
-        """Give polished controllers, each smaller than the last."""
+    def descend(self, tree: ControllerTree) -> Iterator[ControllerTree]:
+        """Yield polished controllers, each smaller than the last."""
         leaves = count_leaves(tree)
         first = True
         for size in SIZES:
@@ -59,15 +59,15 @@ class Workshop:
             leaves, first = count_leaves(tree), False
             yield tree
 
-    def _pruned(self, tree: Controller, size: int) -> Controller:
-        """Prune to a size; for a small one in two ways, of which the better goes on."""
-        found: list[tuple[float, Controller]] = []
+    def _pruned(self, tree: ControllerTree, size: int) -> ControllerTree:
+        """Return the controller pruned to a size; for a small size the better of two prunings."""
+        found: list[tuple[float, ControllerTree]] = []
         for skip in range(2 if size <= _SMALL else 1):
             one, leaves = tidy(tree), count_leaves(tree)
-            game, begun = self._any(), leaves
+            simulation, begun = self._any(), leaves
             while leaves > size:
                 some = max(1, (leaves - size + 1) // 2) if leaves - size > 2 else 1
-                removed = prune(game, one, some, skip if leaves == begun else 0)
+                removed = prune(simulation, one, some, skip if leaves == begun else 0)
                 if removed == 0:
                     break
                 leaves -= removed
@@ -78,16 +78,18 @@ class Workshop:
             found.append((mean(self.returns(one)), one))
         return max(found, key=lambda pair: pair[0])[1]
 
-    def _some(self, returns: Floats) -> Game:
-        """Take starts: half of them furthest below the best that was seen there, the others at random."""
+    def _some(self, returns: Floats) -> Simulation:
+        """Return a sample of the starts: half of them furthest below their best return, the others random."""
         count = min(_STARTS, len(returns))
         hard = np.argsort(returns - self._best, kind="stable")[: count // 2]
         others = self._rng.permutation(len(returns))[: count - len(hard)]
         return self._of(np.concatenate([hard, others]))
 
-    def _any(self) -> Game:
-        return self._of(self._rng.permutation(len(self.game.starts))[:_PRUNING])
+    def _any(self) -> Simulation:
+        return self._of(self._rng.permutation(len(self.simulation.starts))[:_PRUNING])
 
-    def _of(self, chosen: NDArray[np.int64]) -> Game:
+    def _of(self, chosen: NDArray[np.int64]) -> Simulation:
         chosen = self._rng.permutation(chosen)
-        return self.game._replace(starts=self.game.starts[chosen], member=self.game.member[chosen])
+        return self.simulation._replace(
+            starts=self.simulation.starts[chosen], member=self.simulation.member[chosen]
+        )

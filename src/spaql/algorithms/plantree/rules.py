@@ -1,4 +1,4 @@
-"""Controllers as rule trees in raw units, and back."""
+"""Conversion of controllers to rule trees in raw units, and back."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.algorithms.plantree.coding import ActionCode, Scale
-from spaql.algorithms.plantree.exact_sums import weighed
+from spaql.algorithms.plantree.exact_sums import weighted_sum
 from spaql.archive import typed
-from spaql.kernels.plantree.controllers import Controller, tidy
+from spaql.kernels.plantree.controllers import ControllerTree, tidy
 from spaql.policy import Choices, Laws, RuleTree
 from spaql.policy.leaves import first_equal
 from spaql.policy.nodes import Nodes
@@ -21,8 +21,8 @@ from spaql.policy.tree_file import NODES, nodes_from
 from spaql.problems import Problem
 
 
-def to_rules(tree: Controller, scale: Scale, code: ActionCode, problem: Problem) -> RuleTree:
-    """Write a controller as a rule tree: the standardisation becomes a part of its numbers."""
+def to_rules(tree: ControllerTree, scale: Scale, code: ActionCode, problem: Problem) -> RuleTree:
+    """Return a controller as a rule tree, with the standardisation absorbed in its parameters."""
     tree = tidy(tree)
     inner = tree.feature >= 0
     column = np.maximum(tree.feature, 0)
@@ -33,7 +33,7 @@ def to_rules(tree: Controller, scale: Scale, code: ActionCode, problem: Problem)
     else:
         half = code.half[:, np.newaxis]
         gain = tree.law[~inner][:, :, 1:] * half / scale.deviation
-        offset = code.middle + tree.law[~inner][:, :, 0] * code.half - weighed(gain, scale.mean)
+        offset = code.middle + tree.law[~inner][:, :, 0] * code.half - weighted_sum(gain, scale.mean)
         leaves = Laws(gain, offset, code.middle - code.half, code.middle + code.half)
     nodes = {
         "feature": np.where(inner, tree.feature, -1),
@@ -46,7 +46,7 @@ def to_rules(tree: Controller, scale: Scale, code: ActionCode, problem: Problem)
 
 
 def idle_rules(code: ActionCode, problem: Problem) -> RuleTree:
-    """Give the controller that knows nothing: the first action of a list, or the middle of a Box."""
+    """Return the untrained controller: the first Discrete action, or the centre of a Box."""
     if isinstance(code.space, Discrete):
         leaves: Choices | Laws = Choices(np.array([int(code.space.start)]))
     else:
@@ -56,28 +56,28 @@ def idle_rules(code: ActionCode, problem: Problem) -> RuleTree:
     return _rule_tree({name: np.array([value]) for name, value in alone.items()}, leaves, code, problem)
 
 
-def from_rules(rules: RuleTree, scale: Scale, code: ActionCode) -> Controller:
-    """Give the controller of a rule tree that `to_rules` made, for the standardisation of now."""
+def from_rules(rules: RuleTree, scale: Scale, code: ActionCode) -> ControllerTree:
+    """Return the controller of a rule tree made by `to_rules`, for the current standardisation."""
     inner = rules.feature >= 0
     column = np.maximum(rules.feature, 0)
     threshold = np.where(inner, (rules.threshold - scale.mean[column]) / scale.deviation[column], 0.0)
     row = np.maximum(rules.leaf, 0)
     if isinstance(rules.leaves, Laws):
         gain, offset = rules.leaves.gain[row], rules.leaves.offset[row]
-        first = (offset + weighed(gain, scale.mean) - code.middle) / code.half
+        first = (offset + weighted_sum(gain, scale.mean) - code.middle) / code.half
         rest = gain * scale.deviation / code.half[:, np.newaxis]
         law = np.concatenate([first[:, :, np.newaxis], rest], axis=2)
     else:
         assert isinstance(rules.leaves, Choices)
         assert isinstance(code.space, Discrete)
         law = (rules.leaves.number[row] - int(code.space.start)).astype(np.float64)[:, np.newaxis, np.newaxis]
-    return Controller(
+    return ControllerTree(
         rules.feature.astype(np.int64), threshold, np.maximum(rules.left, 0).astype(np.int64), law
     )
 
 
 def rules_to(rules: RuleTree) -> dict[str, NDArray[Any]]:
-    """Give a rule tree as arrays (see `rules_from`)."""
+    """Return a rule tree as arrays (see `rules_from`)."""
     nodes = {name: np.array(getattr(rules, name)) for name in NODES}
     if isinstance(rules.leaves, Choices):
         return nodes | {"number": rules.leaves.number}
@@ -86,7 +86,7 @@ def rules_to(rules: RuleTree) -> dict[str, NDArray[Any]]:
 
 
 def rules_from(arrays: Mapping[str, NDArray[Any]], code: ActionCode, problem: Problem) -> RuleTree:
-    """Build the rule tree that `rules_to` gave."""
+    """Return the rule tree of arrays made by `rules_to`."""
     if "number" in arrays:
         leaves: Choices | Laws = Choices(np.array(typed(arrays["number"], np.int64)))
     else:
@@ -114,9 +114,9 @@ def _rule_tree(
 
 
 def within_space(rules: RuleTree) -> RuleTree:
-    """Leave out what no observation of the space comes to, and rows that say the same as another.
+    """Return the rules without nodes that no observation of the space reaches, and without equal leaves.
 
-    The learned plants may leave the bounds of the space, so a controller keeps such cuts while it is improved
+    Learned plants may leave the bounds of the space, so a controller keeps such nodes while it is improved
     and compared.
     """
     assert isinstance(rules.observation_space, Box)

@@ -1,4 +1,4 @@
-"""The settings of PlanTree: one default for all problems."""
+"""The settings of PlanTree."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from spaql.algorithms.learner import LearnerSettings, setting
 class PlanTreeSettings(LearnerSettings):
     """Settings of PlanTree."""
 
-    discount: float = setting(0.99, "discount of planning, a step", above=0, most=1)
-    members: int = setting(4, "learned plants to search in; there are twice as many to judge in", least=1)
+    discount: float = setting(0.99, "discount factor of planning, per step", above=0, most=1)
+    members: int = setting(4, "learned plants of the search; twice as many compare its results", least=1)
     partitions: int = setting(20, "random partitions that hold the values", least=1)
     leaves: int = setting(32, "leaves of the first controller, which is then pruned", least=2)
-    own_share: float = setting(0.3, "share of the budget that the controller itself plays", least=0, most=1)
+    own_share: float = setting(0.3, "share of the budget that controllers play", least=0, most=1)
     tolerance: float = setting(0.01, "share of the return a smaller controller may cost", least=0, most=1)
     effort: float = setting(1.0, "steps in learned plants, relative to the default", above=0)

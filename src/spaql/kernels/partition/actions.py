@@ -1,4 +1,4 @@
-"""From standard actions to raw ones."""
+"""Conversion of standard actions to raw ones."""
 
 from typing import NamedTuple
 
@@ -9,17 +9,17 @@ from spaql.kernels.jit import njit
 
 
 class ActionMap(NamedTuple):
-    """How standard actions become raw ones; a Discrete action is its own index."""
+    """The map from standard to raw actions; a Discrete action is its own index."""
 
     low: NDArray[np.float64]
     high: NDArray[np.float64]
     levels: int
-    """Even levels from low to high in each dimension; 0 for an interval, 1 for Discrete actions."""
+    """Equidistant levels from low to high in each dimension; 0 for an interval, 1 for Discrete actions."""
 
 
 @njit
 def raw_action(action_map: ActionMap, j: int, standard: float) -> float:
-    """Turn dimension j of a standard action into a raw one, which is cut to its bounds."""
+    """Return dimension j of a standard action in raw units, cut to its bounds."""
     low, high = action_map.low[j], action_map.high[j]
     if action_map.levels == 0:
         raw = (low + high) / 2 + standard * ((high - low) / 2)
@@ -32,7 +32,7 @@ def raw_action(action_map: ActionMap, j: int, standard: float) -> float:
 
 @njit
 def raw_actions(action_map: ActionMap, standard: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Turn standard actions, one a row, into raw ones."""
+    """Return standard actions, one per row, in raw units."""
     raw = np.empty(standard.shape)
     for i in range(standard.shape[0]):
         for j in range(standard.shape[1]):

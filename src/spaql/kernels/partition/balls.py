@@ -1,8 +1,8 @@
-"""Balls of the standard cube, kept as parallel arrays.
+"""Balls of the standard cube, as parallel arrays.
 
-Every split halves the radius, so a ball is a dyadic cell and needs neither a centre nor a radius:
-both follow from the path that leads to it. Coordinates are fixed-point integers, and bit k of a
-coordinate says in which half of its ball of depth k a point lies.
+Every split halves the radius, so a ball is a dyadic cell and stores neither a centre nor a radius:
+both follow from its path. Coordinates are fixed-point integers, and bit k of a coordinate selects
+the half of the ball of depth k.
 
 An action dimension is a range of integers: the indices of a finite list, or the fixed-point
 coordinates of an interval. A split cuts every range of two or more into floor(m / 2) and the rest,
@@ -24,7 +24,7 @@ MAX_DEPTH = BITS - 1
 _HALF = float(1 << (BITS - 1))
 _LAST = INTERVAL - 1
 _ROOM = 64
-"""Balls that a search first has room for."""
+"""Initial capacity of a search, in balls."""
 
 
 class Balls(NamedTuple):
@@ -35,13 +35,13 @@ class Balls(NamedTuple):
     q: NDArray[np.float64]
     visits: NDArray[np.int64]
     counts: NDArray[np.int64]
-    """Two numbers: how many balls are in use, and how many of them are arms."""
+    """The number of balls in use, and how many of them are arms."""
     action_sizes: NDArray[np.int64]
     """Size of each action dimension: its number of actions, or `INTERVAL`."""
 
 
 class Found(NamedTuple):
-    """Balls met by a search: index, depth, and the range of actions in each dimension."""
+    """Balls found by a search: index, depth, and the range of actions in each dimension."""
 
     ball: NDArray[np.int32]
     depth: NDArray[np.int64]
@@ -55,7 +55,7 @@ class Found(NamedTuple):
 
 @njit
 def new_found(capacity: int, action_dims: int) -> Found:
-    """Make room for a search."""
+    """Return arrays for a search."""
     return Found(
         np.empty(capacity, np.int32),
         np.empty(capacity, np.int64),
@@ -68,7 +68,7 @@ def new_found(capacity: int, action_dims: int) -> Found:
 
 @njit
 def cut(low: int, size: int, part: int) -> tuple[int, int, int]:
-    """Cut an action range as a split does: the range of a part, and the part in further dimensions."""
+    """Return the range of a part of a split action range, and the part in further dimensions."""
     if size == 1:
         return low, size, part
     half = size // 2
@@ -79,25 +79,25 @@ def cut(low: int, size: int, part: int) -> tuple[int, int, int]:
 
 @njit
 def coordinate(x: float) -> int:
-    """Fixed-point coordinate of x in [-1, 1]; cells are half-open, the last one is closed."""
+    """Return the fixed-point coordinate of x in [-1, 1]; cells are half-open, the last one is closed."""
     return min(max(math.floor(x * _HALF) + (1 << (BITS - 1)), 0), _LAST)
 
 
 @njit
 def lower_bound(low: int) -> float:
-    """Standard coordinate at which a fixed-point range begins (exact)."""
+    """Return the standard coordinate at which a fixed-point range begins (exact)."""
     return low / _HALF - 1.0
 
 
 @njit
 def width(size: int) -> float:
-    """Length of a fixed-point range in standard coordinates (exact)."""
+    """Return the length of a fixed-point range in standard coordinates (exact)."""
     return size / _HALF
 
 
 @njit
 def orthant(state: NDArray[np.int64], depth: int) -> int:
-    """Which of the 2^ds halves-in-every-dimension of its ball of this depth holds the state."""
+    """Return the index of the orthant, of 2^ds, in which the state lies in its ball of this depth."""
     index = 0
     for j in range(state.shape[0]):
         index = (index << 1) | ((state[j] >> (BITS - 1 - depth)) & 1)
@@ -106,7 +106,7 @@ def orthant(state: NDArray[np.int64], depth: int) -> int:
 
 @njit
 def action_parts(sizes: NDArray[np.int64]) -> int:
-    """Into how many parts a split cuts the actions of a ball."""
+    """Return the number of parts into which a split cuts the actions of a ball."""
     parts = 1
     for j in range(sizes.shape[0]):
         if sizes[j] > 1:
@@ -133,9 +133,9 @@ def split(balls: Balls, ball: int, sizes: NDArray[np.int64], state_dims: int) ->
 
 @njit
 def is_forest(balls: Balls, trees: int, state_dims: int) -> bool:
-    """Tell whether every ball has one place, after that of its parent: then each search ends where it can.
+    """Return whether every ball has one parent, with a lower index, so that every search terminates.
 
-    The arrays have the same length, and the numbers of actions are known to be positive.
+    The arrays must have the same length, and the numbers of actions be positive.
     """
     n, dims = balls.first_child.shape[0], balls.action_sizes.shape[0]
     placed, depth = np.zeros(n, np.bool_), np.zeros(n, np.uint8)
@@ -176,7 +176,7 @@ def locate(
     low: NDArray[np.int64],
     size: NDArray[np.int64],
 ) -> tuple[int, int]:
-    """Find the ball whose domain holds a pair; its action ranges go to `low` and `size`."""
+    """Return the ball whose domain holds a pair, and its depth; writes its action ranges to `low`, `size`."""
     for j in range(size.shape[0]):
         low[j], size[j] = 0, balls.action_sizes[j]
     ball, depth = root, 0
@@ -199,11 +199,11 @@ def locate(
 
 @njit
 def search(balls: Balls, root: int, state: NDArray[np.int64], found: Found) -> int:
-    """Collect RELEVANT(x): the balls whose domain holds the state with some action; gives their number.
+    """Collect RELEVANT(x): the balls whose domain holds the state with some action; returns their number.
 
-    They come in the order of their actions, lowest first; of several action dimensions the last weighs
-    most in each split. They fill `found` from its front while the stack of the depth-first search grows
-    down from its end; where the two would meet, the search is given up with -1.
+    They are in the order of their actions, lowest first; of several action dimensions the last is the most
+    significant in each split. They fill `found` from the front while the stack of the depth-first search
+    grows down from its end; where the two would meet, -1 is returned.
     """
     capacity, dims = found.ball.shape[0], found.low.shape[1]
     count, top, deepest = 0, capacity - 1, -1
@@ -233,7 +233,7 @@ def search(balls: Balls, root: int, state: NDArray[np.int64], found: Found) -> i
             found.orthant[depth] = orthant(state, depth)
         first += found.orthant[depth] * parts
         for part in range(parts):
-            entry = top + 1 - parts + part  # the last one takes the place of the ball itself
+            entry = top + 1 - parts + part  # the last one overwrites the ball itself
             found.ball[entry] = first + part
             found.depth[entry] = depth + 1
             left = part
@@ -246,14 +246,14 @@ def search(balls: Balls, root: int, state: NDArray[np.int64], found: Found) -> i
 
 @njit
 def room_for(balls: Balls, splits: int) -> int:
-    """How many balls a search can meet at most, after so many more splits."""
+    """Return the most balls that a search can find after so many more splits."""
     split_balls = balls.counts[0] - balls.counts[1] + splits
     return int(2 + split_balls * (action_parts(balls.action_sizes) - 1))
 
 
 @njit
 def relevant(balls: Balls, root: int, state: NDArray[np.int64]) -> tuple[Found, int]:
-    """Collect RELEVANT(x) with as much room as it takes."""
+    """Return RELEVANT(x) and its size, with as large arrays as needed."""
     found = new_found(_ROOM, balls.action_sizes.shape[0])
     count = search(balls, root, state, found)
     while count < 0:

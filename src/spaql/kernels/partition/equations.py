@@ -1,4 +1,4 @@
-"""The rules of the paper, one function an equation."""
+"""The equations of the paper, one function each."""
 
 import math
 
@@ -23,9 +23,9 @@ def bonus(visits: int, scaling: float) -> float:
 
 @njit
 def greedy(balls: Balls, found: Found, count: int) -> int:
-    """Index of the relevant ball with the highest Q; of equals, the one of the highest action.
+    """Return the index of the relevant ball with the highest Q; of ties, the one with the highest action.
 
-    The paper leaves equals open. They are common, because children inherit Q.
+    The paper does not define ties. They are common, because children inherit Q.
     """
     best = 0
     for i in range(1, count):
@@ -38,10 +38,10 @@ def greedy(balls: Balls, found: Found, count: int) -> int:
 def boltzmann(
     balls: Balls, found: Found, count: int, temperature: float, by_maximum: bool, uniform: float
 ) -> int:
-    """Sample a relevant ball with P(B) ~ exp(Q(B) / tau), Q over its largest size (BOLTZMANN SAMPLE).
+    """Sample a relevant ball with P(B) ~ exp(Q(B) / tau), Q divided by the largest |Q| (BOLTZMANN SAMPLE).
 
-    By the paper's text each is divided by max Q, which prefers the lowest Q where all are negative. Nothing
-    is divided by 0; where a quotient is not finite, the choice is greedy.
+    By the paper's text Q is divided by max Q, which prefers the lowest Q where all are negative. Division by
+    0 is left out; where a quotient is not finite, the choice is greedy.
     """
     largest, highest = 0.0, -math.inf
     for i in range(count):
@@ -54,9 +54,9 @@ def boltzmann(
     top = (highest if divisor > 0.0 else -largest) / divisor
     total = 0.0
     for i in range(count):
-        # A common factor of all weights cancels: the highest is made 1, so none overflows.
+        # A common factor of all weights cancels: the highest is scaled to 1, so that none overflows.
         exponent = (balls.q[found.ball[i]] / divisor - top) / temperature
-        # What is less than e^-40 of the highest would change nothing in a sum of floats.
+        # A weight below e^-40 of the highest does not change the sum in double precision.
         found.weight[i] = math.exp(exponent) if exponent > -40.0 else 0.0
         total += found.weight[i]
     remaining = uniform * total
@@ -97,7 +97,7 @@ def update(balls: Balls, ball: int, reward: float, value: float, horizon: int, s
 
 @njit
 def split_when_due(balls: Balls, ball: int, depth: int, sizes: NDArray[np.int64], state_dims: int) -> bool:
-    """Split a ball with at least (d_max / r)^2 = 4^depth visits; tells whether it did."""
+    """Split a ball with at least (d_max / r)^2 = 4^depth visits; returns whether it was split."""
     if balls.visits[ball] < 1 << (2 * depth):
         return False
     split(balls, ball, sizes, state_dims)
@@ -114,5 +114,5 @@ def draw(action_size: int, low: int, size: int, uniform: float) -> float:
 
 @njit
 def middle(action_size: int) -> float:
-    """The number at which `draw` gives what stands for a range: an interval's centre, a list's first."""
+    """Return the uniform number for which `draw` returns an interval's centre, or the first of a list."""
     return 0.5 if action_size == INTERVAL else 0.0

@@ -2,7 +2,7 @@
 
 The balls relevant to a state differ in their actions; which of them has the highest Q depends on the
 state alone. So the policy is a tree over the state space, whose leaf names the actions of the greedy ball.
-And every dimension is mapped into the cube by a rising function, so the cube's dyadic boundaries are
+Every dimension is mapped into the cube by an increasing function, so the cube's dyadic boundaries are
 thresholds in raw units: a look-up needs no standardisation.
 """
 
@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.kernels.jit import njit, njit_apart
+from spaql.kernels.jit import njit, njit_no_inline
 from spaql.kernels.partition.balls import BITS, Balls, Found, coordinate, cut, new_found
 from spaql.kernels.partition.standardise import StateMap, standardise_one
 
 
 class Flat(NamedTuple):
-    """Trees over the state space; a node that is no leaf has 2^ds children, one for each orthant."""
+    """Trees over the state space; an inner node has 2^ds children, one for each orthant."""
 
     roots: NDArray[np.int32]
     """The root of each tree of balls."""
@@ -27,15 +27,15 @@ class Flat(NamedTuple):
     """First action of a leaf's range in each action dimension."""
     size: NDArray[np.int64]
     cut: NDArray[np.float64]
-    """Where a node that is no leaf is cut in each state dimension, in raw units."""
+    """Where an inner node is cut in each state dimension, in raw units."""
 
 
 class _Cells(NamedTuple):
-    """State cells on the way to `Flat`: the greedy ball so far, and split balls that may hold better."""
+    """State cells during the construction of `Flat`: the greedy ball so far, and split balls to search."""
 
     first_child: NDArray[np.int32]
     place: NDArray[np.int64]
-    """Of the cell's centre in each dimension, as a heap: 0, then 1 and 2 for its halves, and so on."""
+    """Index of the cell's centre in each dimension, as a heap: 0, then 1 and 2 for its halves, and so on."""
     low: NDArray[np.int64]
     """Actions of the greedy ball so far."""
     size: NDArray[np.int64]
@@ -49,12 +49,11 @@ class _Cells(NamedTuple):
 
 @njit
 def _lay_over(balls: Balls, root: int, cells: _Cells, opened: Found) -> int:
-    """Lay the trees of a root's actions over each other, breadth first; gives the number of cells.
+    """Overlay the trees of a root's actions, breadth first; returns the number of cells.
 
-    The children of a cell's split balls are gone through in the order of their actions, the greedy ball so
-    far at its place among them, and an equal Q wins: so of equals the highest action is kept, as in a
-    search. Loops over arrays are written out, because a call that passes arrays costs more than the work
-    that is done here.
+    The children of a cell's split balls are visited in the order of their actions, with the greedy ball so
+    far at its place among them, and an equal Q wins: so of ties the highest action is kept, as in `greedy`.
+    Loops over arrays are written out, because a call with array arguments costs more than the work itself.
     """
     first_child, place, low, size = cells.first_child, cells.place, cells.low, cells.size
     state_dims, dims = place.shape[1], low.shape[1]
@@ -115,7 +114,7 @@ def _lay_over(balls: Balls, root: int, cells: _Cells, opened: Found) -> int:
 
 @njit
 def _merge(cells: _Cells, n_cells: int, orthants: int) -> None:
-    """Make a leaf of every cell whose children are leaves with the same actions; children follow parents."""
+    """Make every cell a leaf whose children are leaves with the same actions; children follow parents."""
     for cell in range(n_cells - 1, -1, -1):
         first = cells.first_child[cell]
         if first < 0:
@@ -134,11 +133,11 @@ def _merge(cells: _Cells, n_cells: int, orthants: int) -> None:
                 cells.low[cell, j], cells.size[cell, j] = cells.low[first, j], cells.size[first, j]
 
 
-@njit_apart
+@njit_no_inline
 def flatten(balls: Balls, trees: int, state_map: StateMap, known: NDArray[np.float64]) -> Flat:
-    """Turn the greedy policy of a partition into trees over the state space.
+    """Return the greedy policy of a partition as trees over the state space.
 
-    `known` are `thresholds` that were found before; others are found anew.
+    `known` are `thresholds` that were computed before; others are computed here.
     """
     state_dims, dims = state_map.center.shape[0], balls.action_sizes.shape[0]
     orthants = 1 << state_dims
@@ -165,7 +164,7 @@ def flatten(balls: Balls, trees: int, state_map: StateMap, known: NDArray[np.flo
     for tree in range(trees):
         n_cells = _lay_over(balls, tree, cells, opened)
         _merge(cells, n_cells, orthants)
-        # Keep the cells that can still be reached.
+        # Keep the reachable cells.
         for cell in range(n_cells):
             node_of[cell] = -1
         roots[tree] = node_of[0] = nodes
@@ -192,7 +191,7 @@ def flatten(balls: Balls, trees: int, state_map: StateMap, known: NDArray[np.flo
 
 @njit
 def _from_order(order: int) -> float:
-    """Give the float at a place in the order of all floats: 0.0 is at 0, its neighbours at 1 and -2."""
+    """Return the float with this rank among all floats: 0.0 has rank 0, its neighbours 1 and -2."""
     bits = np.empty(1, np.int64)
     bits[0] = order if order >= 0 else order ^ 0x7FFFFFFFFFFFFFFF
     return float(bits.view(np.float64)[0])
@@ -200,7 +199,7 @@ def _from_order(order: int) -> float:
 
 @njit
 def threshold(state_map: StateMap, j: int, place: int) -> float:
-    """Find the smallest raw number that dimension j maps to a boundary or beyond.
+    """Return the smallest raw number that dimension j maps to a boundary or beyond.
 
     Boundaries are numbered as a heap: 0 is the centre of the cube, 1 and 2 those of its halves, and so on.
     The number is found by bisection over all floats, so that comparing with it agrees with standardisation
@@ -224,7 +223,7 @@ def threshold(state_map: StateMap, j: int, place: int) -> float:
 
 @njit
 def thresholds(state_map: StateMap, levels: int) -> NDArray[np.float64]:
-    """Find the first thresholds of every dimension, a row each."""
+    """Return the first thresholds of every dimension, one row each."""
     table = np.empty((state_map.center.shape[0], (1 << levels) - 1))
     for j in range(table.shape[0]):
         for place in range(table.shape[1]):
@@ -234,10 +233,10 @@ def thresholds(state_map: StateMap, levels: int) -> NDArray[np.float64]:
 
 @njit
 def find_leaf(flat: Flat, tree: int, raw: NDArray[np.float64], state_dims: int) -> int:
-    """Look a raw observation up.
+    """Return the leaf of a raw observation.
 
-    With a constant number of dimensions the inner loop is unrolled; an unsigned index spares the test for
-    one that counts from the end.
+    With a constant number of dimensions the inner loop is unrolled; an unsigned index avoids the test for a
+    negative one.
     """
     node: Any = np.uint64(flat.roots[tree])
     child = flat.first_child[node]

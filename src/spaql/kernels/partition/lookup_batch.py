@@ -1,4 +1,4 @@
-"""A flattened policy for a batch of raw observations, and the account of a batch of episodes."""
+"""Look-up of a flattened policy for batches of raw observations, and running totals of episodes."""
 
 import math
 from typing import Any
@@ -13,8 +13,10 @@ from spaql.kernels.partition.lookup import Flat, find_leaf
 
 
 @njit
-def standing(flat: Flat, action_sizes: NDArray[np.int64], action_map: ActionMap) -> NDArray[np.float64]:
-    """Give the raw action in the middle of what each leaf allows, one a row."""
+def central_actions(
+    flat: Flat, action_sizes: NDArray[np.int64], action_map: ActionMap
+) -> NDArray[np.float64]:
+    """Return the central raw action of each leaf, one per row."""
     raw = np.empty((flat.low.shape[0], action_sizes.shape[0]))
     for leaf in range(raw.shape[0]):
         for j in range(raw.shape[1]):
@@ -28,9 +30,9 @@ def standing(flat: Flat, action_sizes: NDArray[np.int64], action_map: ActionMap)
 def look_up(
     fields: Fields, steps: NDArray[np.int64], observations: NDArray[np.float64], leaves: NDArray[np.int64]
 ) -> int:
-    """Find the leaf of each observation at its time step; past the last one a policy goes on.
+    """Write the leaf of each observation at its time step; past the last tree, that of the last tree.
 
-    Tells how many numbers of their actions can be drawn; or -1 - i if observation i holds NaN.
+    Returns how many numbers of the actions are random; or -1 - i if observation i holds NaN.
     """
     flat = Flat(*fields)
     choices, last = 0, flat.roots.shape[0] - 1
@@ -46,7 +48,7 @@ def look_up(
 
 
 @njit
-def draw_again(
+def redraw(
     flat: Flat,
     action_sizes: NDArray[np.int64],
     action_map: ActionMap,
@@ -54,7 +56,7 @@ def draw_again(
     uniforms: NDArray[np.float64],
     raw: NDArray[np.float64],
 ) -> None:
-    """Draw the numbers of raw actions that can be drawn, each with the next of the uniform numbers."""
+    """Draw the random numbers of raw actions, each from the next of the uniform numbers."""
     spent = 0
     for i in range(raw.shape[0]):
         for j in range(raw.shape[1]):
@@ -73,7 +75,7 @@ def tally(
     returns: NDArray[np.float64],
     lengths: NDArray[np.int64],
 ) -> int:
-    """Count a step of the episodes that are still running; gives how many go on."""
+    """Add a step to the totals of the running episodes; returns how many continue."""
     still = 0
     for i in range(running.shape[0]):
         if running[i]:

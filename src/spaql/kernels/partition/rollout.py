@@ -1,4 +1,4 @@
-"""Whole episodes in compiled code, for dynamics that are compiled too."""
+"""Whole episodes in compiled code, for compiled dynamics."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from spaql.kernels.partition.actions import ActionMap, raw_action
 from spaql.kernels.partition.balls import Balls, new_found, room_for, search
 from spaql.kernels.partition.equations import draw, greedy
 from spaql.kernels.partition.lookup import Flat, find_leaf, flatten
-from spaql.kernels.partition.lookup_batch import standing
+from spaql.kernels.partition.lookup_batch import central_actions
 from spaql.kernels.partition.standardise import StateMap, are_finite, coordinates_to, standardise_to
-from spaql.kernels.partition.update import Journal, Rules, choose_from, learn_from, tell
+from spaql.kernels.partition.update import Journal, Rules, choose_from, learn_from, write_last
 
 if ENABLED:
     as_tuple: Any = to_fixed_tuple
 else:
 
     def as_tuple(row: NDArray[np.float64], length: int) -> tuple[float, ...]:
-        """Read a tuple from an array."""
+        """Return the first numbers of an array as a tuple."""
         return tuple(row)
 
 
@@ -33,7 +33,7 @@ Kernel = Callable[..., Any]
 
 
 class Loops(NamedTuple):
-    """What is compiled for one set of dynamics."""
+    """The loops that are compiled for one set of dynamics."""
 
     iterate: Callable[..., tuple[int, int, bool, int]]
     reset: Callable[..., None]
@@ -42,12 +42,12 @@ class Loops(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Plant:
-    """Compiled dynamics, and how to compile for them; the sizes are constants to the compiler."""
+class _CompiledDynamics:
+    """Compiled dynamics, and how to compile loops for them; the sizes are constants to the compiler."""
 
     start: Kernel
     look: Kernel
-    """Observe a state into an array."""
+    """Write the observation of a state to an array."""
     play: Kernel
     """Make a step with a raw action."""
     n_state: int
@@ -67,12 +67,11 @@ def compile_loops(
 ) -> Loops:
     """Compile the loops for dynamics: `start(rng)`, `step(state, action)` and `observe(state)`.
 
-    All else that they call are the kernels that every other path uses. `depends_on` must change when the
-    dynamics do.
+    Everything else that they call is shared with Python. `depends_on` must change when the dynamics do.
     """
 
     def compiled(function: Kernel) -> Any:
-        # Code from the cache is linked by name: the loops of other dynamics must not have the same one.
+        # Cached code is linked by name: the loops of different dynamics need different names.
         function.__qualname__ += f"_{depends_on[:16]}"
         return njit(function, depends_on=depends_on, inline=False)
 
@@ -80,12 +79,12 @@ def compile_loops(
         return njit(function, depends_on=depends_on)
 
     look, play = _look(observe, inlined), _play(step, discrete, inlined)
-    plant = _Plant(start, look, play, n_state, n_seen, compiled)
-    iterate = _iterate(_train(plant), _rollouts(plant), compiled)
-    return Loops(iterate, _reset(plant), _step(plant), _observe(plant))
+    dynamics = _CompiledDynamics(start, look, play, n_state, n_seen, compiled)
+    iterate = _iterate(_train(dynamics), _rollouts(dynamics), compiled)
+    return Loops(iterate, _reset(dynamics), _step(dynamics), _observe(dynamics))
 
 
-# Observations and actions are rounded to single precision, as Gymnasium's spaces have them.
+# Observations and actions are rounded to single precision, as in Gymnasium's spaces.
 
 
 def _look(observe: Kernel, inlined: Callable[[Kernel], Any]) -> Kernel:
@@ -109,10 +108,10 @@ def _play(step: Kernel, discrete: bool, inlined: Callable[[Kernel], Any]) -> Ker
     return cast(Kernel, inlined(play_index if discrete else play_numbers))
 
 
-def _train(plant: _Plant) -> Kernel:
-    start, look, play, n_seen = plant.start, plant.look, plant.play, plant.n_seen
+def _train(dynamics: _CompiledDynamics) -> Kernel:
+    start, look, play, n_seen = dynamics.start, dynamics.look, dynamics.play, dynamics.n_seen
 
-    @plant.compiled
+    @dynamics.compiled
     def train(
         balls: Balls,
         journal: Journal,
@@ -123,11 +122,11 @@ def _train(plant: _Plant) -> Kernel:
         reward_low: float,
         reward_high: float,
         rng: np.random.Generator,
-        told: NDArray[np.float64],
+        last: NDArray[np.float64],
     ) -> tuple[int, int, bool]:
-        """Play and learn from an episode; gives its steps, its splits, and whether all numbers were sound.
+        """Learn from an episode; returns its steps, its splits, and whether all numbers were finite.
 
-        If not, the last observation and reward are in `told`.
+        If not, the last observation and reward are in `last`.
         """
         dims = balls.action_sizes.shape[0]
         observation, here, there = np.empty(n_seen), np.empty(n_seen), np.empty(n_seen)
@@ -137,7 +136,7 @@ def _train(plant: _Plant) -> Kernel:
         state = start(rng)
         look(state, observation)
         if not are_finite(observation):
-            tell(observation, 0.0, told)
+            write_last(observation, 0.0, last)
             return 0, 0, False
         standardise_to(state_map, observation, here)
         coordinates_to(here, fixed)
@@ -154,7 +153,7 @@ def _train(plant: _Plant) -> Kernel:
             look(state, observation)
             learned = (reward - reward_low) / (reward_high - reward_low)
             if not math.isfinite(learned) or not are_finite(observation):
-                tell(observation, reward, told)
+                write_last(observation, reward, last)
                 return taken, splits, False
             standardise_to(state_map, observation, there)
             coordinates_to(there, fixed)
@@ -165,7 +164,7 @@ def _train(plant: _Plant) -> Kernel:
                 highest = balls.q[found.ball[greedy(balls, found, count)]]
             if learn_from(balls, journal, rules, ball, depth, sizes, here, learned, highest):
                 splits += 1
-                if root < rules.horizon:  # the ball that was split may be one of those found
+                if root < rules.horizon:  # the ball that was split may be one of the relevant ones
                     count = search(balls, root, fixed, found)
             if terminated:
                 return taken, splits, True
@@ -175,10 +174,10 @@ def _train(plant: _Plant) -> Kernel:
     return cast(Kernel, train)
 
 
-def _rollouts(plant: _Plant) -> Kernel:
-    start, look, play, n_seen = plant.start, plant.look, plant.play, plant.n_seen
+def _rollouts(dynamics: _CompiledDynamics) -> Kernel:
+    start, look, play, n_seen = dynamics.start, dynamics.look, dynamics.play, dynamics.n_seen
 
-    @plant.compiled
+    @dynamics.compiled
     def rollouts(
         flat: Flat,
         time_variant: bool,
@@ -190,15 +189,16 @@ def _rollouts(plant: _Plant) -> Kernel:
         returns: NDArray[np.float64],
         lengths: NDArray[np.int64],
         starts: NDArray[np.float64],
-        told: NDArray[np.float64],
+        last: NDArray[np.float64],
     ) -> int:
-        """Run episodes of a flattened policy side by side, so that the processor can overlap their steps.
+        """Run episodes of a flattened policy in lockstep, so that the processor can overlap their steps.
 
-        Gives the episode that is unsound, whose last observation and reward are then in `told`, or -1.
+        Returns the episode with a number that is not finite, whose last observation and reward are then in
+        `last`, or -1.
         """
         n, dims = returns.shape[0], action_sizes.shape[0]
         observation, raw = np.empty(n_seen), np.empty(dims)
-        middles = standing(flat, action_sizes, action_map)
+        middles = central_actions(flat, action_sizes, action_map)
         states = [start(rng) for _ in range(n)]
         running, bad = np.empty(n, np.int64), -1
         for k in range(n):
@@ -221,16 +221,16 @@ def _rollouts(plant: _Plant) -> Kernel:
                         low, size = flat.low[leaf, j], flat.size[leaf, j]
                         raw[j] = raw_action(action_map, j, draw(action_sizes[j], low, size, rng.random()))
                 states[i], reward, terminated = play(state, raw)
-                doubt = 0.0  # and NaN if a number is not finite: so one question is asked a step
+                finite_check = 0.0  # becomes NaN if a number is not finite: one test per step
                 for j in range(n_seen):
-                    doubt += observation[j] - observation[j]
-                returns[i] += reward + doubt
+                    finite_check += observation[j] - observation[j]
+                returns[i] += reward + finite_check
                 if terminated or not math.isfinite(returns[i]):
                     lengths[i] = taken + 1
                     if bad < 0 and not math.isfinite(returns[i]):
                         bad = i
-                        lengths[i] = taken + (1 if doubt == 0.0 else 0)
-                        tell(observation, reward, told)
+                        lengths[i] = taken + (1 if finite_check == 0.0 else 0)
+                        write_last(observation, reward, last)
                 else:
                     running[still] = i
                     still += 1
@@ -261,40 +261,40 @@ def _iterate(train: Kernel, rollouts: Kernel, compiled: Callable[[Kernel], Any])
         returns: NDArray[np.float64],
         lengths: NDArray[np.int64],
         starts: NDArray[np.float64],
-        told: NDArray[np.float64],
+        last: NDArray[np.float64],
     ) -> tuple[int, int, bool, int]:
         """Train for an episode, if wanted, and evaluate.
 
-        Gives the steps, the splits, whether the training was sound, and the episode of the evaluation that
-        was not, or -1. What was not sound is in `told`: the last observation, and the reward.
+        Returns the steps, the splits, whether all numbers of the training were finite, and the episode of the
+        evaluation with one that was not, or -1. The observation and reward at fault are in `last`.
         """
         steps, splits, sound, bad = 0, 0, True, -1
         if trained:
             steps, splits, sound = train(
-                balls, journal, time_variant, rules, state_map, action_map, reward_low, reward_high, rng, told
+                balls, journal, time_variant, rules, state_map, action_map, reward_low, reward_high, rng, last
             )
         if sound:
             flat = flatten(balls, trees, state_map, known_thresholds)
             sizes, horizon = balls.action_sizes, rules.horizon
             bad = rollouts(
-                flat, time_variant, sizes, action_map, horizon, drawn, rng, returns, lengths, starts, told
+                flat, time_variant, sizes, action_map, horizon, drawn, rng, returns, lengths, starts, last
             )
         return steps, splits, sound, bad
 
     return cast(Kernel, iterate)
 
 
-def _reset(plant: _Plant) -> Kernel:
-    start, look = plant.start, plant.look
+def _reset(dynamics: _CompiledDynamics) -> Kernel:
+    start, look = dynamics.start, dynamics.look
 
-    @plant.compiled
+    @dynamics.compiled
     def reset(
         which: NDArray[np.bool_],
         rng: np.random.Generator,
         states: NDArray[np.float64],
         observations: NDArray[np.float64],
     ) -> None:
-        """Begin an episode in some rows."""
+        """Start an episode in some rows."""
         for i in range(which.shape[0]):
             if which[i]:
                 state = start(rng)
@@ -305,10 +305,10 @@ def _reset(plant: _Plant) -> Kernel:
     return cast(Kernel, reset)
 
 
-def _step(plant: _Plant) -> Kernel:
-    look, play, n_state = plant.look, plant.play, plant.n_state
+def _step(dynamics: _CompiledDynamics) -> Kernel:
+    look, play, n_state = dynamics.look, dynamics.play, dynamics.n_state
 
-    @plant.compiled
+    @dynamics.compiled
     def step_rows(
         which: NDArray[np.bool_],
         actions: NDArray[np.float64],
@@ -328,12 +328,12 @@ def _step(plant: _Plant) -> Kernel:
     return cast(Kernel, step_rows)
 
 
-def _observe(plant: _Plant) -> Kernel:
-    look, n_state = plant.look, plant.n_state
+def _observe(dynamics: _CompiledDynamics) -> Kernel:
+    look, n_state = dynamics.look, dynamics.n_state
 
-    @plant.compiled
+    @dynamics.compiled
     def observe_rows(states: NDArray[np.float64], observations: NDArray[np.float64]) -> None:
-        """Observe given states."""
+        """Write the observations of states."""
         for i in range(states.shape[0]):
             look(as_tuple(states[i], n_state), observations[i])
 

@@ -1,4 +1,4 @@
-"""Standardise raw observations into the cube [-1, 1]^ds."""
+"""Standardisation of raw observations to the cube [-1, 1]^ds."""
 
 import math
 from typing import NamedTuple
@@ -24,7 +24,7 @@ class StateMap(NamedTuple):
 
 @njit
 def standardise_one(state_map: StateMap, j: int, raw: float) -> float:
-    """Map dimension j of a raw observation into [-1, 1]; NaN stays NaN."""
+    """Return dimension j of a raw observation mapped into [-1, 1]; NaN stays NaN."""
     x = float((raw - state_map.center[j]) / state_map.scale[j])
     if state_map.squash[j]:
         return math.tanh(x)
@@ -37,7 +37,7 @@ def standardise_one(state_map: StateMap, j: int, raw: float) -> float:
 
 @njit
 def standardise_to(state_map: StateMap, raw: NDArray[np.float64], standard: NDArray[np.float64]) -> None:
-    """Map one raw observation into the cube; NaN stays NaN."""
+    """Write one raw observation in standard coordinates; NaN stays NaN."""
     for j in range(raw.shape[0]):
         standard[j] = standardise_one(state_map, j, raw[j])
 
@@ -58,9 +58,10 @@ def misfit(
     running: NDArray[np.bool_],
     ended: NDArray[np.bool_],
 ) -> int:
-    """Find the first number of a batch of observations that is not finite or out of bounds, or give -1.
+    """Return the index of the first number of a batch of observations that is not finite or out of bounds.
 
-    Observations that are not running are passed over, and the bounds of those that have ended.
+    Returns -1 if there is none. Observations of episodes that are not running are skipped, and those of
+    episodes that have ended may be out of bounds.
     """
     for i in range(batch.shape[0]):
         for j in range(batch.shape[1]):
@@ -72,7 +73,7 @@ def misfit(
 
 @njit
 def are_finite(observation: NDArray[np.float64]) -> bool:
-    """Tell whether all numbers are finite."""
+    """Return whether all numbers of an observation are finite."""
     sound = True
     for j in range(observation.shape[0]):
         sound = sound and math.isfinite(observation[j])

@@ -1,4 +1,4 @@
-"""One step of training."""
+"""One training step on a partition."""
 
 import math
 from typing import NamedTuple
@@ -21,12 +21,12 @@ from spaql.kernels.partition.standardise import StateMap, coordinates, standardi
 
 
 class Rules(NamedTuple):
-    """What the update and the choice depend on, beside the partition."""
+    """Parameters of the update and of the choice of a ball."""
 
     horizon: int
     scaling: float
     temperature: float
-    """Of Boltzmann sampling; 0 is the greedy choice."""
+    """Of Boltzmann sampling; 0 for the greedy choice."""
     reference: NDArray[np.float64]
     """In standard coordinates."""
     reference_std: float
@@ -40,19 +40,19 @@ class Rules(NamedTuple):
 
 
 Journal = NDArray[np.float64]
-"""What an episode has changed in a partition, a row for each of its steps (see `take_back`): the ball, its Q
-and visits, and the counts of all balls, before. The first number of row 0 is how many rows are written. It is
-one array because a kernel pays for every array that it holds, at every step."""
+"""The undo log of an episode, one row per step (see `undo`): the ball, and before the step its Q and visits
+and the counts of all balls. The first number of row 0 is the number of rows. It is one array because a kernel
+pays for every array argument at every step."""
 
 
 def new_journal(steps: int) -> Journal:
-    """Make room for so many steps."""
+    """Return an empty journal for so many steps."""
     return np.zeros((1 + steps, 5))
 
 
 @njit
-def note(journal: Journal, balls: Balls, ball: int) -> None:
-    """Write down a ball as it is before it is changed."""
+def log_ball(journal: Journal, balls: Balls, ball: int) -> None:
+    """Append a ball to the journal before it is changed."""
     row = int(journal[0, 0]) + 1
     if row < journal.shape[0]:
         journal[row, 0] = ball
@@ -64,8 +64,8 @@ def note(journal: Journal, balls: Balls, ball: int) -> None:
 
 
 @njit
-def take_back(journal: Journal, balls: Balls) -> None:
-    """Undo what is written down, the last first; a ball that was played had not been split."""
+def undo(journal: Journal, balls: Balls) -> None:
+    """Undo the changes in the journal, the last first; a ball was not split when it was played."""
     for row in range(int(journal[0, 0]), 0, -1):
         ball = int(journal[row, 0])
         balls.q[ball] = journal[row, 1]
@@ -77,11 +77,11 @@ def take_back(journal: Journal, balls: Balls) -> None:
 
 
 @njit
-def tell(observation: NDArray[np.float64], reward: float, told: NDArray[np.float64]) -> None:
-    """Write down what came last: the observation, then the reward."""
+def write_last(observation: NDArray[np.float64], reward: float, last: NDArray[np.float64]) -> None:
+    """Write the last observation and reward to `last`."""
     for j in range(observation.shape[0]):
-        told[j] = observation[j]
-    told[-1] = reward
+        last[j] = observation[j]
+    last[-1] = reward
 
 
 @njit
@@ -94,10 +94,10 @@ def choose_from(
     action: NDArray[np.float64],
     sizes: NDArray[np.int64],
 ) -> tuple[int, int]:
-    """Choose one of the relevant balls and draw a standard action from it; gives the ball and its depth.
+    """Choose one of the relevant balls and draw a standard action from it; returns the ball and its depth.
 
-    The first of `uniforms` chooses the ball, the others the action. The sizes of the ball's action
-    ranges go to `sizes`: a split will need them.
+    The first of `uniforms` chooses the ball, the others the action. The sizes of the ball's action ranges are
+    written to `sizes`, for a split.
     """
     if rules.temperature > 0.0:
         chosen = boltzmann(balls, found, count, rules.temperature, rules.by_maximum, uniforms[0])
@@ -121,12 +121,12 @@ def learn_from(
     reward: float,
     highest: float,
 ) -> bool:
-    """Update the ball that was played and split it when due; tells whether it was split.
+    """Update the ball that was played and split it when due; returns whether it was split.
 
-    V(x') = weight(x) min(H, highest), where `highest` is the highest Q of RELEVANT(x'), or 0 for what is
-    worth 0: past the horizon, and by `terminal_is_zero` where the episode terminated.
+    V(x') = weight(x) min(H, highest), where `highest` is the highest Q of RELEVANT(x'), or 0 past the
+    horizon, and with `terminal_is_zero` where the episode terminated.
     """
-    note(journal, balls, ball)
+    log_ball(journal, balls, ball)
     value = min(float(rules.horizon), highest)
     if not math.isinf(rules.reference_std):
         value *= reference_weight(state, rules.reference, rules.reference_std, rules.euclidean)
@@ -145,7 +145,7 @@ def choose(
     raw: NDArray[np.float64],
     sizes: NDArray[np.int64],
 ) -> tuple[int, int]:
-    """Search the balls relevant to a state, and `choose_from` them; the raw action goes to `raw`."""
+    """Find the balls relevant to a state, and `choose_from` them; writes the raw action to `raw`."""
     balls, rules, action_map = Balls(*balls_fields), Rules(*rules_fields), ActionMap(*action_fields)
     found, count = relevant(balls, root, coordinates(state))
     ball, depth = choose_from(balls, found, count, rules, uniforms, raw, sizes)
@@ -169,10 +169,10 @@ def learn(
     observation: NDArray[np.float64],
     next_state: NDArray[np.float64],
 ) -> int:
-    """Search the balls relevant to the next observation, and `learn_from` them; gives the splits, 0 or 1.
+    """Find the balls relevant to the next observation, and `learn_from` them; returns the splits, 0 or 1.
 
-    The observation in standard coordinates goes to `next_state`; if it holds NaN, nothing is learned, and -1
-    is given. For a state that is worth 0 the root is -1.
+    Writes the observation in standard coordinates to `next_state`; if it holds NaN, nothing is learned, and
+    -1 is returned. For a state of value 0 the root is -1.
     """
     balls, rules, state_map = Balls(*balls_fields), Rules(*rules_fields), StateMap(*state_fields)
     standardise_to(state_map, observation, next_state)

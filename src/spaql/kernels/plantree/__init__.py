@@ -1,1 +1,1 @@
-"""Kernels of PlanTree: piecewise affine plants, planning on them, and local search of controllers."""
+"""Kernels of PlanTree: piecewise affine plants, planning in them, and local search of controllers."""

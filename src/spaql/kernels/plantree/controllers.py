@@ -1,38 +1,38 @@
-"""Controllers as trees, fitted to what look-ahead would do, for PlanTree.
+"""Controllers as trees, fitted to the labels of look-ahead, for PlanTree.
 
-The leaf of a tree for listed actions holds the index of one; the leaf of a tree for a Box holds an affine law
-of the standardised state, whose result is cut to [-1, 1].
+A leaf holds the index of a Discrete action, or, for a Box, an affine law of the standardised state whose
+result is cut to [-1, 1].
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from spaql.kernels.jit import njit_apart
+from spaql.kernels.jit import njit_no_inline
 from spaql.kernels.plantree.pwa_model import Floats, Ints, divide, find, solve
 from spaql.kernels.sorting import sorted_rows
 
 _FITTED = 1500
-"""Samples by which a cut of a tree of laws is judged."""
+"""Samples by which the cuts of a tree of laws are compared."""
 _PARTS = 8
-"""A cut of a tree of laws is one of the values that divide its samples into so many even parts."""
+"""The cuts of a tree of laws are the quantiles that divide its samples into so many equal parts."""
 
 
-class Controller(NamedTuple):
+class ControllerTree(NamedTuple):
     """A tree over standardised states; the right child of a node follows its left one."""
 
     feature: Ints
     threshold: Floats
     left: Ints
     law: Floats
-    """Nodes × numbers of an action × [1, z]; for listed actions nodes × 1 × 1, the index of one."""
+    """Nodes × numbers of an action × [1, z]; for Discrete actions nodes × 1 × 1, the index."""
 
 
-@njit_apart
-def controls(tree: Controller, z: Floats, actions: Floats) -> Floats:
-    """Return what the plant takes as the action at each state: u, and its square if there is room for it.
+@njit_no_inline
+def controls(tree: ControllerTree, z: Floats, actions: Floats) -> Floats:
+    """Return the plant's inputs at each state: u, and its squares if the plant takes them.
 
-    `actions` are the listed actions as the plant takes them; for a Box only their width matters.
+    `actions` are the inputs for each Discrete action; for a Box only their width matters.
     """
     numbers, inputs = tree.law.shape[1], actions.shape[1]
     taken = np.empty((z.shape[0], inputs))
@@ -53,8 +53,8 @@ def controls(tree: Controller, z: Floats, actions: Floats) -> Floats:
     return taken
 
 
-def reached(tree: Controller) -> Ints:
-    """Return the nodes that can be reached, parents first."""
+def reached(tree: ControllerTree) -> Ints:
+    """Return the reachable nodes, parents first."""
     order = [0]
     for node in order:  # which grows
         if tree.feature[node] >= 0:
@@ -63,21 +63,21 @@ def reached(tree: Controller) -> Ints:
     return np.array(order)
 
 
-def count_leaves(tree: Controller) -> int:
-    """Count the leaves that can be reached."""
+def count_leaves(tree: ControllerTree) -> int:
+    """Return the number of reachable leaves."""
     return (len(reached(tree)) + 1) // 2
 
 
-def tidy(tree: Controller) -> Controller:
-    """Copy a tree without the nodes that cannot be reached, parents first."""
+def tidy(tree: ControllerTree) -> ControllerTree:
+    """Return a copy of the tree without unreachable nodes, parents first."""
     kept = reached(tree)
     inner = tree.feature[kept] >= 0
     left = np.where(inner, 2 * np.cumsum(inner) - 1, 0)
-    return Controller(tree.feature[kept], tree.threshold[kept], left, tree.law[kept])
+    return ControllerTree(tree.feature[kept], tree.threshold[kept], left, tree.law[kept])
 
 
 class _Growth:
-    """A tree as it grows, best first: the node whose cut gains most is cut next."""
+    """A tree that is grown best first: the node whose cut reduces the loss most is cut next."""
 
     def __init__(self, z: Floats, leaves: int, law: tuple[int, int]) -> None:
         room = 2 * leaves - 1
@@ -87,10 +87,10 @@ class _Growth:
         self.cells = [(0, len(z))]
         """The rows of each node."""
         self.cuts: list[tuple[float, int, float]] = []
-        """The best cut of each node: what it gains, its dimension and place."""
+        """The best cut of each node: its gain, dimension and threshold."""
 
     def cut(self) -> int | None:
-        """Cut a node into two, the last ones; returns it, or None if no cut gains or there is no room."""
+        """Cut the best node, whose children become the last nodes; returns it, or None if no cut gains."""
         gains = [cut[0] if self.feature[node] < 0 else -1.0 for node, cut in enumerate(self.cuts)]
         node, nodes = int(np.argmax(gains)), len(self.cells)
         if gains[node] <= 0.0 or nodes + 2 > self.room:
@@ -101,14 +101,16 @@ class _Growth:
         self.cells += [(first, middle), (middle, last)]
         return node
 
-    def tree(self) -> Controller:
-        """Return the tree as it is."""
+    def tree(self) -> ControllerTree:
+        """Return the tree."""
         nodes = len(self.cells)
-        return Controller(self.feature[:nodes], self.threshold[:nodes], self.left[:nodes], self.law[:nodes])
+        return ControllerTree(
+            self.feature[:nodes], self.threshold[:nodes], self.left[:nodes], self.law[:nodes]
+        )
 
 
-def grow_choices(z: Floats, votes: Floats, leaves: int, least: int) -> Controller:
-    """Grow a tree best first, by the fall of the votes' variance; a leaf gives the action with the most."""
+def grow_choices(z: Floats, votes: Floats, leaves: int, least: int) -> ControllerTree:
+    """Return a tree grown best first by reduction of the votes' variance; a leaf has the action with most."""
     growth = _Growth(z, leaves, (1, 1))
     while True:
         for node in range(len(growth.cuts), len(growth.cells)):
@@ -118,7 +120,7 @@ def grow_choices(z: Floats, votes: Floats, leaves: int, least: int) -> Controlle
         if growth.cut() is None:
             break
     tree = growth.tree()
-    for node in range(len(tree.feature) - 1, -1, -1):  # two leaves that do the same are one
+    for node in range(len(tree.feature) - 1, -1, -1):  # merge siblings with the same action
         children = tree.left[node] + np.arange(2)
         leaves_below = tree.feature[node] >= 0 and (tree.feature[children] < 0).all()
         if leaves_below and tree.law[children[0]] == tree.law[children[1]]:
@@ -126,7 +128,7 @@ def grow_choices(z: Floats, votes: Floats, leaves: int, least: int) -> Controlle
     return tidy(tree)
 
 
-@njit_apart
+@njit_no_inline
 def best_vote(
     z: Floats,
     votes: Floats,
@@ -135,7 +137,7 @@ def best_vote(
     last: int,
     least: int,
 ) -> tuple[float, int, float, float]:
-    """Find the cut with the greatest fall of variance: its gain, dimension and place; and the winner."""
+    """Return the gain, dimension and threshold of the cut that reduces variance most, and the best action."""
     size, choices = last - first, votes.shape[1]
     values, order = np.empty(size), np.empty(2 * size, np.int64)
     below, total = np.zeros(choices), np.zeros(choices)
@@ -170,7 +172,7 @@ def best_vote(
     return best, best_dim, best_at, float(winner)
 
 
-@njit_apart
+@njit_no_inline
 def _fit_law(
     z: Floats,
     u: Floats,
@@ -184,10 +186,9 @@ def _fit_law(
     law: Floats,
     rounds: int,
 ) -> float:
-    """Fit the law of one number of an action with a ridge towards another law; returns the loss.
+    """Fit the law of one number of an action with a ridge penalty towards another law; returns the loss.
 
-    A saturated action does not pull a law that is already beyond its bound, which a few more rounds of
-    regression allow for.
+    Further rounds of regression leave out saturated actions where the law is beyond their bound.
     """
     inputs = 1 + z.shape[1]
     gram, lower = np.zeros((inputs, inputs)), np.empty((inputs, inputs))
@@ -226,7 +227,7 @@ def _fit_law(
     return loss
 
 
-@njit_apart
+@njit_no_inline
 def fit_and_cut(
     z: Floats,
     u: Floats,
@@ -241,9 +242,9 @@ def fit_and_cut(
     rounds: int,
     rounds_of_cuts: int,
 ) -> tuple[float, int, float]:
-    """Fit the laws of a node, and find the cut with the greatest fall of the loss, by some of its samples.
+    """Fit the laws of a node, and find the cut that reduces the loss most, by some of its samples.
 
-    Returns the gain, the dimension and the place of the cut.
+    Returns the gain, dimension and threshold of the cut.
     """
     numbers, loss, best, best_dim, best_at = u.shape[1], 0.0, np.inf, 0, 0.0
     for k in range(numbers):
@@ -280,8 +281,8 @@ def fit_and_cut(
 
 def grow_laws(
     z: Floats, u: Floats, weight: Floats, leaves: int, least: int, ridge: float, rounds: int
-) -> Controller:
-    """Grow a tree of laws best first, by the fall of the loss."""
+) -> ControllerTree:
+    """Return a tree of laws, grown best first by reduction of the loss."""
     growth = _Growth(z, leaves, (u.shape[1], 1 + z.shape[1]))
     prior, more = np.zeros(growth.law.shape[1:]), rounds
     while True:

@@ -1,36 +1,36 @@
-"""Improving a controller inside learned plants, for PlanTree: polish and prune."""
+"""Local search of controllers by rollouts in learned plants, for PlanTree: polish and prune."""
 
 import numpy as np
 
-from spaql.kernels.jit import njit_apart
-from spaql.kernels.plantree.controllers import Controller, reached
+from spaql.kernels.jit import njit_no_inline
+from spaql.kernels.plantree.controllers import ControllerTree, reached
 from spaql.kernels.plantree.pwa_model import Floats
-from spaql.kernels.plantree.rollout import Game, Marks, gain, keep, mark
+from spaql.kernels.plantree.rollout import Record, Simulation, accept, improvement, play_and_record
 
 _RISE, _FALL = 1.5, 0.7
-"""How the step of a parameter changes after a gain, and without one."""
+"""Factors on the step size of a parameter after an improvement, and without one."""
 _LONGEST, _LONGEST_CUT, _SHORTEST = 4.0, 0.5, 1e-3
 
 
-@njit_apart
+@njit_no_inline
 def polish_node(
-    game: Game,
-    tree: Controller,
-    marks: Marks,
+    simulation: Simulation,
+    tree: ControllerTree,
+    record: Record,
     node: int,
     strides: Floats,
     rng: np.random.Generator,
 ) -> None:
-    """Try edits of a node, one after the other, and keep those that gain.
+    """Try edits of a node one after the other, and accept those that improve the mean return.
 
-    A cut is moved twice, there or back. The numbers of a law are moved one by one and then together, there or
-    back. For a choice every other action is tried.
+    A threshold is moved twice, in either direction. The numbers of a law are moved one by one and then
+    together, in either direction. Of Discrete actions every other one is tried.
     """
     numbers, inputs = tree.law.shape[1], tree.law.shape[2]
     each, cut, listed = numbers * inputs, tree.feature[node] >= 0, inputs == 1
     law, move = np.empty((numbers, inputs)), np.empty((numbers, inputs))
     first = tree.law[node, 0, 0]
-    turns = 2 if cut else game.actions.shape[0] if listed else 2 * each
+    turns = 2 if cut else simulation.actions.shape[0] if listed else 2 * each
     for turn in range(turns):
         threshold, shift, tries, at = tree.threshold[node], 0.0, 2, min(turn, each)
         for k in range(numbers):
@@ -56,9 +56,9 @@ def polish_node(
             for k in range(numbers):
                 for j in range(inputs):
                     tree.law[node, k, j] = law[k, j] + way * move[k, j]
-            gained = gain(game, tree, marks, node, 0.0) > 0.0
+            gained = improvement(simulation, tree, record, node, 0.0) > 0.0
             if gained:
-                keep(marks, node)
+                accept(record, node)
                 break
             way = -1.0
         if not gained:
@@ -70,24 +70,24 @@ def polish_node(
         strides[node, at] = min(max(stride, _SHORTEST), _LONGEST_CUT if cut else _LONGEST)
 
 
-def polish(game: Game, tree: Controller, budget: int, rng: np.random.Generator) -> Floats:
-    """Edit leaves and cuts, one at a time, and keep what gains; returns the return from every start.
+def polish(simulation: Simulation, tree: ControllerTree, budget: int, rng: np.random.Generator) -> Floats:
+    """Edit leaves and thresholds one at a time, and accept improvements; returns the return from every start.
 
-    Spends about `budget` steps of the learned plants.
+    Takes about `budget` steps in the learned plants.
     """
-    marks, spent = mark(game, tree), -1
+    record, spent = play_and_record(simulation, tree), -1
     strides = np.full((len(tree.feature), tree.law[0].size + 2), 0.3)
-    while spent < marks.steps[0] < budget:
-        spent = int(marks.steps[0])
+    while spent < record.steps[0] < budget:
+        spent = int(record.steps[0])
         for node in rng.permutation(reached(tree)):
-            polish_node(game, tree, marks, node, strides, rng)
-            if marks.steps[0] >= budget:
+            polish_node(simulation, tree, record, node, strides, rng)
+            if record.steps[0] >= budget:
                 break
-    return marks.returns
+    return record.returns
 
 
-def _remove(tree: Controller, node: int, way: int) -> None:
-    """Put a child (way 0 or 1) in the place of a node, or a leaf with the mean of two leaves' laws (2)."""
+def _remove(tree: ControllerTree, node: int, way: int) -> None:
+    """Replace a node by a child (way 0 or 1), or by a leaf with the mean of its two leaves' laws (2)."""
     child = tree.left[node]
     if way < 2:
         for array in tree:
@@ -97,8 +97,8 @@ def _remove(tree: Controller, node: int, way: int) -> None:
         tree.law[node] = 0.5 * (tree.law[child] + tree.law[child + 1])
 
 
-def _removals(tree: Controller, node: int) -> list[int]:
-    """Return the ways in which a node can be removed with one of the leaves below it."""
+def _removals(tree: ControllerTree, node: int) -> list[int]:
+    """Return the ways (see `_remove`) in which a node can be removed together with one leaf."""
     if tree.feature[node] < 0:
         return []
     leaf = tree.feature[tree.left[node] + np.arange(2)] < 0
@@ -106,17 +106,17 @@ def _removals(tree: Controller, node: int) -> list[int]:
     return [*ways, 2] if leaf.all() and tree.law[node].size > 1 else ways
 
 
-def prune(game: Game, tree: Controller, leaves: int, skip: int) -> int:
-    """Remove up to so many leaves whose removal costs least, judged one at a time; returns how many.
+def prune(simulation: Simulation, tree: ControllerTree, leaves: int, skip: int) -> int:
+    """Remove up to so many leaves, those whose removal alone costs least; returns how many.
 
-    `skip` leaves out the cheapest ones, for another way to the same size.
+    `skip` leaves out the cheapest removals, for another tree of the same size.
     """
-    marks, costs = mark(game, tree), []
+    record, costs = play_and_record(simulation, tree), []
     for place, node in enumerate(reached(tree)):
         before = [np.array(array[node]) for array in tree]
         for way in _removals(tree, node):
             _remove(tree, node, way)
-            costs.append((-gain(game, tree, marks, node, np.inf), place, way, node))
+            costs.append((-improvement(simulation, tree, record, node, np.inf), place, way, node))
             for array, value in zip(tree, before, strict=True):
                 array[node] = value
     touched: set[int] = set()

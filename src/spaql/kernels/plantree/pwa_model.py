@@ -1,4 +1,4 @@
-"""Plants learned from samples: trees whose leaves hold an affine law of motion, for PlanTree.
+"""Learned plants: trees with an affine law of motion in each leaf, for PlanTree.
 
 States are standardised throughout. A forest holds several trees in one set of arrays; the right child of a
 node follows its left one.
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.kernels.jit import njit, njit_apart
+from spaql.kernels.jit import njit, njit_no_inline
 from spaql.kernels.sorting import sorted_rows
 
 Floats = NDArray[np.float64]
@@ -19,43 +19,43 @@ Ints = NDArray[np.int64]
 _CUTS = 3
 """Quartiles at which a cell may be cut."""
 _ENOUGH = 600
-"""Samples by which a cut is judged."""
+"""Samples by which cuts are compared."""
 _ROTATIONS = 50
-"""Sweeps over all planes that principal axes may take; five or so do."""
+"""Most sweeps of Jacobi's rotations over all planes; about five suffice."""
 
 
 class Plant(NamedTuple):
-    """A forest of piecewise-affine plants, and the tree that says where episodes end."""
+    """An ensemble of piecewise-affine plants, and the termination tree."""
 
     roots: Ints
-    """Of each member of the ensemble."""
+    """Root of each member of the ensemble."""
     feature: Ints
-    """The state dimension that a node looks at; -1 for a leaf."""
+    """The state dimension that a node tests; -1 for a leaf."""
     threshold: Floats
     left: Ints
     law: Floats
-    """Of each leaf, rows on [1, z, action]: the next state, one dimension a row, and the reward."""
+    """Nodes × outputs × [1, z, action]; the outputs are the next state and the reward."""
     centre: Floats
     """The mean next state of each cell."""
     axes: Floats
-    """The principal axes of the next states of each cell, one a row."""
+    """The principal axes of the next states of each cell, one per row."""
     low: Floats
-    """How far next states were seen along each axis."""
+    """Range of the next states along each axis."""
     high: Floats
     rewards: Floats
-    """The lowest and the highest reward seen, and the mean reward of the step that ends an episode."""
+    """The lowest and highest reward seen, and the mean reward of the steps that end an episode."""
     end_feature: Ints
     end_threshold: Floats
     end_left: Ints
     end_chance: Floats
     end_score: Floats
-    """Weights of 1, z, and the products of two of its numbers: what the tree of ends may look at as one more
-    dimension; none if it does not."""
+    """Weights of the quadratic score (see `quadratic_score`), which the termination tree tests as one more
+    dimension; empty without one."""
 
 
 @njit
 def find(feature: Ints, threshold: Floats, left: Ints, root: int, z: Floats) -> int:
-    """Give the leaf of a state."""
+    """Return the leaf that a state reaches."""
     node = root
     while feature[node] >= 0:
         node = left[node] + (0 if z[feature[node]] < threshold[node] else 1)
@@ -64,7 +64,7 @@ def find(feature: Ints, threshold: Floats, left: Ints, root: int, z: Floats) -> 
 
 @njit
 def quadratic_score(weights: Floats, state: Floats) -> float:
-    """Sum the weights of 1, a state's numbers, and the products of two of them; 0 without weights."""
+    """Return the weighted sum of 1, a state's numbers, and their pairwise products; 0 without weights."""
     dims = state.shape[0]
     if weights.shape[0] == 0:
         return 0.0
@@ -79,10 +79,10 @@ def quadratic_score(weights: Floats, state: Floats) -> float:
 
 @njit
 def predict(plant: Plant, root: int, z: Floats, action: Floats, after: Floats, room: Floats) -> float:
-    """Write the next state, which may be z itself, and into the end of `room` the reward.
+    """Write the next state to `after`, which may be z itself, and the reward to the end of `room`.
 
-    Gives the chance that the episode ends. A prediction stays in the box, along the cell's principal axes, of
-    the next states that were seen there.
+    Returns the probability that the episode terminates. The next state is cut to the box, along the cell's
+    principal axes, of the next states seen there.
     """
     dims, inputs = z.shape[0], action.shape[0]
     cell = root
@@ -116,19 +116,19 @@ def predict(plant: Plant, root: int, z: Floats, action: Floats, after: Floats, r
     return float(chance)
 
 
-@njit_apart
+@njit_no_inline
 def move(plant: Plant, root: Ints, z: Floats, actions: Floats, chance: Floats) -> None:
-    """Make a step from each state, each in a plant of its own; writes next states, and chances of an end."""
+    """Step each state in its plant: overwrite it by the next state, and write the termination probability."""
     room = np.empty(z.shape[1] + 1)
     for i in range(z.shape[0]):
         chance[i] = predict(plant, root[i], z[i], actions[i], z[i], room)
 
 
-@njit_apart
+@njit_no_inline
 def solve(matrix: Floats, ridge: float, right: Floats, lower: Floats) -> None:
-    """Solve (matrix + ridge) x = right for a symmetric, non-negative matrix, by Cholesky's method.
+    """Solve (matrix + ridge) x = right for a positive semi-definite matrix, by Cholesky's method.
 
-    The solution takes the place of the right side; `lower` is room for the factor.
+    The solution overwrites the right side; `lower` is room for the factor.
     """
     n, columns = right.shape
     for i in range(n):
@@ -149,7 +149,7 @@ def solve(matrix: Floats, ridge: float, right: Floats, lower: Floats) -> None:
 
 
 class Sums(NamedTuple):
-    """Sums over samples (x, y), for each of several parts of a cell."""
+    """Sums over the samples (x, y) of each of several parts of a cell."""
 
     gram: Floats
     """X'X."""
@@ -159,7 +159,7 @@ class Sums(NamedTuple):
     """The diagonal of Y'Y."""
 
 
-@njit_apart
+@njit_no_inline
 def _clear(sums: Sums) -> None:
     for part in range(sums.squares.shape[0]):
         for j in range(sums.gram.shape[1]):
@@ -173,7 +173,7 @@ def _clear(sums: Sums) -> None:
 
 @njit
 def _add_sample(x: Floats, y: Floats, row: int, sums: Sums, part: int) -> None:
-    """Add a sample to the sums of a part; by whole rows, which compilers make quick."""
+    """Add a sample to the sums of a part; by whole rows, which compilers vectorise."""
     inputs, outputs = x[row], y[row]
     for j in range(inputs.shape[0]):
         value, gram, cross = inputs[j], sums.gram[part, j], sums.cross[part, j]
@@ -186,7 +186,7 @@ def _add_sample(x: Floats, y: Floats, row: int, sums: Sums, part: int) -> None:
         squares[k] += outputs[k] * outputs[k]
 
 
-@njit_apart
+@njit_no_inline
 def _add_part(sums: Sums, part: int, other: int) -> None:
     """Add the sums of another part to those of a part."""
     for j in range(sums.gram.shape[1]):
@@ -198,11 +198,11 @@ def _add_part(sums: Sums, part: int, other: int) -> None:
         sums.squares[part, k] += sums.squares[other, k]
 
 
-@njit_apart
+@njit_no_inline
 def regress(sums: Sums, part: int, ridge: float, prior: Floats, law: Floats, lower: Floats) -> float:
-    """Fit a law to the samples of a part, with a ridge towards a prior law; returns its squared errors' sum.
+    """Fit a law to the samples of a part, with a ridge penalty towards a prior law.
 
-    The law has room for its own numbers only; `lower` is room for a square matrix of as many rows.
+    Returns the sum of squared errors. `lower` is room for a square matrix with as many rows as the law.
     """
     gram, cross, squares = sums.gram[part], sums.cross[part], sums.squares[part]
     inputs, outputs = law.shape
@@ -227,18 +227,18 @@ def regress(sums: Sums, part: int, ridge: float, prior: Floats, law: Floats, low
     return total
 
 
-@njit_apart
+@njit_no_inline
 def best_cut(
     x: Floats, y: Floats, rows: Ints, first: int, last: int, dims: int, least: int, ridge: float, law: Floats
 ) -> tuple[int, float]:
-    """Find the quartile of a dimension that leaves the lowest squared error on both sides; -1 if none can."""
+    """Return the dimension and quartile whose cut leaves the least squared error; -1 if none is possible."""
     inputs, outputs, stride = x.shape[1], y.shape[1], max(1, (last - first) // _ENOUGH)
     count = (last - first + stride - 1) // stride
     best, best_dim, best_at = np.inf, -1, 0.0
     values, order, cuts = np.empty(count), np.empty(2 * count, np.int64), np.empty(_CUTS)
     counts = np.empty(_CUTS + 1, np.int64)
     scratch, lower = np.empty((inputs, outputs)), np.empty((inputs, inputs))
-    # Part q holds what is below cut q, at last with all parts before it; part _CUTS + 1 + q what is above.
+    # Part q holds the samples below cut q, cumulated in the end; part _CUTS + 1 + q those above.
     parts = 2 * _CUTS + 1
     sums = Sums(
         np.empty((parts, inputs, inputs)), np.empty((parts, inputs, outputs)), np.empty((parts, outputs))
@@ -279,7 +279,7 @@ def best_cut(
 
 @njit
 def divide(x: Floats, rows: Ints, first: int, last: int, column: int, at: float) -> int:
-    """Order rows so that those below a cut come first; returns where the others begin."""
+    """Partition rows so that those below a cut come first; returns where the others begin."""
     low, high = first, last - 1
     while low <= high:
         if x[rows[low], column] < at:
@@ -290,11 +290,11 @@ def divide(x: Floats, rows: Ints, first: int, last: int, column: int, at: float)
     return low
 
 
-@njit_apart
+@njit_no_inline
 def fit_cell(
     x: Floats, y: Floats, rows: Ints, first: int, last: int, ridge: float, prior: Floats, law: Floats
 ) -> float:
-    """Fit the law of a cell with a ridge towards a prior law; returns the sum of its squared errors."""
+    """Fit the law of a cell with a ridge penalty towards a prior law; returns the sum of squared errors."""
     inputs, outputs = law.shape
     sums = Sums(np.zeros((1, inputs, inputs)), np.zeros((1, inputs, outputs)), np.zeros((1, outputs)))
     for i in range(first, last):
@@ -305,10 +305,10 @@ def fit_cell(
 def grow_motion(
     x: Floats, y: Floats, dims: int, least: int, tolerance: float, ridge: float
 ) -> tuple[Ints, Floats, Ints, Floats]:
-    """Grow a tree of affine laws y = x' law, each with a ridge towards its parent's.
+    """Return a tree of affine laws y = x' law, each with a ridge penalty towards its parent's.
 
-    The columns of x are [1, z, action]; cuts are made along z. A cell of less than two times `least` samples,
-    or whose mean squared error is below the tolerance, is cut no more.
+    The columns of x are [1, z, action]; cuts are made along z. A cell with fewer than 2 `least` samples, or
+    with a mean squared error below the tolerance, is a leaf.
     """
     count, outputs = y.shape
     room = 2 * (count // least) + 3
@@ -328,9 +328,9 @@ def grow_motion(
     return feature[:nodes], threshold[:nodes], left[:nodes], law[:nodes]
 
 
-@njit_apart
+@njit_no_inline
 def find_all(feature: Ints, threshold: Floats, left: Ints, root: int, z: Floats) -> Ints:
-    """Give the leaf of each state."""
+    """Return the leaf that each state reaches."""
     leaves = np.empty(z.shape[0], np.int64)
     for i in range(z.shape[0]):
         leaves[i] = find(feature, threshold, left, root, z[i])
@@ -339,7 +339,7 @@ def find_all(feature: Ints, threshold: Floats, left: Ints, root: int, z: Floats)
 
 @njit
 def _rotate(matrix: Floats, axes: Floats, p: int, q: int) -> None:
-    """Turn the plane of two dimensions so that a symmetric matrix has 0 at (p, q); one row an axis."""
+    """Rotate the plane of two dimensions so that a symmetric matrix has 0 at (p, q); each row is an axis."""
     slope = (matrix[q, q] - matrix[p, p]) / (2.0 * matrix[p, q])
     tangent = 1.0 / (abs(slope) + math.sqrt(slope * slope + 1.0))
     if slope < 0.0:
@@ -356,11 +356,11 @@ def _rotate(matrix: Floats, axes: Floats, p: int, q: int) -> None:
         axes[p, k], axes[q, k] = cosine * one - sine * other, sine * one + cosine * other
 
 
-@njit_apart
+@njit_no_inline
 def principal_axes(matrix: Floats, axes: Floats) -> None:
-    """Write the eigenvectors of a symmetric matrix, one a row, by Jacobi's rotations; the matrix is used up.
+    """Write the eigenvectors of a symmetric matrix, one per row, by Jacobi's rotations; destroys the matrix.
 
-    A library's would depend on its version in the last bits.
+    The last bits of a library's would depend on its version.
     """
     n = matrix.shape[0]
     for j in range(n):
@@ -380,13 +380,13 @@ def principal_axes(matrix: Floats, axes: Floats) -> None:
                     _rotate(matrix, axes, p, q)
 
 
-@njit_apart
+@njit_no_inline
 def cell_boxes(
     cells: Ints, after: Floats, size: Ints, centre: Floats, axes: Floats, low: Floats, high: Floats
 ) -> None:
     """Write each cell's number of samples, their mean, principal axes, and the range along each axis.
 
-    `cells` is the cell of each sample. All that is written begins at 0, and stays there for an empty cell.
+    `cells` is the cell of each sample. The outputs must be 0, and stay 0 for an empty cell.
     """
     dims = after.shape[1]
     spread = np.zeros((centre.shape[0], dims, dims))

@@ -1,22 +1,22 @@
-"""A learned plant in raw units: what was fitted to standardised samples, for use outside of PlanTree."""
+"""A learned plant in raw units, for use outside PlanTree."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from spaql.kernels.jit import njit, njit_apart
+from spaql.kernels.jit import njit, njit_no_inline
 from spaql.kernels.plantree.pwa_model import Floats, Ints, quadratic_score
 
 
 class RawPlant(NamedTuple):
-    """Cells with an affine law each, and the tree that says where episodes end.
+    """Cells with an affine law each, and the termination tree.
 
-    Both trees are rows of parallel arrays, node 0 the root, children after their parents. A node goes to its
-    left child if what it looks at is below its threshold.
+    Both trees are parallel arrays with node 0 as the root and children after their parents. A state goes to
+    the left child if the number that the node tests is below its threshold.
     """
 
     feature: Ints
-    """The number of an observation that a node looks at; -1 for a cell."""
+    """The number of an observation that a node tests; -1 for a cell."""
     threshold: Floats
     left: Ints
     right: Ints
@@ -25,25 +25,25 @@ class RawPlant(NamedTuple):
     law: Floats
     """Cells × outputs × [1, observation, inputs]; the outputs are the next observation, then the reward."""
     centre: Floats
-    """Of the next observations of each cell: their mean."""
+    """The mean of the next observations of each cell."""
     axes: Floats
-    """The principal axes of the next observations of each cell, one a row, in units of `scale`."""
+    """The principal axes of the next observations of each cell, one per row, in units of `scale`."""
     low: Floats
-    """How far from the centre a prediction may be along each axis, in units of `scale`."""
+    """Lower bound of a prediction along each axis, from the centre, in units of `scale`."""
     high: Floats
     scale: Floats
     """The standard deviation of each number of an observation."""
     rewards: Floats
-    """The lowest and the highest reward that were seen, and that of a step that ends an episode."""
+    """The lowest and highest reward seen, and the mean reward of the steps that end an episode."""
     end_feature: Ints
-    """The number of a next observation that a node looks at; how many there are means the score."""
+    """The number of a next observation that a node tests; the score counts as one more number."""
     end_threshold: Floats
     end_left: Ints
     end_right: Ints
     end_chance: Floats
-    """The chance that an episode ends, of each node."""
+    """Termination probability of each node."""
     end_score: Floats
-    """Weights of 1, the numbers of an observation, and the products of two of them; none without a score."""
+    """Weights of 1, the numbers of an observation, and their pairwise products; empty without a score."""
 
 
 @njit
@@ -57,7 +57,7 @@ def _find(plant: RawPlant, state: Floats) -> int:
 
 @njit
 def _cut(plant: RawPlant, cell: int, after: Floats) -> None:
-    """Bring a prediction into the box of its cell; the axes are at right angles, so none disturbs another."""
+    """Cut a prediction to the box of its cell; the axes are orthogonal, so that each is cut independently."""
     dims = after.shape[0]
     for k in range(dims):
         along = 0.0
@@ -79,18 +79,18 @@ def _end_chance(plant: RawPlant, after: Floats) -> float:
     return float(plant.end_chance[node])
 
 
-@njit_apart
+@njit_no_inline
 def find_cells(plant: RawPlant, states: Floats) -> Ints:
-    """Give the cell of each state."""
+    """Return the cell of each state."""
     cells = np.empty(states.shape[0], np.int64)
     for i in range(states.shape[0]):
         cells[i] = _find(plant, states[i])
     return cells
 
 
-@njit_apart
+@njit_no_inline
 def predict_all(plant: RawPlant, states: Floats, inputs: Floats) -> tuple[Floats, Floats, Floats]:
-    """Give, for each row, the next state, the reward if the episode goes on, and the chance that it ends."""
+    """Return, per row, the next state, the reward if not terminated, and the termination probability."""
     count, dims, given = states.shape[0], states.shape[1], inputs.shape[1]
     nexts, rewards, chances = np.empty((count, dims)), np.empty(count), np.empty(count)
     for i in range(count):

@@ -1,4 +1,4 @@
-"""Episodes of a controller in learned plants, for PlanTree."""
+"""Rollouts of a controller in learned plants, for PlanTree."""
 
 import math
 from typing import NamedTuple
@@ -6,52 +6,52 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.kernels.jit import njit, njit_apart
-from spaql.kernels.plantree.controllers import Controller
+from spaql.kernels.jit import njit, njit_no_inline
+from spaql.kernels.plantree.controllers import ControllerTree
 from spaql.kernels.plantree.pwa_model import Floats, Ints, Plant
 
 Bools = NDArray[np.bool_]
 
-_OVER = 1e-3
-"""Below this chance of going on, an episode is over."""
-_FIRST_LOOK = 12
-"""Episodes after which an edit that gains nothing is given up."""
+_NEGLIGIBLE = 1e-3
+"""An episode ends when the probability that it continues is below this."""
+_EARLY_STOP = 12
+"""Episodes after which an edit without improvement is rejected."""
 
 
-class Game(NamedTuple):
-    """Where controllers are judged: starts, each in one of the learned plants."""
+class Simulation(NamedTuple):
+    """Learned plants, and the starts from which controllers are rolled out in them."""
 
     plant: Plant
     actions: Floats
-    """What the plant takes as each of the listed actions; for a Box only the width matters."""
+    """The plant's inputs for each Discrete action; for a Box only the width matters."""
     starts: Floats
     member: Ints
-    """Which plant of the ensemble each start is played in."""
+    """The member of the ensemble for each start."""
     steps: int
-    """The longest episode."""
+    """Most steps of an episode."""
     price: float
-    """Of a change of the action from one step to the next."""
+    """Penalty on the change of the action from one step to the next."""
 
 
-@njit_apart
-def play(game: Game, tree: Controller, start: int, passed: Bools) -> tuple[float, int]:
-    """Give the return and the length of an episode; marks the nodes that it passes.
+@njit_no_inline
+def play(simulation: Simulation, tree: ControllerTree, start: int, passed: Bools) -> tuple[float, int]:
+    """Return the return and the length of an episode; marks the nodes that it passes in `passed`.
 
-    What it does at a step is `control` and `predict`, written out: a call costs as much as the step.
+    A step is `controls` and `predict` written out, because calls would double its cost.
     """
-    roots, feature, threshold, left, laws, centre, axes, low, high, rewards = game.plant[:10]
-    end_feature, end_threshold, end_left, end_chance, end_score = game.plant[10:]
-    actions, price, rules = game.actions, game.price, tree.law
-    dims, inputs, numbers = game.starts.shape[1], actions.shape[1], rules.shape[1]
+    roots, feature, threshold, left, laws, centre, axes, low, high, rewards = simulation.plant[:10]
+    end_feature, end_threshold, end_left, end_chance, end_score = simulation.plant[10:]
+    actions, price, rules = simulation.actions, simulation.price, tree.law
+    dims, inputs, numbers = simulation.starts.shape[1], actions.shape[1], rules.shape[1]
     z, moved, action, before = np.empty(dims), np.empty(dims + 1), np.empty(inputs), np.zeros(numbers)
     tree_feature, tree_threshold, tree_left = tree.feature, tree.threshold, tree.left
-    listed, squares, root = rules.shape[2] == 1, inputs > numbers, roots[game.member[start]]
+    listed, squares, root = rules.shape[2] == 1, inputs > numbers, roots[simulation.member[start]]
     for j in range(dims):
-        z[j] = game.starts[start, j]
+        z[j] = simulation.starts[start, j]
     for node in range(passed.shape[0]):
         passed[node] = node == 0
-    total, going = 0.0, 1.0
-    for step in range(game.steps):
+    total, alive = 0.0, 1.0
+    for step in range(simulation.steps):
         node = 0
         while tree_feature[node] >= 0:
             node = tree_left[node] + (0 if z[tree_feature[node]] < tree_threshold[node] else 1)
@@ -70,7 +70,7 @@ def play(game: Game, tree: Controller, start: int, passed: Bools) -> tuple[float
                 if squares:
                     action[numbers + k] = u * u
                 if step > 0:
-                    total -= going * price * abs(u - before[k])
+                    total -= alive * price * abs(u - before[k])
                 before[k] = u
         cell = root
         while feature[cell] >= 0:
@@ -106,71 +106,73 @@ def play(game: Game, tree: Controller, start: int, passed: Bools) -> tuple[float
             end = end_left[end] + (0 if look < end_threshold[end] else 1)
         chance = end_chance[end]
         reward = min(max(moved[dims], rewards[0]), rewards[1])
-        total += going * ((1.0 - chance) * reward + chance * rewards[2])
-        going *= 1.0 - chance
-        if going < _OVER:
+        total += alive * ((1.0 - chance) * reward + chance * rewards[2])
+        alive *= 1.0 - chance
+        if alive < _NEGLIGIBLE:
             return total, step + 1
-    return total, game.steps
+    return total, simulation.steps
 
 
-class Marks(NamedTuple):
-    """How a controller fares in a game."""
+class Record(NamedTuple):
+    """Rollouts of a controller from all starts of a simulation."""
 
     returns: Floats
     passed: Bools
-    """Starts × nodes: which nodes of the controller an episode passes."""
+    """Starts × nodes: the nodes of the controller that an episode passes."""
     new_returns: Floats
-    """As `returns` and `passed`, of the controller with an edit."""
+    """`returns` and `passed` of the controller with an edit."""
     new_passed: Bools
     steps: Ints
-    """Those spent in all."""
+    """Steps of all rollouts so far."""
 
 
-@njit_apart
-def gain(game: Game, tree: Controller, marks: Marks, node: int, floor: float) -> float:
-    """Play the episodes that pass an edited node again; returns what the mean return gains.
+@njit_no_inline
+def improvement(
+    simulation: Simulation, tree: ControllerTree, record: Record, node: int, tolerance: float
+) -> float:
+    """Repeat the episodes that pass an edited node; returns the change of the mean return.
 
-    Gives up, with minus infinity, when the first episodes show a loss beyond the floor.
+    Returns minus infinity as soon as the episodes show a loss beyond the tolerance.
     """
     total, squares, count = 0.0, 0.0, 0
-    starts = game.starts.shape[0]
+    starts = simulation.starts.shape[0]
     for i in range(starts):
-        if marks.passed[i, node]:
-            marks.new_returns[i], steps = play(game, tree, i, marks.new_passed[i])
-            marks.steps[0] += steps
-            difference = marks.new_returns[i] - marks.returns[i]
+        if record.passed[i, node]:
+            record.new_returns[i], steps = play(simulation, tree, i, record.new_passed[i])
+            record.steps[0] += steps
+            difference = record.new_returns[i] - record.returns[i]
             total += difference
             squares += difference * difference
             count += 1
-            if floor == 0.0 and count == _FIRST_LOOK and total <= 0.0:
+            if tolerance == 0.0 and count == _EARLY_STOP and total <= 0.0:
                 return -np.inf
             if count & (count - 1) == 0 and count >= 8:
-                lost = -2.0 * floor * starts
+                lost = -2.0 * tolerance * starts
                 if total < lost and total < -1.5 * math.sqrt(squares):
                     return -np.inf
     return float(total / starts)
 
 
 @njit
-def keep(marks: Marks, node: int) -> None:
-    """Take the edit of a node for good."""
-    for i in range(marks.returns.shape[0]):
-        if marks.passed[i, node]:
-            marks.returns[i] = marks.new_returns[i]
-            for k in range(marks.passed.shape[1]):
-                marks.passed[i, k] = marks.new_passed[i, k]
+def accept(record: Record, node: int) -> None:
+    """Make the rollouts with the edit of a node the current ones."""
+    for i in range(record.returns.shape[0]):
+        if record.passed[i, node]:
+            record.returns[i] = record.new_returns[i]
+            for k in range(record.passed.shape[1]):
+                record.passed[i, k] = record.new_passed[i, k]
 
 
-def mark(game: Game, tree: Controller) -> Marks:
-    """Play from every start."""
-    starts, nodes = len(game.starts), len(tree.feature)
+def play_and_record(simulation: Simulation, tree: ControllerTree) -> Record:
+    """Roll out a controller from every start."""
+    starts, nodes = len(simulation.starts), len(tree.feature)
     passed = np.zeros((starts, nodes), np.bool_)
     passed[:, 0] = True
-    marks = Marks(np.zeros(starts), passed, np.zeros(starts), np.zeros_like(passed), np.zeros(1, np.int64))
-    gain(game, tree, marks, 0, np.inf)
-    return marks._replace(returns=marks.new_returns.copy(), passed=marks.new_passed.copy())
+    record = Record(np.zeros(starts), passed, np.zeros(starts), np.zeros_like(passed), np.zeros(1, np.int64))
+    improvement(simulation, tree, record, 0, np.inf)
+    return record._replace(returns=record.new_returns.copy(), passed=record.new_passed.copy())
 
 
-def play_all(game: Game, tree: Controller) -> Floats:
+def play_all(simulation: Simulation, tree: ControllerTree) -> Floats:
     """Return the return from every start."""
-    return mark(game, tree).returns
+    return play_and_record(simulation, tree).returns

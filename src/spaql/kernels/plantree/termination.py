@@ -1,24 +1,24 @@
-"""Where episodes end: a classification tree over next states, for PlanTree."""
+"""The termination tree: a classification tree over next states, for PlanTree."""
 
 import math
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.kernels.jit import njit_apart
+from spaql.kernels.jit import njit_no_inline
 from spaql.kernels.plantree.pwa_model import Floats, Ints, divide, solve
 from spaql.kernels.sorting import sorted_rows
 
 _ROOM = 4096
 _ROUNDS = 12
-"""Of Newton's method."""
-_STEEPEST = 30.0
-"""The largest logarithm of odds."""
+"""Iterations of Newton's method."""
+_LARGEST_LOGIT = 30.0
+"""Bound on the log-odds."""
 
 
-@njit_apart
+@njit_no_inline
 def logistic(x: Floats, ended: NDArray[np.bool_], ridge: float) -> Floats:
-    """Fit the weights of a logistic regression by Newton's method, both kinds with the same weight in all."""
+    """Return the weights of a logistic regression by Newton's method, with balanced class weights."""
     count, inputs = x.shape
     ends = 0
     for i in range(count):
@@ -34,21 +34,24 @@ def logistic(x: Floats, ended: NDArray[np.bool_], ridge: float) -> Floats:
             score = 0.0
             for j in range(inputs):
                 score += x[i, j] * weights[j]
-            chance = 1.0 / (1.0 + math.exp(-min(max(score, -_STEEPEST), _STEEPEST)))
+            chance = 1.0 / (1.0 + math.exp(-min(max(score, -_LARGEST_LOGIT), _LARGEST_LOGIT)))
             weight = 0.5 * count / (ends if ended[i] else count - ends)
-            miss, bend = weight * ((1.0 if ended[i] else 0.0) - chance), weight * chance * (1.0 - chance)
+            residual, hessian_weight = (
+                weight * ((1.0 if ended[i] else 0.0) - chance),
+                weight * chance * (1.0 - chance),
+            )
             for j in range(inputs):
-                slope[j, 0] += miss * x[i, j]
+                slope[j, 0] += residual * x[i, j]
                 for k in range(j + 1):
-                    curvature[j, k] += bend * x[i, j] * x[i, k]
-        solve(curvature, ridge, slope, lower)  # which looks at the lower half
+                    curvature[j, k] += hessian_weight * x[i, j] * x[i, k]
+        solve(curvature, ridge, slope, lower)  # reads the lower triangle only
         for j in range(inputs):
             weights[j] += slope[j, 0]
     return weights
 
 
-def grow_ends(z: Floats, ended: NDArray[np.bool_]) -> tuple[Ints, Floats, Ints, Floats]:
-    """Grow a tree by the greatest falls of Gini's impurity, until every leaf holds one kind only."""
+def grow_termination(z: Floats, ended: NDArray[np.bool_]) -> tuple[Ints, Floats, Ints, Floats]:
+    """Return a tree grown by reduction of the Gini impurity until every leaf is pure."""
     feature, threshold, left = np.full(_ROOM, -1), np.zeros(_ROOM), np.zeros(_ROOM, np.int64)
     chance, rows = np.zeros(_ROOM), np.arange(len(z))
     cells = [(0, len(z))]
@@ -56,7 +59,7 @@ def grow_ends(z: Floats, ended: NDArray[np.bool_]) -> tuple[Ints, Floats, Ints, 
         ends = int(np.count_nonzero(ended[rows[first:last]]))
         chance[node] = ends / (last - first)
         if 0 < ends < last - first and len(cells) + 2 <= _ROOM:
-            dim, at = best_end(z, ended, rows, first, last, ends)
+            dim, at = best_gini_cut(z, ended, rows, first, last, ends)
             if dim >= 0:
                 feature[node], threshold[node], left[node] = dim, at, len(cells)
                 middle = divide(z, rows, first, last, dim, at)
@@ -65,11 +68,11 @@ def grow_ends(z: Floats, ended: NDArray[np.bool_]) -> tuple[Ints, Floats, Ints, 
     return feature[:nodes], threshold[:nodes], left[:nodes], chance[:nodes]
 
 
-@njit_apart
-def best_end(
+@njit_no_inline
+def best_gini_cut(
     z: Floats, ended: NDArray[np.bool_], rows: Ints, first: int, last: int, ends: int
 ) -> tuple[int, float]:
-    """Find the cut with the greatest fall of Gini's impurity: its dimension, or -1, and place."""
+    """Return the dimension (or -1) and threshold of the cut that reduces the Gini impurity most."""
     size = last - first
     values, order = np.empty(size), np.empty(2 * size, np.int64)
     before = ends * (size - ends) / size

@@ -1,36 +1,36 @@
-"""Values on random partitions of the states seen, and look-ahead on them, for PlanTree."""
+"""Value iteration on random partitions of the states seen, and look-ahead, for PlanTree."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from spaql.kernels.jit import njit, njit_apart
+from spaql.kernels.jit import njit, njit_no_inline
 from spaql.kernels.plantree.pwa_model import Floats, Ints, Plant, divide, find, predict
 
 _HOLDS = 4
-"""Each action is held for 1, 2, 4 and 8 steps."""
-_OVER = 1e-6
-"""Below this chance of going on, an episode is over."""
-_WORTHLESS = 1e6
+"""Options hold an action for 1, 2, 4 or 8 steps."""
+_NEGLIGIBLE = 1e-6
+"""An episode ends when the discounted probability that it continues is below this."""
+_UNKNOWN_PENALTY = 1e6
 _BLOCK = 64
-"""Points whose options are looked up together."""
+"""Points whose options are looked up in one block."""
 _TRIES = 8
-"""Dimensions that are tried for a cut before a cell is left whole."""
+"""Dimensions that are tried for a cut before a cell is left uncut."""
 
 
-class Cells(NamedTuple):
-    """Partitions of the state space, in one set of arrays."""
+class ValueCells(NamedTuple):
+    """Random partitions of the state space, in one set of arrays."""
 
     roots: Ints
     feature: Ints
     threshold: Floats
     left: Ints
     points: Ints
-    """Points in each cell; the value of one without any is unknown."""
+    """Points in each cell; the value of an empty cell is unknown."""
 
 
 class Options(NamedTuple):
-    """What an action and a hold lead to, for every planning point."""
+    """Outcome of every option (an action and how long it is held) at every planning point."""
 
     reward: Floats
     """Points × options."""
@@ -39,7 +39,7 @@ class Options(NamedTuple):
     """Points × options × partitions."""
 
 
-@njit_apart
+@njit_no_inline
 def grow_cells(
     z: Floats,
     low: Floats,
@@ -48,14 +48,14 @@ def grow_cells(
     least: int,
     coarse: float,
     rng: np.random.Generator,
-) -> tuple[Cells, Ints]:
-    """Draw random partitions of a box; gives them, and the cell of each point in each.
+) -> tuple[ValueCells, Ints]:
+    """Draw random partitions of a box; returns them, and the cell of each point in each.
 
-    While a side is longer than the box's over `coarse`, it is cut anywhere in its middle half, so that a
-    child may hold no point; below that, among the points.
+    A side longer than that of the box over `coarse` is cut anywhere in its middle half, so that a child may
+    be empty; a shorter one is cut within the range of its points.
     """
     points, dims = z.shape
-    share = (dims + 1) * points + 64  # of nodes, for each: cuts beside all points come with dimensions
+    share = (dims + 1) * points + 64  # nodes per partition; empty children increase with the dimension
     room = partitions * share
     feature, threshold, left = np.empty(room, np.int64), np.zeros(room), np.zeros(room, np.int64)
     count, roots = np.zeros(room, np.int64), np.zeros(partitions, np.int64)
@@ -92,21 +92,21 @@ def grow_cells(
                 for i in range(first, last):
                     member[partition, rows[i]] = node
             node += 1
-    return Cells(roots, feature[:nodes], threshold[:nodes], left[:nodes], count[:nodes]), member
+    return ValueCells(roots, feature[:nodes], threshold[:nodes], left[:nodes], count[:nodes]), member
 
 
-@njit_apart
+@njit_no_inline
 def nearest(z: Floats, points: Floats) -> Ints:
-    """Give the row of the nearest state to each point."""
+    """Return the row of the state nearest to each point."""
     rows = np.zeros(points.shape[0], np.int64)
     for i in range(points.shape[0]):
         least = np.inf
         for row in range(z.shape[0]):
-            apart = 0.0
+            squared = 0.0
             for j in range(z.shape[1]):
-                apart += (z[row, j] - points[i, j]) ** 2
-            if apart < least:
-                least, rows[i] = apart, row
+                squared += (z[row, j] - points[i, j]) ** 2
+            if squared < least:
+                least, rows[i] = squared, row
     return rows
 
 
@@ -138,9 +138,9 @@ def _random_cut(
     return -1, 0.0
 
 
-@njit_apart
-def try_options(plant: Plant, cells: Cells, z: Floats, actions: Floats, gamma: float) -> Options:
-    """Hold every action for 1, 2, 4 and 8 steps from every point."""
+@njit_no_inline
+def try_options(plant: Plant, cells: ValueCells, z: Floats, actions: Floats, gamma: float) -> Options:
+    """Return the outcome of holding every action for 1, 2, 4 and 8 steps from every point."""
     points, partitions, options = z.shape[0], cells.roots.shape[0], actions.shape[0] * _HOLDS
     reward, discount = np.zeros((points, options)), np.zeros((points, options))
     cell = np.zeros((points, options, partitions), np.int32)
@@ -153,18 +153,18 @@ def try_options(plant: Plant, cells: Cells, z: Floats, actions: Floats, gamma: f
             for a in range(actions.shape[0]):
                 for j in range(z.shape[1]):
                     state[j] = z[i, j]
-                total, going, steps = 0.0, 1.0, 0
+                total, alive, steps = 0.0, 1.0, 0
                 for hold in range(_HOLDS):
                     option = a * _HOLDS + hold
                     while steps < 1 << hold:
                         chance = predict(plant, root, state, actions[a], state, room)
-                        total += going * room[-1]
-                        going *= gamma * (1.0 - chance)
+                        total += alive * room[-1]
+                        alive *= gamma * (1.0 - chance)
                         steps += 1
-                    reward[i, option], discount[i, option] = total, going
+                    reward[i, option], discount[i, option] = total, alive
                     for j in range(z.shape[1]):
                         after[i - first, option, j] = state[j]
-        for m in range(partitions):  # one tree at a time stays in the cache
+        for m in range(partitions):  # one tree at a time fits in the cache
             for i in range(first, last):
                 for option in range(options):
                     node = roots[m]
@@ -175,24 +175,24 @@ def try_options(plant: Plant, cells: Cells, z: Floats, actions: Floats, gamma: f
     return Options(reward, discount, cell)
 
 
-@njit_apart
+@njit_no_inline
 def sweep(
     options: Options,
-    cells: Cells,
+    cells: ValueCells,
     member: Ints,
-    worth: Floats,
+    point_values: Floats,
     unknown: float,
     optimistic: bool,
     sweeps: int,
     tolerance: float,
 ) -> Floats:
-    """Improve the worth of the points by sweeps of value iteration; gives the value of every cell.
+    """Update the values of the points by sweeps of value iteration; returns the value of every cell.
 
-    W(x) = max over options of the reward + the discount times the mean value of the cells reached; the value
-    of a cell is the mean worth of its points. Optimists value an unknown cell at `unknown`, others leave it
-    out. Ends early when a sweep changes the worth by less than a share `tolerance` of the largest.
+    V(x) = max over options of the reward + the discount times the mean value of the cells reached; the value
+    of a cell is the mean value of its points. If optimistic, an unknown cell has the value `unknown`; else it
+    is left out. Ends early when a sweep changes the values by less than a share `tolerance` of the largest.
     """
-    points, partitions = worth.shape[0], member.shape[0]
+    points, partitions = point_values.shape[0], member.shape[0]
     rewards, discounts, reached = options
     count = cells.points
     value = np.zeros(cells.points.shape[0])
@@ -201,7 +201,7 @@ def sweep(
             value[cell] = 0.0
         for m in range(partitions):
             for i in range(points):
-                value[member[m, i]] += worth[i]
+                value[member[m, i]] += point_values[i]
         for cell in range(value.shape[0]):
             value[cell] = value[cell] / count[cell] if count[cell] else unknown
         if done == sweeps:
@@ -211,26 +211,26 @@ def sweep(
             best = -np.inf
             for option in range(rewards.shape[1]):
                 ahead = rewards[i, option]
-                if discounts[i, option] > _OVER:
+                if discounts[i, option] > _NEGLIGIBLE:
                     total, known = 0.0, 0
                     for m in range(partitions):
                         cell = reached[i, option, m]
                         if optimistic or count[cell]:
                             total += value[cell]
                             known += 1
-                    ahead += discounts[i, option] * (total / known if known else worth[i])
+                    ahead += discounts[i, option] * (total / known if known else point_values[i])
                 best = max(best, ahead)
-            change += abs(best - worth[i])
-            worth[i] = best
+            change += abs(best - point_values[i])
+            point_values[i] = best
             largest = max(largest, abs(best))
         if change / points < tolerance * largest:
             sweeps = done + 1
     return value
 
 
-@njit_apart
-def mean_values(cells: Cells, value: Floats, optimistic: bool, z: Floats, unknown: float) -> Floats:
-    """Give the mean value of the cells that hold each state; `unknown` where, without hope, none is known."""
+@njit_no_inline
+def mean_values(cells: ValueCells, value: Floats, optimistic: bool, z: Floats, unknown: float) -> Floats:
+    """Return the mean value of the cells that hold each state; `unknown` where there is none to average."""
     roots, feature, threshold, left, count = cells
     means = np.full(z.shape[0], unknown)
     for i in range(z.shape[0]):
@@ -245,45 +245,45 @@ def mean_values(cells: Cells, value: Floats, optimistic: bool, z: Floats, unknow
     return means
 
 
-@njit_apart
+@njit_no_inline
 def look_ahead(
     plant: Plant,
-    cells: Cells,
+    cells: ValueCells,
     value: Floats,
     actions: Floats,
     optimistic: bool,
     gamma: float,
     z: Floats,
 ) -> Floats:
-    """Value every action at every state by holding it in the plant, then by the cells it leads to."""
+    """Return the value of every action at every state: of its best option, and of the cells it reaches."""
     roots, feature, threshold, left, count = cells
     dims, partitions = z.shape[1], roots.shape[0]
     after, room, root = np.empty(dims), np.empty(dims + 1), plant.roots[0]
     q = np.empty((z.shape[0], actions.shape[0]))
     for i in range(z.shape[0]):
         for a in range(actions.shape[0]):
-            best, total, going, steps = -np.inf, 0.0, 1.0, 0
+            best, total, alive, steps = -np.inf, 0.0, 1.0, 0
             for j in range(dims):
                 after[j] = z[i, j]
             for hold in range(_HOLDS):
                 while steps < 1 << hold:
                     chance = predict(plant, root, after, actions[a], after, room)
-                    total += going * float(room[dims])
-                    going *= gamma * (1.0 - chance)
+                    total += alive * float(room[dims])
+                    alive *= gamma * (1.0 - chance)
                     steps += 1
                 ahead = total
-                if going > _OVER:
-                    worth, known = 0.0, 0
+                if alive > _NEGLIGIBLE:
+                    value_sum, known = 0.0, 0
                     for m in range(partitions):
                         node = roots[m]
                         while feature[node] >= 0:  # `find`, written out: a call costs as much
                             node = left[node] + (0 if after[feature[node]] < threshold[node] else 1)
                         if optimistic or count[node]:
-                            worth += value[node]
+                            value_sum += value[node]
                             known += 1
-                    ahead += going * worth / known if known else -_WORTHLESS
+                    ahead += alive * value_sum / known if known else -_UNKNOWN_PENALTY
                 best = max(best, ahead)
-                if going <= _OVER:
+                if alive <= _NEGLIGIBLE:
                     break
             q[i, a] = best
     return q

@@ -1,20 +1,20 @@
-"""Decision trees on a grid that may err: the cheapest, where every leaf and every error has a price.
+"""Cost-complexity: decision trees on a grid with the least sum of errors and a price for every leaf.
 
-Boxes are numbered as in `kernels.smallest`.
+Boxes are numbered as in `optimal_tree`.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.kernels.jit import njit_apart
+from spaql.kernels.jit import njit_no_inline
 from spaql.kernels.trees.optimal_tree import Ints, first_of_length, next_box, strides_of
 
 Floats = NDArray[np.float64]
 
 
-@njit_apart
+@njit_no_inline
 def weigh_boxes(place: Ints, label: Ints, weight: Floats, shape: Ints, labels: int) -> Floats:
-    """Add up the weight of each label in every box of a grid, from points at places."""
+    """Return the weight of each label in every box of a grid, from weighted points."""
     dims, strides = shape.shape[0], strides_of(shape)
     weights = np.zeros((strides[0] * (shape[0] * (shape[0] + 1) // 2), labels))
     for i in range(place.shape[0]):
@@ -25,7 +25,7 @@ def weigh_boxes(place: Ints, label: Ints, weight: Floats, shape: Ints, labels: i
     begin, length = np.zeros(dims, np.int64), np.ones(dims, np.int64)
     for index in range(weights.shape[0]):
         for j in range(dims):
-            if length[j] > 1:  # the first place, and all others
+            if length[j] > 1:  # the first place plus the others
                 rest = index - (first_of_length(shape[j], length[j]) + begin[j]) * strides[j]
                 one = rest + begin[j] * strides[j]
                 others = rest + (first_of_length(shape[j], length[j] - 1) + begin[j] + 1) * strides[j]
@@ -36,15 +36,15 @@ def weigh_boxes(place: Ints, label: Ints, weight: Floats, shape: Ints, labels: i
     return weights
 
 
-@njit_apart
+@njit_no_inline
 def cheapest_costs(weights: Floats, shape: Ints, price: float) -> Floats:
-    """Find the cost of the cheapest tree for every box: its errors, and a price for each of its leaves."""
+    """Return the cost of the cheapest tree for every box: its errors, and a price for each of its leaves."""
     dims, strides = shape.shape[0], strides_of(shape)
     costs = np.empty(weights.shape[0])
     begin, length = np.zeros(dims, np.int64), np.ones(dims, np.int64)
     for index in range(weights.shape[0]):
         best = _leaf_cost(weights, index, price)
-        if best > 2 * price:  # what two leaves cost at least
+        if best > 2 * price:  # the least cost of two leaves
             for j in range(dims):
                 rest = index - (first_of_length(shape[j], length[j]) + begin[j]) * strides[j]
                 for left in range(1, length[j]):
@@ -56,7 +56,7 @@ def cheapest_costs(weights: Floats, shape: Ints, price: float) -> Floats:
     return costs
 
 
-@njit_apart
+@njit_no_inline
 def _leaf_cost(weights: Floats, index: int, price: float) -> float:
     total = most = 0.0
     for k in range(weights.shape[1]):
@@ -65,9 +65,9 @@ def _leaf_cost(weights: Floats, index: int, price: float) -> float:
     return total - most + price
 
 
-@njit_apart
+@njit_no_inline
 def cheapest_tree(weights: Floats, costs: Floats, shape: Ints, price: float) -> tuple[Ints, Ints, Ints, Ints]:
-    """Read the cheapest tree of the whole grid off the costs, in the form of `smallest_tree`."""
+    """Return the cheapest tree of the whole grid, in the form of `smallest_tree`."""
     dims, strides = shape.shape[0], strides_of(shape)
     room = 2 * int(min(costs[-1] / price, np.prod(shape))) + 3
     feature, cut = np.full(room, -1, np.int64), np.zeros(room, np.int64)

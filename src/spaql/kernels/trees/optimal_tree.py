@@ -1,21 +1,21 @@
 """Small decision trees for labelled boxes on a grid: the smallest of all, or a good one.
 
-A box is `low <= place < high` in whole numbers, the places between the thresholds of each dimension. Boxes do
-not overlap; where there is none, any label will do.
+A box is `low <= place < high` in integers, the intervals between the thresholds of each dimension. Boxes do
+not overlap; where there is none, any label is allowed.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.kernels.jit import njit, njit_apart
+from spaql.kernels.jit import njit, njit_no_inline
 
 Ints = NDArray[np.int64]
 
 _ANY = -1
-"""Of a box in which nothing is asked for; label l alone is -2 - l, and more than one a sum of costs."""
+"""Entry of a box without a label; label l alone is -2 - l, and several labels are a cost."""
 _LEAF = 1 << 32
-"""The cost of one leaf. What is below it adds up how deep the leaves are: of the smallest trees, the one
-with the shortest ways is taken."""
+"""The cost of one leaf. The bits below it hold the sum of the leaves' depths, so that of the smallest trees
+one with the least sum is chosen."""
 NO_LABEL = -1
 
 
@@ -26,13 +26,13 @@ def _cost(entry: int) -> int:
 
 @njit
 def first_of_length(places: int, length: int) -> int:
-    """Number the first interval of a length among so many places; shorter ones come before it."""
+    """Return the index of the first interval of a length among so many places; shorter ones come first."""
     return (length - 1) * places - (length - 1) * (length - 2) // 2
 
 
 @njit
 def strides_of(shape: Ints) -> Ints:
-    """Give the strides of a table with an entry for every box of a grid."""
+    """Return the strides of a table with an entry for every box of a grid."""
     strides = np.ones(shape.shape[0], np.int64)
     for j in range(shape.shape[0] - 2, -1, -1):
         strides[j] = strides[j + 1] * (shape[j + 1] * (shape[j + 1] + 1) // 2)
@@ -41,7 +41,7 @@ def strides_of(shape: Ints) -> Ints:
 
 @njit
 def next_box(begin: Ints, length: Ints, shape: Ints) -> None:
-    """Go on to the next box of a grid: dimension by dimension, short intervals before long ones."""
+    """Advance to the next box of a grid: dimension by dimension, short intervals before long ones."""
     j = shape.shape[0] - 1
     while j >= 0:
         begin[j] += 1
@@ -57,7 +57,7 @@ def next_box(begin: Ints, length: Ints, shape: Ints) -> None:
 
 @njit
 def _paint(table: Ints, low: Ints, high: Ints, label: Ints, strides: Ints) -> None:
-    """Enter the boxes' labels for single places, whose intervals are numbered as the places are."""
+    """Write the boxes' labels for single places, whose intervals are numbered as the places are."""
     dims = low.shape[1]
     place = np.empty(dims, np.int64)
     for box in range(low.shape[0]):
@@ -78,9 +78,9 @@ def _paint(table: Ints, low: Ints, high: Ints, label: Ints, strides: Ints) -> No
                 j -= 1
 
 
-@njit_apart
+@njit_no_inline
 def fewest_leaves(low: Ints, high: Ints, label: Ints, shape: Ints) -> Ints:
-    """Find the cost of the smallest tree for every box of a grid, from the small boxes to the large.
+    """Return the cost of the smallest tree for every box of a grid, by dynamic programming.
 
     In each dimension, intervals are numbered by length, so that the halves of a box come before it. The table
     has as many entries as the grid has boxes: the product of m (m + 1) / 2 over dimensions of m places.
@@ -119,12 +119,12 @@ def fewest_leaves(low: Ints, high: Ints, label: Ints, shape: Ints) -> Ints:
     return table
 
 
-@njit_apart
+@njit_no_inline
 def smallest_tree(table: Ints, shape: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-    """Read the smallest tree of the whole grid off the table of `fewest_leaves`.
+    """Return the smallest tree of the whole grid from the table of `fewest_leaves`.
 
-    Gives, for each node, parents first and the root at 0: the dimension, or -1 for a leaf; the first place of
-    the upper half, or a leaf's label; and both children.
+    For each node, parents first and the root at 0: the dimension, or -1 for a leaf; the first place of the
+    upper half, or a leaf's label; and both children.
     """
     dims, strides = shape.shape[0], strides_of(shape)
     room = 2 * (_cost(table[table.shape[0] - 1]) // _LEAF) - 1
@@ -167,9 +167,9 @@ def smallest_tree(table: Ints, shape: Ints) -> tuple[Ints, Ints, Ints, Ints]:
 def _best_cuts(
     low: Ints, high: Ints, label: Ints, members: Ints, region: Ints, counts: Ints, best: Ints
 ) -> int:
-    """Rank the cuts of a region by how many boxes both halves hold, a half of one label holding one.
+    """Rank the cuts of a region by the number of boxes in both halves, where a pure half counts as one.
 
-    Fills rows of `best` (dimension, place, score), the best first; gives how many.
+    Writes rows of `best` (dimension, place, score), the best first; returns how many.
     """
     n, dims, labels = members.shape[0], low.shape[1], counts.shape[2]
     found = 0
@@ -200,7 +200,7 @@ def _best_cuts(
             if not edge or n_left == 0 or n_right == 0:
                 continue
             score = (n_left if labels_left > 1 else 1) + (n_right if labels_right > 1 else 1)
-            score = score * (2 * n + 1) + max(n_left, n_right)  # of equals, the most even
+            score = score * (2 * n + 1) + max(n_left, n_right)  # ties: the most balanced
             rank = min(found, best.shape[0])
             while rank > 0 and best[rank - 1, 2] > score:
                 if rank < best.shape[0]:
@@ -221,11 +221,11 @@ def _mixed(label: Ints, members: Ints) -> bool:
     return mixed
 
 
-@njit_apart
+@njit_no_inline
 def _greedy_leaves(
     low: Ints, high: Ints, label: Ints, members: Ints, region: Ints, counts: Ints, limit: int
 ) -> int:
-    """Count the leaves of the tree that always takes the best cut, up to a limit."""
+    """Return the number of leaves, up to a limit, of the tree grown greedily by the best cuts."""
     best = np.zeros((1, 3), np.int64)
     waiting = [members]
     regions = [region]
@@ -246,11 +246,11 @@ def _greedy_leaves(
     return leaves + len(waiting)
 
 
-@njit_apart
+@njit_no_inline
 def best_cut(low: Ints, high: Ints, label: Ints, region: Ints, tries: int) -> tuple[int, int]:
-    """Choose the cut of a region after which the greedy tree has fewest leaves, among the most promising.
+    """Return the cut, among the most promising, after which the greedy tree of a region has fewest leaves.
 
-    The boxes are those of the region, with more than one label. Gives the dimension and the first place of
+    The boxes are those of the region, with more than one label. A cut is its dimension and the first place of
     the upper half.
     """
     members = np.arange(low.shape[0])

@@ -8,9 +8,9 @@ from gymnasium.spaces import Box, Discrete, Space
 from spaql.algorithms.plantree.coding import ActionCode, Scale
 from spaql.algorithms.plantree.dynamics import CAUTIOUS, draw_samples, fit_plant
 from spaql.algorithms.plantree.memory import Memory
-from spaql.kernels.plantree.controllers import Controller
+from spaql.kernels.plantree.controllers import ControllerTree
 from spaql.kernels.plantree.pwa_model import Plant
-from spaql.kernels.plantree.rollout import Game
+from spaql.kernels.plantree.rollout import Simulation
 
 Step = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, float]]
 
@@ -31,14 +31,14 @@ def everything(memory: Memory, code: ActionCode) -> tuple[Scale, Plant]:
     return scale, fit_plant(memory, scale, code, [np.arange(len(memory))], squares=False, margin=CAUTIOUS)
 
 
-def double_integrator(rng: np.random.Generator) -> Game:
+def double_integrator(rng: np.random.Generator) -> Simulation:
     """Forty starts of one plant, with quadratic cost."""
     return game_of(Box(-1.0, 1.0, (1,)), rng, plants=1, price=0.0, ends=False)
 
 
 def game_of(
     space: Space, rng: np.random.Generator, *, plants: int = 2, price: float = 0.3, ends: bool = True
-) -> Game:
+) -> Simulation:
     """A double integrator that is pushed by the first number of the action, or by the action's index less 1.
 
     It may end where the product of place and speed is large, which no box says.
@@ -59,10 +59,10 @@ def game_of(
     plant = fit_plant(memory, scale, code, samples, squares=True, margin=CAUTIOUS)
     starts = scale.z(rng.uniform(-0.5, 0.5, (40, 2)))
     actions = code.inputs(code.tried(), squares=True)
-    return Game(plant, actions, starts, np.arange(40) % plants, 60, price)
+    return Simulation(plant, actions, starts, np.arange(40) % plants, 60, price)
 
 
-def four_leaves(space: Space, rng: np.random.Generator) -> Controller:
+def four_leaves(space: Space, rng: np.random.Generator) -> ControllerTree:
     """A poor tree of four rules."""
     laws = (
         rng.permutation(np.array([0.0, 1.0, 2.0, 1.0, 0.0, 2.0, 1.0]))[:, np.newaxis, np.newaxis]
@@ -70,4 +70,4 @@ def four_leaves(space: Space, rng: np.random.Generator) -> Controller:
         else rng.normal(0, 0.3, (7, space.shape[0], 3))
     )
     feature = np.array([0, 1, 1, -1, -1, -1, -1])
-    return Controller(feature, np.zeros(7), np.array([1, 3, 5, 0, 0, 0, 0]), laws)
+    return ControllerTree(feature, np.zeros(7), np.array([1, 3, 5, 0, 0, 0, 0]), laws)
