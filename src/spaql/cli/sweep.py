@@ -53,7 +53,7 @@ def sweep(
       [grid]
       scaling = [0.4, 20]
 
-    The budget of a run is iterations, or total_timesteps: training steps.
+    The budget of a run is iterations, total_timesteps (training steps) or total_interactions (all steps).
 
     \b
     Examples:
