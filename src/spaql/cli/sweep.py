@@ -91,5 +91,5 @@ def _text(summary: Summary, folder: Path) -> str:
         lines.append(f"failed: {run_id}: {error.strip().splitlines()[-1]}")
     if summary.failed:
         lines.append(f"The same command tries them again; {folder / 'summary.json'} has the full errors.")
-    lines += ["", f"Next: spaql results {folder}"]
+    lines += ["", f"Next: spaql results {folder}", f"      spaql draw {folder} curves"]
     return "\n".join(lines)

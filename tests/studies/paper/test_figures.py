@@ -15,9 +15,10 @@ import scipy.stats
 from spaql import MissingExtraError, SettingError, sweep
 from spaql.experiments import RunStore
 from spaql.figures import draw, read, redraw
+from spaql.figures.runs import thinned
 from spaql.figures.style import _apart
 from spaql.studies.paper import study as paper
-from spaql.studies.paper.curves import CurvesRecord, thinned
+from spaql.studies.paper.curves import CurvesRecord
 from spaql.studies.paper.domains import covering, cubes, neighbours
 from spaql.studies.paper.episodes import EpisodesRecord
 from spaql.studies.paper.figures import NAMES, paper_figures
