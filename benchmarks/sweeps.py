@@ -7,7 +7,6 @@ Store: a summary, and the scan of a sweep that finds nothing missing, over a sto
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import json
 import multiprocessing
@@ -148,7 +147,7 @@ def store_size(n: int) -> dict[str, float]:
         for run in runs[1:]:
             target = store.folder(run)
             target.mkdir(parents=True)
-            result["run"] = dataclasses.asdict(run)
+            result["run"] = run.as_data()
             files["result.json"] = json.dumps(result, indent=2).encode()
             for name, content in files.items():
                 (target / name).write_bytes(content)

@@ -46,7 +46,7 @@ def test_a_deleted_run_is_done_again_and_all_figures_are_as_before(out: Path) ->
 
     store, before = RunStore(out / "runs"), content()
     digest = store.digest()
-    shutil.rmtree(out / "runs" / "CartPole-v1" / "spaql" / "budget=20000" / "seed=6001")
+    shutil.rmtree(out / "runs" / "CartPole-v1" / "spaql" / "total_interactions=20000" / "seed=6001")
     done = spaql_compare(out, "--only", "spaql", "--only", "CartPole-v1")
     assert done.exit_code == 0, done.output
     assert store.digest() == digest

@@ -166,7 +166,7 @@ BASE = {"problems": ["cartpole200"], "algorithms": ["spaql"]}
         ({"grid": {"total_timesteps": [1, 2]}}, "put total_timesteps above it"),
         ({"iterations": 5, "total_timesteps": 5}, "either iterations or total_timesteps"),
         ({"total_timestep": 5}, "did you mean total_timesteps"),
-        ({"algorithms": ["trpo"], "total_timesteps": 5}, "give it iterations"),
+        ({"algorithms": ["dqn"], "iterations": 5}, "give it total_timesteps"),
         ({"seeds": 0}, "seeds is 0, and must be how many"),
         ({"iterations": "many"}, "must be a whole number"),
         ({"runs": [{"problem": "pendulum"}]}, "names its problem and its algorithm"),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from spaql.policy import RuleTree
 
 
-def _existing_run(ctx: click.Context, param: click.Parameter, run: Path) -> Path:
+def existing_run(run: Path) -> Path:
     """Refuse what is neither a run folder nor a file, with the run that was probably meant."""
     from spaql.agents.agent import MODEL_FILE
 
@@ -63,7 +63,9 @@ def run_argument(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the argument RUN, a run folder or a model file, and what it takes to read one."""
     params: list[click.Parameter] = vars(algorithm_option(command))["__click_params__"]
     params.insert(0, params.pop())  # click keeps them the last first: the rarest option ends the list
-    return click.argument("run", type=click.Path(path_type=Path), callback=_existing_run)(command)
+    return click.argument(
+        "run", type=click.Path(path_type=Path), callback=lambda _, __, run: existing_run(run)
+    )(command)
 
 
 workers_option = click.option(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -77,10 +76,8 @@ def compare(
       spaql compare --only sac --only dqn --workers 1
       spaql compare --only report
     """
-    from spaql.experiments import RunStore
-    from spaql.experiments.sweeps import carry_out
+    from spaql.experiments import RunStore, sweep
     from spaql.studies.baselines import NETWORKS
-    from spaql.studies.compare.measure import measure
     from spaql.studies.compare.report import write_comparison
     from spaql.studies.compare.study import FULL, QUICK, compare_runs
 
@@ -95,9 +92,7 @@ def compare(
             require("A network", "baselines")
         if not quiet:
             click.echo(f"{len(runs):,} runs", err=True)
-        task = functools.partial(measure, root=str(store.root))
-        summary = carry_out(task, runs, store.root, workers=workers, ray=ray, progress_bar=not quiet)
-        refuse_failed(summary)
+        refuse_failed(sweep(runs, store.root, workers=workers, ray=ray, progress_bar=not quiet))
     fought = write_comparison(store, out, "spaql compare --quick" if quick else "spaql compare")
     verdicts = Counter(duel.verdict for duel in fought)
     return Report({"pairs": len(fought), **verdicts}, _text(fought, verdicts, out))

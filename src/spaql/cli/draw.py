@@ -1,4 +1,4 @@
-"""`spaql draw`: pictures of a learned policy."""
+"""`spaql draw`: pictures of a learned policy, or of a study."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql.cli.arguments import Choice, made_by, read_to_play, run_argument
+from spaql.cli.arguments import Choice, algorithm_option, existing_run, made_by, read_to_play
 from spaql.cli.report import Report, reports
 from spaql.errors import SettingError, require
 from spaql.formatting import counted
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 _OF_A_PARTITION = ("value", "visits", "balls", "growth")
 KINDS = ("tree", "map", "value", "visits", "balls", "phase", "growth", "sizes", "plant")
+"""Pictures of a policy."""
+STUDY_KINDS = ("curves", "scores", "profile")
+"""Pictures of the finished runs of a study."""
 Along = tuple[str | int, tuple[float, float] | None]
 
 
@@ -56,8 +59,8 @@ def _parse_fixed(
 
 
 @click.command()
-@run_argument
-@click.argument("kind", type=Choice(KINDS), metavar="KIND")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("kind", type=Choice((*KINDS, *STUDY_KINDS)), metavar="KIND")
 @click.option("--x", metavar="NAME[:LOW:HIGH]", callback=_parse_axis, help="observation from left to right")
 @click.option("--y", metavar="NAME[:LOW:HIGH]", callback=_parse_axis, help="observation from bottom to top")
 @click.option(
@@ -76,6 +79,7 @@ def _parse_fixed(
     type=click.Path(path_type=Path),
     help="file: .svg, .pdf, .png, of growth also .gif  [default: KIND.svg]",
 )
+@algorithm_option
 @reports("the name of the file")
 def draw(
     run: Path,
@@ -89,7 +93,7 @@ def draw(
     wanted: float | None,
     out: Path | None,
 ) -> Report:
-    """Draw the policy in RUN, a run folder or a model file.
+    """Draw the policy in RUN, a run folder or a model file, or the study in it.
 
     \b
     KIND is one of
@@ -103,6 +107,12 @@ def draw(
       sizes   the return of smaller trees
       plant   the cells of the learned plant, and where it is wrong (plantree)
 
+    \b
+    or, of the finished runs in a folder that `spaql sweep` has left,
+      curves   return against interactions, with 95 % intervals over seeds
+      scores   returns at the end, by algorithm and problem
+      profile  the share of runs with at least a score, by algorithm
+
     Observations are known by name, with or without their unit, or by number; if cos(angle) and sin(angle)
     are observed, then angle is known too. What is neither on an axis nor fixed is averaged over the states
     that the policy visits.
@@ -115,14 +125,20 @@ def draw(
       spaql draw runs/pendulum phase --x angle --y speed --episodes 5
       spaql draw runs/plantree plant --x angle --y speed
       spaql draw runs/pendulum growth --x "sin(angle)" --y speed --out growth.gif
+      spaql draw studies/first curves
     """
     from spaql.agents import read
     from spaql.evaluation import size_curve
-    from spaql.figures import compute_sizes, compute_tree, save_as
+    from spaql.figures import compute_sizes, compute_tree
     from spaql.figures.axis import angles
     from spaql.figures.names import NAMES
 
     require("A picture", "plot")
+    if kind in STUDY_KINDS:
+        if at or any(given is not None for given in (x, y, step, leaves, episodes, wanted)):
+            raise click.UsageError(f"{kind} is drawn of a study, and takes --out alone.")
+        return _drawn(_of_study(run, kind), kind, out)
+    existing_run(run)
     agent = read(run) if kind == "tree" and leaves is None else read_to_play(run)
     _check_kind(agent, kind)
     record: Record
@@ -139,9 +155,29 @@ def draw(
             raise click.UsageError(f"A {kind} lies over two observations: give --x and --y, of {known}.")
         plane = {"at": at, "x_limits": x[1], "y_limits": y[1], "step": step, **played}
         record = _over_plane(kind, agent, x[0], y[0], plane)
+    return _drawn(record, kind, out)
+
+
+def _drawn(record: Record, kind: str, out: Path | None) -> Report:
+    from spaql.figures import save_as
+
     file = out or Path(f"{kind}.{'gif' if kind == 'growth' else 'svg'}")
     save_as(record, file)
     return Report({"file": str(file)}, str(file))
+
+
+def _of_study(study: Path, kind: str) -> Record:
+    """Compute the record of a study; one run is none."""
+    from spaql.agents.agent import MODEL_FILE
+    from spaql.figures import compute_learning_curves, compute_profile, compute_scores
+
+    if study.is_file() or (study / MODEL_FILE).exists():
+        raise SettingError(
+            f"{study} is a single run, and {kind} is drawn of a study: give a folder that `spaql sweep` has "
+            f"left, or draw one of {', '.join(KINDS)}."
+        )
+    compute = {"curves": compute_learning_curves, "scores": compute_scores, "profile": compute_profile}
+    return compute[kind](study)
 
 
 def _check_kind(agent: Agent | Controller, kind: str) -> None:

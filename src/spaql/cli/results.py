@@ -62,7 +62,7 @@ def summarise(table: Results) -> list[dict[str, Any]]:
     """Count the runs that differ in their seed alone, with the means of their results."""
     import numpy as np
 
-    from spaql.experiments.table import BUDGETS
+    from spaql.experiments.run import BUDGETS
     from spaql.stats import mean_ci95
 
     names = list(table)

@@ -53,7 +53,7 @@ def sweep(
       [grid]
       scaling = [0.4, 20]
 
-    The budget of a run is iterations, or total_timesteps: training steps.
+    The budget of a run is iterations, total_timesteps (training steps) or total_interactions (all steps).
 
     \b
     Examples:
@@ -91,5 +91,5 @@ def _text(summary: Summary, folder: Path) -> str:
         lines.append(f"failed: {run_id}: {error.strip().splitlines()[-1]}")
     if summary.failed:
         lines.append(f"The same command tries them again; {folder / 'summary.json'} has the full errors.")
-    lines += ["", f"Next: spaql results {folder}"]
+    lines += ["", f"Next: spaql results {folder}", f"      spaql draw {folder} curves"]
     return "\n".join(lines)

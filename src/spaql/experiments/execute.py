@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+from spaql.archive import write_atomically
+from spaql.experiments.curve import CURVE, LearningCurve
 from spaql.experiments.run import Run
 from spaql.experiments.store import RunStore
 from spaql.experiments.trainers import trainer_of
@@ -23,17 +27,27 @@ class Outcome:
 def execute(run: Run, *, root: str, checkpoint_every: int) -> Outcome:
     """Execute a run and leave its folder in the store under `root`.
 
-    A run that was interrupted goes on from its checkpoint; one that is finished is left alone.
+    A run that was interrupted goes on from its checkpoint, or begins anew if it is evaluated on the way; one
+    that is finished is left alone.
     """
     store = RunStore(root)
     if not store.is_finished(run):
         began = time.perf_counter()
-        trained = trainer_of(run.algorithm).train(run, store.checkpoint(run), checkpoint_every)
+        curve = LearningCurve(run)
+        trained = trainer_of(run.algorithm).train(run, curve, store.checkpoint(run), checkpoint_every)
+        if run.evaluate_at:
+            taken = int(trained.result["interactions"])
+            curve.evaluate(taken, trained.policy, trained.problem, trained.size)
         fresh = fresh_episodes(trained.policy, trained.problem, run.fresh_episodes, run.agent_seed + 1)
-        result = {
-            "fresh_return": fresh.mean,
-            "fresh_ci95": fresh.ci95,
-            **{name: value for name, value in trained.history.last().items() if name != "iteration"},
-        }
-        store.finish(run, trained.save_run, result, {"seconds": time.perf_counter() - began})
+        result = {"fresh_return": fresh.mean, "fresh_ci95": fresh.ci95, **trained.result}
+        timing: dict[str, Any] = {"seconds": time.perf_counter() - began}
+        if run.evaluate_at:
+            timing |= {"wall": curve.wall, "cpu": curve.cpu}
+
+        def save(folder: Path) -> None:
+            trained.save(folder)
+            if run.evaluate_at:
+                write_atomically(folder / CURVE, curve.to_csv().encode())
+
+        store.finish(run, save, result, timing)
     return Outcome(run, int(store.result(run.id)["result"]["interactions"]))

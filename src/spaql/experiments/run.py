@@ -21,6 +21,11 @@ _NAME_AT_MOST = 200
 _ITERATIONS = 100
 """Of a run whose budget is not given."""
 
+BUDGETS = ("iterations", "total_timesteps", "total_interactions")
+"""The fields of which one says how long a run is."""
+_LATER = {"total_interactions": None, "evaluate_at": ()}
+"""Fields that are left out of a run's data at their default, so that earlier studies keep their bytes."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
@@ -36,6 +41,9 @@ class Run:
         Training episodes; 100 by default.
     total_timesteps
         Instead: training ends after the iteration in which so many training steps are reached.
+    total_interactions
+        Instead: it ends after the iteration in which so many interactions are reached, those of the
+        algorithm's own evaluations included.
     seed
         Which of the seeds spawned from `root_seed`; runs that differ in settings alone share them.
     root_seed
@@ -43,9 +51,12 @@ class Run:
     settings
         Keyword arguments of the agent: settings of the algorithm, and `horizon`, `levels` and the like.
     named
-        The settings that the id spells out; all by default.
+        The settings that the id spells out, and the budget if it is among them; all settings by default.
     fresh_episodes
         New episodes by which the result is judged.
+    evaluate_at
+        Numbers of interactions at which the policy is evaluated while it learns, by as many episodes: the
+        run folder then has a `curve.csv` (see `LearningCurve`), whose last point is the end of the run.
 
     Examples
     --------
@@ -58,26 +69,32 @@ class Run:
     algorithm: str
     iterations: int | None = None
     total_timesteps: int | None = None
+    total_interactions: int | None = None
     seed: int = 0
     root_seed: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict)
     named: tuple[str, ...] | None = None
     fresh_episodes: int = 100
+    evaluate_at: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         plain = {name: _plain(name, value) for name, value in self.settings.items()}
         object.__setattr__(self, "settings", plain)
         if self.named is None:
             object.__setattr__(self, "named", tuple(self.settings))
-        if unknown := set(self.named or ()) - set(self.settings):
-            raise SettingError(f"The id of a run spells its settings, and {', '.join(unknown)} is not one.")
-        if self.iterations is not None and self.total_timesteps is not None:
-            raise SettingError("A run has one budget: give either iterations or total_timesteps.")
-        if self.total_timesteps is None and self.iterations is None:
+        given = [name for name in BUDGETS if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise SettingError(f"A run has one budget: give either {' or '.join(given)}.")
+        if not given:
             object.__setattr__(self, "iterations", _ITERATIONS)
-        budget = "iterations" if self.total_timesteps is None else "total_timesteps"
-        for name, least in ((budget, 1), ("fresh_episodes", 1), ("seed", 0), ("root_seed", 0)):
-            object.__setattr__(self, name, whole_number(name, getattr(self, name), least))
+        budget = given[0] if given else BUDGETS[0]
+        if unknown := set(self.named or ()) - {*self.settings, budget}:
+            raise SettingError(f"The id of a run spells its settings, and {', '.join(unknown)} is not one.")
+        # What is made of a plant's equations needs no interaction.
+        least = 0 if budget == "total_interactions" else 1
+        for name, at_least in ((budget, least), ("fresh_episodes", 1), ("seed", 0), ("root_seed", 0)):
+            object.__setattr__(self, name, whole_number(name, getattr(self, name), at_least))
+        object.__setattr__(self, "evaluate_at", _points(self.evaluate_at))
 
     def __hash__(self) -> int:
         return hash(self.id)
@@ -86,7 +103,9 @@ class Run:
     def group(self) -> str:
         """The id without the seed: runs of one group are repetitions of each other."""
         parts = [_shown(self.problem), _shown(self.algorithm)]
-        parts += [f"{name}={_shown(self.settings[name])}" for name in self.named or ()]
+        for name in self.named or ():
+            value = getattr(self, name) if name in BUDGETS else self.settings[name]
+            parts.append(f"{name}={_shown(value)}")
         return "/".join(_checked(part) for part in parts)
 
     @cached_property
@@ -94,10 +113,15 @@ class Run:
         """A readable name, which is also the path of the run's folder in a store."""
         return f"{self.group}/seed={self.seed}"
 
+    def as_data(self) -> dict[str, Any]:
+        """Return the run as files hold it."""
+        data = asdict(self)
+        return {name: value for name, value in data.items() if name not in _LATER or value != _LATER[name]}
+
     @property
     def digest(self) -> str:
         """A short hash of all that the run is, also of what its id does not spell."""
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:16]
+        return hashlib.sha256(json.dumps(self.as_data(), sort_keys=True).encode()).hexdigest()[:16]
 
     @property
     def agent_seed(self) -> int:
@@ -114,6 +138,13 @@ def _plain(name: str, value: Any) -> Any:
     except TypeError as error:
         raise SettingError(f"{name} is {value!r}, and a run holds plain data only: {error}.") from error
     return value
+
+
+def _points(given: Any) -> tuple[int, ...]:
+    """Return numbers of interactions in their order."""
+    if not isinstance(given := plain(given), list | tuple):
+        raise SettingError(f"evaluate_at is {given!r}, and must be a list of numbers of interactions.")
+    return tuple(sorted({whole_number("One of evaluate_at", at, least=0) for at in given}))
 
 
 def _shown(value: Any) -> str:

@@ -7,7 +7,6 @@ The workshop also holds the lease and the checkpoint of a run that is under way.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import hashlib
 import json
 import os
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 from spaql.archive import patiently, sync_folder, write_atomically
 from spaql.errors import SettingError
 from spaql.experiments.leases import Driver, is_held
-from spaql.experiments.run import Run
+from spaql.experiments.run import BUDGETS, Run
 from spaql.values import with_null
 
 _WORK = ".work"
@@ -59,12 +58,12 @@ class RunStore:
         return [run for run in runs if not self.is_finished(run)]
 
     def _compare(self, run: Run, sibling: str) -> None:
-        there, asked = self.result(sibling)["run"], json.loads(json.dumps(dataclasses.asdict(run)))
-        for key, value in asked.items():
-            if key != "seed" and there.get(key) != value:
+        there, asked = self.result(sibling)["run"], json.loads(json.dumps(run.as_data()))
+        for key in asked | there:
+            if key != "seed" and there.get(key) != asked.get(key):
                 raise SettingError(
-                    f"{self.root / sibling} holds a run with {key} = {there.get(key)}, not {value}: name "
-                    "another folder, or remove that one."
+                    f"{self.root / sibling} holds a run with {key} = {there.get(key)}, not {asked.get(key)}: "
+                    "name another folder, or remove that one."
                 )
 
     def result(self, run_id: str) -> dict[str, Any]:
@@ -97,7 +96,7 @@ class RunStore:
         ready = self.workshop(run) / f"ready-{secrets.token_hex(4)}"
         save(ready)
         content = {
-            "run": dataclasses.asdict(run),
+            "run": run.as_data(),
             "agent_seed": run.agent_seed,
             "result": with_null(dict(result)),
         }
@@ -182,13 +181,17 @@ class RunStore:
         return total.hexdigest()
 
 
-def read_history(folder: Path) -> dict[str, NDArray[np.float64]]:
-    """Return the columns of a run's history."""
-    path = folder / "history.csv"
+def read_columns(path: Path) -> dict[str, NDArray[np.float64]]:
+    """Return the columns of a table of numbers in a run folder: its history, or its learning curve."""
     with path.open(encoding="utf-8") as file:
         names = file.readline().strip().split(",")
-    table = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
+        table = np.loadtxt(file, delimiter=",", ndmin=2)
     return {name: table[:, column] for column, name in enumerate(names)}
+
+
+def read_history(folder: Path) -> dict[str, NDArray[np.float64]]:
+    """Return the columns of a run's history."""
+    return read_columns(folder / "history.csv")
 
 
 def _check_result(content: Mapping[str, Any]) -> None:
@@ -196,7 +199,7 @@ def _check_result(content: Mapping[str, Any]) -> None:
     run, result = content["run"], content["result"]
     if not isinstance(run["settings"], dict) or not isinstance(result, dict):
         raise ValueError("its settings or results are no table")
-    budget = "iterations" if run.get("total_timesteps") is None else "total_timesteps"
+    budget = next((name for name in BUDGETS if run.get(name) is not None), BUDGETS[0])
     for name, kind in (("problem", str), ("algorithm", str), ("seed", int), (budget, int)):
         if type(run[name]) is not kind:
             raise ValueError(f"{name} is {run[name]!r}")

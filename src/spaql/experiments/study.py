@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from spaql.errors import SettingError
-from spaql.experiments.run import Run
+from spaql.experiments.run import BUDGETS, Run
 from spaql.experiments.trainers import trainer_of
 from spaql.problems import check_environment
 from spaql.values import plain, whole_number
 
-_BUDGETS = ("iterations", "total_timesteps")
-_STUDY = ("problems", "algorithms", "seeds", "root_seed", *_BUDGETS, "fresh_episodes", "grid", "runs")
-_ENTRY = ("problem", "algorithm", "seeds", *_BUDGETS, "fresh_episodes")
+_EVALUATED = ("fresh_episodes", "evaluate_at")
+_STUDY = ("problems", "algorithms", "seeds", "root_seed", *BUDGETS, *_EVALUATED, "grid", "runs")
+_ENTRY = ("problem", "algorithm", "seeds", *BUDGETS, *_EVALUATED)
 _MOST_RUNS = 1_000_000
 """Of one study: more would be a slip of the pen, and could not be listed in memory."""
 
@@ -32,7 +32,9 @@ def grid(
     root_seed: int = 0,
     iterations: int | None = None,
     total_timesteps: int | None = None,
+    total_interactions: int | None = None,
     fresh_episodes: int = 100,
+    evaluate_at: Sequence[int] = (),
     settings: Mapping[str, Any] | None = None,
     **varied: Sequence[Any],
 ) -> list[Run]:
@@ -46,7 +48,7 @@ def grid(
         How many, counted from 0; or which.
     root_seed
         What the agents' seeds are spawned from.
-    iterations, total_timesteps, fresh_episodes
+    iterations, total_timesteps, total_interactions, fresh_episodes, evaluate_at
         Of every run (see `Run`).
     settings
         Of every run; the ids do not spell them.
@@ -70,11 +72,13 @@ def grid(
             algorithm=algorithm,
             iterations=iterations,
             total_timesteps=total_timesteps,
+            total_interactions=total_interactions,
             seed=seed,
             root_seed=root_seed,
             settings={**(settings or {}), **dict(zip(varied, values, strict=True))},
             named=tuple(varied),
             fresh_episodes=fresh_episodes,
+            evaluate_at=tuple(evaluate_at),
         )
         for problem, algorithm in itertools.product(problems, algorithms)
         for values in itertools.product(*varied.values())
@@ -97,10 +101,10 @@ def read_study(path: str | os.PathLike[str]) -> list[Run]:
 def study_from(content: Mapping[str, Any]) -> list[Run]:
     """Give the runs of a study.
 
-    Top-level keys: `problems`, `algorithms`, `seeds` (how many, or which), `root_seed`, `iterations` or
-    `total_timesteps`, `fresh_episodes`; all others are settings of every run. The table `grid` holds lists of
-    settings to combine. Each table of the list `runs` is a combination of its own: `problem`, `algorithm`,
-    and what differs from the top level.
+    Top-level keys: `problems`, `algorithms`, `seeds` (how many, or which), `root_seed`, one of `iterations`,
+    `total_timesteps` and `total_interactions`, `fresh_episodes`, `evaluate_at`; all others are settings of
+    every run. The table `grid` holds lists of settings to combine. Each table of the list `runs` is a
+    combination of its own: `problem`, `algorithm`, and what differs from the top level.
 
     Examples
     --------
@@ -109,7 +113,7 @@ def study_from(content: Mapping[str, Any]) -> list[Run]:
     ['pendulum/spaql/scaling=1/seed=0', 'pendulum/spaql/scaling=4/seed=0']
     """
     common = {key: value for key, value in content.items() if key not in _STUDY}
-    shared = {key: content[key] for key in ("root_seed", *_BUDGETS, "fresh_episodes") if key in content}
+    shared = {key: content[key] for key in ("root_seed", *BUDGETS, *_EVALUATED) if key in content}
     varied, entries = content.get("grid", {}), content.get("runs", [])
     try:
         _check_shape(content, varied, entries)
@@ -123,8 +127,8 @@ def study_from(content: Mapping[str, Any]) -> list[Run]:
         )
         for entry in entries:
             own = {key: value for key, value in entry.items() if key not in _ENTRY}
-            budget = {key: entry[key] for key in (*_BUDGETS, "fresh_episodes") if key in entry}
-            owned = _BUDGETS if any(key in entry for key in _BUDGETS) else ()
+            budget = {key: entry[key] for key in (*BUDGETS, *_EVALUATED) if key in entry}
+            owned = BUDGETS if any(key in entry for key in BUDGETS) else ()
             above = {key: value for key, value in shared.items() if key not in owned}
             runs += [
                 Run(

@@ -93,31 +93,15 @@ def sweep(
     ...     sweep(runs, folder, workers=1, progress_bar=False).finished
     1
     """
-    checkpoint_every = whole_number("checkpoint_every", checkpoint_every, 1)
-    check(runs)
-    task = functools.partial(execute, root=str(RunStore(out).root), checkpoint_every=checkpoint_every)
-    return carry_out(task, runs, out, workers=workers, ray=ray, progress_bar=progress_bar)
-
-
-def carry_out(
-    task: Callable[[Run], Outcome],
-    runs: Sequence[Run],
-    out: str | os.PathLike[str],
-    *,
-    workers: int | None = None,
-    ray: str | None = None,
-    progress_bar: bool = True,
-) -> Summary:
-    """Apply a task, which leaves the folder of a run in a store, to the runs that are missing there.
-
-    Parameters are those of `sweep`, which applies `execute`.
-    """
     if ray is not None and workers is not None:
         raise SettingError("Give workers on this machine, or a Ray cluster.")
     workers = None if workers is None else whole_number("workers", workers, 1)
+    checkpoint_every = whole_number("checkpoint_every", checkpoint_every, 1)
+    check(runs)
     refuse_in_import("the sweep")
     runs = list(dict.fromkeys(runs))
     store = RunStore(out)
+    task = functools.partial(execute, root=str(store.root), checkpoint_every=checkpoint_every)
     began = time.perf_counter()
     with contextlib.ExitStack() as stack:
         driver = stack.enter_context(store.driver())

@@ -14,11 +14,9 @@ from numpy.typing import NDArray
 
 from spaql.archive import write_atomically
 from spaql.errors import MissingExtraError, SettingError
+from spaql.experiments.run import BUDGETS
 from spaql.experiments.store import RunStore
 from spaql.formatting import number, places, with_interval
-
-BUDGETS = ("iterations", "total_timesteps")
-"""What the length of a run is given in, of which a table has those that there are."""
 
 
 class Results(Mapping[str, NDArray[Any]]):
@@ -84,7 +82,7 @@ def results(store: str | os.PathLike[str]) -> Results:
     """Read the finished runs under a folder as a table.
 
     The columns are `problem`, `algorithm`, the settings that were given, `seed`, the budget (`iterations`,
-    `total_timesteps`, or both, if some runs have one and some the other), then the return of fresh episodes
+    `total_timesteps` or `total_interactions`, those that some run has), then the return of fresh episodes
     with its interval and the last row of the run's history. What is both a setting and in the history, as
     PlanTree's `leaves`, is called `final_leaves` there.
     """

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Protocol
 
-from spaql.agents import Agent, History, agent_type, check_settings, load
+from spaql.agents import Agent, agent_type, check_settings, load
 from spaql.agents.run_folder import save_run
-from spaql.errors import ArchiveError
+from spaql.agents.tries import size_of
+from spaql.errors import ArchiveError, SettingError
+from spaql.experiments.curve import LearningCurve
 from spaql.experiments.run import Run
 from spaql.policy import Policy
 from spaql.problems import Problem, check_environment
@@ -18,33 +22,31 @@ GROUP = "spaql.trainers"
 """The entry points by which a package offers trainers, each under the name of its algorithm."""
 
 
-class Trained(Protocol):
+@dataclass(frozen=True)
+class Trained:
     """What training leaves."""
 
-    @property
-    def policy(self) -> Policy:
-        """What was learned."""
-
-    @property
-    def problem(self) -> Problem:
-        """Where."""
-
-    @property
-    def history(self) -> History:
-        """What happened in every iteration."""
-
-    def save_run(self, folder: Path) -> None:
-        """Write the files of the run."""
+    policy: Policy
+    problem: Problem
+    result: Mapping[str, float]
+    """What training came to: `interactions` at least."""
+    size: float | None
+    """Of the policy (see `spaql.experiments.curve.Point`)."""
+    save: Callable[[Path], None]
+    """Writes its files into a run folder."""
 
 
 class Trainer(Protocol):
     """Trains the runs of an algorithm."""
 
     def check(self, run: Run) -> None:
-        """Refuse a run whose settings it does not take, with a `SettingError`."""
+        """Refuse a run whose settings or budget it does not take, with a `SettingError`."""
 
-    def train(self, run: Run, checkpoint: Path, checkpoint_every: int) -> Trained:
-        """Train; a run that was interrupted may go on from its checkpoint."""
+    def train(self, run: Run, curve: LearningCurve, checkpoint: Path, checkpoint_every: int) -> Trained:
+        """Train, and evaluate the policy wherever the curve has a point due.
+
+        A run without such points may go on from its checkpoint if it was interrupted.
+        """
 
 
 def trainer_of(algorithm: str) -> Trainer:
@@ -61,42 +63,59 @@ def _offered() -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=GROUP)}
 
 
-class _TrainedAgent:
-    """An agent that has been trained."""
-
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
-        self.policy, self.problem, self.history = agent.policy, agent.problem, agent.history
-
-    def save_run(self, folder: Path) -> None:
-        save_run(self._agent, folder)
-
-
 class _AgentTrainer:
     """Trains agents."""
 
     def check(self, run: Run) -> None:
         check_settings(run.algorithm, run.settings)
+        if run.total_interactions == 0:
+            raise SettingError(f"{run.algorithm} learns from interactions: give it one at least.")
 
-    def train(self, run: Run, checkpoint: Path, checkpoint_every: int) -> Trained:
+    def train(self, run: Run, curve: LearningCurve, checkpoint: Path, checkpoint_every: int) -> Trained:
         """Train an agent, from its checkpoint on if there is one; a damaged one is as good as none."""
-        make = agent_type(run.algorithm)
-        check_environment(
-            run.problem
-        )  # imports its module, without which a checkpoint has no compiled dynamics
-        how = {name: run.settings[name] for name in ("parallel", "step_timeout") if name in run.settings}
-        try:
-            agent = load(checkpoint, **how)
-        except ArchiveError:
-            agent = make(run.problem, seed=run.agent_seed, **run.settings)
-        iterations = None if run.iterations is None else run.iterations - agent.iterations
-        steps = None if run.total_timesteps is None else run.total_timesteps - agent.training_steps
+        agent = _begun(run, checkpoint)
+
+        def proceed(agent: Agent, row: dict[str, float]) -> bool:
+            taken = int(row["interactions"])
+            if curve.due(taken):
+                policy = agent.policy
+                curve.evaluate(taken, policy, agent.problem, size_of(policy)[0])
+            return run.total_interactions is None or taken < run.total_interactions
+
+        iterations, steps = _left(run, agent)
         if (iterations or steps or 0) > 0:
             agent.learn(
-                iterations,
+                iterations=iterations,
                 total_timesteps=steps,
-                checkpoint=checkpoint,
+                callback=proceed,
+                # Points that were evaluated before a checkpoint are not in it.
+                checkpoint=None if run.evaluate_at else checkpoint,
                 checkpoint_every=checkpoint_every,
                 progress_bar=False,
             )
-        return _TrainedAgent(agent)
+        result = {name: value for name, value in agent.history.last().items() if name != "iteration"}
+        policy = agent.policy
+        save = functools.partial(save_run, agent)
+        return Trained(policy, agent.problem, result, size_of(policy)[0], save)
+
+
+def _begun(run: Run, checkpoint: Path) -> Agent:
+    """Return the agent of a run, as far as it was trained."""
+    make = agent_type(run.algorithm)
+    check_environment(run.problem)  # imports its module, without which a checkpoint has no compiled dynamics
+    how = {name: run.settings[name] for name in ("parallel", "step_timeout") if name in run.settings}
+    try:
+        return load(checkpoint, **how)
+    except ArchiveError:
+        return make(run.problem, seed=run.agent_seed, **run.settings)
+
+
+def _left(run: Run, agent: Agent) -> tuple[int | None, int | None]:
+    """Return the iterations or training steps that are left; of interactions, training takes no more."""
+    if run.iterations is not None:
+        return run.iterations - agent.iterations, None
+    if run.total_timesteps is not None:
+        return None, run.total_timesteps - agent.training_steps
+    assert run.total_interactions is not None
+    taken = agent.history.last()["interactions"] if len(agent.history) else 0
+    return None, run.total_interactions - int(taken)

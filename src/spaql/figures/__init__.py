@@ -5,9 +5,11 @@ from spaql.figures.basin import BasinRecord, compute_basin
 from spaql.figures.card import policy_card
 from spaql.figures.drawing import Record, draw, read, redraw, register, save_as, svg
 from spaql.figures.growth import Growth, GrowthFrame, GrowthRecord, animate, compute_growth
+from spaql.figures.learning_curves import LearningCurvesRecord, compute_learning_curves
 from spaql.figures.maps import AxisRange, MapRecord, Outline, Piece, Trail, compute_map
 from spaql.figures.overlays import compute_balls, compute_phase
 from spaql.figures.plants import PlantRecord, compute_plant
+from spaql.figures.scores import ProfileRecord, ScoresRecord, compute_profile, compute_scores
 from spaql.figures.sizes import SizesRecord, compute_sizes
 from spaql.figures.trees import TreeNode, TreeRecord, compute_tree
 
@@ -18,11 +20,14 @@ __all__ = [
     "Growth",
     "GrowthFrame",
     "GrowthRecord",
+    "LearningCurvesRecord",
     "MapRecord",
     "Outline",
     "Piece",
     "PlantRecord",
+    "ProfileRecord",
     "Record",
+    "ScoresRecord",
     "SizesRecord",
     "Trail",
     "TreeNode",
@@ -32,9 +37,12 @@ __all__ = [
     "compute_balls",
     "compute_basin",
     "compute_growth",
+    "compute_learning_curves",
     "compute_map",
     "compute_phase",
     "compute_plant",
+    "compute_profile",
+    "compute_scores",
     "compute_sizes",
     "compute_tree",
     "draw",

@@ -109,8 +109,26 @@ def new_figure(title: str, note: str, height: float, width: float = WIDTH) -> Fi
 
 
 def name_of(algorithm: str) -> str:
-    """Write an algorithm's name as the paper does."""
-    return NAMES[algorithm]
+    """Write the name of an algorithm or a problem as people do."""
+    return NAMES.get(algorithm, algorithm)
+
+
+def distinct_colours(algorithms: Sequence[str]) -> list[str]:
+    """Return a colour for each of the algorithms, their own unless an earlier one has it.
+
+    Examples
+    --------
+    >>> distinct_colours(["aql", "sac", "spaql"])
+    ['#0072B2', '#009E73', '#D55E00']
+    """
+    own = [COLOURS.get(algorithm) for algorithm in algorithms]
+    free = [colour for colour in dict.fromkeys(COLOURS.values()) if colour not in own]
+    chosen: list[str] = []
+    for colour in own:
+        if colour is None or colour in chosen:
+            colour = free.pop(0) if free else GREY
+        chosen.append(colour)
+    return chosen
 
 
 def count(value: float, _: Any = None) -> str:
@@ -156,22 +174,38 @@ def number_ticks() -> Formatter:
     return Numbers()
 
 
+def short_number(value: float) -> str:
+    """Write a number as `number` does, with two decimals below 10.
+
+    Examples
+    --------
+    >>> short_number(-1225.3), short_number(-0.254)
+    ('−1,225', '−0.25')
+    """
+    return number(value) if abs(value) >= 10 else f"{value:.2f}".replace("-", "−")
+
+
+def algorithm_label(height: float, text: str, algorithm: str) -> tuple[float, str, str]:
+    """Return the label of an algorithm for `label_ends`."""
+    return height, f"{name_of(algorithm)}  {text}", COLOURS[algorithm]
+
+
 def label_ends(ax: Axes, labels: Sequence[tuple[float, str, str]], inches: float) -> None:
     """Write labels right of the axes, each at its height, but apart from each other.
 
-    Each label is a height, in the units of the data, a text, and the algorithm whose colour it has. The
-    axes are about so many inches high, and their limits must be final.
+    Each label is a height, in the units of the data, a text, and its colour. The axes are about so many
+    inches high, and their limits must be final.
     """
     gap = 0.18 / inches
     ordered = sorted(labels)
     to_axes = ax.transScale + ax.transLimits
     heights = [float(to_axes.transform((1.0, y))[1]) for y, _, _ in ordered]
-    for (_, text, algorithm), height in zip(ordered, _apart(heights, gap), strict=True):
+    for (_, text, colour), height in zip(ordered, _apart(heights, gap), strict=True):
         ax.text(
             1.02,
             height,
-            f"{name_of(algorithm)}  {text}",
-            color=COLOURS[algorithm],
+            text,
+            color=colour,
             transform=ax.transAxes,
             va="center",
             fontsize=9,

@@ -1,8 +1,6 @@
 """The comparison: its runs as data, what is measured of a policy, and what the measurements come to."""
 
 import dataclasses
-import json
-import sys
 from pathlib import Path
 
 import gymnasium
@@ -10,27 +8,32 @@ import numpy as np
 import pytest
 
 import spaql
-from spaql import MissingExtraError, Run, SettingError
+from spaql import Run, SettingError
 from spaql.experiments import RunStore
+from spaql.experiments.curve import fresh_starts
+from spaql.experiments.execute import execute
 from spaql.problems import make_problem
-from spaql.studies.baselines import CLASSICAL, NETWORKS, ClassicalPolicy, train_network
-from spaql.studies.baselines.zoo import ZOO
-from spaql.studies.compare.measure import fresh_starts, measure
+from spaql.studies.baselines import CLASSICAL, NETWORKS, ZOO, ClassicalPolicy
 from spaql.studies.compare.ranking import duels, standing_at, standings
 from spaql.studies.compare.study import ALGORITHMS, FULL, PROBLEMS, QUICK, compare_runs
 from spaql.studies.compare.tables import details_table, returns_table
 
 
-def small(problem: str, algorithm: str, budget: int, looks: list[int], **settings: object) -> Run:
+def small(problem: str, algorithm: str, budget: int, points: list[int], **settings: object) -> Run:
     return Run(
         problem=problem,
         algorithm=algorithm,
-        iterations=1,
+        total_interactions=budget,
         seed=3,
-        settings={"budget": budget, "looks": looks, **settings},
-        named=("budget",),
+        settings=settings,
+        named=("total_interactions",),
         fresh_episodes=4,
+        evaluate_at=(*points, budget),
     )
+
+
+def measure(run: Run, root: Path) -> None:
+    execute(run, root=str(root), checkpoint_every=100)
 
 
 def points(store: RunStore, run: Run) -> list[dict[str, float]]:
@@ -70,12 +73,15 @@ def test_the_first_runs_are_one_of_each_kind() -> None:
         assert {problem for name, problem in kinds if name == algorithm} == set(PROBLEMS)
     for run in runs:
         assert run.seed < 6000 + (FULL.network_seeds if run.algorithm in NETWORKS else FULL.seeds)
-        assert all(steps < run.settings["budget"] for steps in run.settings["looks"])
+        assert run.evaluate_at[-1] == run.total_interactions
+        assert run.iterations is None
 
 
 def test_runs_are_chosen_by_algorithm_problem_budget_and_seed() -> None:
     runs = compare_runs(FULL, only=["plantree", "Acrobot-v1"], budgets=[7_000], first_seed=5, seeds=2)
-    assert [run.id for run in runs] == [f"Acrobot-v1/plantree/budget=7000/seed={seed}" for seed in (5, 6)]
+    assert [run.id for run in runs] == [
+        f"Acrobot-v1/plantree/total_interactions=7000/seed={seed}" for seed in (5, 6)
+    ]
     assert {run.algorithm for run in compare_runs(FULL, only=["CartPole-v1"])} == {
         name for name in ALGORITHMS if name in ("plantree", "spaql", "spaql-ts", "classical")
     } | {name for name, problem in ZOO if problem == "CartPole-v1"}
@@ -85,7 +91,7 @@ def test_runs_are_chosen_by_algorithm_problem_budget_and_seed() -> None:
 
 def test_hyperparameters_travel_with_the_run() -> None:
     (run,) = compare_runs(FULL, only=["td3", "Pendulum-v1"], seeds=1)
-    assert run.id == "Pendulum-v1/td3/budget=20000/seed=6000"
+    assert run.id == "Pendulum-v1/td3/total_interactions=20000/seed=6000"
     assert run.settings["policy_kwargs"] == {"net_arch": [400, 300]}
 
 
@@ -94,7 +100,7 @@ def test_a_textbooks_controller_works_in_gymnasiums_environment(
     problem: str, least: float, tmp_path: Path
 ) -> None:
     run = dataclasses.replace(small(problem, "classical", 0, []), fresh_episodes=20)
-    measure(run, root=str(tmp_path))
+    measure(run, tmp_path)
     (point,) = points(RunStore(tmp_path), run)
     made = make_problem(problem)
     starts = fresh_starts(made, 20, run.agent_seed + 1)
@@ -117,7 +123,7 @@ def test_fresh_starts_are_drawn_as_the_environment_draws_them() -> None:
 def test_a_run_of_spaql_counts_its_evaluations_and_is_measured_on_the_way(tmp_path: Path) -> None:
     run = small("CartPole-v1", "spaql", 6_000, [1_500, 3_000], rollouts=5)
     for name in ("one", "two"):
-        measure(run, root=str(tmp_path / name))
+        measure(run, tmp_path / name)
     store = RunStore(tmp_path / "one")
     assert store.digest() == RunStore(tmp_path / "two").digest()
     history = np.genfromtxt(store.folder(run) / "history.csv", delimiter=",", names=True)
@@ -135,90 +141,13 @@ def test_a_run_of_spaql_counts_its_evaluations_and_is_measured_on_the_way(tmp_pa
 
 def test_a_run_of_plantree_keeps_to_its_budget(tmp_path: Path) -> None:
     run = small("CartPole-v1", "plantree", 600, [], effort=0.02, leaves=8)
-    measure(run, root=str(tmp_path))
+    measure(run, tmp_path)
     (point,) = points(RunStore(tmp_path), run)
     agent = spaql.load(RunStore(tmp_path).folder(run))
     assert point["interactions"] == agent.history["interactions"][-1] == 600
     assert point["size"] == agent.policy.tree.n_leaves
     returns, _ = replayed(agent.policy, "CartPole-v1", fresh_starts(agent.problem, 4, run.agent_seed + 1))
     assert point["mean_return"] == pytest.approx(np.mean(returns))
-
-
-NUMBERS = {
-    ("sac", "Pendulum-v1"): (3 + 1) * 256 + (256 + 1) * 256 + 256 + 1,
-    ("tqc", "MountainCarContinuous-v0"): (2 + 1) * 64 + (64 + 1) * 64 + 64 + 1,
-    ("td3", "Pendulum-v1"): (3 + 1) * 400 + (400 + 1) * 300 + 300 + 1,
-    ("dqn", "CartPole-v1"): (4 + 1) * 256 + (256 + 1) * 256 + (256 + 1) * 2,
-    ("qr-dqn", "MountainCar-v0"): (2 + 1) * 256 + (256 + 1) * 256 + (256 + 1) * 3 * 25,
-    ("ppo", "MountainCar-v0"): (2 + 1) * 64 + (64 + 1) * 64 + (64 + 1) * 3,
-    ("trpo", "Acrobot-v1"): (6 + 1) * 64 + (64 + 1) * 64 + (64 + 1) * 3,
-    ("ars", "CartPole-v1"): 4 * 2,
-}
-"""That an action is made of: weights and biases, layer by layer."""
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("untraced")
-@pytest.mark.filterwarnings("ignore")  # torch's own
-@pytest.mark.parametrize(("algorithm", "problem"), NUMBERS)
-def test_a_network_is_trained_and_measured(algorithm: str, problem: str, tmp_path: Path) -> None:
-    pytest.importorskip("sb3_contrib")
-    run = small(problem, algorithm, 300, [100, 200], **ZOO[algorithm, problem])
-    for name in ("one", "two"):
-        measure(run, root=str(tmp_path / name))
-    store = RunStore(tmp_path / "one")
-    assert store.digest() == RunStore(tmp_path / "two").digest()
-    measured = points(store, run)
-    assert [point["interactions"] for point in measured[:2]] == pytest.approx([100, 200], abs=16)
-    assert measured[-1]["interactions"] >= 300
-    assert {point["size"] for point in measured} == {NUMBERS[algorithm, problem]}
-    assert json.loads((store.folder(run) / "result.json").read_text())["run"]["settings"] == run.settings
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(("algorithm", "problem"), [("dqn", "CartPole-v1"), ("ppo", "MountainCar-v0")])
-def test_looking_does_not_change_what_is_learned(algorithm: str, problem: str) -> None:
-    torch = pytest.importorskip("torch")
-    pytest.importorskip("sb3_contrib")
-    trained = [
-        train_network(
-            algorithm,
-            problem,
-            budget=1_500,
-            seed=1,
-            looks=looks,
-            look=lambda _, policy, __: policy.predict(policy.observation_space.sample()),
-            **ZOO[algorithm, problem],
-        )
-        for looks in ([], [400, 900, 1_300])
-    ]
-    one, two = (network.model.policy.state_dict() for network in trained)
-    assert all(torch.equal(one[name], two[name]) for name in one)
-    seen = np.random.default_rng(0).normal(size=(50, *trained[0].policy.observation_space.shape))
-    assert np.array_equal(*(network.policy.predict(seen)[0] for network in trained))
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_a_network_that_learned_from_normalised_observations_acts_on_raw_ones() -> None:
-    pytest.importorskip("sb3_contrib")
-    settings = ZOO["ppo", "MountainCar-v0"]
-    trained = train_network(
-        "ppo", "MountainCar-v0", budget=600, seed=1, looks=[], look=lambda *_: None, **settings
-    )
-    scale = trained.model.get_vec_normalize_env().obs_rms
-    seen = np.random.default_rng(0).uniform([-1.2, -0.07], [0.6, 0.07], (50, 2)).astype(np.float32)
-    normalised = np.clip((seen - scale.mean) / np.sqrt(scale.var + 1e-8), -10, 10).astype(np.float32)
-    expected = trained.model.predict(normalised, deterministic=True)[0]
-    assert np.array_equal(trained.policy.predict(seen)[0], expected)
-    assert len(set(expected.tolist())) > 1
-
-
-def test_without_the_extra_one_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sb3_contrib", None)
-    with pytest.raises(MissingExtraError, match=r"spaql\[baselines\]"):
-        train_network("sac", "Pendulum-v1", budget=1, seed=0, looks=[], look=lambda *_: None)
 
 
 def put(store: RunStore, run: Run, rows: list[tuple[int, float]], size: int = 7) -> None:
@@ -241,7 +170,7 @@ def store(tmp_path: Path) -> RunStore:
     for seed in range(3):
         at = {"first_seed": seed, "seeds": 1}
         for run in compare_runs(FULL, only=["plantree", "Pendulum-v1"], budgets=[5_000, 10_000], **at):
-            put(store, run, [(run.settings["budget"], -150.0 - seed)])
+            put(store, run, [(run.total_interactions, -150.0 - seed)])
         (sac,) = compare_runs(FULL, only=["sac", "Pendulum-v1"], **at)
         put(store, sac, [(at, -1000.0) for at in (1000, 2000, 3000, 5000, 8000)] + [(20_050, -140.0 - seed)])
         (spaql_run,) = compare_runs(FULL, only=["spaql", "Pendulum-v1"], **at)
@@ -290,6 +219,13 @@ def test_one_leaf_is_no_ball(algorithm: str, size: str, tmp_path: Path) -> None:
         put(store, run, [(20_000, -150.0)], size=1)
     (row,) = details_table(standings(store), "Pendulum-v1")
     assert row["size"] == size
+
+
+def test_a_folder_of_other_runs_is_refused(tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    put(store, Run(problem="Pendulum-v1", algorithm="plantree", settings={"budget": 600}), [(600, -150.0)])
+    with pytest.raises(SettingError, match="is no run of this version's comparison: name another folder"):
+        standings(store)
 
 
 def test_tables_leave_blank_what_was_not_measured(store: RunStore) -> None:

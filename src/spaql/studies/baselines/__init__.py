@@ -1,16 +1,7 @@
 """Baselines: algorithms of other libraries and of textbooks, behind the same runs and evaluations."""
 
 from spaql.studies.baselines.classical import CLASSICAL, ClassicalPolicy
-from spaql.studies.baselines.networks import NETWORKS, Network, train_network
-from spaql.studies.baselines.sb3 import BASELINES, Baseline, train_baseline
+from spaql.studies.baselines.networks import NETWORKS, Network, NetworkPolicy, make_network
+from spaql.studies.baselines.zoo import ZOO
 
-__all__ = [
-    "BASELINES",
-    "CLASSICAL",
-    "NETWORKS",
-    "Baseline",
-    "ClassicalPolicy",
-    "Network",
-    "train_baseline",
-    "train_network",
-]
+__all__ = ["CLASSICAL", "NETWORKS", "ZOO", "ClassicalPolicy", "Network", "NetworkPolicy", "make_network"]

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spaql.errors import SettingError
+from spaql.experiments import Run
+from spaql.experiments.curve import LearningCurve
+from spaql.experiments.trainers import Trained
 from spaql.policy import Policy
 from spaql.policy.policy import Rng
-from spaql.problems import Problem
+from spaql.problems import Problem, make_problem
 
 Floats = NDArray[np.float64]
 
@@ -67,3 +72,30 @@ class ClassicalPolicy(Policy):
     def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
         """Give a batch of raw actions."""
         return self._law(np.asarray(observations, np.float64))
+
+
+class _ClassicalTrainer:
+    """Brings a textbook's controller, which learns nothing, into a run."""
+
+    def check(self, run: Run) -> None:
+        if run.problem not in CLASSICAL:
+            raise SettingError(
+                f"There is no textbook controller for {run.problem}, only for {' and '.join(CLASSICAL)}."
+            )
+        if run.settings or run.total_interactions != 0:
+            raise SettingError("classical learns nothing: give it total_interactions = 0, and no settings.")
+
+    def train(self, run: Run, curve: LearningCurve, checkpoint: Path, checkpoint_every: int) -> Trained:
+        """Return the controller, after no interactions."""
+        problem = make_problem(run.problem, measured=False)
+        numbers = CLASSICAL[run.problem].numbers
+        return Trained(ClassicalPolicy(problem), problem, {"interactions": 0}, numbers, _save_nothing)
+
+
+def _save_nothing(folder: Path) -> None:
+    """Leave the folder without files: the controller is in the source."""
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+classical = _ClassicalTrainer()
+"""The trainer of textbook controllers."""

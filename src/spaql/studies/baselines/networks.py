@@ -1,22 +1,30 @@
-"""Networks of Stable-Baselines3 and sb3-contrib, trained by published settings and looked at meanwhile."""
+"""Networks of Stable-Baselines3 and sb3-contrib (extra `baselines`), as trainers of runs."""
 
 from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from spaql.agents import History
 from spaql.agents.run_folder import versions
 from spaql.archive import write_atomically
-from spaql.errors import MissingExtraError
-from spaql.problems import make_problem
-from spaql.studies.baselines.sb3 import NetworkPolicy
+from spaql.errors import MissingExtraError, SettingError
+from spaql.evaluation import evaluate
+from spaql.experiments import Run
+from spaql.experiments.curve import LearningCurve
+from spaql.experiments.trainers import Trained
+from spaql.policy import Policy
+from spaql.policy.policy import Rng
+from spaql.problems import Problem, make_problem
+from spaql.studies.baselines.zoo import ZOO
 
 _CLASSES = MappingProxyType(
     {
@@ -47,32 +55,79 @@ _ACTING: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """The parts of a policy that an action is computed from: critics and exploration are left out."""
 
-Look = Callable[[int, NetworkPolicy, int], None]
-"""Is given the interactions so far, the policy as it is then, and how many numbers an action is made of."""
+BATCHES: Mapping[str, Any] = MappingProxyType(
+    {"learning_rate": 1e-3, "n_critic_updates": 20, "batch_size": 500, "n_steps": 200}
+)
+"""Hyperparameters of TRPO where its budget is in iterations: batches of 4,000 samples, as in the paper. The
+network is Stable-Baselines3's default, two layers of 64 tanh units."""
+_BATCHES_IN: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "CartPole-v1": {"gamma": 0.99, "gae_lambda": 0.98, "cg_damping": 1e-3},
+        "Pendulum-v1": {"gamma": 0.9, "gae_lambda": 0.95, "cg_damping": 0.1, "cg_max_steps": 25},
+    }
+)
+"""Rl-zoo3's discount, trace decay, damping and conjugate gradient steps for each environment."""
+_TOGETHER = 20
+"""Environments that are stepped together: an episode of each makes a batch."""
+
+
+class NetworkPolicy(Policy):
+    """A network of Stable-Baselines3 as a policy: the most likely action, or the mean of the actions."""
+
+    def __init__(self, model: Any, problem: Problem) -> None:
+        self._model = model
+        self.observation_space = problem.states.space
+        self.action_space = problem.actions.space
+
+    def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
+        """Return a batch of raw actions; a model trained on normalised observations gets them normalised."""
+        if (envs := self._model.get_vec_normalize_env()) is not None:
+            observations = envs.normalize_obs(observations)
+        return self._model.predict(observations, deterministic=True)[0]
 
 
 @dataclass(frozen=True)
 class Network:
-    """A trained network."""
+    """A network, its hyperparameters, and where it learns."""
 
     name: str
-    policy: NetworkPolicy
-    settings: Mapping[str, Any]
-    seed: int
     model: Any
+    policy: NetworkPolicy
+    problem: Problem
+    hyperparameters: Mapping[str, Any]
+    seed: int
 
-    def save_run(self, folder: Path) -> None:
-        """Write `settings.json`, and the network with its scale of observations as `policy.safetensors`."""
+    @property
+    def size(self) -> int:
+        """How many numbers an action is computed from."""
+        parts = [self.model.policy.get_submodule(part) for part in _ACTING[self.name]]
+        return sum(weights.numel() for part in parts for weights in part.parameters())
+
+    def trained(self, result: Mapping[str, float], history: History | None = None) -> Trained:
+        """Close the environments; returns what a run is made of."""
+        self.model.get_env().close()
+
+        def save(folder: Path) -> None:
+            self.save_run(folder, history)
+
+        return Trained(self.policy, self.problem, result, self.size, save)
+
+    def save_run(self, folder: Path, history: History | None) -> None:
+        """Write `settings.json`, `history.csv` if there is one, and the network as `policy.safetensors`."""
         import torch
         from safetensors.torch import save
 
         settings = {
             "algorithm": self.name,
-            "hyperparameters": dict(self.settings),
+            "problem": self.problem.name,
+            "hyperparameters": dict(self.hyperparameters),
             "seed": self.seed,
+            **({} if history is None else {"iterations": len(history) - 1}),
             "versions": versions("torch", "stable-baselines3", "sb3-contrib"),
         }
         write_atomically(folder / "settings.json", (json.dumps(settings, indent=2) + "\n").encode())
+        if history is not None:
+            write_atomically(folder / "history.csv", history.to_csv().encode())
         weights = {name: tensor.contiguous() for name, tensor in self.model.policy.state_dict().items()}
         if (envs := self.model.get_vec_normalize_env()) is not None:
             scale = {"mean": envs.obs_rms.mean, "var": envs.obs_rms.var}
@@ -80,35 +135,19 @@ class Network:
         write_atomically(folder / "policy.safetensors", save(weights))
 
 
-def train_network(
-    name: str,
-    env: str,
-    *,
-    budget: int,
-    seed: int,
-    looks: Sequence[int],
-    look: Look,
-    **settings: Any,
-) -> Network:
-    """Train a network by rl-zoo3's settings, in the names of its files (see `spaql.studies.baselines.zoo`).
+def make_network(name: str, problem: Problem, hyperparameters: Mapping[str, Any], seed: int) -> Network:
+    """Make an untrained network.
 
     Parameters
     ----------
     name
         Of the algorithm, one of `NETWORKS`.
-    env
-        The id of an environment.
-    budget
-        Interactions, those of all environments that are stepped together; a batch that is begun is finished.
-        Schedules fall over the budget, as with rl-zoo3's option `-n`.
+    problem
+        Where it is to learn.
+    hyperparameters
+        Under the names of rl-zoo3 (see `ZOO`); what is left out has the library's default.
     seed
         Of all randomness.
-    looks
-        Interactions, below the budget, at which to look at the policy.
-    look
-        Is called at each of them, and at the end.
-    **settings
-        Hyperparameters.
     """
     try:
         import sb3_contrib
@@ -120,10 +159,9 @@ def train_network(
     except ImportError as error:
         raise MissingExtraError(f"{name} needs sb3-contrib: pip install 'spaql[baselines]'.") from error
     torch.set_num_threads(1)  # one core a run
-    seed %= 2**32
-    chosen = copy.deepcopy(settings)  # some of the models add to their arguments
+    chosen = copy.deepcopy(dict(hyperparameters))  # some of the models add to their arguments
     chosen.pop("n_timesteps", None)
-    envs = make_vec_env(env, chosen.pop("n_envs", 1), seed=seed)
+    envs = make_vec_env(problem.make, chosen.pop("n_envs", 1), seed=seed % 2**32)
     if normalise := chosen.pop("normalize", None):
         discount = {"gamma": chosen["gamma"]} if "gamma" in chosen else {}
         envs = VecNormalize(envs, **(normalise if isinstance(normalise, dict) else {}), **discount)
@@ -134,23 +172,9 @@ def train_network(
             chosen[key] = _falling(float(value.removeprefix("lin_")))
     library = stable_baselines3 if hasattr(stable_baselines3, _CLASSES[name]) else sb3_contrib
     make = getattr(library, _CLASSES[name])
-    model = make(chosen.pop("policy", "MlpPolicy"), envs, seed=seed, device="cpu", **chosen)
-    model.set_logger(Logger(folder=None, output_formats=[]))
-    policy = NetworkPolicy(model, make_problem(env, measured=False))
-    parts = [model.policy.get_submodule(part) for part in _ACTING[name]]
-    numbers = sum(weights.numel() for part in parts for weights in part.parameters())
-    pending = sorted(looks)
-
-    def at_step(*_: Any) -> bool:
-        if due := [steps for steps in pending if steps <= model.num_timesteps]:
-            del pending[: len(due)]
-            look(model.num_timesteps, policy, numbers)
-        return True
-
-    model.learn(budget, callback=at_step)
-    look(model.num_timesteps, policy, numbers)
-    envs.close()
-    return Network(name, policy, settings, seed, model)
+    model = make(chosen.pop("policy", "MlpPolicy"), envs, seed=seed % 2**32, device="cpu", **chosen)
+    model.set_logger(Logger(folder=None, output_formats=[]))  # its own would leave a folder for each batch
+    return Network(name, model, NetworkPolicy(model, problem), problem, hyperparameters, seed)
 
 
 def _noise(kind: str, std: float, shape: Any) -> Any:
@@ -162,3 +186,66 @@ def _noise(kind: str, std: float, shape: Any) -> Any:
 
 def _falling(start: float) -> Callable[[float], float]:
     return lambda left: left * start
+
+
+class _NetworkTrainer:
+    """Trains the runs of networks: all in a budget of steps, TRPO also in iterations as the paper has it."""
+
+    def check(self, run: Run) -> None:
+        if run.iterations is not None and run.algorithm != "trpo":
+            raise SettingError(f"{run.algorithm} has no iterations: give it total_timesteps.")
+        if run.iterations is not None and set(run.settings) - {"rollouts"}:
+            raise SettingError(
+                "trpo has its hyperparameters for iterations, which are batches of 4,000 steps: give it "
+                "total_timesteps to choose others."
+            )
+        if run.total_interactions == 0:
+            raise SettingError(f"{run.algorithm} learns from interactions: give it one at least.")
+
+    def train(self, run: Run, curve: LearningCurve, checkpoint: Path, checkpoint_every: int) -> Trained:
+        """Train from the beginning: there are no checkpoints."""
+        problem = make_problem(run.problem, measured=False)
+        if run.iterations is not None:
+            return _train_in_batches(run, problem, curve)
+        settings = run.settings or ZOO.get((run.algorithm, problem.env or ""), {})
+        network = make_network(run.algorithm, problem, settings, run.agent_seed)
+        model = network.model
+
+        def at_step(*_: Any) -> bool:
+            if curve.due(model.num_timesteps):
+                curve.evaluate(model.num_timesteps, network.policy, problem, network.size)
+            return True
+
+        model.learn(run.total_timesteps or run.total_interactions, callback=at_step)
+        return network.trained({"training_steps": model.num_timesteps, "interactions": model.num_timesteps})
+
+
+def _train_in_batches(run: Run, problem: Problem, curve: LearningCurve) -> Trained:
+    """Train in iterations: a batch of samples, and an evaluation."""
+    settings = {**BATCHES, **_BATCHES_IN.get(problem.env or "", {}), "n_envs": _TOGETHER}
+    batch = settings["n_steps"] * _TOGETHER
+    network = make_network(run.algorithm, problem, settings, run.agent_seed)
+    history = History()
+    interactions = 0
+    for iteration in range((run.iterations or 0) + 1):
+        if iteration:
+            network.model.learn(batch, reset_num_timesteps=False)
+        episodes = run.settings.get("rollouts", _TOGETHER)
+        result = evaluate(network.policy, problem, episodes=episodes, seed=run.agent_seed + iteration)
+        interactions += result.steps + (batch if iteration else 0)
+        history.append(
+            {
+                "iteration": iteration,
+                "mean_return": result.mean,
+                "best_return": max(result.mean, history.last()["best_return"]) if iteration else result.mean,
+                "training_steps": iteration * batch,
+                "interactions": interactions,
+            }
+        )
+        if curve.due(interactions):
+            curve.evaluate(interactions, network.policy, problem, network.size)
+    return network.trained({name: x for name, x in history.last().items() if name != "iteration"}, history)
+
+
+network = _NetworkTrainer()
+"""The trainer of all networks."""

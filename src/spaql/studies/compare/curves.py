@@ -10,7 +10,7 @@ import numpy as np
 
 from spaql.errors import SettingError
 from spaql.figures.drawing import register
-from spaql.figures.style import COLOURS, GREY, MARKERS, count, label_ends, new_figure, number
+from spaql.figures.style import COLOURS, GREY, MARKERS, algorithm_label, count, label_ends, new_figure, number
 from spaql.stats import mean_ci95
 from spaql.studies.compare.ranking import Standing, Standings
 from spaql.studies.compare.study import ALGORITHMS
@@ -110,8 +110,10 @@ def draw_rivals(record: RivalsRecord) -> Figure:
     whole.set_xlabel("interactions (log)")
     close.set_title("the best, larger")
     whole.set_title("all")
-    ends = [(curve.mean[-1], _label(curve), curve.algorithm) for curve in record.curves]
-    ends += [(level, f"{number(level)}  no interactions", "classical") for level in record.textbook]
+    ends = [algorithm_label(curve.mean[-1], _label(curve), curve.algorithm) for curve in record.curves]
+    ends += [
+        algorithm_label(level, f"{number(level)}  no interactions", "classical") for level in record.textbook
+    ]
     label_ends(close, [end for end in ends if end[0] >= border], _INCHES[0])
     label_ends(whole, [end for end in ends if end[0] < border], _INCHES[1])
     return figure

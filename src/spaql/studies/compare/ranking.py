@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.experiments.store import TIMING, RunStore
+from spaql.errors import SettingError
+from spaql.experiments.curve import CURVE
+from spaql.experiments.store import TIMING, RunStore, read_columns
 from spaql.stats import WelchTest, welch
-from spaql.studies.compare.measure import CURVE
 from spaql.studies.compare.study import ALGORITHMS, PROBLEMS
 
 _BEYOND = 1.1
@@ -51,37 +52,37 @@ Standings = Mapping[tuple[str, str], Sequence[Standing]]
 def standings(store: RunStore) -> dict[tuple[str, str], list[Standing]]:
     """Bring together all runs of the comparison that are finished in a store."""
     groups: dict[tuple[str, str, int], list[str]] = {}
-    looks: dict[tuple[str, str, int], list[int]] = {}
+    points: dict[tuple[str, str, int], list[int]] = {}
     for run_id in store.finished():
         run = store.result(run_id)["run"]
-        key = run["problem"], run["algorithm"], run["settings"]["budget"]
+        if "evaluate_at" not in run or run.get("total_interactions") is None:
+            raise SettingError(
+                f"{store.root / run_id} is no run of this version's comparison: name another folder."
+            )
+        key = run["problem"], run["algorithm"], run["total_interactions"]
         groups.setdefault(key, []).append(run_id)
-        looks[key] = run["settings"]["looks"]
+        points[key] = run["evaluate_at"]
     found: dict[tuple[str, str], list[Standing]] = {}
     for problem in PROBLEMS:
         for algorithm in ALGORITHMS:
             for key in sorted(key for key in groups if key[:2] == (problem, algorithm)):
-                points = [_points(store, run_id) for run_id in groups[key]]
-                found.setdefault((problem, algorithm), []).extend(_of_group(*key, looks[key], points))
+                curves = [_curve(store, run_id) for run_id in groups[key]]
+                found.setdefault((problem, algorithm), []).extend(_of_group(*key, points[key], curves))
     return found
 
 
-def _points(store: RunStore, run_id: str) -> dict[str, Floats]:
-    """Read the columns of a run's points."""
+def _curve(store: RunStore, run_id: str) -> dict[str, Floats]:
+    """Read the columns of a run's learning curve, with the time of training before each point."""
     folder = store.root / run_id
-    with (folder / CURVE).open(encoding="utf-8") as file:
-        names = file.readline().strip().split(",")
-        table = np.loadtxt(file, delimiter=",", ndmin=2)
     timing: dict[str, Any] = json.loads((folder / TIMING).read_text("utf-8"))
-    columns = {name: table[:, column] for column, name in enumerate(names)}
-    return columns | {name: np.array(timing[name]) for name in ("wall", "cpu")}
+    return read_columns(folder / CURVE) | {name: np.array(timing[name]) for name in ("wall", "cpu")}
 
 
 def _of_group(
-    problem: str, algorithm: str, budget: int, looks: Sequence[int], runs: Sequence[Mapping[str, Floats]]
+    problem: str, algorithm: str, budget: int, points: Sequence[int], runs: Sequence[Mapping[str, Floats]]
 ) -> list[Standing]:
     found, before = [], None
-    for at in (*looks, budget):
+    for at in points:
         reach = np.inf if at == budget else _BEYOND * at
         rows = [int((run["interactions"] <= reach).sum()) - 1 for run in runs]
         if min(rows) >= 0 and rows != before:

@@ -1,7 +1,4 @@
-"""The comparison, as data: which algorithms, where, how long, and from which seeds.
-
-A run ends when its budget of interactions is spent; its `iterations` play no part.
-"""
+"""The comparison, as data: which algorithms, where, for how many interactions, and from which seeds."""
 
 from __future__ import annotations
 
@@ -47,8 +44,8 @@ class Size:
     """Interactions of networks where actions are a Box."""
     listed: int
     """Interactions of networks where actions are listed."""
-    looks: tuple[int, ...]
-    """Interactions at which a policy is measured while it learns."""
+    evaluate_at: tuple[int, ...]
+    """Interactions at which a policy is evaluated while it learns."""
     episodes: int
     """By which it is."""
 
@@ -60,7 +57,7 @@ FULL = Size(
     spaql=1_000_000,
     box=20_000,
     listed=50_000,
-    looks=tuple(1_000 * k for k in (1, 2, 3, 5, 8, 10, 15, 20, 30, 50, 100, 200, 500)),
+    evaluate_at=tuple(1_000 * k for k in (1, 2, 3, 5, 8, 10, 15, 20, 30, 50, 100, 200, 500)),
     episodes=100,
 )
 QUICK = Size(
@@ -70,7 +67,7 @@ QUICK = Size(
     spaql=20_000,
     box=400,
     listed=800,
-    looks=(100, 200, 400, 5_000, 10_000),
+    evaluate_at=(100, 200, 400, 5_000, 10_000),
     episodes=20,
 )
 
@@ -98,8 +95,9 @@ def compare_runs(
 
     Examples
     --------
-    >>> [run.id for run in compare_runs(FULL, only=["sac"], seeds=1)]
-    ['Pendulum-v1/sac/budget=20000/seed=6000', 'MountainCarContinuous-v0/sac/budget=20000/seed=6000']
+    >>> [run.id for run in compare_runs(FULL, only=["sac"], seeds=1)]  # doctest: +NORMALIZE_WHITESPACE
+    ['Pendulum-v1/sac/total_interactions=20000/seed=6000',
+     'MountainCarContinuous-v0/sac/total_interactions=20000/seed=6000']
     """
     check_names(only)
     algorithms = [name for name in ALGORITHMS if name in only] or list(ALGORITHMS)
@@ -145,15 +143,16 @@ def _runs_of_seed(size: Size, seed: int, budgets: Sequence[int]) -> Iterator[Run
 def _run(
     size: Size, problem: str, algorithm: str, seed: int, budget: int, settings: Mapping[str, Any]
 ) -> Run:
-    looks = [] if algorithm == "plantree" else [steps for steps in size.looks if steps < budget]
+    points = () if algorithm == "plantree" else tuple(steps for steps in size.evaluate_at if steps < budget)
     return Run(
         problem=problem,
         algorithm=algorithm,
-        iterations=1,
+        total_interactions=budget,
         seed=seed,
-        settings={"budget": budget, "looks": looks, **settings},
-        named=("budget",),
+        settings=settings,
+        named=("total_interactions",),
         fresh_episodes=size.episodes,
+        evaluate_at=(*points, budget),
     )
 
 

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spaql.experiments import Run, RunStore
 from spaql.figures.drawing import register
-from spaql.figures.runs import check_finished, fresh_returns, histories
-from spaql.figures.style import COLOURS, GREY, MARKERS, count, label_ends, new_figure, number
+from spaql.figures.runs import check_finished, fresh_returns, histories, thinned
+from spaql.figures.style import COLOURS, GREY, MARKERS, algorithm_label, count, label_ends, new_figure, number
 from spaql.stats import mean_ci95
 from spaql.studies.paper.study import VARIANTS, Size, long_runs, random_baseline, trpo_runs
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_POINTS = 200
 _TOGETHER = 0.1
 """Of their steps, by which the ends of two curves differ at most if they count as the same place."""
 _APART = 5.5
@@ -107,22 +105,6 @@ def _curve(store: RunStore, algorithm: str, runs: Sequence[Run], *, arms: bool) 
     )
 
 
-def thinned(n: int) -> NDArray[np.intp]:
-    """Choose rows of n: half of them evenly, half by ratio, so that a log axis is served too; and the last.
-
-    Examples
-    --------
-    >>> kept = thinned(2001)
-    >>> bool(len(kept) <= 200), kept[:4].tolist(), int(kept[-1])
-    (True, [0, 1, 2, 3], 2000)
-    """
-    if n <= _POINTS:
-        return np.arange(n)
-    half = _POINTS // 2
-    places = np.concatenate([np.linspace(0, n - 1, half), np.geomspace(1, n - 1, half)])
-    return np.unique(places.round().astype(np.intp))
-
-
 def draw_curves(record: CurvesRecord) -> Figure:
     """Draw the return, and the arms if there are any, against training steps and against interactions."""
     curves = record.curves
@@ -139,14 +121,15 @@ def draw_curves(record: CurvesRecord) -> Figure:
     axes[0, 1].set_title("by all steps, evaluations included (log)")
     axes[0, 0].set_ylabel("return")
     axes[0, 0].yaxis.set_major_formatter(number)
-    fresh = [(curve.fresh_mean, number(curve.fresh_mean), curve.algorithm) for curve in curves]
-    label_ends(axes[0, 1], [*fresh, (record.random_mean, number(record.random_mean), "random")], 2.2)
+    ends = [(curve.fresh_mean, curve.algorithm) for curve in curves] + [(record.random_mean, "random")]
+    label_ends(axes[0, 1], [algorithm_label(mean, number(mean), name) for mean, name in ends], 2.2)
     if with_arms:
         axes[1, 0].set_ylabel("arms (log)")
         axes[1, 0].set_yscale("log")
         axes[1, 0].yaxis.set_major_formatter(count)
         axes[1, 0].minorticks_off()
-        label_ends(axes[1, 1], [(c.arms[-1], count(c.arms[-1]), c.algorithm) for c in curves], 2.2)
+        arms = [(curve.arms[-1], curve.algorithm) for curve in curves]
+        label_ends(axes[1, 1], [algorithm_label(mean, count(mean), name) for mean, name in arms], 2.2)
     return figure
 
 

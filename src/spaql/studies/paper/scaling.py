@@ -11,7 +11,7 @@ import numpy as np
 from spaql.experiments import Run, RunStore
 from spaql.figures.drawing import register
 from spaql.figures.runs import check_finished, fresh_returns
-from spaql.figures.style import COLOURS, GREY, MARKERS, label_ends, new_figure, number
+from spaql.figures.style import COLOURS, GREY, MARKERS, algorithm_label, label_ends, new_figure, number
 from spaql.stats import mean_ci95
 from spaql.studies.paper.study import ALGORITHMS, SCALINGS, Size, random_baseline, scaling_runs
 
@@ -108,8 +108,8 @@ def draw_scaling(record: ScalingRecord) -> Figure:
     axes[-1].set_xticks(range(len(record.scalings)), [f"{xi:g}" for xi in record.scalings])
     axes[-1].set_xlabel("scaling ξ of the exploration bonus")
     for ax, panel in zip(axes, record.panels, strict=True):
-        labels = [(series.level, number(series.level), series.algorithm) for series in panel.series]
-        label_ends(ax, [*labels, (panel.random, number(panel.random), "random")], 2.2)
+        levels = [(series.level, series.algorithm) for series in panel.series] + [(panel.random, "random")]
+        label_ends(ax, [algorithm_label(level, number(level), name) for level, name in levels], 2.2)
     return figure
 
 

@@ -14,12 +14,15 @@ import scipy.stats
 
 from spaql import MissingExtraError, SettingError, sweep
 from spaql.experiments import RunStore
-from spaql.figures import CurvesRecord, EpisodesRecord, ScalingRecord, draw, read, redraw
+from spaql.figures import draw, read, redraw
+from spaql.figures.runs import thinned
 from spaql.figures.style import _apart
-from spaql.studies.paper import NAMES, paper_figures
 from spaql.studies.paper import study as paper
-from spaql.studies.paper.curves import thinned
+from spaql.studies.paper.curves import CurvesRecord
 from spaql.studies.paper.domains import covering, cubes, neighbours
+from spaql.studies.paper.episodes import EpisodesRecord
+from spaql.studies.paper.figures import NAMES, paper_figures
+from spaql.studies.paper.scaling import ScalingRecord
 
 pytest.importorskip("matplotlib")
 
@@ -167,7 +170,7 @@ def test_trpo_is_shown_where_it_was_run(study: Study, tmp_path: Path) -> None:
             "iteration,mean_return,best_return,training_steps,interactions\n"
             f"0,{low},{low},0,100\n1,{high},{high},4000,4200\n"
         )
-        content = {"run": dataclasses.asdict(run), "result": {"fresh_return": 30.0 + run.seed}}
+        content = {"run": run.as_data(), "result": {"fresh_return": 30.0 + run.seed}}
         (folder / "result.json").write_text(json.dumps(content))
     paper_figures(study.scaling, long, SIZE, tmp_path / "out", only=["10-trpo-cartpole"])
     record = read(tmp_path / "out" / "data" / "10-trpo-cartpole.json")
