@@ -105,7 +105,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     for name, make in AGENTS.items():
-        agent = make().learn(options.iterations, progress_bar=False)
+        agent = make().learn(iterations=options.iterations, progress_bar=False)
         print(json.dumps(measure(name, agent, options.points, options.seed)), flush=True)
 
 

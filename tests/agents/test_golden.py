@@ -46,7 +46,7 @@ def test_a_golden_file_acts_as_it_did(path: Path, tmp_path: Path) -> None:
         assert actions.dtype == kept["actions"].dtype
         assert actions.tobytes() == kept["actions"].tobytes()
     if isinstance(model, spaql.Agent):
-        model.learn(1, progress_bar=False)
+        model.learn(iterations=1, progress_bar=False)
         model.save(tmp_path / "on.spaql")
         assert spaql.load(tmp_path / "on.spaql").iterations == model.iterations
 

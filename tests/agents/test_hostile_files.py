@@ -272,7 +272,7 @@ def test_a_plant_that_overflows_is_a_bad_environment(tmp_path: Path) -> None:
     archive.save(tmp_path / "a.spaql", document.data, document.arrays | {"plant.law": laws})
     agent = spaql.SPAQL(simulator(tmp_path / "a.spaql"), rollouts=1, seed=0)
     with pytest.raises(spaql.BadEnvironmentError):
-        agent.learn(1, progress_bar=False)
+        agent.learn(iterations=1, progress_bar=False)
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.spaql")), ids=lambda path: path.stem)
@@ -314,7 +314,7 @@ def test_a_header_takes_little_memory(tmp_path: Path) -> None:
 
 
 def test_a_large_file_takes_little_more_than_itself(tmp_path: Path) -> None:
-    agent = spaql.AQL("cartpole200", seed=0, rollouts=1).learn(3000, progress_bar=False)
+    agent = spaql.AQL("cartpole200", seed=0, rollouts=1).learn(iterations=3000, progress_bar=False)
     agent.save(tmp_path / "large.spaql")
     size = (tmp_path / "large.spaql").stat().st_size
     assert size > 1_000_000

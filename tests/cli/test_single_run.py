@@ -19,7 +19,7 @@ from spaql.evaluation.stress_tables import robustness_cells
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("single")
-    agent = spaql.SPAQL("cartpole200", rollouts=2, seed=0).learn(3, progress_bar=False)
+    agent = spaql.SPAQL("cartpole200", rollouts=2, seed=0).learn(iterations=3, progress_bar=False)
     agent.save(folder / "one.spaql")
     runs = spaql.grid(["cartpole200"], ["spaql"], seeds=1, iterations=2, fresh_episodes=1, rollouts=[2])
     assert not spaql.sweep(runs, folder / "study", workers=1, progress_bar=False).failed

@@ -99,7 +99,7 @@ def test_tries_are_gone_on_with_to_the_same_bytes() -> None:
     for file in second.iterdir():
         file.unlink()
     agent = spaql.SPAQL("cartpole200", rollouts=2, seed=try_seeds(4, 2)[1])
-    agent.learn(1, progress_bar=False).save(second / "checkpoint.spaql")
+    agent.learn(iterations=1, progress_bar=False).save(second / "checkpoint.spaql")
     words = [word for word in TABLE if word not in ("--seed", "4")]
     again = spaql_command(*words, *FEW, "--tries", "3", "--workers", "1", "--out", "part", "--resume").stdout
     assert whole.replace("whole", "part") == again

@@ -157,7 +157,19 @@ def test_names_become_different_identifiers() -> None:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "run"
-    words = ["train", "cartpole200", "--iterations", "3", "--rollouts", "2", "--seed", "0", "--quiet"]
+    words = [
+        "train",
+        "cartpole200",
+        "--algo",
+        "spaql",
+        "--iterations",
+        "3",
+        "--rollouts",
+        "2",
+        "--seed",
+        "0",
+        "--quiet",
+    ]
     assert CliRunner().invoke(main, [*words, "--out", str(folder)]).exit_code == 0
     return folder
 

@@ -46,7 +46,7 @@ def main(version: str) -> None:
     for name, make in MODELS.items():
         if (folder / f"{name}.spaql").exists():
             continue
-        agent = make().learn(12, progress_bar=False)
+        agent = make().learn(iterations=12, progress_bar=False)
         agent.save(folder / f"{name}.spaql")
         keep(folder / name, agent)
         if not name.startswith("aql"):

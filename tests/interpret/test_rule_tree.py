@@ -246,7 +246,9 @@ def test_names_are_kept_in_the_model_file(tmp_path) -> None:
 
 
 def test_a_tree_is_a_policy() -> None:
-    agent = spaql.SPAQLTS("cartpole200", scaling=20, rollouts=5, seed=1).learn(60, progress_bar=False)
+    agent = spaql.SPAQLTS("cartpole200", scaling=20, rollouts=5, seed=1).learn(
+        iterations=60, progress_bar=False
+    )
     tree = RuleTreePolicy(rule_tree(agent))
     plain = spaql.evaluate(tree, agent.problem, episodes=20, seed=3)
     assert plain.returns.shape == (20,)

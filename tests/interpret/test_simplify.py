@@ -14,7 +14,9 @@ from spaql.policy.nodes import Nodes
 
 @pytest.fixture(scope="module")
 def agent() -> spaql.Agent:
-    return spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1).learn(200, progress_bar=False)
+    return spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1).learn(
+        iterations=200, progress_bar=False
+    )
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql import archive
+from spaql.agents.budget import Budget
 from spaql.agents.callbacks import Callback, joined
 from spaql.agents.history import History
 from spaql.agents.loop import train
@@ -130,9 +131,9 @@ class Agent:
 
     def learn(
         self,
-        iterations: int | None = None,
-        *,
         total_timesteps: int | None = None,
+        *,
+        iterations: int | None = None,
         callback: Callback | Sequence[Callback] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int = 100,
@@ -141,15 +142,15 @@ class Agent:
         workers: int = 1,
         selection_episodes: int = 100,
     ) -> Self:
-        """Train for more iterations.
+        """Train for more time steps, or for more iterations.
 
         Parameters
         ----------
-        iterations
-            How many training episodes, each followed by an evaluation.
         total_timesteps
-            Instead: stop after the iteration in which this many more training steps are reached.
-            Evaluation steps do not count here; `history` counts both.
+            Stop after the iteration in which this many more training steps are reached. Evaluation steps do
+            not count here; `history` counts both.
+        iterations
+            Instead: how many training episodes, each followed by an evaluation.
         callback
             A function, or a list of them, called after every iteration with the agent and the new row of
             its history; training stops if one returns False.
@@ -165,32 +166,31 @@ class Agent:
             cannot be told from the best. The first try has this agent's seed, the others have seeds drawn
             from it. `tries` of the agent then has what each came to and all that it cost; its selection mean
             is biased upwards, so judge the agent by `spaql.evaluate`, whose episodes have picked nothing.
-            Each try is trained for `iterations` or `total_timesteps`; a line is shown for each.
+            Each try is trained for `total_timesteps` or `iterations`; a line is shown for each.
         workers
             Processes that train the tries; the result is the same for any number of them. More than one
             takes no callback, and an environment and an agent that can be sent to another process.
         selection_episodes
             New episodes of each try, by which one is picked.
         """
-        if (iterations is None) == (total_timesteps is None):
-            raise SettingError("Give either iterations or total_timesteps.")
+        budget = Budget(
+            total_timesteps=total_timesteps,
+            iterations=iterations,
+            checkpoint_every=checkpoint_every,
+            selection_episodes=selection_episodes,
+        )
         if multiprocessing.parent_process() is None:  # whose workers find compiled what it compiled
             with closing(Compiling(show=progress_bar)) as compiling:
                 self._learner.warm_up(compiling)
         if tries != 1 or workers != 1:
-            from spaql.agents.train_tries import Budget, learn_best  # which makes agents
+            from spaql.agents.train_tries import learn_best  # which makes agents
 
             if checkpoint is not None:
                 raise SettingError("A checkpoint holds one agent: leave it out, or train one try.")
-            budget = Budget(iterations, total_timesteps, selection_episodes)
             called = None if callback is None else joined(callback)
             self.tries = learn_best(self, budget, tries, workers, called, progress_bar)
             return self
-        iterations = None if iterations is None else whole_number("iterations", iterations, 1)
-        total_timesteps = (
-            None if total_timesteps is None else whole_number("total_timesteps", total_timesteps, 1)
-        )
-        checkpoint_every = whole_number("checkpoint_every", checkpoint_every, 1)
+        iterations, total_timesteps = budget.iterations, budget.total_timesteps
         called = joined(callback)
         if progress_bar and total_timesteps is not None and total_timesteps < self.problem.horizon:
             print(
@@ -206,7 +206,11 @@ class Agent:
 
             def proceed(row: dict[str, float]) -> bool:
                 progress.update(row)
-                if checkpoint is not None and row["iteration"] and row["iteration"] % checkpoint_every == 0:
+                if (
+                    checkpoint is not None
+                    and row["iteration"]
+                    and row["iteration"] % budget.checkpoint_every == 0
+                ):
                     self.save(checkpoint)
                 if not called(self, row):
                     return False

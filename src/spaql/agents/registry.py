@@ -57,15 +57,30 @@ class PlanTree(Agent):
 
 
 def agent_type(name: str) -> type[Agent]:
-    """Give the agent of an algorithm; `module:name` imports the module first."""
+    """Return the agent of an algorithm.
+
+    Parameters
+    ----------
+    name
+        The name of the algorithm (`spaql-ts`); `module:name` imports the module first, and names the
+        algorithm or the class of its agent (`my_module:MyAgent`).
+
+    Examples
+    --------
+    >>> agent_type("plantree").__name__, agent_type("spaql.agents:SPAQLTS").learner_type.name
+    ('PlanTree', 'spaql-ts')
+    """
     module, _, algorithm = name.rpartition(":")
+    known: dict[str, type[Agent]] = {}
     if module:
         try:
-            import_module(module)
+            home = import_module(module)
         except Exception as error:  # whatever the module of a user does
             said = error if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
             raise SettingError(f"Cannot import {module}, which is to define {algorithm}: {said}.") from error
-    known = agent_types()
+        agents = [one for one in vars(home).values() if isinstance(one, type) and issubclass(one, Agent)]
+        known |= {one.__name__: one for one in agents if one is not Agent}
+    known |= agent_types()
     if algorithm not in known:
         raise SettingError(f"There is no algorithm {algorithm!r}: {nearest(algorithm, known)}")
     return known[algorithm]

@@ -23,10 +23,11 @@ import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
 from spaql.agents.agent import MODEL_FILE, Agent, load
+from spaql.agents.budget import Budget
 from spaql.agents.callbacks import Callback
 from spaql.agents.run_folder import CHECKPOINT_FILE, resumed, save_run
 from spaql.agents.selection import select
-from spaql.agents.tries import SELECTION_EPISODES, Tries, Try, pick, shown_try, size_of, tries_csv
+from spaql.agents.tries import Tries, Try, pick, shown_try, size_of, tries_csv
 from spaql.archive import write_atomically
 from spaql.errors import SettingError, SpaqlError
 from spaql.problems import Problem, find_dynamics
@@ -41,33 +42,6 @@ TRIES_FOLDER = "tries"
 _SELECTION_FILE = "selection.json"
 """What the selection episodes of a try returned, in the folder of the try."""
 _ALONE = "train with workers=1 (--workers 1), in this process"
-
-
-@dataclass(frozen=True)
-class Budget:
-    """How long each try is trained, by how many episodes it is selected, and how often it is saved."""
-
-    iterations: int | None
-    total_timesteps: int | None
-    selection_episodes: int = SELECTION_EPISODES
-    checkpoint_every: int = 100
-
-    def __post_init__(self) -> None:
-        if (self.iterations is None) == (self.total_timesteps is None):
-            raise SettingError("Give either iterations or total_timesteps.")
-        if (self.iterations or self.total_timesteps or 0) < 1:
-            raise SettingError("Training takes one iteration or time step at least.")
-        if self.checkpoint_every < 1:
-            raise SettingError("A checkpoint is saved every iteration at most.")
-        if self.selection_episodes < 1:
-            raise SettingError("A try is selected by one episode at least.")
-
-    def left(self, agent: Agent) -> tuple[int | None, int | None]:
-        """Return the iterations or the time steps, whichever counts, that an agent is still to be trained."""
-        return (
-            self.iterations and max(0, self.iterations - agent.iterations),
-            self.total_timesteps and max(0, self.total_timesteps - agent.training_steps),
-        )
 
 
 Finished = Callable[[int, Try], None]
@@ -276,11 +250,11 @@ def _carry_out(plan: _Plan, job: _Job, callback: Callback | None = None) -> Try:
         found = resumed(agent, folder, same_seed=True)
         found._move_to(agent.problem)
         agent = found
-    iterations, steps = budget.left(agent)
+    steps, iterations = budget.left(agent)
     if iterations or steps:
         agent.learn(
-            iterations,
-            total_timesteps=steps,
+            steps,
+            iterations=iterations,
             callback=callback,
             checkpoint=folder / CHECKPOINT_FILE,
             checkpoint_every=budget.checkpoint_every,

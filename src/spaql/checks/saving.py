@@ -42,10 +42,10 @@ def saving_changes_nothing(case: AgentCase) -> None:
     """An agent that was saved in between ends as one that was not."""
     saved, other = case.make(), case.make()
     for agent in (saved, other):
-        agent.learn(2, progress_bar=False)
+        agent.learn(iterations=2, progress_bar=False)
         if agent is saved:
             case.bytes_of(agent)
-        agent.learn(2, progress_bar=False)
+        agent.learn(iterations=2, progress_bar=False)
     if case.bytes_of(saved) != case.bytes_of(other):
         fail("They differ.")
 
@@ -76,9 +76,11 @@ def a_damaged_file_is_refused(case: AgentCase) -> None:
 
 def training_goes_on_to_the_same_bytes(case: AgentCase) -> None:
     """Training that was interrupted and gone on with ends in the same bytes as training without a break."""
-    half = case.make().learn(4, callback=lambda agent, row: row["iteration"] < 2, progress_bar=False)
+    half = case.make().learn(
+        iterations=4, callback=lambda agent, row: row["iteration"] < 2, progress_bar=False
+    )
     half.save(case.folder / "half.spaql")
-    resumed = load(case.folder / "half.spaql", env=case.problem).learn(2, progress_bar=False)
+    resumed = load(case.folder / "half.spaql", env=case.problem).learn(iterations=2, progress_bar=False)
     if case.bytes_of(resumed) != case.bytes_of(case.train(4)):
         fail("They differ.")
 
@@ -86,7 +88,7 @@ def training_goes_on_to_the_same_bytes(case: AgentCase) -> None:
 def a_checkpoint_is_the_agent(case: AgentCase) -> None:
     """A checkpoint is the file that saving at that iteration gives."""
     path = case.folder / "checkpoint.spaql"
-    agent = case.make().learn(2, checkpoint=path, checkpoint_every=2, progress_bar=False)
+    agent = case.make().learn(iterations=2, checkpoint=path, checkpoint_every=2, progress_bar=False)
     if path.read_bytes() != case.bytes_of(agent):
         fail("They differ.")
 
@@ -97,7 +99,7 @@ def a_copy_is_independent(case: AgentCase) -> None:
     before, twin = case.bytes_of(agent), copy.deepcopy(agent)
     if case.bytes_of(twin) != before:
         fail("It differs from what it is a copy of.")
-    twin.learn(2, progress_bar=False)
+    twin.learn(iterations=2, progress_bar=False)
     if case.bytes_of(agent) != before:
         fail("The agent learned what its copy did.")
 

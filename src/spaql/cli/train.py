@@ -14,8 +14,8 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import click
 
 from spaql.agents import Agent, agent_type, agent_types
+from spaql.agents.budget import Budget
 from spaql.agents.run_folder import CHECKPOINT_FILE, resumed, save_run
-from spaql.agents.train_tries import Budget
 from spaql.agents.tries import SELECTION_EPISODES
 from spaql.cli.arguments import Choice, complete_environment, quiet_option
 from spaql.cli.group import INTERRUPTED
@@ -121,7 +121,9 @@ def _options_of(agents: Mapping[str, type[Agent]]) -> list[click.Option]:
 @click.option(
     "--algo",
     type=_Algorithm(sorted(agent_types())),
-    help="algorithm, or MODULE:NAME for one of your own  [default: plantree; spaql if --iterations is given]",
+    default="plantree",
+    show_default=True,
+    help="algorithm, or MODULE:NAME for one of your own",
 )
 @click.option("--total-timesteps", type=int, help=f"training steps  [default: {_STEPS}]")
 @click.option(
@@ -191,7 +193,7 @@ def _options_of(agents: Mapping[str, type[Agent]]) -> list[click.Option]:
 @_setting_options
 def train(
     env: str,
-    algo: str | None,
+    algo: str,
     total_timesteps: int | None,
     iterations: int | None,
     seed: int | None,
@@ -224,14 +226,19 @@ def train(
       spaql train plant:TwoTanks-v0 --total-timesteps 3000 --out runs/tanks
       spaql train cartpole200 --algo spaql-ts --iterations 500 --seed 1
       spaql train MountainCar-v0 --algo spaql --iterations 200 --scaling 4
-      spaql train Pendulum-v1 --levels 5 --iterations 300 --out runs/five
+      spaql train Pendulum-v1 --algo spaql --levels 5 --iterations 300 --out runs/five
       spaql train cartpole200 --algo my_module:my_algorithm --iterations 100
     """
     if iterations is not None and total_timesteps is not None:
         raise click.UsageError("Give --total-timesteps or --iterations, not both.")
-    algo = algo or ("plantree" if iterations is None else "spaql")
     if iterations is None and total_timesteps is None:
         total_timesteps = _STEPS
+    budget = Budget(
+        total_timesteps=total_timesteps,
+        iterations=iterations,
+        checkpoint_every=checkpoint_every,
+        selection_episodes=selection_episodes,
+    )
     given = {name: value for name, value in settings.items() if value is not None}
     _check_owners(algo, given)
     agent = agent_type(algo)(
@@ -256,7 +263,7 @@ def train(
             return report_tries(
                 agent,
                 folder,
-                Budget(iterations, total_timesteps, selection_episodes, checkpoint_every),
+                budget,
                 tries=tries,
                 workers=workers,
                 fresh_episodes=_FRESH,
@@ -267,15 +274,14 @@ def train(
     if resume:
         refuse_tries(folder)
         agent = resumed(agent, folder, same_seed=seed is not None)
-        iterations = iterations and max(0, iterations - agent.iterations)
-        total_timesteps = total_timesteps and max(0, total_timesteps - agent.training_steps)
+        total_timesteps, iterations = budget.left(agent)
         if not (iterations or total_timesteps):
             click.echo(_nothing_left(agent, folder, by_steps=iterations is None), err=True)
     with StopOnInterrupt() as interrupt, _advised(env, horizon):
         if iterations or total_timesteps or not resume:
             agent.learn(
-                iterations,
-                total_timesteps=total_timesteps,
+                total_timesteps,
+                iterations=iterations,
                 callback=interrupt,
                 checkpoint=folder / CHECKPOINT_FILE,
                 checkpoint_every=checkpoint_every,

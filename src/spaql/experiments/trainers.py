@@ -93,8 +93,8 @@ class _AgentTrainer:
         steps = None if run.total_timesteps is None else run.total_timesteps - agent.training_steps
         if (iterations or steps or 0) > 0:
             agent.learn(
-                iterations,
-                total_timesteps=steps,
+                steps,
+                iterations=iterations,
                 checkpoint=checkpoint,
                 checkpoint_every=checkpoint_every,
                 progress_bar=False,

@@ -123,7 +123,7 @@ def test_the_same_seed_gives_the_same_bytes_also_when_interrupted(env: str, tmp_
 
 def test_a_controller_is_there_at_any_time_and_saved(tmp_path: Path) -> None:
     agent = spaql.PlanTree("MountainCarContinuous-v0", horizon=150, seed=0, **QUICK)
-    agent.learn(2, progress_bar=False)
+    agent.learn(iterations=2, progress_bar=False)
     assert agent.iterations == 2
     observations = np.random.default_rng(0).normal(0, 0.5, (100, 2))
     agent.save(tmp_path / "a.spaql")
