@@ -16,9 +16,13 @@ NAMES = [
     "AQL", "Agent", "ArchiveError", "BadEnvironmentError", "CheckReport", "Controller", "Dynamics",
     "Evaluation", "History", "Learner", "MissingExtraError", "Partition", "PartitionLearner",
     "PartitionPolicy", "PlanTree", "Policy", "Problem", "RandomPolicy", "Results", "RuleTree",
-    "RuleTreePolicy", "Run", "SPAQL", "SPAQLTS", "SettingError", "Settings", "SpaqlError", "Summary",
-    "UnsupportedSpaceError", "__version__", "check_agent", "check_problem", "evaluate", "export", "grid",
+    "Run", "SPAQL", "SPAQLTS", "SettingError", "Settings", "SpaqlError", "Summary",
+    "UnsupportedSpaceError", "__version__", "check_agent", "check_problem", "evaluate", "grid",
     "load", "make_problem", "read_study", "results", "rule_tree", "sweep",
+]  # fmt: skip
+MODULES = [
+    "agents", "algorithms", "checks", "evaluation", "experiments", "export", "figures", "interpret",
+    "partition", "plants", "policy", "problems", "rollouts", "spaces", "stats", "studies",
 ]  # fmt: skip
 
 
@@ -30,9 +34,20 @@ def fresh_python(code: str) -> str:
 
 
 def test_the_public_names_are_these() -> None:
-    assert sorted(spaql.__all__) == sorted(NAMES) == sorted(dir(spaql))
+    assert sorted(spaql.__all__) == sorted(NAMES + MODULES) == sorted(dir(spaql))
     for name in NAMES:
         assert getattr(spaql, name) is not None
+
+
+def test_submodules_are_attributes_and_are_loaded_on_use() -> None:
+    code = f"""
+import sys, spaql
+assert [name for name in {MODULES} if f"spaql.{{name}}" in sys.modules] == []
+for name in {MODULES}:
+    assert getattr(spaql, name).__name__ == f"spaql.{{name}}"
+    assert name in dir(spaql)
+"""
+    assert fresh_python(code) == ""
 
 
 def found(path: str) -> Any:

@@ -58,7 +58,7 @@ def python_loop(tree: RuleTree, angle: float, speed: float, steps: int) -> np.nd
     """The plant of spaql under the rule tree: angle, speed and torque of every step."""
     state, rows = (angle, speed), []
     for _ in range(steps):
-        action = tree.predict(np.array(observe_pendulum(state)))
+        action = tree.predict(np.array(observe_pendulum(state)))[0]
         state, _, _ = step_pendulum(state, action)
         rows.append([*state, action[0]])
     return np.array(rows, np.float64)

@@ -1,5 +1,6 @@
 import math
 from contextlib import closing
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -142,3 +143,49 @@ def test_learn_counts_time_steps_first_as_stable_baselines3_does() -> None:
     assert agent.to_bytes() == named.to_bytes()
     with pytest.raises(TypeError, match="positional"):
         agent.learn(30, 2)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("make", [spaql.AQL, spaql.SPAQL, spaql.SPAQLTS])
+def test_the_policy_is_kept_until_learning_goes_on(make: type[spaql.Agent], tmp_path: Path) -> None:
+    """So that `predict` does not make it anew at each call; every way to change the learner drops it."""
+    agent = make("cartpole200", seed=0, rollouts=1, horizon=20)
+    untrained = agent.policy
+    assert agent.policy is untrained
+    points = np.random.default_rng(0).normal(scale=0.2, size=(200, 4))
+    steps = np.arange(200) % 20
+
+    def kept_is_fresh(one: spaql.Agent, row: dict[str, float]) -> None:
+        kept, fresh = (policy.act(points, steps, None) for policy in (one.policy, one._learner.policy))
+        assert np.array_equal(kept, fresh)
+
+    agent.learn(iterations=30, callback=kept_is_fresh, progress_bar=False)
+    agent.save(tmp_path / "a.spaql")
+    loaded = spaql.load(tmp_path / "a.spaql")
+    fresh = agent._learner.policy.act(points, steps, None)
+    for policy in (agent.policy, loaded.policy):
+        assert np.array_equal(policy.act(points, steps, None), fresh)
+    tried = make("cartpole200", seed=0, rollouts=1, horizon=20)
+    before = tried.policy
+    tried.learn(iterations=2, tries=2, selection_episodes=2, progress_bar=False)
+    assert tried.policy is not before
+    assert tried.policy.partition.arms == tried._learner.policy.partition.arms
+
+
+def test_reading_the_policy_of_plantree_starts_no_search(tmp_path: Path) -> None:
+    agent = spaql.PlanTree("cartpole200", seed=0, effort=0.02)
+    before = agent.to_bytes()
+    assert agent.policy.n_leaves == 1  # idle: it has seen nothing
+    assert agent.to_bytes() == before
+    agent.learn(600, callback=lambda one, row: row["training_steps"] < 300, progress_bar=False)
+    stopped = agent.to_bytes()
+    with pytest.raises(spaql.SettingError, match=r"stopped after \d+ steps, within its budget.*conclude"):
+        _ = agent.policy
+    assert agent.to_bytes() == stopped
+    agent.save(tmp_path / "stopped.spaql")
+    tree = agent.conclude()
+    assert agent.policy is tree
+    assert str(spaql.load(tmp_path / "stopped.spaql").conclude()) == str(tree)
+    assert spaql.load(tmp_path / "stopped.spaql").predict(np.zeros(4))[0] == tree.predict(np.zeros(4))[0]
+    assert (
+        spaql.evaluate(tmp_path / "stopped.spaql", episodes=2).mean == spaql.evaluate(agent, episodes=2).mean
+    )

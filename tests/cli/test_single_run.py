@@ -9,7 +9,6 @@ import pytest
 from click.testing import CliRunner
 
 import spaql
-from spaql.agents import read
 from spaql.agents.tries import Try, shown_try, tries_csv
 from spaql.cli import main
 from spaql.evaluation.robustness import RobustnessRow
@@ -71,6 +70,6 @@ def test_a_card_of_one_episode(folder: Path) -> None:
     from spaql.figures import policy_card
 
     file = folder / "one.spaql"
-    page = policy_card(file, read(file), episodes=1, starts=8)
-    returned = spaql.evaluate(read(file), episodes=1).mean
+    page = policy_card(file, spaql.load(file), episodes=1, starts=8)
+    returned = spaql.evaluate(spaql.load(file), episodes=1).mean
     assert f"<b>{returned:.1f}</b><span>return of 1 fresh episode" in page

@@ -39,7 +39,7 @@ def test_json_is_the_tree(kind: str, tmp_path: Path) -> None:
     assert (read.observations, read.actions) == (tree.observations, tree.actions)
     assert (read.observation_space, read.action_space) == (tree.observation_space, tree.action_space)
     points = np.random.default_rng(0).normal(size=(1000, 3)) * 100
-    assert np.array_equal(read.predict(points), tree.predict(points))
+    assert np.array_equal(read.act(points), tree.act(points))
 
 
 @pytest.mark.parametrize(

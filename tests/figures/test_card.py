@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import spaql
-from spaql.agents import read
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("scipy")
@@ -23,7 +22,7 @@ def make_card(source: spaql.Agent | spaql.Controller, path: Path) -> str:
     from spaql.figures import policy_card
 
     source.save(path)
-    return policy_card(path, read(path), episodes=20, starts=64)
+    return policy_card(path, spaql.load(path), episodes=20, starts=64)
 
 
 @pytest.mark.parametrize("name", AGENTS)

@@ -60,7 +60,7 @@ def main(version: str) -> None:
 
 def keep(path: Path, model: spaql.Agent | spaql.Controller) -> None:
     observations = looks(model.problem.states.space)
-    if isinstance(model.policy, spaql.RuleTreePolicy) and isinstance(model.policy.tree.leaves, Laws):
+    if isinstance(model.policy, spaql.RuleTree) and isinstance(model.policy.leaves, Laws):
         observations = observations[np.isfinite(observations).all(axis=1)]  # no law holds at infinity
     steps = np.arange(len(observations)) % model.problem.horizon
     np.savez_compressed(

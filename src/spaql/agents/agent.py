@@ -98,6 +98,8 @@ class Agent:
         self.tries: Tries | None = None
         """What the tries came to that this agent was picked from; not saved with it."""
         self._learner: Learner = self.learner_type(self.problem, self.settings)
+        self._policy: Policy | None = None
+        """The policy of the learner as it is now, if it was asked for."""
         self._rng = np.random.default_rng(self.seed)
 
     def __init_subclass__(cls) -> None:
@@ -113,11 +115,26 @@ class Agent:
     def _move_to(self, problem: Problem) -> None:
         """Go on in another environment of the same problem."""
         self.problem = self._learner.problem = problem
+        self._policy = None
 
     @property
     def policy(self) -> Policy:
-        """The policy learned so far; it needs nothing else to be used."""
-        return self._learner.policy
+        """The policy learned so far; it needs nothing else to be used. Reading it starts no computation.
+
+        PlanTree has one when its budget is spent; where it was stopped before, see `conclude`.
+        """
+        if self._policy is None:
+            self._policy = self._learner.policy
+        return self._policy
+
+    def conclude(self) -> Policy:
+        """Return the policy of all that is known now, also in the middle of a training.
+
+        Where training has not made one, because it was stopped within its budget, PlanTree searches for it
+        here. `spaql.evaluate`, `predict` and all that takes an agent call this by themselves.
+        """
+        self._learner.conclude()
+        return self.policy
 
     @property
     def iterations(self) -> int:
@@ -205,6 +222,7 @@ class Agent:
         with closing(Progress(done, last_iteration, steps, last_step, show=progress_bar)) as progress:
 
             def proceed(row: dict[str, float]) -> bool:
+                self._policy = None
                 progress.update(row)
                 if (
                     checkpoint is not None
@@ -220,9 +238,11 @@ class Agent:
 
             rows, mark = len(self.history), self._learner.mark()
             self._learner.aim(last_iteration, last_step)
+            self._policy = None
             try:
                 train(self._learner, self.problem, self.settings, self.history, self.seed, proceed)
             except BaseException:
+                self._policy = None
                 if len(self.history) == rows:  # the aim was never gone for
                     self._learner.go_back(mark)
                 raise
@@ -242,7 +262,7 @@ class Agent:
         deterministic: bool = False,
     ) -> tuple[Any, tuple[NDArray[np.int64], ...] | None]:
         """Give the action for one observation or a batch of them (see `Policy.predict`)."""
-        return self.policy.predict(observation, state, episode_start, deterministic, rng=self._rng)
+        return self.conclude().predict(observation, state, episode_start, deterministic, rng=self._rng)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a model file: the policy, and all that is needed to go on training."""
@@ -268,7 +288,7 @@ class Agent:
     @classmethod
     def load(cls, path: str | os.PathLike[str], env: EnvironmentLike | None = None) -> Self:
         """Read a model file, or a run folder, of this algorithm."""
-        agent = load(path, env)
+        agent = load_agent(path, env)
         if not isinstance(agent, cls):
             raise SettingError(f"The file holds a {type(agent).__name__} agent: use spaql.load.")
         return agent
@@ -304,29 +324,16 @@ def agent_types() -> dict[str, type[Agent]]:
     return found
 
 
-def load(
+def load_agent(
     path: str | os.PathLike[str],
     env: EnvironmentLike | None = None,
     *,
     parallel: bool = False,
     step_timeout: float | None = None,
 ) -> Agent:
-    """Read an agent from a model file or a run folder; no code in it is ever run.
-
-    Parameters
-    ----------
-    path
-        A file written by `Agent.save`, or the folder of a run.
-    env
-        The environment to go on in, where the file could not name it.
-    parallel, step_timeout
-        Of the environments from now on (see `spaql.make_problem`).
-    """
+    """Read an agent from a file or a run folder (see `spaql.load`)."""
     agent = agent_from(archive.load(model_file(path)))
-    found = _found_in(env, agent.problem) | {"parallel": parallel, "step_timeout": step_timeout}
-    if step_timeout is not None:
-        found["dynamics"] = None
-    agent._move_to(dataclasses.replace(agent.problem, **found))
+    agent._move_to(moved(agent.problem, env, parallel=parallel, step_timeout=step_timeout))
     return agent
 
 
@@ -341,10 +348,7 @@ def agent_from(document: archive.Document) -> Agent:
     data, part = document.data, document.part
     with reading("agent"):
         if data["kind"] != "agent":
-            home = {"controller": "Controller", "plant": "model.PlantModel"}.get(data["kind"], "Controller")
-            raise ArchiveError(
-                f"The file holds a {data['kind']}, not an agent: read it with spaql.{home}.load."
-            )
+            raise ArchiveError(f"The file holds a {data['kind']}, not an agent: read it with spaql.load.")
         algorithm = data["algorithm"]
         agent_type = agent_types().get(algorithm)
         if agent_type is None:
@@ -369,9 +373,14 @@ def _undefined(algorithm: Any, module: Any) -> str:
     )
 
 
-def _found_in(env: EnvironmentLike | None, problem: Problem) -> dict[str, Any]:
-    """Give what a problem takes over from another environment."""
-    if env is None:
-        return {}
-    given = make_problem(env, horizon=None if isinstance(env, Problem) else problem.horizon)
-    return {name: getattr(given, name) for name in ("env", "options", "dynamics", "template")}
+def moved(
+    problem: Problem, env: EnvironmentLike | None, *, parallel: bool, step_timeout: float | None
+) -> Problem:
+    """Return the same problem in another environment, if one is given, and with these ways to run it."""
+    changes: dict[str, Any] = {"parallel": parallel, "step_timeout": step_timeout}
+    if env is not None:
+        given = make_problem(env, horizon=None if isinstance(env, Problem) else problem.horizon)
+        changes |= {name: getattr(given, name) for name in ("env", "options", "dynamics", "template")}
+    if step_timeout is not None:
+        changes["dynamics"] = None
+    return dataclasses.replace(problem, **changes)

@@ -34,7 +34,7 @@ class PlanTree(Agent):
     """Learn the plant from a few thousand steps, plan on it, and write the plan down as a small tree.
 
     Every step is counted in `interactions`, and none is spent on evaluations; an iteration is an episode. The
-    policy is a `RuleTreePolicy`: its leaves hold an action of a list, or an affine law for a Box.
+    policy is a `RuleTree`: its leaves hold an action of a list, or an affine law for a Box.
 
     Examples
     --------

@@ -22,7 +22,7 @@ import gymnasium
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
-from spaql.agents.agent import MODEL_FILE, Agent, load
+from spaql.agents.agent import MODEL_FILE, Agent, load_agent
 from spaql.agents.budget import Budget
 from spaql.agents.callbacks import Callback
 from spaql.agents.run_folder import CHECKPOINT_FILE, resumed, save_run
@@ -76,7 +76,7 @@ def train_tries(
     done = [one for one in found if one is not None]
     picked = pick(done)
     write_atomically(folder.parent / TRIES_FILE, tries_csv(seeds, found, picked).encode())
-    agent._become(load(jobs[picked].folder))
+    agent._become(load_agent(jobs[picked].folder))
     return Tries(tuple(done), picked, agent.problem.interactions)
 
 
@@ -265,7 +265,7 @@ def _carry_out(plan: _Plan, job: _Job, callback: Callback | None = None) -> Try:
     returns, steps = _selected(agent, job)
     last = agent.history.last()
     spent = int(last["training_steps"]), int(last["interactions"])
-    return Try(job.seed, returns, steps, *size_of(agent.policy), *spent)
+    return Try(job.seed, returns, steps, *size_of(agent.conclude()), *spent)
 
 
 def _selected(agent: Agent, job: _Job) -> tuple[np.ndarray[Any, np.dtype[np.float64]], int]:

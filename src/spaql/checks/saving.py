@@ -6,7 +6,8 @@ import copy
 
 import numpy as np
 
-from spaql.agents import Agent, load
+from spaql.agents import Agent
+from spaql.agents.agent import load_agent
 from spaql.checks.agent_case import AgentCase
 from spaql.checks.report import fail
 from spaql.errors import ArchiveError
@@ -68,7 +69,7 @@ def a_damaged_file_is_refused(case: AgentCase) -> None:
         for damaged in (content[:at], flipped):
             path.write_bytes(damaged)
             try:
-                load(path)
+                load_agent(path)
             except ArchiveError:
                 continue
             fail(f"One with a fault at byte {at} of {len(content)} was loaded.")
@@ -80,7 +81,7 @@ def training_goes_on_to_the_same_bytes(case: AgentCase) -> None:
         iterations=4, callback=lambda agent, row: row["iteration"] < 2, progress_bar=False
     )
     half.save(case.folder / "half.spaql")
-    resumed = load(case.folder / "half.spaql", env=case.problem).learn(iterations=2, progress_bar=False)
+    resumed = load_agent(case.folder / "half.spaql", env=case.problem).learn(iterations=2, progress_bar=False)
     if case.bytes_of(resumed) != case.bytes_of(case.train(4)):
         fail("They differ.")
 
@@ -106,7 +107,7 @@ def a_copy_is_independent(case: AgentCase) -> None:
 
 def _reloaded(case: AgentCase) -> Agent:
     case.trained.save(case.folder / "saved.spaql")
-    return load(case.folder / "saved.spaql", env=case.problem)
+    return load_agent(case.folder / "saved.spaql", env=case.problem)
 
 
 SAVING = (

@@ -80,9 +80,18 @@ def refuse_failed(summary: Summary) -> None:
         raise click.ClickException(f"{len(summary.failed)} runs failed, {run_id} for one: {error}")
 
 
+def read(run: Path) -> Agent | Controller:
+    """Read an agent or a controller."""
+    from spaql.agents import Agent, Controller, load
+
+    source = load(run)
+    if not isinstance(source, Agent | Controller):
+        raise SettingError(f"{run} holds a learned plant, which has no policy: `spaql model {run}` shows it.")
+    return source
+
+
 def read_to_play(run: Path) -> Agent | Controller:
     """Read an agent or a controller that is to be run: first import the module that its environment names."""
-    from spaql.agents import read
     from spaql.problems import check_environment
 
     source = read(run)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql.cli.arguments import Choice, read_action, read_to_play, run_argument
+from spaql.cli.arguments import Choice, read, read_action, read_to_play, run_argument
 from spaql.cli.report import Report, reports, without_infinities
 from spaql.errors import SettingError, SpaqlError
 from spaql.formatting import counted, number, places, with_interval
@@ -78,7 +78,6 @@ def export(
       spaql export runs/pendulum --to st --safe-action 0 --out plc
       spaql export runs/cartpole --to onnx --out service --report proof.json
     """
-    from spaql.agents import read
     from spaql.agents.agent import model_file
     from spaql.archive import write_atomically
     from spaql.export import EXPORTERS, ExportedPolicy
@@ -123,14 +122,13 @@ def _with_noise(
 ) -> tuple[dict[str, Any], list[str]]:
     """Count, in fresh episodes with noise, where the safe action is taken: as data, and as lines."""
     from spaql.evaluation import safe_action_use
-    from spaql.policy import RuleTreePolicy
 
     try:
         if not episodes:
             raise SettingError("No episodes were asked for.")
         if step is not None:
             raise SettingError("The policy has other rules at every time step, and these are for one.")
-        alone = RuleTreePolicy(exported.controller.rules)
+        alone = exported.controller.rules
         problem = read_to_play(run).problem
         rows = safe_action_use(exported, alone, problem, exported.is_safe_action, episodes=episodes)
     except SpaqlError as error:

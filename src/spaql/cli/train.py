@@ -25,7 +25,7 @@ from spaql.cli.tries import refuse_tries, report_tries
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.evaluation import evaluate
 from spaql.formatting import counted, number, places, with_interval
-from spaql.policy import RuleTreePolicy
+from spaql.policy import RuleTree
 from spaql.problems.guard import OutOfBoundsError
 
 _FRESH = 100
@@ -308,8 +308,8 @@ def train(
         "fresh_ci95": fresh.ci95,
         "fresh_episodes": _FRESH,
     }
-    if isinstance(agent.policy, RuleTreePolicy):  # the last one of the history may be older
-        result["leaves"] = agent.policy.tree.n_leaves
+    if isinstance(agent.policy, RuleTree):  # the last one of the history may be older
+        result["leaves"] = agent.policy.n_leaves
     named = f" --algo {algo}" if ":" in algo else ""
     return Report(result, _text(result) + named, code=INTERRUPTED if interrupt.pressed else 0)
 

@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from spaql.errors import BadEnvironmentError, MissingExtraError, SettingError
 from spaql.evaluation import Measures, measure
 from spaql.evaluation.bench import Bench, find_bench
-from spaql.evaluation.episodes import Evaluable, policy_and_problem
+from spaql.evaluation.episodes import Playable, policy_and_problem
 from spaql.formatting import counted, number, places
-from spaql.policy import Policy
 from spaql.problems import Dynamics, EnvironmentLike, Problem
 from spaql.rollouts.episode import Episode, Floats
 from spaql.rollouts.play import play
@@ -136,7 +135,7 @@ def _sobol(dims: int, n: int, seed: int) -> Floats:
 
 
 def stress(
-    agent: Evaluable | Policy,
+    agent: Playable,
     env: EnvironmentLike | None = None,
     *,
     bench: Bench | None = None,
@@ -149,7 +148,7 @@ def stress(
     Parameters
     ----------
     agent
-        An agent, or a policy (which needs `env`).
+        An agent or controller; a policy or rule tree, which needs `env`; or the path of a run folder or file.
     env
         Where to run it; the agent's own problem by default.
     bench

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -19,15 +18,16 @@ from spaql.export.rewrite import TOLERANCE
 from spaql.export.sql_case import SqlCase
 from spaql.export.structured_text import StructuredText
 from spaql.export.target_controller import controller_of
+from spaql.interpret import rule_tree
 from spaql.policy import RuleTree
+from spaql.policy.sources import PathLike, Source
 from spaql.values import whole_number
 
-PathLike = str | os.PathLike[str]
 SafeAction = float | str | Sequence[float] | None
 
 
 def c(
-    tree: RuleTree,
+    tree: Source,
     path: PathLike,
     *,
     number: str = "double",
@@ -42,7 +42,8 @@ def c(
     Parameters
     ----------
     tree
-        The rules, of `spaql.rule_tree`.
+        A rule tree, which is written as it is; or an agent, a controller, a policy or the path of a file, of
+        which the rules are those of `spaql.rule_tree`.
     path
         Of the source, such as `controller.c`: beside it comes `controller.h` with the function
         `controller_act(observation, action)`, which gives a finite action by its number in `action[0]`.
@@ -77,7 +78,7 @@ def c(
 
 
 def st(
-    tree: RuleTree,
+    tree: Source,
     path: PathLike,
     *,
     number: str = "double",
@@ -95,7 +96,7 @@ def st(
 
 
 def onnx(
-    tree: RuleTree,
+    tree: Source,
     path: PathLike,
     *,
     number: str = "double",
@@ -113,7 +114,7 @@ def onnx(
 
 
 def python(
-    tree: RuleTree,
+    tree: Source,
     path: PathLike,
     *,
     form: str | None = None,
@@ -130,7 +131,7 @@ def python(
 
 
 def sql(
-    tree: RuleTree,
+    tree: Source,
     path: PathLike,
     *,
     safe_action: SafeAction = None,
@@ -146,7 +147,7 @@ def sql(
 
 
 def json(
-    tree: RuleTree,
+    tree: Source,
     path: PathLike,
     *,
     safe_action: SafeAction = None,
@@ -177,7 +178,7 @@ EXPORTERS: Mapping[str, tuple[Exporter, str]] = MappingProxyType(
 
 def _export(
     target: Target,
-    tree: RuleTree,
+    tree: Source,
     path: PathLike,
     number: str,
     safe_action: SafeAction,
@@ -192,7 +193,8 @@ def _export(
         raise SettingError(
             f"The file's name becomes that of functions, and {name!r} cannot: use letters and _."
         )
-    controller = controller_of(tree, number, safe_action, provenance, tolerance)
+    rules = tree if isinstance(tree, RuleTree) else rule_tree(tree)
+    controller = controller_of(rules, number, safe_action, provenance, tolerance)
     files = target.write(controller, name)
     if path.name not in files:
         raise SettingError(f"The file is called {' or '.join(files)}, not {path.name}.")

@@ -18,7 +18,7 @@ from spaql.archive import write_atomically
 from spaql.experiments.execute import Outcome
 from spaql.experiments.run import Run
 from spaql.experiments.store import RunStore
-from spaql.policy import Policy, RuleTreePolicy
+from spaql.policy import Policy, RuleTree
 from spaql.problems import Problem, make_problem
 from spaql.rollouts import play
 from spaql.stats import mean_ci95
@@ -141,8 +141,8 @@ def _plantree(run: Run, curve: _Curve) -> Save:
     agent = _agent(run)
     agent.learn(total_timesteps=run.settings["budget"], progress_bar=False)
     policy = agent.policy
-    assert isinstance(policy, RuleTreePolicy)
-    curve.look(int(agent.history.last()["interactions"]), policy, policy.tree.n_leaves)
+    assert isinstance(policy, RuleTree)
+    curve.look(int(agent.history.last()["interactions"]), policy, policy.n_leaves)
     return functools.partial(save_run, agent)
 
 
