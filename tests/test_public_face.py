@@ -1,5 +1,6 @@
 """What `import spaql` offers and what it costs."""
 
+import ast
 import os
 import re
 import subprocess
@@ -125,3 +126,18 @@ def test_help_imports_neither_numba_nor_gymnasium() -> None:
         "print(sorted({'numpy', 'numba', 'gymnasium', 'rich'} & set(sys.modules)))"
     )
     assert fresh_python(code).strip().endswith("[]")
+
+
+def test_messages_of_the_library_name_no_options_of_commands() -> None:
+    """They name settings (`SpaqlError.settings`), of which the command line makes its options."""
+    library = Path(spaql.__file__).parent
+    found = []
+    for file in library.rglob("*.py"):
+        if "cli" in file.relative_to(library).parts or "studies" in file.relative_to(library).parts:
+            continue
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Raise):
+                texts = [one.value for one in ast.walk(node) if isinstance(one, ast.Constant)]
+                named = [one for one in texts if isinstance(one, str) and re.search(r"(^|[ (`])--[a-z]", one)]
+                found += [(file.name, one) for one in named if "ray start" not in one]
+    assert found == []

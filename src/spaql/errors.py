@@ -1,8 +1,10 @@
 """What can go wrong, as a tree; every message is a sentence that says what to do."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from importlib import import_module
 from importlib.util import find_spec
+from types import ModuleType
 
 _PACKAGES = {"baselines": "sb3_contrib", "plot": "matplotlib", "stats": "scipy"}
 """What extras install, as it is imported."""
@@ -23,7 +25,20 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 class SpaqlError(Exception):
-    """The root of all errors that spaql raises on purpose."""
+    """The root of all errors that spaql raises on purpose.
+
+    Parameters
+    ----------
+    message
+        What is wrong, and what to do about it.
+    settings
+        What would help, by the names of settings with their values: for the command line, which adds its own
+        options to the message.
+    """
+
+    def __init__(self, *message: object, settings: Mapping[str, str] | None = None) -> None:
+        super().__init__(*message)
+        self.settings = dict(settings or {})
 
 
 class UnsupportedSpaceError(SpaqlError, TypeError):
@@ -44,6 +59,15 @@ class ArchiveError(SpaqlError, ValueError):
 
 class MissingExtraError(SpaqlError, ImportError):
     """A package that only an extra of spaql installs, and that is not there."""
+
+
+def imported(module: str, name: str) -> ModuleType:
+    """Import a module of the user's, which is to define a name; whatever it raises is a `SettingError`."""
+    try:
+        return import_module(module)
+    except Exception as error:
+        said = error if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
+        raise SettingError(f"Cannot import {module}, which is to define {name}: {said}.") from error
 
 
 def require(what: str, *extras: str) -> None:

@@ -12,13 +12,14 @@ pytest.importorskip("stable_baselines3")
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("agent_type", [spaql.AQL, spaql.SPAQL, spaql.SPAQLTS])
+@pytest.mark.parametrize("agent_type", [spaql.AQL, spaql.SPAQL, spaql.SPAQLTS, spaql.PlanTree])
 @pytest.mark.parametrize("env", ["CartPole-v1", "Pendulum-v1"])
 def test_evaluate_policy_accepts_an_agent(agent_type: type[spaql.Agent], env: str) -> None:
     from stable_baselines3.common.env_util import make_vec_env
     from stable_baselines3.common.evaluation import evaluate_policy
 
-    agent = agent_type(env, horizon=200, rollouts=3, seed=0).learn(iterations=10, progress_bar=False)
+    few = {"effort": 0.02} if agent_type is spaql.PlanTree else {"rollouts": 3}
+    agent = agent_type(env, horizon=200, seed=0, **few).learn(iterations=10, progress_bar=False)
     single = gymnasium.make(env, max_episode_steps=200)
     single.reset(seed=0)
     theirs, _ = evaluate_policy(agent, single, n_eval_episodes=20, return_episode_rewards=True, warn=False)

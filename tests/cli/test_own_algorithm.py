@@ -71,7 +71,7 @@ def test_it_is_trained_with_its_settings(trained: Path) -> None:
 def test_commands_read_it_when_the_user_names_it(trained: Path, words: tuple[str, ...]) -> None:
     refused = spaql(trained, *words)
     assert refused.returncode == 1
-    assert "give the command --algo lab.patient:patient" in refused.stderr
+    assert "On the command line: --algo lab.patient:patient." in refused.stderr
     assert not (trained / "imported").exists(), "a file must not cause an import"
     done = spaql(trained, *words, *ALGO)
     assert done.returncode == 0, done.stderr

@@ -265,3 +265,21 @@ def test_an_edit_in_what_a_plant_calls_is_seen(tmp_path: Path) -> None:
     assert mean_return("2.0") == 20.0
     assert len(list((tmp_path / "cache").rglob("*.nbc"))) == cached
     assert mean_return("3.0") == 30.0
+
+
+def test_an_id_of_another_environment_is_refused_and_left_alone() -> None:
+    """A plant that is made again, as in a notebook, takes the place of the first one."""
+    given = {
+        "start": lambda rng: (0.0,),
+        "step": lambda state, action: (state, 0.0, False),
+        "observations": {"x": (-1, 1)},
+        "actions": ("a", "b"),
+    }
+    before = gymnasium.spec("CartPole-v1")
+    with pytest.raises(spaql.SettingError, match=r"CartPole-v1 is the id of another .*own/CartPole-v1"):
+        spaql.Dynamics(id="CartPole-v1", horizon=5, **given)
+    assert gymnasium.spec("CartPole-v1") is before
+    assert spaql.problems.find_dynamics("CartPole-v1").id == "spaql/CartPole-v1"
+    for horizon in (5, 7):
+        spaql.Dynamics(id="test/MadeAgain-v0", horizon=horizon, **given)
+        assert gymnasium.spec("test/MadeAgain-v0").max_episode_steps == horizon

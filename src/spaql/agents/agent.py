@@ -49,6 +49,8 @@ class Agent:
         Of all randomness; the same seed gives the same bytes. Drawn, and kept, if not given.
     horizon, levels, squash, reference, reward_range, compiled, parallel, step_timeout
         See `spaql.make_problem`.
+    observation_names, action_names
+        With their units, for rules, pictures and exported code; those of the plant by default.
     **settings
         Of the algorithm: the fields of `Agent.settings_type`.
 
@@ -75,6 +77,8 @@ class Agent:
         compiled: bool = True,
         parallel: bool = False,
         step_timeout: float | None = None,
+        observation_names: Sequence[str] | None = None,
+        action_names: Sequence[str] | None = None,
         **settings: Any,
     ) -> None:
         self.seed = secrets.randbits(32) if seed is None else whole_number("seed", seed, least=0)
@@ -93,6 +97,8 @@ class Agent:
             parallel=parallel,
             measured=self.learner_type.standardised,
             step_timeout=step_timeout,
+            observation_names=observation_names,
+            action_names=action_names,
         )
         self.history = History()
         self.tries: Tries | None = None
@@ -352,7 +358,7 @@ def agent_from(document: archive.Document) -> Agent:
         algorithm = data["algorithm"]
         agent_type = agent_types().get(algorithm)
         if agent_type is None:
-            raise ArchiveError(_undefined(algorithm, data.get("module")))
+            raise _undefined(algorithm, data.get("module"))
         problem = problem_from(data["problem"], part("problem."))
         agent_type.learner_type.check_size(problem, part("learner."))
         agent = agent_type(problem, seed=number(data, "seed", 0, whole=True), **data["settings"])
@@ -362,14 +368,16 @@ def agent_from(document: archive.Document) -> Agent:
     return agent
 
 
-def _undefined(algorithm: Any, module: Any) -> str:
-    """Say how an agent is read whose algorithm is not known here."""
+def _undefined(algorithm: Any, module: Any) -> ArchiveError:
+    """Return the error that says how an agent is read whose algorithm is not known here."""
     holds = f"The file holds an agent of the algorithm {algorithm!r}, which is not defined here"
     if not isinstance(module, str) or not all(part.isidentifier() for part in module.split(".")):
-        return f"{holds}: import the module that defines it, or give the command --algo MODULE:{algorithm}."
-    return (
+        advice = f"{holds}: import the module that defines it before the file is loaded."
+        return ArchiveError(advice, settings={"algo": f"MODULE:{algorithm}"})
+    return ArchiveError(
         f"{holds}. It says that the module {module} defines it: if you trust that module, import it before "
-        f"the file is loaded, or give the command --algo {module}:{algorithm}."
+        "the file is loaded.",
+        settings={"algo": f"{module}:{algorithm}"},
     )
 
 

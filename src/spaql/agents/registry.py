@@ -2,12 +2,11 @@
 
 import inspect
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any
 
 from spaql.agents.agent import Agent, agent_types, make_settings
 from spaql.algorithms import AQLLearner, PlanTreeLearner, SPAQLLearner, SPAQLTSLearner
-from spaql.errors import SettingError, nearest
+from spaql.errors import SettingError, imported, nearest
 from spaql.plants import PlantModel
 from spaql.rollouts import Episode
 
@@ -73,11 +72,7 @@ def agent_type(name: str) -> type[Agent]:
     module, _, algorithm = name.rpartition(":")
     known: dict[str, type[Agent]] = {}
     if module:
-        try:
-            home = import_module(module)
-        except Exception as error:  # whatever the module of a user does
-            said = error if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
-            raise SettingError(f"Cannot import {module}, which is to define {algorithm}: {said}.") from error
+        home = imported(module, algorithm)
         agents = [one for one in vars(home).values() if isinstance(one, type) and issubclass(one, Agent)]
         known |= {one.__name__: one for one in agents if one is not Agent}
     known |= agent_types()

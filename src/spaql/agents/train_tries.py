@@ -41,7 +41,7 @@ TRIES_FOLDER = "tries"
 """Where the tries are, each in a run folder of its own."""
 _SELECTION_FILE = "selection.json"
 """What the selection episodes of a try returned, in the folder of the try."""
-_ALONE = "train with workers=1 (--workers 1), in this process"
+_ALONE = "train with workers=1, in this process"
 
 
 Finished = Callable[[int, Try], None]
@@ -113,8 +113,7 @@ def root_seed(folder: Path) -> int:
             return int(next(csv.DictReader(file))["seed"])
     except FileNotFoundError:
         raise SettingError(
-            f"There are no tries in {folder} to go on with: leave out --resume, or, if its run has one seed, "
-            "--tries."
+            f"There are no tries in {folder} to go on with: if there is a run, it has one seed."
         ) from None
     except (OSError, ValueError, LookupError, StopIteration) as error:
         raise SettingError(f"{folder / TRIES_FILE} is no table of tries: remove the folder.") from error

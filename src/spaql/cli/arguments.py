@@ -127,6 +127,14 @@ class Choice(click.Choice[str]):
         return super().convert(value, param, ctx)
 
 
+class ChoiceOrOwn(Choice):
+    """One of some words, or MODULE:NAME: one of the user's own, whose module is imported."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse what is neither."""
+        return value if ":" in value else super().convert(value, param, ctx)
+
+
 def complete_environment(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """List the environments whose names begin so, the paper's setups first."""
     from spaql.problems import PRESETS, environment_names

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql.cli.arguments import Choice, read, read_action, read_to_play, run_argument
+from spaql.cli.arguments import Choice, ChoiceOrOwn, read, read_action, read_to_play, run_argument
 from spaql.cli.report import Report, reports, without_infinities
 from spaql.errors import SettingError, SpaqlError
 from spaql.formatting import counted, number, places, with_interval
@@ -26,7 +26,13 @@ TARGETS = ("c", "st", "onnx", "python", "sql", "json")
 
 @click.command()
 @run_argument
-@click.option("--to", "target", type=Choice(TARGETS), required=True, help="language or format")
+@click.option(
+    "--to",
+    "target",
+    type=ChoiceOrOwn(TARGETS),
+    required=True,
+    help="language or format, or MODULE:NAME for one of your own",
+)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="folder to write in")
 @click.option("--name", default="controller", show_default=True, help="of the files and functions")
 @click.option("--number", type=Choice(["double", "float", "fixed"]), help="that the machine computes in")
@@ -80,10 +86,10 @@ def export(
     """
     from spaql.agents.agent import model_file
     from spaql.archive import write_atomically
-    from spaql.export import EXPORTERS, ExportedPolicy
+    from spaql.export import ExportedPolicy, find_exporter
     from spaql.interpret import rule_tree
 
-    exporter, suffix = EXPORTERS[target]
+    exporter, suffix = find_exporter(target)
     taken = inspect.signature(exporter).parameters
     if tolerance is not None and safe_action is None:
         raise SettingError("A tolerance is for the safe action: give --safe-action, too.")

@@ -128,7 +128,8 @@ def _sobol(dims: int, n: int, seed: int) -> Floats:
         from scipy.stats import qmc
     except ImportError as error:
         raise MissingExtraError(
-            "Sobol sequences need SciPy: pip install 'spaql[stats]', or sample a grid (--sampling grid)."
+            "Sobol sequences need SciPy: pip install 'spaql[stats]', or sample a grid.",
+            settings={"sampling": "grid"},
         ) from error
     sequence = qmc.Sobol(dims, scramble=True, seed=whole_number("seed", seed, least=0))
     return np.asarray(sequence.random_base2(max(0, n - 1).bit_length())[:n], np.float64)
@@ -217,7 +218,8 @@ def known_bench(problem: Problem) -> Bench:
     if bench is None:
         raise SettingError(
             f"Where {problem.name} may begin is not known: give a bench with a range for each number of its "
-            "state (--low X,Y,... and --high X,Y,...)."
+            "state.",
+            settings={"low": "X,Y,...", "high": "X,Y,..."},
         )
     return bench
 

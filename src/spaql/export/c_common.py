@@ -54,7 +54,7 @@ def checks(controller: MachineController) -> Iterator[str]:
     if laws or controller.number.name == "double":
         # Laws are computed in double precision whatever the observations are.
         what_to_do = (
-            "laws need a machine that has them" if laws else "export with --number float or fixed instead"
+            "laws need a machine that has them" if laws else "export in numbers that are float or fixed"
         )
         yield "#if DBL_MANT_DIG != 53"
         yield f'#error "double must have 64 bits: {what_to_do}"'

@@ -32,6 +32,7 @@ class SqlCase(Target):
     """One expression for each number of an action."""
 
     name = "SQL"
+    suffix = ".sql"
 
     def write(self, controller: MachineController, name: str) -> dict[str, bytes]:
         """Write a controller as files, by their names."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 from spaql.archive import write_together
-from spaql.errors import SettingError
+from spaql.errors import SettingError, imported, nearest
 from spaql.export.c_code import CCode
 from spaql.export.equivalence import POINTS, Proof, Target, prove
 from spaql.export.json_tree import JsonTree
@@ -74,7 +75,16 @@ def c(
     >>> sorted(proof.files)
     ['controller.c', 'controller.h']
     """
-    return _export(CCode(form), tree, path, number, safe_action, tolerance, provenance, points)
+    return write(
+        CCode(form),
+        tree,
+        path,
+        number=number,
+        safe_action=safe_action,
+        tolerance=tolerance,
+        provenance=provenance,
+        points=points,
+    )
 
 
 def st(
@@ -92,7 +102,16 @@ def st(
     The numbers are LREAL for "double" and REAL for "float". The text is read back as the standard has it and
     compared with the tree; no PLC is asked. For the other parameters see `c`.
     """
-    return _export(StructuredText(), tree, path, number, safe_action, tolerance, provenance, points)
+    return write(
+        StructuredText(),
+        tree,
+        path,
+        number=number,
+        safe_action=safe_action,
+        tolerance=tolerance,
+        provenance=provenance,
+        points=points,
+    )
 
 
 def onnx(
@@ -110,7 +129,16 @@ def onnx(
     It takes a batch `observation` of "double" or "float" numbers and gives a batch `action`. Needs the extra
     `onnx`. For the other parameters see `c`.
     """
-    return _export(OnnxGraph(), tree, path, number, safe_action, tolerance, provenance, points)
+    return write(
+        OnnxGraph(),
+        tree,
+        path,
+        number=number,
+        safe_action=safe_action,
+        tolerance=tolerance,
+        provenance=provenance,
+        points=points,
+    )
 
 
 def python(
@@ -127,7 +155,16 @@ def python(
 
     For the parameters see `c`.
     """
-    return _export(PythonCode(form), tree, path, "double", safe_action, tolerance, provenance, points)
+    return write(
+        PythonCode(form),
+        tree,
+        path,
+        number="double",
+        safe_action=safe_action,
+        tolerance=tolerance,
+        provenance=provenance,
+        points=points,
+    )
 
 
 def sql(
@@ -143,7 +180,16 @@ def sql(
 
     For the parameters see `c`.
     """
-    return _export(SqlCase(), tree, path, "double", safe_action, tolerance, provenance, points)
+    return write(
+        SqlCase(),
+        tree,
+        path,
+        number="double",
+        safe_action=safe_action,
+        tolerance=tolerance,
+        provenance=provenance,
+        points=points,
+    )
 
 
 def json(
@@ -159,7 +205,16 @@ def json(
 
     Its form is published in `spaql.export.json_tree.SCHEMA`. For the parameters see `c`.
     """
-    return _export(JsonTree(), tree, path, "double", safe_action, tolerance, provenance, points)
+    return write(
+        JsonTree(),
+        tree,
+        path,
+        number="double",
+        safe_action=safe_action,
+        tolerance=tolerance,
+        provenance=provenance,
+        points=points,
+    )
 
 
 Exporter = Callable[..., Proof]
@@ -176,17 +231,29 @@ EXPORTERS: Mapping[str, tuple[Exporter, str]] = MappingProxyType(
 """Every exporter with the suffix of its file."""
 
 
-def _export(
+def write(
     target: Target,
     tree: Source,
     path: PathLike,
-    number: str,
-    safe_action: SafeAction,
-    tolerance: float,
-    provenance: Sequence[str],
-    points: int,
+    *,
+    number: str = "double",
+    safe_action: SafeAction = None,
+    tolerance: float = TOLERANCE,
+    provenance: Sequence[str] = (),
+    points: int = POINTS,
 ) -> Proof:
-    """Write into an empty folder, prove, and only then write where it is wanted."""
+    """Write a controller in a language or format of one's own, after what was written was run and compared.
+
+    Everything is written into an empty folder first, run by `Target.load`, and compared with the policy; only
+    then are the files written where they are wanted.
+
+    Parameters
+    ----------
+    target
+        How a controller is written, and how what was written is run: see `Target`.
+    tree, path, number, safe_action, tolerance, provenance, points
+        See `c`.
+    """
     path = Path(path)
     name = path.stem
     if not (name.isidentifier() and name.isascii()):
@@ -202,3 +269,29 @@ def _export(
         proof = prove(target, controller, files, name, Path(folder), whole_number("points", points, least=0))
     write_together({path.parent / file: content for file, content in files.items()})
     return proof
+
+
+def find_exporter(name: str) -> tuple[Exporter, str]:
+    """Return an exporter and the suffix of its file.
+
+    Parameters
+    ----------
+    name
+        One of `EXPORTERS`; or `module:name`, which imports the module, and names a subclass of `Target` in
+        it, or an instance of one.
+
+    Examples
+    --------
+    >>> find_exporter("sql")[1], find_exporter("spaql.export.sql_case:SqlCase")[1]
+    ('.sql', '.sql')
+    """
+    module, _, attribute = name.rpartition(":")
+    if not module:
+        if name not in EXPORTERS:
+            raise SettingError(f"There is no export target {name!r}: {nearest(name, EXPORTERS)}")
+        return EXPORTERS[name]
+    found = getattr(imported(module, attribute), attribute, None)
+    target = found() if isinstance(found, type) and issubclass(found, Target) else found
+    if not isinstance(target, Target):
+        raise SettingError(f"{name} is not a subclass of spaql.export.Target, nor an instance of one.")
+    return functools.partial(write, target), target.suffix

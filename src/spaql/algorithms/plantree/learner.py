@@ -51,13 +51,14 @@ class PlanTreeLearner(Learner):
         super().__init__(problem, settings)
         if not isinstance(problem.states.space, Box):
             raise UnsupportedSpaceError(
-                "PlanTree needs a Box of observations: for a list, use SPAQL (--algo spaql), or wrap it as "
-                f"{numbers_recipe(problem.states.space)}"
+                "PlanTree needs a Box of observations: for a list, use SPAQL, or wrap it as "
+                f"{numbers_recipe(problem.states.space)}",
+                settings={"algo": "spaql"},
             )
         if problem.actions.levels is not None:
             raise SettingError(
-                "PlanTree writes affine laws for a Box of actions: leave out its levels, or use SPAQL "
-                "(--algo spaql)."
+                "PlanTree writes affine laws for a Box of actions: leave out its levels, or use SPAQL.",
+                settings={"algo": "spaql"},
             )
         self.settings = settings
         self.code = ActionCode(problem.actions.space)
