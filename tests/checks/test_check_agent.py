@@ -316,7 +316,7 @@ def test_every_check_catches_the_fault_that_was_made_for_it(
     with AgentCase.of(agent(), "cartpole200") as case:
         assert check.run(case).outcome == "passed"
     if check.name == "a damaged file is refused":  # there is one loader, so it is the one to be faulty
-        monkeypatch.setattr("spaql.checks.saving.load", lambda path: None)
+        monkeypatch.setattr("spaql.checks.saving.load_agent", lambda path: None)
         kind = agent()
     else:
         kind = FAULTY[check.name]()
