@@ -55,7 +55,10 @@ def test_a_killed_training_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--algo", "aql"], "is a run of spaql, not aql: give --algo spaql"),
+        (
+            ["--algo", "aql"],
+            "is a run of spaql, not aql: go on with that algorithm. On the command line: --algo spaql.",
+        ),
         (["--scaling", "7"], "has scaling 20.0, not 7.0"),
         (["--horizon", "50"], "has horizon 200, not 50"),
         (["--seed", "4"], "has seed 3, not 4"),
