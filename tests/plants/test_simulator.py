@@ -61,7 +61,7 @@ def test_other_algorithms_train_in_a_simulator_also_from_a_file(tmp_path: Path, 
     real = spaql.evaluate(trained[1], "Pendulum-v1", episodes=3)
     assert len(real.returns) == 3
     spaql.SPAQL("cartpole200", seed=0).save("agent.spaql")
-    with pytest.raises(spaql.ArchiveError, match="no plant"):
+    with pytest.raises(spaql.ArchiveError, match="not a plant"):
         spaql.make_problem("agent.spaql")
 
 
