@@ -83,7 +83,7 @@ def measure(name: str, agent: spaql.Agent, n: int, seed: int) -> dict[str, objec
         batch = points(policy, tree, -(-n // trees), rng)
         state = (np.full(len(batch), tree),) if policy.time_variant else None
         wanted = policy.predict(batch, state, deterministic=True)[0]
-        differ += int((rules.predict(batch) != wanted).reshape(len(batch), -1).any(axis=1).sum())
+        differ += int((rules.act(batch) != wanted).reshape(len(batch), -1).any(axis=1).sum())
         checked += len(batch)
         leaves += rules.n_leaves
     return {
@@ -105,7 +105,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     for name, make in AGENTS.items():
-        agent = make().learn(options.iterations, progress_bar=False)
+        agent = make().learn(iterations=options.iterations, progress_bar=False)
         print(json.dumps(measure(name, agent, options.points, options.seed)), flush=True)
 
 

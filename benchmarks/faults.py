@@ -49,7 +49,7 @@ def fresh() -> spaql.Agent:
 
 
 def learned(iterations: int) -> spaql.Agent:
-    return fresh().learn(iterations, progress_bar=False)
+    return fresh().learn(iterations=iterations, progress_bar=False)
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def train_with_checkpoints(folder: Path) -> None:
     path = folder / "run" / CHECKPOINT_FILE
     agent = load(path) if path.exists() else fresh()
     if agent.iterations < 4:
-        agent.learn(4 - agent.iterations, checkpoint=path, checkpoint_every=1, progress_bar=False)
+        agent.learn(iterations=4 - agent.iterations, checkpoint=path, checkpoint_every=1, progress_bar=False)
     save_run(agent, folder / "run")
 
 
@@ -100,7 +100,7 @@ def train_again(folder: Path) -> str:
         assert not run.exists() or all(path.name.startswith(".") for path in run.iterdir()), "a dead end"
         agent = fresh()
     if agent.iterations < 4:
-        agent.learn(4 - agent.iterations, progress_bar=False)
+        agent.learn(iterations=4 - agent.iterations, progress_bar=False)
     save_run(agent, run)
     assert not list(run.glob(".*")), f"left behind: {list(run.glob('.*'))}"
     return "".join(

@@ -18,7 +18,6 @@ from mutants import mutant_of, mutate_text
 
 import spaql
 from spaql import archive
-from spaql.agents import read
 from spaql.agents.problem_file import problem_to
 from spaql.cli import main as command_line
 from spaql.cli.results import summarise
@@ -106,7 +105,7 @@ def use_model(folder: Path, content: bytes) -> None:
     if archive.load(path).data.get("kind") == "plant":
         use_plant(PlantModel.load(path))
         return
-    model = read(path)
+    model = spaql.load(path)
     batch = np.random.default_rng(0).normal(size=(3, *model.problem.states.space.shape))
     actions = model.policy.act(batch, np.zeros(3, np.int64), None)
     if isinstance(model, spaql.Agent) and not all(model.problem.actions.space.contains(a) for a in actions):

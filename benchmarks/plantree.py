@@ -70,7 +70,7 @@ def measure(env: str, budget: int, seed: int, noise: tuple[float, float], change
         "mean": float(np.mean(returns)),
         "worst_start": float(np.min(returns)),
         "chattering": step,
-        "leaves": 0 if change == LOOK_AHEAD else agent.policy.tree.n_leaves,
+        "leaves": 0 if change == LOOK_AHEAD else agent.policy.n_leaves,
         "wall": wall,
         "cpu": cpu,
     }

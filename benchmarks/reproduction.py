@@ -54,7 +54,7 @@ def run(study: Study, seed: int, iterations: int) -> dict[str, float]:
     agent = agent_types()[study.algorithm](
         study.problem, seed=seed, scaling=study.scaling, rollouts=study.rollouts
     )
-    agent.learn(iterations, progress_bar=False)
+    agent.learn(iterations=iterations, progress_bar=False)
     last = agent.history.last()
     fresh = spaql.evaluate(agent, episodes=500, seed=10_000 + seed)
     return {

@@ -89,7 +89,7 @@ def agent_for(case: Case, rules: RuleSet) -> spaql.Agent:
 
 def run(case: Case, rules: RuleSet) -> dict[str, float]:
     """Train an agent, and judge it by fresh episodes."""
-    agent = agent_for(case, rules).learn(case.iterations, progress_bar=False)
+    agent = agent_for(case, rules).learn(iterations=case.iterations, progress_bar=False)
     last = agent.history.last()
     fresh = spaql.evaluate(agent, episodes=FULL.fresh_episodes, seed=agent.seed + 1)
     return {

@@ -101,7 +101,7 @@ def training(lengths: list[int]) -> Rows:
     for iterations in lengths:
         agent = spaql.SPAQLTS("cartpole200", scaling=20, rollouts=100, seed=0)
         began = time.perf_counter()
-        agent.learn(iterations, progress_bar=False)
+        agent.learn(iterations=iterations, progress_bar=False)
         rows.append(
             {
                 "iterations": iterations,
@@ -180,14 +180,14 @@ def dimensions(most: int, iterations: int, seeds: int) -> Rows:
             horizon=100,
         )
         agents = [spaql.SPAQL(plant, scaling=1, seed=seed) for seed in range(seeds)]
-        agents[0].learn(1, progress_bar=False)  # compiles
+        agents[0].learn(iterations=1, progress_bar=False)  # compiles
         problem = agents[0].problem
         random = spaql.RandomPolicy(problem.states, problem.actions)
         for length in (iterations, 10 * iterations):
             missing = sum(length - agent.iterations for agent in agents)
             began = time.perf_counter()
             for agent in agents:
-                agent.learn(length - agent.iterations, progress_bar=False)
+                agent.learn(iterations=length - agent.iterations, progress_bar=False)
             seconds = time.perf_counter() - began
             rows.append(
                 {
@@ -232,7 +232,11 @@ def rollouts(simulator: str, iterations: int) -> dict[str, Any]:
     for parallel in (False, True):
         agent = spaql.SPAQL(f"benchmark/{simulator}-v0", parallel=parallel, rollouts=20, scaling=1, seed=0)
         times: list[float] = []
-        agent.learn(iterations, callback=lambda *_: times.append(time.perf_counter()), progress_bar=False)  # noqa: B023
+        agent.learn(
+            iterations=iterations,
+            callback=lambda *_: times.append(time.perf_counter()),  # noqa: B023
+            progress_bar=False,
+        )
         seconds.append(float(np.median(np.diff(times))))
         files.append(saved(agent))
     return {

@@ -8,7 +8,7 @@
 (c) steps_per_second: our compiled path on one core beside Gymnasium's vector environments and, where it is
     installed, EnvPool, bare, on two.
 (d) lookup_ns: a look-up in the flattened policy of a partition of so many balls.
-(e) startup_seconds: `spaql train CartPole-v1 --iterations 1`, with an empty and with a warm cache.
+(e) startup_seconds: `spaql train CartPole-v1 --algo spaql --iterations 1`, with an empty and a warm cache.
 
 All ratios are medians of interleaved measurements in one process.
 """
@@ -100,7 +100,7 @@ def trainer(agent: spaql.Agent, iterations: int) -> Callable[[], int]:
 
     def work() -> int:
         before = agent.history.last()["interactions"]
-        agent.learn(iterations, progress_bar=False)
+        agent.learn(iterations=iterations, progress_bar=False)
         return int(agent.history.last()["interactions"] - before)
 
     return work
@@ -109,9 +109,9 @@ def trainer(agent: spaql.Agent, iterations: int) -> Callable[[], int]:
 def grown(problem: str, scaling: float, rollouts: int, **options: Any) -> spaql.Agent:
     """An agent of the paper's settings with at least 1,000 arms."""
     agent = spaql.SPAQLTS(problem, scaling=scaling, rollouts=rollouts, seed=0, **options)
-    agent.learn(100, progress_bar=False)
+    agent.learn(iterations=100, progress_bar=False)
     while agent.policy.partition.arms < 1_000:
-        agent.learn(100, progress_bar=False)
+        agent.learn(iterations=100, progress_bar=False)
     return agent
 
 
@@ -164,7 +164,7 @@ def gymnasium_trainer(agent: spaql.Agent, iterations: int) -> Callable[[], int]:
         nonlocal made
         made, begin = 0, len(agent.history)
         spaql.Problem.make_vector = make_counting
-        agent.learn(iterations, progress_bar=False)
+        agent.learn(iterations=iterations, progress_bar=False)
         spaql.Problem.make_vector = make_vector
         return made + int(np.diff(agent.history["training_steps"][begin - 1 :]).sum())
 
@@ -236,7 +236,17 @@ def startup_seconds() -> dict[str, float]:
         times = []
         for i in range(4):
             begin = time.perf_counter()
-            words = ["train", "CartPole-v1", "--iterations", "1", "--quiet", "--out", f"{folder}/run{i}"]
+            words = [
+                "train",
+                "CartPole-v1",
+                "--algo",
+                "spaql",
+                "--iterations",
+                "1",
+                "--quiet",
+                "--out",
+                f"{folder}/run{i}",
+            ]
             subprocess.run([sys.executable, "-m", "spaql", *words], env=env, check=True, capture_output=True)
             times.append(time.perf_counter() - begin)
     return {"cold": times[0], "warm": float(np.median(times[1:]))}

@@ -129,7 +129,7 @@ def moments(show: Show, tree: spaql.RuleTree) -> Iterator[Moment]:
         while not ended and step <= show.steps:
             seen = np.asarray(observation, np.float64)
             leaf = tree.leaf_number(seen)
-            observation, reward, terminated, truncated, _ = env.step(tree.predict(observation))
+            observation, reward, terminated, truncated, _ = env.step(tree.predict(observation)[0])
             total, ended = total + float(reward), terminated or truncated
             if step % show.every == 0 or ended:
                 yield Moment(Image.fromarray(np.asarray(env.render())), seen, leaf, total, step)

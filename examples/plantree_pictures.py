@@ -105,10 +105,10 @@ def draw_tree(axes: list[Axes], agent: spaql.Agent, plan: Plan, actions: np.ndar
     """Draw the actions of look-ahead, and those of the tree."""
     seen = observations()
     best = plan.values_of(plan.scale.z(seen)).argmax(axis=1)
-    tree = agent.policy.tree
+    tree = agent.policy
     for ax, torque, title in (
         (axes[0], 2 * actions[best, 0], "look-ahead: 5 torques tried, no rules"),
-        (axes[1], tree.predict(seen)[:, 0], f"the tree: {tree.n_leaves} leaves, a law in each"),
+        (axes[1], tree.act(seen)[:, 0], f"the tree: {tree.n_leaves} leaves, a law in each"),
     ):
         shown = ax.imshow(
             torque.reshape(N, N), "PuOr", aspect="auto", origin="lower", extent=EXTENT, vmin=-2, vmax=2

@@ -65,7 +65,7 @@ def test_other_formats_and_files_are_refused(tmp_path: Path) -> None:
 
 
 def test_an_agent_file_that_lacks_something_is_refused(tmp_path: Path) -> None:
-    agent = spaql.SPAQL("cartpole200", seed=0, rollouts=2).learn(2, progress_bar=False)
+    agent = spaql.SPAQL("cartpole200", seed=0, rollouts=2).learn(iterations=2, progress_bar=False)
     agent.save(tmp_path / "a.spaql")
     whole = archive.load(tmp_path / "a.spaql")
     for name in whole.data:

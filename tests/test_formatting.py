@@ -102,7 +102,7 @@ gymnasium.register("ScaledPendulum-v0", scaled_pendulum, max_episode_steps=20)
 @pytest.mark.parametrize("unit", [1e-7, 1e-4, 1e4, 1e9])
 def test_commands_tell_returns_of_every_scale_apart(unit: float, tmp_path: Path) -> None:
     problem = spaql.make_problem("ScaledPendulum-v0", options={"unit": unit}, levels=3)
-    agent = spaql.SPAQL(problem, seed=0, rollouts=2, scaling=0.01).learn(3, progress_bar=False)
+    agent = spaql.SPAQL(problem, seed=0, rollouts=2, scaling=0.01).learn(iterations=3, progress_bar=False)
     agent.save(tmp_path / "agent.spaql")
     run = str(tmp_path / "agent.spaql")
     shown = CliRunner().invoke(main, ["evaluate", run, "--episodes", "20"], catch_exceptions=False).output

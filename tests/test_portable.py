@@ -90,11 +90,11 @@ if __name__ == "__main__":
     multiprocessing.set_start_method("spawn")
     for env in ("CartPole-v1", gymnasium.make("CartPole-v1"), "pendulum5"):
         agent = spaql.SPAQL(env, seed=0, rollouts=2, horizon=10, step_timeout=60)
-        agent.learn(1, progress_bar=False)
+        agent.learn(iterations=1, progress_bar=False)
     plain = spaql.SPAQL("CartPole-v1", seed=0, rollouts=2, horizon=10, compiled=False)
     parallel = spaql.SPAQL("CartPole-v1", seed=0, rollouts=2, horizon=10, compiled=False, parallel=True)
     for agent in (plain, parallel):
-        agent.learn(1, progress_bar=False)
+        agent.learn(iterations=1, progress_bar=False)
     assert (plain.history["mean_return"] == parallel.history["mean_return"]).all()
 """
 
@@ -107,7 +107,9 @@ def test_environments_in_processes_of_their_own_need_no_fork(tmp_path: Path) -> 
 
 def test_a_stdout_that_cannot_show_a_sign_shows_its_number(tmp_path: Path) -> None:
     """As on Windows, where what is written to a file or a pipe is in an encoding of the region."""
-    spaql.SPAQL("cartpole200", rollouts=2, seed=0).learn(1, progress_bar=False).save(tmp_path / "a.spaql")
+    spaql.SPAQL("cartpole200", rollouts=2, seed=0).learn(iterations=1, progress_bar=False).save(
+        tmp_path / "a.spaql"
+    )
     code = "import sys; from spaql.cli import main; sys.argv = ['spaql', 'evaluate', 'a.spaql']; main()"
     done = python(code, tmp_path, PYTHONIOENCODING="iso8859-5")  # Cyrillic, without ±
     assert done.returncode == 0, done.stderr

@@ -1,5 +1,6 @@
 """What `import spaql` offers and what it costs."""
 
+import ast
 import os
 import re
 import subprocess
@@ -16,9 +17,13 @@ NAMES = [
     "AQL", "Agent", "ArchiveError", "BadEnvironmentError", "CheckReport", "Controller", "Dynamics",
     "Evaluation", "History", "Learner", "MissingExtraError", "Partition", "PartitionLearner",
     "PartitionPolicy", "PlanTree", "Policy", "Problem", "RandomPolicy", "Results", "RuleTree",
-    "RuleTreePolicy", "Run", "SPAQL", "SPAQLTS", "SettingError", "Settings", "SpaqlError", "Summary",
-    "UnsupportedSpaceError", "__version__", "check_agent", "check_problem", "evaluate", "export", "grid",
+    "Run", "SPAQL", "SPAQLTS", "SettingError", "Settings", "SpaqlError", "Summary",
+    "UnsupportedSpaceError", "__version__", "check_agent", "check_problem", "evaluate", "grid",
     "load", "make_problem", "read_study", "results", "rule_tree", "sweep",
+]  # fmt: skip
+MODULES = [
+    "agents", "algorithms", "checks", "evaluation", "experiments", "export", "figures", "interpret",
+    "partition", "plants", "policy", "problems", "rollouts", "spaces", "stats", "studies",
 ]  # fmt: skip
 
 
@@ -30,9 +35,20 @@ def fresh_python(code: str) -> str:
 
 
 def test_the_public_names_are_these() -> None:
-    assert sorted(spaql.__all__) == sorted(NAMES) == sorted(dir(spaql))
+    assert sorted(spaql.__all__) == sorted(NAMES + MODULES) == sorted(dir(spaql))
     for name in NAMES:
         assert getattr(spaql, name) is not None
+
+
+def test_submodules_are_attributes_and_are_loaded_on_use() -> None:
+    code = f"""
+import sys, spaql
+assert [name for name in {MODULES} if f"spaql.{{name}}" in sys.modules] == []
+for name in {MODULES}:
+    assert getattr(spaql, name).__name__ == f"spaql.{{name}}"
+    assert name in dir(spaql)
+"""
+    assert fresh_python(code) == ""
 
 
 def found(path: str) -> Any:
@@ -110,3 +126,18 @@ def test_help_imports_neither_numba_nor_gymnasium() -> None:
         "print(sorted({'numpy', 'numba', 'gymnasium', 'rich'} & set(sys.modules)))"
     )
     assert fresh_python(code).strip().endswith("[]")
+
+
+def test_messages_of_the_library_name_no_options_of_commands() -> None:
+    """They name settings (`SpaqlError.settings`), of which the command line makes its options."""
+    library = Path(spaql.__file__).parent
+    found = []
+    for file in library.rglob("*.py"):
+        if "cli" in file.relative_to(library).parts or "studies" in file.relative_to(library).parts:
+            continue
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Raise):
+                texts = [one.value for one in ast.walk(node) if isinstance(one, ast.Constant)]
+                named = [one for one in texts if isinstance(one, str) and re.search(r"(^|[ (`])--[a-z]", one)]
+                found += [(file.name, one) for one in named if "ray start" not in one]
+    assert found == []

@@ -65,12 +65,12 @@ def test_an_agent_of_numpy_numbers_is_saved_as_that_of_pythons(tmp_path: Path) -
         parallel=np.False_,
     )
     half = tmp_path / "half.spaql"
-    one.learn(np.int64(2), checkpoint=half, checkpoint_every=np.int64(1), progress_bar=False)
+    one.learn(iterations=np.int64(2), checkpoint=half, checkpoint_every=np.int64(1), progress_bar=False)
     one.learn(total_timesteps=np.int64(20), progress_bar=False)
     other = spaql.SPAQL(
         "Pendulum-v1", seed=3, horizon=20, levels=3, reward_range=(-16.3, 0.0), rollouts=2, scaling=4.0
     )
-    other.learn(2, progress_bar=False).learn(total_timesteps=20, progress_bar=False)
+    other.learn(iterations=2, progress_bar=False).learn(total_timesteps=20, progress_bar=False)
     for name, agent in (("one", one), ("other", other)):
         save_run(agent, tmp_path / name)
     for file in ("policy.spaql", "settings.json", "history.csv"):
@@ -79,7 +79,7 @@ def test_an_agent_of_numpy_numbers_is_saved_as_that_of_pythons(tmp_path: Path) -
 
 def test_options_and_origins_may_hold_numpy_numbers(tmp_path: Path) -> None:
     problem = spaql.make_problem("Pendulum-v1", options={"g": np.float64(9.81)})
-    agent = spaql.SPAQL(problem, seed=0, rollouts=1).learn(1, progress_bar=False)
+    agent = spaql.SPAQL(problem, seed=0, rollouts=1).learn(iterations=1, progress_bar=False)
     agent.save(tmp_path / "agent.spaql")
     assert spaql.load(tmp_path / "agent.spaql").problem.options == {"g": 9.81}
     controller = spaql.Controller(spaql.rule_tree(agent), problem, {"seed": np.int64(3)})

@@ -58,7 +58,7 @@ def python_loop(tree: RuleTree, angle: float, speed: float, steps: int) -> np.nd
     """Return angle, speed and torque of every step of spaql's plant under the rule tree."""
     state, rows = (angle, speed), []
     for _ in range(steps):
-        action = tree.predict(np.array(observe_pendulum(state)))
+        action = tree.predict(np.array(observe_pendulum(state)))[0]
         state, _, _ = step_pendulum(state, action)
         rows.append([*state, action[0]])
     return np.array(rows, np.float64)

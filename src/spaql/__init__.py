@@ -5,7 +5,24 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     __version__: str
-    from spaql import export
+    from spaql import (
+        agents,
+        algorithms,
+        checks,
+        evaluation,
+        experiments,
+        export,
+        figures,
+        interpret,
+        partition,
+        plants,
+        policy,
+        problems,
+        rollouts,
+        spaces,
+        stats,
+        studies,
+    )
     from spaql.agents import AQL, SPAQL, SPAQLTS, Agent, Controller, History, PlanTree, load
     from spaql.algorithms import Learner, PartitionLearner, Settings
     from spaql.checks import CheckReport, check_agent, check_problem
@@ -21,7 +38,7 @@ if TYPE_CHECKING:
     from spaql.experiments import Results, Run, Summary, grid, read_study, results, sweep
     from spaql.interpret import rule_tree
     from spaql.partition import Partition
-    from spaql.policy import PartitionPolicy, Policy, RandomPolicy, RuleTree, RuleTreePolicy
+    from spaql.policy import PartitionPolicy, Policy, RandomPolicy, RuleTree
     from spaql.problems import Dynamics, Problem, make_problem
 
 __all__ = [
@@ -47,7 +64,6 @@ __all__ = [
     "RandomPolicy",
     "Results",
     "RuleTree",
-    "RuleTreePolicy",
     "Run",
     "SettingError",
     "Settings",
@@ -55,16 +71,31 @@ __all__ = [
     "Summary",
     "UnsupportedSpaceError",
     "__version__",
+    "agents",
+    "algorithms",
     "check_agent",
     "check_problem",
+    "checks",
     "evaluate",
+    "evaluation",
+    "experiments",
     "export",
+    "figures",
     "grid",
+    "interpret",
     "load",
     "make_problem",
+    "partition",
+    "plants",
+    "policy",
+    "problems",
     "read_study",
     "results",
+    "rollouts",
     "rule_tree",
+    "spaces",
+    "stats",
+    "studies",
     "sweep",
 ]
 
@@ -84,9 +115,28 @@ _HOMES = {
     "spaql.experiments": ("Results", "Run", "Summary", "grid", "read_study", "results", "sweep"),
     "spaql.interpret": ("rule_tree",),
     "spaql.partition": ("Partition",),
-    "spaql.policy": ("PartitionPolicy", "Policy", "RandomPolicy", "RuleTree", "RuleTreePolicy"),
+    "spaql.policy": ("PartitionPolicy", "Policy", "RandomPolicy", "RuleTree"),
     "spaql.problems": ("Dynamics", "Problem", "make_problem"),
 }
+_MODULES = {
+    "agents",
+    "algorithms",
+    "checks",
+    "evaluation",
+    "experiments",
+    "export",
+    "figures",
+    "interpret",
+    "partition",
+    "plants",
+    "policy",
+    "problems",
+    "rollouts",
+    "spaces",
+    "stats",
+    "studies",
+}
+"""The documented submodules, which are attributes after `import spaql`; each is imported on first use."""
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
@@ -94,8 +144,8 @@ def __getattr__(name: str) -> Any:
     """Load a name on first use, so that importing the package, and the command line's help, are quick."""
     if name == "__version__":
         value: Any = import_module("importlib.metadata").version("spaql")
-    elif name == "export":
-        value = import_module("spaql.export")
+    elif name in _MODULES:
+        value = import_module(f"spaql.{name}")
     elif name in _HOME_OF:
         value = getattr(import_module(_HOME_OF[name]), name)
     else:

@@ -1,8 +1,10 @@
 """The exceptions of spaql, as a hierarchy; every message says what is wrong and what to do."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from importlib import import_module
 from importlib.util import find_spec
+from types import ModuleType
 
 _PACKAGES = {"baselines": "sb3_contrib", "plot": "matplotlib", "stats": "scipy"}
 """The packages that extras install, by import name."""
@@ -23,7 +25,20 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 class SpaqlError(Exception):
-    """Base class of the errors that spaql raises."""
+    """Base class of the errors that spaql raises.
+
+    Parameters
+    ----------
+    message
+        What is wrong, and what to do about it.
+    settings
+        What would help, by the names of settings with their values: for the command line, which adds its own
+        options to the message.
+    """
+
+    def __init__(self, *message: object, settings: Mapping[str, str] | None = None) -> None:
+        super().__init__(*message)
+        self.settings = dict(settings or {})
 
 
 class UnsupportedSpaceError(SpaqlError, TypeError):
@@ -44,6 +59,15 @@ class ArchiveError(SpaqlError, ValueError):
 
 class MissingExtraError(SpaqlError, ImportError):
     """A package of an optional extra is not installed."""
+
+
+def imported(module: str, name: str) -> ModuleType:
+    """Import a module of the user's, which is to define a name; whatever it raises is a `SettingError`."""
+    try:
+        return import_module(module)
+    except Exception as error:
+        said = error if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
+        raise SettingError(f"Cannot import {module}, which is to define {name}: {said}.") from error
 
 
 def require(what: str, *extras: str) -> None:

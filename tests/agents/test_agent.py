@@ -1,5 +1,6 @@
 import math
 from contextlib import closing
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -37,7 +38,7 @@ class Faulty(gymnasium.Env):
 def test_bad_numbers_are_named(env: gymnasium.Env, message: str) -> None:
     agent = spaql.SPAQL(env, horizon=5, rollouts=1, seed=0)
     with pytest.raises(spaql.BadEnvironmentError, match=message):
-        agent.learn(1, progress_bar=False)
+        agent.learn(iterations=1, progress_bar=False)
     with (
         closing(EpisodeRunner(agent.problem, 1)) as runner,
         pytest.raises(spaql.BadEnvironmentError, match="step 3"),
@@ -54,12 +55,12 @@ def test_large_returns_are_no_fault_while_each_is_finite() -> None:
 def test_past_the_horizon_aql_expects_nothing(compiled: bool) -> None:
     """With a horizon of one step, Q of the only visit is r + 0 + xi: the learning rate is 1."""
     agent = spaql.AQL("CartPole-v1", horizon=1, scaling=20, rollouts=1, seed=0, compiled=compiled)
-    agent.learn(1, progress_bar=False)
+    agent.learn(iterations=1, progress_bar=False)
     assert agent.policy.partition.balls.q[0] == 1.0 + 0.0 + 20.0
 
 
 def test_an_evaluation_is_repeatable_and_complete() -> None:
-    agent = spaql.SPAQL("cartpole200", seed=0, rollouts=5).learn(5, progress_bar=False)
+    agent = spaql.SPAQL("cartpole200", seed=0, rollouts=5).learn(iterations=5, progress_bar=False)
     a, b = (spaql.evaluate(agent, episodes=130, seed=3) for _ in range(2))
     assert a.returns.tolist() == b.returns.tolist()
     assert a.returns.tolist() == a.lengths.tolist()  # CartPole pays 1 a step
@@ -73,7 +74,7 @@ def test_an_evaluation_is_repeatable_and_complete() -> None:
 def test_vector_episodes_equal_single_ones() -> None:
     """Stepped together or one by one: the same starts and actions give the same returns."""
     problem = spaql.make_problem("pendulum5")
-    agent = spaql.SPAQL(problem, seed=0, rollouts=2).learn(6, progress_bar=False)
+    agent = spaql.SPAQL(problem, seed=0, rollouts=2).learn(iterations=6, progress_bar=False)
     together = spaql.evaluate(agent, episodes=5, deterministic=True)
     env = problem.make()
     for start, total in zip(together.starts, together.returns, strict=True):
@@ -113,8 +114,8 @@ def test_one_episode_is_shown_without_an_interval() -> None:
 
 
 def test_a_drawn_seed_is_kept() -> None:
-    first = spaql.SPAQL("cartpole200", rollouts=2).learn(2, progress_bar=False)
-    again = spaql.SPAQL("cartpole200", rollouts=2, seed=first.seed).learn(2, progress_bar=False)
+    first = spaql.SPAQL("cartpole200", rollouts=2).learn(iterations=2, progress_bar=False)
+    again = spaql.SPAQL("cartpole200", rollouts=2, seed=first.seed).learn(iterations=2, progress_bar=False)
     assert first.history.to_csv() == again.history.to_csv()
     with pytest.raises(spaql.SettingError, match=r"seed is -1, .* at least 0"):
         spaql.SPAQL("cartpole200", seed=-1)
@@ -122,14 +123,69 @@ def test_a_drawn_seed_is_kept() -> None:
 
 def test_scaled_rewards_leave_returns_raw() -> None:
     scaled = spaql.SPAQL("pendulum", reward_range=(-16.3, 0.0), rollouts=2, seed=0)
-    assert scaled.learn(2, progress_bar=False).history["mean_return"].max() < -100
+    assert scaled.learn(iterations=2, progress_bar=False).history["mean_return"].max() < -100
     with pytest.raises(spaql.SettingError, match="plantree learns from rewards as they are"):
         spaql.PlanTree("pendulum", reward_range=(-16.3, 0.0))
 
 
 def test_loading_checks_the_algorithm(tmp_path) -> None:
-    agent = spaql.AQL("cartpole200", rollouts=1, seed=0).learn(1, progress_bar=False)
+    agent = spaql.AQL("cartpole200", rollouts=1, seed=0).learn(iterations=1, progress_bar=False)
     agent.save(tmp_path / "a.spaql")
     assert isinstance(spaql.AQL.load(tmp_path / "a.spaql"), spaql.AQL)
     with pytest.raises(spaql.SettingError, match="AQL agent"):
         spaql.SPAQL.load(tmp_path / "a.spaql")
+
+
+def test_learn_counts_time_steps_first_as_stable_baselines3_does() -> None:
+    agent = spaql.SPAQL("cartpole200", seed=0, rollouts=1).learn(30, progress_bar=False)
+    named = spaql.SPAQL("cartpole200", seed=0, rollouts=1).learn(total_timesteps=30, progress_bar=False)
+    assert agent.training_steps >= 30 > agent.history["training_steps"][-2]
+    assert agent.to_bytes() == named.to_bytes()
+    with pytest.raises(TypeError, match="positional"):
+        agent.learn(30, 2)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("make", [spaql.AQL, spaql.SPAQL, spaql.SPAQLTS])
+def test_the_policy_is_kept_until_learning_goes_on(make: type[spaql.Agent], tmp_path: Path) -> None:
+    """So that `predict` does not make it anew at each call; every way to change the learner drops it."""
+    agent = make("cartpole200", seed=0, rollouts=1, horizon=20)
+    untrained = agent.policy
+    assert agent.policy is untrained
+    points = np.random.default_rng(0).normal(scale=0.2, size=(200, 4))
+    steps = np.arange(200) % 20
+
+    def kept_is_fresh(one: spaql.Agent, row: dict[str, float]) -> None:
+        kept, fresh = (policy.act(points, steps, None) for policy in (one.policy, one._learner.policy))
+        assert np.array_equal(kept, fresh)
+
+    agent.learn(iterations=30, callback=kept_is_fresh, progress_bar=False)
+    agent.save(tmp_path / "a.spaql")
+    loaded = spaql.load(tmp_path / "a.spaql")
+    fresh = agent._learner.policy.act(points, steps, None)
+    for policy in (agent.policy, loaded.policy):
+        assert np.array_equal(policy.act(points, steps, None), fresh)
+    tried = make("cartpole200", seed=0, rollouts=1, horizon=20)
+    before = tried.policy
+    tried.learn(iterations=2, tries=2, selection_episodes=2, progress_bar=False)
+    assert tried.policy is not before
+    assert tried.policy.partition.arms == tried._learner.policy.partition.arms
+
+
+def test_reading_the_policy_of_plantree_starts_no_search(tmp_path: Path) -> None:
+    agent = spaql.PlanTree("cartpole200", seed=0, effort=0.02)
+    before = agent.to_bytes()
+    assert agent.policy.n_leaves == 1  # idle: it has seen nothing
+    assert agent.to_bytes() == before
+    agent.learn(600, callback=lambda one, row: row["training_steps"] < 300, progress_bar=False)
+    stopped = agent.to_bytes()
+    with pytest.raises(spaql.SettingError, match=r"stopped after \d+ steps, within its budget.*conclude"):
+        _ = agent.policy
+    assert agent.to_bytes() == stopped
+    agent.save(tmp_path / "stopped.spaql")
+    tree = agent.conclude()
+    assert agent.policy is tree
+    assert str(spaql.load(tmp_path / "stopped.spaql").conclude()) == str(tree)
+    assert spaql.load(tmp_path / "stopped.spaql").predict(np.zeros(4))[0] == tree.predict(np.zeros(4))[0]
+    assert (
+        spaql.evaluate(tmp_path / "stopped.spaql", episodes=2).mean == spaql.evaluate(agent, episodes=2).mean
+    )

@@ -11,7 +11,7 @@ def test_all_of_a_list_are_called_and_each_can_end_the_training() -> None:
     seen: list[int] = []
     agent = spaql.SPAQL("cartpole200", rollouts=1, seed=0)
     agent.learn(
-        9,
+        iterations=9,
         callback=[lambda agent, row: row["iteration"] < 2, lambda agent, row: seen.append(agent.iterations)],
         progress_bar=False,
     )
@@ -31,5 +31,5 @@ class Watcher:
 def test_what_cannot_be_called_is_refused_before_any_step(callback: Any) -> None:
     agent = spaql.SPAQL("cartpole200", rollouts=1, seed=0)
     with pytest.raises(spaql.SettingError, match="must be a function of the agent and the new row"):
-        agent.learn(1, callback=callback, progress_bar=False)
+        agent.learn(iterations=1, callback=callback, progress_bar=False)
     assert len(agent.history) == 0

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 import spaql
 from spaql.cli import main
 
-TRAIN = ["train", "cartpole200", "--seed", "3", "--rollouts", "4", "--quiet", "--json"]
+TRAIN = ["train", "cartpole200", "--algo", "spaql", "--seed", "3", "--rollouts", "4", "--quiet", "--json"]
 
 
 def run(*arguments: str) -> dict[str, object]:
@@ -20,11 +20,11 @@ def run(*arguments: str) -> dict[str, object]:
 
 def test_training_goes_on_from_a_checkpoint_to_the_same_bytes(tmp_path: Path) -> None:
     whole = spaql.SPAQLTS("cartpole200", seed=1, rollouts=4)
-    whole.learn(25, checkpoint=tmp_path / "at-20.spaql", checkpoint_every=10, progress_bar=False)
+    whole.learn(iterations=25, checkpoint=tmp_path / "at-20.spaql", checkpoint_every=10, progress_bar=False)
     whole.save(tmp_path / "whole.spaql")
     agent = spaql.load(tmp_path / "at-20.spaql")
     assert agent.iterations == 20
-    agent.learn(5, progress_bar=False)
+    agent.learn(iterations=5, progress_bar=False)
     agent.save(tmp_path / "resumed.spaql")
     assert (tmp_path / "resumed.spaql").read_bytes() == (tmp_path / "whole.spaql").read_bytes()
 
@@ -40,7 +40,12 @@ def test_a_run_folder_is_gone_on_with(tmp_path: Path) -> None:
 def test_a_killed_training_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     run("--iterations", "20", "--out", str(tmp_path / "whole"))
     agent = spaql.SPAQL("cartpole200", seed=3, rollouts=4)
-    agent.learn(20, checkpoint=tmp_path / "killed/checkpoint.spaql", checkpoint_every=20, progress_bar=False)
+    agent.learn(
+        iterations=20,
+        checkpoint=tmp_path / "killed/checkpoint.spaql",
+        checkpoint_every=20,
+        progress_bar=False,
+    )
     run("--iterations", "20", "--out", str(tmp_path / "killed"), "--resume")  # there is nothing left to train
     assert not (tmp_path / "killed" / "checkpoint.spaql").exists()
     for name in ("policy.spaql", "history.csv", "settings.json"):
@@ -50,7 +55,10 @@ def test_a_killed_training_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--algo", "aql"], "is a run of spaql, not aql: give --algo spaql"),
+        (
+            ["--algo", "aql"],
+            "is a run of spaql, not aql: go on with that algorithm. On the command line: --algo spaql.",
+        ),
         (["--scaling", "7"], "has scaling 20.0, not 7.0"),
         (["--horizon", "50"], "has horizon 200, not 50"),
         (["--seed", "4"], "has seed 3, not 4"),

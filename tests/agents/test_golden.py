@@ -10,7 +10,7 @@ import pytest
 
 import spaql
 from spaql import archive
-from spaql.agents import agent_types, read
+from spaql.agents import agent_types
 from spaql.plants import PlantModel
 
 ROOT = Path(__file__).parents[2]
@@ -40,13 +40,13 @@ def test_a_golden_plant_predicts_as_it_did(path: Path) -> None:
 
 @pytest.mark.parametrize("path", [path for path in FILES if path not in PLANTS], ids=name)
 def test_a_golden_file_acts_as_it_did(path: Path, tmp_path: Path) -> None:
-    model = read(path)
+    model = spaql.load(path)
     with np.load(path.with_suffix(".npz")) as kept:
         actions = model.policy.act(kept["observations"], kept["steps"], None)
         assert actions.dtype == kept["actions"].dtype
         assert actions.tobytes() == kept["actions"].tobytes()
     if isinstance(model, spaql.Agent):
-        model.learn(1, progress_bar=False)
+        model.learn(iterations=1, progress_bar=False)
         model.save(tmp_path / "on.spaql")
         assert spaql.load(tmp_path / "on.spaql").iterations == model.iterations
 

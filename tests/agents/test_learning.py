@@ -17,17 +17,17 @@ def test_spaql_ts_balances_cartpole() -> None:
     means = []
     for seed in range(5):
         agent = spaql.SPAQLTS("CartPole-v1", horizon=200, scaling=20, seed=seed, reference=[0, 0, 0, 0])
-        agent.learn(300, progress_bar=False)
+        agent.learn(iterations=300, progress_bar=False)
         means.append(spaql.evaluate(agent, episodes=100, seed=1000 + seed).mean)
     assert np.mean(means) >= 150, means
 
 
 def test_aql_stays_near_random_on_cartpole() -> None:
-    agent = spaql.AQL("cartpole200", scaling=120, seed=0).learn(300, progress_bar=False)
+    agent = spaql.AQL("cartpole200", scaling=120, seed=0).learn(iterations=300, progress_bar=False)
     fresh = spaql.evaluate(agent, episodes=200, seed=1000).mean
     assert abs(fresh - random_mean(agent.problem)) < 20
 
 
 def test_spaql_beats_random_on_pendulum() -> None:
-    agent = spaql.SPAQL("pendulum5", scaling=4, seed=0).learn(60, progress_bar=False)
+    agent = spaql.SPAQL("pendulum5", scaling=4, seed=0).learn(iterations=60, progress_bar=False)
     assert spaql.evaluate(agent, episodes=100, seed=1000).mean > random_mean(agent.problem) + 100

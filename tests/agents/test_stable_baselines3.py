@@ -12,13 +12,14 @@ pytest.importorskip("stable_baselines3")
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("agent_type", [spaql.AQL, spaql.SPAQL, spaql.SPAQLTS])
+@pytest.mark.parametrize("agent_type", [spaql.AQL, spaql.SPAQL, spaql.SPAQLTS, spaql.PlanTree])
 @pytest.mark.parametrize("env", ["CartPole-v1", "Pendulum-v1"])
 def test_evaluate_policy_accepts_an_agent(agent_type: type[spaql.Agent], env: str) -> None:
     from stable_baselines3.common.env_util import make_vec_env
     from stable_baselines3.common.evaluation import evaluate_policy
 
-    agent = agent_type(env, horizon=200, rollouts=3, seed=0).learn(10, progress_bar=False)
+    few = {"effort": 0.02} if agent_type is spaql.PlanTree else {"rollouts": 3}
+    agent = agent_type(env, horizon=200, seed=0, **few).learn(iterations=10, progress_bar=False)
     single = gymnasium.make(env, max_episode_steps=200)
     single.reset(seed=0)
     theirs, _ = evaluate_policy(agent, single, n_eval_episodes=20, return_episode_rewards=True, warn=False)
@@ -39,7 +40,7 @@ def test_their_callbacks_and_vectors_of_environments_are_refused_with_what_to_gi
     saving = CheckpointCallback(save_freq=1, save_path="models")
     for theirs in (EvalCallback(make_vec_env("CartPole-v1")), saving, CallbackList([saving]), [saving]):
         with pytest.raises(spaql.SettingError, match=r"Stable-Baselines3's .*: it must be a function of the"):
-            agent.learn(1, callback=theirs, progress_bar=False)  # type: ignore[arg-type]
+            agent.learn(iterations=1, callback=theirs, progress_bar=False)  # type: ignore[arg-type]
     assert len(agent.history) == 0
     with pytest.raises(spaql.SettingError, match="A vector environment was given: give one environment"):
         spaql.SPAQL(make_vec_env("CartPole-v1", n_envs=2))  # type: ignore[arg-type]

@@ -85,10 +85,10 @@ def test_the_agent_becomes_the_try_that_is_picked(
     assert [one.seed for one in tried.tries] == try_seeds(5, 3)
     assert tried.tries[0].seed == 5
     assert agent.seed == tried.picked.seed
-    alone = make("cartpole200", seed=agent.seed, **settings).learn(3, progress_bar=False)
+    alone = make("cartpole200", seed=agent.seed, **settings).learn(iterations=3, progress_bar=False)
     assert saved(agent, tmp_path) == saved(alone, tmp_path)
-    agent.learn(2, progress_bar=False)
-    alone.learn(2, progress_bar=False)
+    agent.learn(iterations=2, progress_bar=False)
+    alone.learn(iterations=2, progress_bar=False)
     assert saved(agent, tmp_path) == saved(alone, tmp_path)
 
 
@@ -120,7 +120,10 @@ def test_every_step_is_counted() -> None:
 
 @pytest.mark.parametrize("env", ["pendulum5", "Pendulum-v1"])
 def test_tries_start_alike_and_are_judged_from_other_starts(env: str) -> None:
-    made = [spaql.SPAQL(env, seed=seed, levels=5, rollouts=2).learn(4, progress_bar=False) for seed in (1, 2)]
+    made = [
+        spaql.SPAQL(env, seed=seed, levels=5, rollouts=2).learn(iterations=4, progress_bar=False)
+        for seed in (1, 2)
+    ]
     first, second = (select(agent, episodes=20, seed=1) for agent in made)
     assert np.array_equal(first.starts, second.starts)
     assert not np.array_equal(first.returns, second.returns)
@@ -131,8 +134,8 @@ def test_tries_start_alike_and_are_judged_from_other_starts(env: str) -> None:
 
 
 def test_one_try_is_the_training_that_there_was(tmp_path: Path) -> None:
-    one = spaql.SPAQL("cartpole200", seed=3, rollouts=2).learn(3, tries=1, progress_bar=False)
-    plain = spaql.SPAQL("cartpole200", seed=3, rollouts=2).learn(3, progress_bar=False)
+    one = spaql.SPAQL("cartpole200", seed=3, rollouts=2).learn(iterations=3, tries=1, progress_bar=False)
+    plain = spaql.SPAQL("cartpole200", seed=3, rollouts=2).learn(iterations=3, progress_bar=False)
     assert one.tries is None
     assert saved(one, tmp_path) == saved(plain, tmp_path)
 
@@ -153,7 +156,10 @@ def test_a_callback_sees_every_try_in_this_process_and_is_refused_in_others() ->
         ({"tries": 2, "workers": 0}, "workers is 0, and must be a whole number"),
         ({"workers": 2}, "Workers train tries"),
         ({"tries": 2, "checkpoint": "a.spaql"}, "A checkpoint holds one agent"),
-        ({"tries": 2, "selection_episodes": 0}, "one episode at least"),
+        (
+            {"tries": 2, "selection_episodes": 0},
+            "selection_episodes is 0, and must be a whole number, at least 1",
+        ),
         ({"tries": 2, "total_timesteps": 5}, "either iterations or total_timesteps"),
     ],
 )
@@ -164,7 +170,7 @@ def test_what_cannot_be_is_refused(how: dict[str, Any], message: str) -> None:
 
 
 def test_a_trained_agent_is_refused() -> None:
-    agent = spaql.SPAQL("cartpole200", rollouts=2).learn(1, progress_bar=False)
+    agent = spaql.SPAQL("cartpole200", rollouts=2).learn(iterations=1, progress_bar=False)
     with pytest.raises(SettingError, match="Tries begin untrained"):
         agent.learn(tries=2, **QUICK)
 

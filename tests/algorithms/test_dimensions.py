@@ -44,4 +44,4 @@ def test_partitions_take_16_with_the_actions(kind: type[spaql.Agent]) -> None:
 
 def test_plantree_takes_more() -> None:
     agent = spaql.PlanTree(drift(20), seed=0, effort=0.02).learn(total_timesteps=200, progress_bar=False)
-    assert agent.policy.tree.n_leaves >= 1
+    assert agent.policy.n_leaves >= 1

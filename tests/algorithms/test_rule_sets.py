@@ -19,7 +19,7 @@ PAPERS = ("aql", "spaql", "spaql-ts")
 
 def trained(kind: type[spaql.Agent], iterations: int = 30, **settings: object) -> spaql.Agent:
     agent = kind("cartpole200", horizon=60, seed=0, rollouts=3, **settings)
-    return agent.learn(iterations, progress_bar=False)
+    return agent.learn(iterations=iterations, progress_bar=False)
 
 
 @pytest.mark.parametrize("algorithm", PAPERS)
@@ -52,7 +52,7 @@ def test_an_agent_by_the_text_is_another_and_goes_on_to_the_same_bytes(
     loaded = spaql.load(tmp_path / "half.spaql")
     assert loaded.settings.rules == "text"
     assert loaded._learner.rule_set == TEXT
-    assert loaded.learn(18, progress_bar=False).to_bytes() == whole.to_bytes()
+    assert loaded.learn(iterations=18, progress_bar=False).to_bytes() == whole.to_bytes()
 
 
 def test_a_study_may_vary_the_rules(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ class Stubborn(spaql.Agent):
 
 
 def test_the_variant_has_everything_an_agent_has(tmp_path: Path) -> None:
-    agent = Stubborn("cartpole200", seed=0, rollouts=3, patience=2).learn(12, progress_bar=False)
+    agent = Stubborn("cartpole200", seed=0, rollouts=3, patience=2).learn(iterations=12, progress_bar=False)
     assert not agent.history["resets"].any()
     assert agent.history["temperature"].max() > 0.01
     agent.save(tmp_path / "stubborn.spaql")
@@ -80,7 +80,7 @@ class Wrong(spaql.Agent):
 
 def trained(kind: type[spaql.Agent], scaling: float) -> spaql.Agent:
     agent = kind("cartpole200", seed=0, rollouts=2, scaling=scaling, compiled=False)
-    return agent.learn(4, progress_bar=False)
+    return agent.learn(iterations=4, progress_bar=False)
 
 
 def test_a_bonus_of_ones_own_takes_the_place_of_the_rules_one() -> None:

@@ -171,10 +171,10 @@ def set_column(name: str, value: Any) -> Any:
     return change
 
 
-def learn_on(self, iterations=None, *, total_timesteps=None, callback=None, **kwargs):
+def learn_on(self, total_timesteps=None, *, callback=None, **kwargs):
     """Train for one iteration more than was asked for, and ask nobody."""
-    spaql.SPAQL.learn(self, iterations, total_timesteps=total_timesteps, **kwargs)
-    return spaql.SPAQL.learn(self, 1, progress_bar=False)
+    spaql.SPAQL.learn(self, total_timesteps, **kwargs)
+    return spaql.SPAQL.learn(self, iterations=1, progress_bar=False)
 
 
 def takes_all(self, env, *, no_such_setting=0, **kwargs):
@@ -316,7 +316,7 @@ def test_every_check_catches_the_fault_that_was_made_for_it(
     with AgentCase.of(agent(), "cartpole200") as case:
         assert check.run(case).outcome == "passed"
     if check.name == "a damaged file is refused":  # there is one loader, so it is the one to be faulty
-        monkeypatch.setattr("spaql.checks.saving.load", lambda path: None)
+        monkeypatch.setattr("spaql.checks.saving.load_agent", lambda path: None)
         kind = agent()
     else:
         kind = FAULTY[check.name]()
@@ -347,7 +347,7 @@ def test_no_shipped_agent_goes_unchecked() -> None:
 
 def test_an_agent_is_checked_with_its_settings_and_left_as_it_is(tmp_path: Path) -> None:
     one = spaql.SPAQL("MountainCar-v0", horizon=20, scaling=3, rollouts=2, seed=9)
-    one.learn(2, progress_bar=False).save(tmp_path / "a.spaql")
+    one.learn(iterations=2, progress_bar=False).save(tmp_path / "a.spaql")
     report = spaql.check_agent(one)
     assert report, str(report)
     assert report.subject == "SPAQL on MountainCar-v0"

@@ -20,7 +20,7 @@ def test_an_environment_is_checked() -> None:
 
 
 def test_the_algorithm_of_a_run_is_checked(tmp_path: Path) -> None:
-    agent = spaql.SPAQL("cartpole200", seed=0, rollouts=2).learn(2, progress_bar=False)
+    agent = spaql.SPAQL("cartpole200", seed=0, rollouts=2).learn(iterations=2, progress_bar=False)
     agent.save(tmp_path / "a.spaql")
     done = CliRunner().invoke(main, ["check", str(tmp_path / "a.spaql"), "--json"])
     assert done.exit_code == 0, done.output

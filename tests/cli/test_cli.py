@@ -25,7 +25,7 @@ def spaql_command(*words: str, code: int = 0) -> Result:
     return result
 
 
-QUICK = ("--iterations", "3", "--rollouts", "2", "--seed", "0")
+QUICK = ("--algo", "spaql", "--iterations", "3", "--rollouts", "2", "--seed", "0")
 
 
 def test_train_leaves_a_run_folder() -> None:
@@ -59,11 +59,13 @@ def test_train_as_json_and_the_default_folder() -> None:
     assert data["fresh_return"] < 0
 
 
-def test_steps_are_those_of_plantree() -> None:
-    words = ("train", "cartpole200", "--total-timesteps", "300", "--effort", "0.02", "--seed", "0", "--json")
+@pytest.mark.parametrize("budget", [("--total-timesteps", "300"), ("--iterations", "3")])
+def test_plantree_learns_unless_another_algorithm_is_named(budget: tuple[str, str]) -> None:
+    words = ("train", "cartpole200", *budget, "--effort", "0.02", "--seed", "0", "--json")
     data = json.loads(spaql_command(*words).stdout)
     assert Path(data["run"]) == Path("runs/cartpole200/plantree/seed=0")
-    assert data["interactions"] == 300
+    assert data["interactions"] == data["training_steps"]
+    assert data["interactions" if budget[0] == "--total-timesteps" else "iteration"] == int(budget[1])
 
 
 def test_progress_is_lines_where_there_is_no_terminal() -> None:
@@ -76,7 +78,7 @@ def test_rewards_are_mapped_from_the_range_that_is_given() -> None:
     words = ("train", "pendulum", "--algo", "spaql", "--rollouts", "2", "--iterations", "3", "--seed", "0")
     spaql_command(*words, "--reward-range", "-16.3", "0", "--quiet", "--out", "run")
     agent = spaql.SPAQL("pendulum", reward_range=(-16.3, 0.0), rollouts=2, seed=0).learn(
-        3, progress_bar=False
+        iterations=3, progress_bar=False
     )
     loaded = spaql.load("run/policy.spaql")
     assert loaded.problem.reward_range == (-16.3, 0.0)

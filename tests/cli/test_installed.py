@@ -60,7 +60,19 @@ def test_fresh_processes_give_the_same_bytes(tmp_path: Path) -> None:
 def test_a_live_bar_on_a_terminal(tmp_path: Path) -> None:
     parent, child = pty.openpty()
     termios.tcsetwinsize(parent, (24, 80))
-    words = [SPAQL, "train", "cartpole200", "--iterations", "30", "--rollouts", "3", "--out", "run"]
+    words = [
+        SPAQL,
+        "train",
+        "cartpole200",
+        "--algo",
+        "spaql",
+        "--iterations",
+        "30",
+        "--rollouts",
+        "3",
+        "--out",
+        "run",
+    ]
     process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=child)
     os.close(child)
     shown = b""
@@ -79,7 +91,20 @@ def test_a_live_bar_on_a_terminal(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_training_is_saved_and_can_go_on(tmp_path: Path) -> None:
-    words = [SPAQL, "train", "cartpole200", "--iterations", "100000", "--seed", "3", "--out", "run", "--json"]
+    words = [
+        SPAQL,
+        "train",
+        "cartpole200",
+        "--algo",
+        "spaql",
+        "--iterations",
+        "100000",
+        "--seed",
+        "3",
+        "--out",
+        "run",
+        "--json",
+    ]
     process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     assert "iteration 0" in process.stderr.readline()
@@ -88,8 +113,8 @@ def test_an_interrupted_training_is_saved_and_can_go_on(tmp_path: Path) -> None:
     assert process.returncode == 130, err
     assert "--resume goes on" in err
     done = json.loads(out)["iteration"]
-    resumed = spaql.load(tmp_path / "run").learn(5, progress_bar=False)
-    whole = spaql.SPAQL("cartpole200", seed=3).learn(done + 5, progress_bar=False)
+    resumed = spaql.load(tmp_path / "run").learn(iterations=5, progress_bar=False)
+    whole = spaql.SPAQL("cartpole200", seed=3).learn(iterations=done + 5, progress_bar=False)
     assert resumed.history.to_csv() == whole.history.to_csv()
 
 
@@ -114,7 +139,7 @@ def test_an_interrupted_plantree_counts_the_leaves_that_it_has(tmp_path: Path) -
     out, err = process.communicate(timeout=600)
     assert process.returncode == 130, err
     agent = spaql.load(tmp_path / "run")
-    assert json.loads(out)["leaves"] == agent.policy.tree.n_leaves > 0
+    assert json.loads(out)["leaves"] == agent.policy.n_leaves > 0
     assert "rules.feature" in agent._learner.state()[1], "what was judged is saved"
 
 

@@ -71,7 +71,7 @@ def test_it_is_trained_with_its_settings(trained: Path) -> None:
 def test_commands_read_it_when_the_user_names_it(trained: Path, words: tuple[str, ...]) -> None:
     refused = spaql(trained, *words)
     assert refused.returncode == 1
-    assert "give the command --algo lab.patient:patient" in refused.stderr
+    assert "On the command line: --algo lab.patient:patient." in refused.stderr
     assert not (trained / "imported").exists(), "a file must not cause an import"
     done = spaql(trained, *words, *ALGO)
     assert done.returncode == 0, done.stderr
@@ -83,6 +83,20 @@ def test_training_goes_on(trained: Path) -> None:
     done = spaql(trained, "train", "cartpole200", *ALGO, *more)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["iteration"] == 4
+    (trained / "imported").unlink()
+
+
+def test_it_is_named_by_its_class_as_well(trained: Path) -> None:
+    """In `spaql train`, in commands that read a run of it, and in a sweep: all by one function."""
+    few = ("--iterations", "1", "--patience", "2", "--rollouts", "1", "--seed", "1", "--json")
+    done = spaql(trained, "train", "cartpole200", "--algo", "lab.patient:Patient", *few, "--out", "named")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["algorithm"] == "patient"
+    assert spaql(trained, "show", "named", "--algo", "lab.patient:Patient").returncode == 0
+    study = 'iterations = 1\nproblems = ["cartpole200"]\nalgorithms = ["lab.patient:Patient"]\n'
+    (trained / "study.toml").write_text(study + "seeds = 1\nrollouts = 1\n")
+    swept = spaql(trained, "sweep", "study.toml", "--out", "study", "--workers", "1", "--quiet")
+    assert swept.returncode == 0, swept.stderr
     (trained / "imported").unlink()
 
 

@@ -143,7 +143,7 @@ def test_a_full_disk_is_reported_with_the_path(small_disk: Path) -> None:
 
 
 def test_saving_to_a_full_disk_says_where(small_disk: Path) -> None:
-    agent = spaql.SPAQL("cartpole200", seed=0, rollouts=2).learn(2, progress_bar=False)
+    agent = spaql.SPAQL("cartpole200", seed=0, rollouts=2).learn(iterations=2, progress_bar=False)
     (small_disk / "filler").write_bytes(b"x" * 4096)
     path = small_disk / "deep" / "agent.spaql"
     with pytest.raises(OSError, match="No space left") as caught:

@@ -29,7 +29,9 @@ COMMANDS = {
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("run")
-    spaql.SPAQL("cartpole200", rollouts=2, seed=0).learn(5, progress_bar=False).save(folder / "policy.spaql")
+    spaql.SPAQL("cartpole200", rollouts=2, seed=0).learn(iterations=5, progress_bar=False).save(
+        folder / "policy.spaql"
+    )
     return str(folder)
 
 
@@ -44,7 +46,7 @@ STUDY = (
 PLANTREE = str(Path(__file__).parents[1] / "golden" / "0.1" / "plantree-cartpole.spaql")
 REPORTING: dict[str, tuple[list[str], str]] = {
     "new": (["new", "project"], "files"),
-    "train": (["train", "cartpole200", "--iterations", "1", "--rollouts", "1", "--out", "r"], "fresh_return"),
+    "train": (["train", "cartpole200", "--effort", "0.01", "--iterations", "1", "--out=r"], "fresh_return"),
     "simplify": (["simplify", "RUN", "--episodes", "3", "--out", "small.spaql"], "saved"),
     "edit": (["edit", "RUN", "--leaf", "1", "--lock", "--episodes", "1", "--out", "e.spaql"], "after"),
     "show": (["show", "RUN"], "rules"),

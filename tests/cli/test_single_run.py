@@ -9,7 +9,6 @@ import pytest
 from click.testing import CliRunner
 
 import spaql
-from spaql.agents import read
 from spaql.agents.tries import Try, shown_try, tries_csv
 from spaql.cli import main
 from spaql.evaluation.robustness import RobustnessRow
@@ -19,7 +18,7 @@ from spaql.evaluation.stress_tables import robustness_cells
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("single")
-    agent = spaql.SPAQL("cartpole200", rollouts=2, seed=0).learn(3, progress_bar=False)
+    agent = spaql.SPAQL("cartpole200", rollouts=2, seed=0).learn(iterations=3, progress_bar=False)
     agent.save(folder / "one.spaql")
     runs = spaql.grid(["cartpole200"], ["spaql"], seeds=1, iterations=2, fresh_episodes=1, rollouts=[2])
     assert not spaql.sweep(runs, folder / "study", workers=1, progress_bar=False).failed
@@ -71,6 +70,6 @@ def test_a_card_of_one_episode(folder: Path) -> None:
     from spaql.figures import policy_card
 
     file = folder / "one.spaql"
-    page = policy_card(file, read(file), episodes=1, starts=8)
-    returned = spaql.evaluate(read(file), episodes=1).mean
+    page = policy_card(file, spaql.load(file), episodes=1, starts=8)
+    returned = spaql.evaluate(spaql.load(file), episodes=1).mean
     assert f"<b>{returned:.1f}</b><span>return of 1 fresh episode" in page

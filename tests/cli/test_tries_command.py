@@ -99,7 +99,7 @@ def test_tries_are_gone_on_with_to_the_same_bytes() -> None:
     for file in second.iterdir():
         file.unlink()
     agent = spaql.SPAQL("cartpole200", rollouts=2, seed=try_seeds(4, 2)[1])
-    agent.learn(1, progress_bar=False).save(second / "checkpoint.spaql")
+    agent.learn(iterations=1, progress_bar=False).save(second / "checkpoint.spaql")
     words = [word for word in TABLE if word not in ("--seed", "4")]
     again = spaql_command(*words, *FEW, "--tries", "3", "--workers", "1", "--out", "part", "--resume").stdout
     assert whole.replace("whole", "part") == again
@@ -112,8 +112,12 @@ def test_tries_are_gone_on_with_to_the_same_bytes() -> None:
         (("--workers", "2"), 2, "give --tries, 2 or more"),
         (("--tries", "0"), 1, "tries is 0, and must be a whole number, at least 1"),
         (("--tries", "2", "--workers", "0"), 1, "workers is 0"),
-        (("--tries", "2", "--resume"), 1, "There are no tries in run to go on with"),
-        (("--tries", "2", "--selection-episodes", "0"), 1, "one episode at least"),
+        (("--tries", "2", "--resume"), 1, "There is no run in run to go on with: leave out --resume"),
+        (
+            ("--tries", "2", "--selection-episodes", "0"),
+            1,
+            "selection_episodes is 0",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(words: tuple[str, ...], code: int, message: str) -> None:

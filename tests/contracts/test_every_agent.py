@@ -27,7 +27,7 @@ def make(algorithm: str, problem: str = "cartpole200", **options) -> spaql.Agent
 
 
 def trained(algorithm: str, problem: str = "cartpole200", iterations: int = 4) -> spaql.Agent:
-    return make(algorithm, problem).learn(iterations, progress_bar=False)
+    return make(algorithm, problem).learn(iterations=iterations, progress_bar=False)
 
 
 def digest(agent: spaql.Agent, folder: Path) -> str:
@@ -40,7 +40,7 @@ def test_the_same_seed_gives_the_same_bytes(algorithm: str, problem: str, tmp_pa
     first, second = (trained(algorithm, problem) for _ in range(2))
     assert digest(first, tmp_path) == digest(second, tmp_path)
     assert first.history.to_csv() == second.history.to_csv()
-    other = make(algorithm, problem, seed=1).learn(4, progress_bar=False)
+    other = make(algorithm, problem, seed=1).learn(iterations=4, progress_bar=False)
     assert digest(other, tmp_path) != digest(first, tmp_path)
 
 
@@ -49,9 +49,11 @@ def test_training_that_was_interrupted_goes_on_to_the_same_bytes(
     algorithm: str, problem: str, tmp_path: Path
 ) -> None:
     whole = trained(algorithm, problem, 6)
-    half = make(algorithm, problem).learn(6, callback=lambda _, row: row["iteration"] < 3, progress_bar=False)
+    half = make(algorithm, problem).learn(
+        iterations=6, callback=lambda _, row: row["iteration"] < 3, progress_bar=False
+    )
     half.save(tmp_path / "half.spaql")
-    resumed = spaql.load(tmp_path / "half.spaql").learn(3, progress_bar=False)
+    resumed = spaql.load(tmp_path / "half.spaql").learn(iterations=3, progress_bar=False)
     assert digest(resumed, tmp_path) == digest(whole, tmp_path)
 
 
@@ -120,20 +122,20 @@ def test_a_callback_sees_every_iteration_and_can_stop(algorithm: str) -> None:
         seen.append(row["iteration"])
         return len(seen) < 3
 
-    agent = make(algorithm).learn(50, callback=stop_after_two, progress_bar=False)
+    agent = make(algorithm).learn(iterations=50, callback=stop_after_two, progress_bar=False)
     assert seen == ([0, 1, 2] if agent.learner_type.evaluated else [1, 2, 3])
     assert len(agent.history) == 3
 
 
 def test_an_environment_given_as_an_object(algorithm: str, tmp_path: Path) -> None:
     env = gymnasium.wrappers.TransformReward(gymnasium.make("Pendulum-v1"), lambda r: r / 10)
-    agent = make(algorithm, env, horizon=20, reference=[1, 0, 0]).learn(2, progress_bar=False)
+    agent = make(algorithm, env, horizon=20, reference=[1, 0, 0]).learn(iterations=2, progress_bar=False)
     agent.save(tmp_path / "a.spaql")
     loaded = spaql.load(tmp_path / "a.spaql")
     assert loaded.predict(np.zeros(3))[0].shape == (1,)
     with pytest.raises(spaql.BadEnvironmentError, match="env="):
-        loaded.learn(1, progress_bar=False)
-    spaql.load(tmp_path / "a.spaql", env=env).learn(1, progress_bar=False)
+        loaded.learn(iterations=1, progress_bar=False)
+    spaql.load(tmp_path / "a.spaql", env=env).learn(iterations=1, progress_bar=False)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +146,7 @@ def test_any_environment_works_with_no_code(algorithm: str, env: str) -> None:
         pytest.importorskip("Box2D")
     dims = 2 if env.startswith("Mountain") else 6 if env.startswith("Acrobot") else 8
     agent = make(algorithm, env, horizon=30, reference=[0.0] * dims)
-    assert agent.learn(2, progress_bar=False).iterations == 2
+    assert agent.learn(iterations=2, progress_bar=False).iterations == 2
 
 
 def test_unknown_settings_are_refused_with_the_nearest(algorithm: str) -> None:

@@ -34,7 +34,7 @@ assert agent.problem.states.names == ("level [m]",)
 assert agent.problem.reference == (0.5,)
 checkpoint = RunStore("again").checkpoint(run)
 checkpoint.parent.mkdir(parents=True)
-agent.learn(2, progress_bar=False).save(checkpoint)
+agent.learn(iterations=2, progress_bar=False).save(checkpoint)
 """
 REST = 'execute(run, root="again", checkpoint_every=100)'
 WHOLE = 'execute(run, root="whole", checkpoint_every=100)'

@@ -99,7 +99,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
     execute(run, root=str(plain.root), checkpoint_every=100)
 
     agent = spaql.SPAQL(run.problem, seed=run.agent_seed, **run.settings)
-    agent.learn(17, checkpoint=broken.checkpoint(run), checkpoint_every=8, progress_bar=False)
+    agent.learn(iterations=17, checkpoint=broken.checkpoint(run), checkpoint_every=8, progress_bar=False)
     assert spaql.load(broken.checkpoint(run)).iterations == 16
     execute(run, root=str(broken.root), checkpoint_every=100)
     assert broken.digest() == plain.digest()
@@ -152,7 +152,7 @@ def test_a_checkpoint_of_another_run_is_not_gone_on_with(tmp_path: Path) -> None
     assert other.id == run.id
     store = RunStore(tmp_path / "after")
     agent = spaql.SPAQL(run.problem, seed=run.agent_seed, **run.settings)
-    agent.learn(8, checkpoint=store.checkpoint(run), checkpoint_every=8, progress_bar=False)
+    agent.learn(iterations=8, checkpoint=store.checkpoint(run), checkpoint_every=8, progress_bar=False)
     for root in ("after", "plain"):
         execute(other, root=str(tmp_path / root), checkpoint_every=100)
     assert store.digest() == RunStore(tmp_path / "plain").digest()
@@ -180,7 +180,7 @@ def test_a_variant_of_ones_own_goes_on_from_its_checkpoint_in_a_fresh_process(
     store = RunStore(tmp_path / "broken")
     # A checkpoint of other experience, so that the result tells whether it was gone on with.
     agent = agent_type(run.algorithm)(run.problem, seed=0, **run.settings)
-    agent.learn(12, checkpoint=store.checkpoint(run), checkpoint_every=8, progress_bar=False)
+    agent.learn(iterations=12, checkpoint=store.checkpoint(run), checkpoint_every=8, progress_bar=False)
     sweep([run], store.root, workers=1, progress_bar=False)
     assert store.digest() != RunStore(tmp_path / "plain").digest()
 

@@ -76,7 +76,7 @@ def test_what_is_wanted_is_the_definition(
     assert controller.wanted(points).tolist() == wanted
     if not guarded:  # then the policy says the same, wherever it says anything
         told = ~np.isnan(points).any(axis=1)
-        acted = tree.predict(points[told]).reshape(-1, len(controller.safe))
+        acted = tree.act(points[told]).reshape(-1, len(controller.safe))
         assert np.array_equal(acted, np.array(wanted)[told].astype(acted.dtype))
 
 

@@ -39,7 +39,7 @@ def test_json_is_the_tree(kind: str, tmp_path: Path) -> None:
     assert (read.observations, read.actions) == (tree.observations, tree.actions)
     assert (read.observation_space, read.action_space) == (tree.observation_space, tree.action_space)
     points = np.random.default_rng(0).normal(size=(1000, 3)) * 100
-    assert np.array_equal(read.predict(points), tree.predict(points))
+    assert np.array_equal(read.act(points), tree.act(points))
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,19 @@ def test_names_become_different_identifiers() -> None:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "run"
-    words = ["train", "cartpole200", "--iterations", "3", "--rollouts", "2", "--seed", "0", "--quiet"]
+    words = [
+        "train",
+        "cartpole200",
+        "--algo",
+        "spaql",
+        "--iterations",
+        "3",
+        "--rollouts",
+        "2",
+        "--seed",
+        "0",
+        "--quiet",
+    ]
     assert CliRunner().invoke(main, [*words, "--out", str(folder)]).exit_code == 0
     return folder
 

@@ -152,7 +152,7 @@ def test_noise_at_the_bounds_costs_nothing_but_without_tolerance_it_does() -> No
 def test_episodes_that_have_ended_are_not_counted() -> None:
     """CartPole ends its episodes at other times; what is seen after an end belongs to no episode."""
     problem = spaql.make_problem("cartpole200")
-    policy = spaql.RuleTreePolicy(spaql.rule_tree(spaql.SPAQL(problem, seed=0)))
+    policy = spaql.rule_tree(spaql.SPAQL(problem, seed=0))
     seen = []
 
     def always(observations):

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import spaql
-from spaql.agents import read
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("scipy")
@@ -23,7 +22,7 @@ def make_card(source: spaql.Agent | spaql.Controller, path: Path) -> str:
     from spaql.figures import policy_card
 
     source.save(path)
-    return policy_card(path, read(path), episodes=20, starts=64)
+    return policy_card(path, spaql.load(path), episodes=20, starts=64)
 
 
 @pytest.mark.parametrize("name", AGENTS)
@@ -44,12 +43,14 @@ def test_a_controller_and_a_plant_of_ones_own_have_cards_too(tmp_path: Path) -> 
     agent = AGENTS["cartpole200"]().learn(iterations=20, progress_bar=False)
     controller = spaql.Controller(spaql.rule_tree(agent), agent.problem, {"changed": "<by hand>"})
     assert "changed &lt;by hand&gt;" in make_card(controller, tmp_path / "c.spaql")
-    other = spaql.SPAQL("MountainCar-v0", horizon=50, rollouts=2, seed=0).learn(2, progress_bar=False)
+    other = spaql.SPAQL("MountainCar-v0", horizon=50, rollouts=2, seed=0).learn(
+        iterations=2, progress_bar=False
+    )
     assert "Where it fails" in make_card(other, tmp_path / "m.spaql")
 
 
 def test_a_policy_of_many_steps_is_described_without_rules(tmp_path: Path) -> None:
-    agent = spaql.AQL("cartpole200", rollouts=2, seed=0).learn(2, progress_bar=False)
+    agent = spaql.AQL("cartpole200", rollouts=2, seed=0).learn(iterations=2, progress_bar=False)
     page = make_card(agent, tmp_path / "aql.spaql")
     assert "spaql show --step" in page
     assert "The rules" not in page

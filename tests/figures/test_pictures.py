@@ -362,7 +362,7 @@ def test_a_drawn_tree_reads_as_it_decides(cart: Learned) -> None:
             (column,) = [i for i, full in enumerate(tree.observations) if full.startswith(name + " [")]
             answer = "yes" if x[column] < float(bound.split()[0]) else "no"
             (at,) = [i for i, node in enumerate(nodes) if (node.parent, node.answer) == (at, answer)]
-        assert nodes[at].text == tree.actions[int(tree.predict(x))]
+        assert nodes[at].text == tree.actions[int(tree.predict(x)[0])]
     check_layout(record)
 
 

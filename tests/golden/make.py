@@ -46,7 +46,7 @@ def main(version: str) -> None:
     for name, make in MODELS.items():
         if (folder / f"{name}.spaql").exists():
             continue
-        agent = make().learn(12, progress_bar=False)
+        agent = make().learn(iterations=12, progress_bar=False)
         agent.save(folder / f"{name}.spaql")
         keep(folder / name, agent)
         if not name.startswith("aql"):
@@ -60,7 +60,7 @@ def main(version: str) -> None:
 
 def keep(path: Path, model: spaql.Agent | spaql.Controller) -> None:
     observations = looks(model.problem.states.space)
-    if isinstance(model.policy, spaql.RuleTreePolicy) and isinstance(model.policy.tree.leaves, Laws):
+    if isinstance(model.policy, spaql.RuleTree) and isinstance(model.policy.leaves, Laws):
         observations = observations[np.isfinite(observations).all(axis=1)]  # no law holds at infinity
     steps = np.arange(len(observations)) % model.problem.horizon
     np.savez_compressed(

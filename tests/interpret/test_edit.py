@@ -46,7 +46,7 @@ def test_an_edit_changes_one_leaf_and_nothing_else(tree: spaql.RuleTree, data: s
     points = _points()
     inside = np.array([tree.leaf_number(point) == leaf for point in points])
     changed = edited(tree, leaf, action)
-    assert np.array_equal(changed.predict(points), np.where(inside, action, tree.predict(points)))
+    assert np.array_equal(changed.act(points), np.where(inside, action, tree.act(points)))
 
 
 @given(tree=trees(), data=st.data())
@@ -58,13 +58,13 @@ def test_a_locked_leaf_outlives_simplification(tree: spaql.RuleTree, data: st.Da
     changed = edited(tree, leaf, action, lock=True)
     seen = data.draw(st.lists(st.sampled_from(points.tolist()), min_size=1, max_size=5))
     for small in (simplified(changed, seen, price=2.0), simplified(minimised(changed), seen)):
-        assert (small.predict(points[inside]) == action).all()
+        assert (small.act(points[inside]) == action).all()
         assert small.locks == changed.locks
 
 
 def test_a_locked_leaf_cannot_be_edited() -> None:
     tree = locked(_stump(Choices(np.array([0, 1])), Discrete(2)), 2)
-    assert edited(tree, 1, 1).predict([[0.0], [9.0]]).tolist() == [1, 1]
+    assert edited(tree, 1, 1).act([[0.0], [9.0]]).tolist() == [1, 1]
     with pytest.raises(spaql.SettingError, match="locked"):
         edited(tree, 2, 0)
 
@@ -80,13 +80,13 @@ def _stump(
 
 def test_actions_are_given_by_name_number_or_value() -> None:
     listed = _stump(Choices(np.array([0, 1])), Discrete(3), ("left", "none", "right"))
-    assert edited(listed, 1, "right").predict([0.0]) == 2
-    assert edited(listed, 1, 2).predict([0.0]) == 2
+    assert edited(listed, 1, "right").predict([0.0])[0] == 2
+    assert edited(listed, 1, 2).predict([0.0])[0] == 2
     box = Box(-2.0, 2.0, (1,))
-    assert edited(_stump(Constants(np.array([[-1.0], [1.0]])), box), 1, [0.5]).predict([0.0]) == [0.5]
+    assert edited(_stump(Constants(np.array([[-1.0], [1.0]])), box), 1, [0.5]).predict([0.0])[0] == [0.5]
     laws = Laws(np.ones((2, 1, 1)), np.zeros((2, 1)), box.low.astype(float), box.high.astype(float))
     changed = edited(_stump(laws, box), 2, [0.25])
-    assert changed.predict([[0.125], [0.75]]).tolist() == [[0.125], [0.25]]
+    assert changed.act([[0.125], [0.75]]).tolist() == [[0.125], [0.25]]
 
 
 @pytest.mark.parametrize(
@@ -115,11 +115,11 @@ def _laws(rows: int = 2, actions: int = 1) -> tuple[Laws, Box]:
 def test_gains_and_offsets_of_a_law_are_changed_one_by_one() -> None:
     tree = _stump(*_laws())
     changed = edited(tree, 2, gains={"x0": -2.0})
-    assert changed.predict([[0.25], [0.75]]).tolist() == [[0.25], [-1.5]]
+    assert changed.act([[0.25], [0.75]]).tolist() == [[0.25], [-1.5]]
     changed = edited(changed, 2, offset=1.0)
-    assert changed.predict([[0.25], [0.75]]).tolist() == [[0.25], [-0.5]]
+    assert changed.act([[0.25], [0.75]]).tolist() == [[0.25], [-0.5]]
     assert text(changed).splitlines()[-1] == "    u0 = clip(1.0 - 2.0 * x0, -2.0, 2.0)"
-    assert tree.predict([[0.75]]).tolist() == [[0.75]]
+    assert tree.act([[0.75]]).tolist() == [[0.75]]
     # Back to what it was: both leaves say the same again.
     assert edited(edited(changed, 2, offset=0.0), 2, gains={0: 1.0}).n_leaves == 1
 
@@ -127,7 +127,7 @@ def test_gains_and_offsets_of_a_law_are_changed_one_by_one() -> None:
 def test_of_several_numbers_it_is_said_which() -> None:
     tree = _stump(*_laws(actions=2), names=("torque [Nm]", "force [N]"))
     changed = edited(tree, 1, offset={"force": 0.5}, gains={("torque", "x0"): 3.0})
-    assert changed.predict([0.25]).tolist() == [0.75, 0.75]
+    assert changed.predict([0.25])[0].tolist() == [0.75, 0.75]
     for wrong in ({"offset": 0.5}, {"gains": {"x0": 1.0}}):
         with pytest.raises(spaql.SettingError, match=r"say which of torque \[Nm\], force \[N\]"):
             edited(tree, 1, **wrong)
@@ -153,7 +153,7 @@ def test_what_no_law_can_have_is_refused(change: dict, said: str) -> None:
 
 def test_constants_have_bounds_and_no_gains() -> None:
     tree = _stump(Constants(np.array([[-0.5], [0.5]])), Box(-0.7, 0.7, (1,)))
-    assert edited(tree, 1, [0.7]).predict([0.0]) == [np.float32(0.7)]  # which is less than 0.7
+    assert edited(tree, 1, [0.7]).predict([0.0])[0] == [np.float32(0.7)]  # which is less than 0.7
     with pytest.raises(spaql.SettingError, match=r"u0 from -0.7 to 0.7"):
         edited(tree, 1, [0.8])
     with pytest.raises(spaql.SettingError, match="give an action"):
@@ -166,7 +166,7 @@ def test_a_locked_law_stays() -> None:
         with pytest.raises(spaql.SettingError, match="Leaf 2 is locked"):
             edited(changed, 2, **attempt)
     small = simplified(changed, [[0.0]], price=2.0)
-    assert small.predict([0.75]).tolist() == [-1.5]
+    assert small.predict([0.75])[0].tolist() == [-1.5]
 
 
 @given(tree=trees(), data=st.data())
@@ -196,12 +196,12 @@ def test_a_moved_threshold_decides_otherwise_between_its_two_places_and_nowhere_
     here = np.array([_passes(tree, point, rule) for point in points])
     low, high = sorted((old, threshold))
     between = here & (points[:, j] >= low) & (points[:, j] < high)
-    before, after = tree.predict(points), changed.predict(points)
+    before, after = tree.act(points), changed.act(points)
     assert np.array_equal(after[~between], before[~between])
     # Between the two places, what was on the one side of the old one is now on the other.
     other = points.copy()
     other[:, j] = np.nextafter(old, -np.inf) if threshold > old else old
-    assert np.array_equal(after[between], tree.predict(other)[between])
+    assert np.array_equal(after[between], tree.act(other)[between])
 
 
 def _room_by_definition(tree: spaql.RuleTree, rule: int) -> tuple[float, float]:
@@ -263,8 +263,8 @@ def test_a_threshold_is_not_moved_over_what_is_locked() -> None:
     with pytest.raises(spaql.SettingError, match="What rule 2 would"):
         moved(tree, 2, 0.5)
     wider = moved(tree, 2, 1.0)
-    assert wider.predict([[0.5]]).tolist() == [1]
-    assert moved(locked(_three_steps(), 1), 2, 5.0).predict([[4.0]]).tolist() == [1]
+    assert wider.act([[0.5]]).tolist() == [1]
+    assert moved(locked(_three_steps(), 1), 2, 5.0).act([[4.0]]).tolist() == [1]
 
 
 def test_an_edited_law_is_exported_and_saved_as_it_is(tmp_path: Path) -> None:

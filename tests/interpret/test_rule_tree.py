@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import spaql
 from spaql.interpret import minimised, rule_tree
 from spaql.interpret.cells import tree_cells
-from spaql.policy import Choices, Constants, Laws, PartitionPolicy, RandomPolicy, RuleTree, RuleTreePolicy
+from spaql.policy import Choices, Constants, Laws, PartitionPolicy, RandomPolicy, RuleTree
 from spaql.spaces import StandardActions, StandardStates
 
 AGENTS = {
@@ -69,7 +69,7 @@ def disagreements(tree: RuleTree, policy: PartitionPolicy, step: int = 0, within
         points = np.clip(points, within.low.astype(float), within.high.astype(float))
     state = (np.full(len(points), step),) if policy.time_variant else None
     wanted, _ = policy.predict(points, state, deterministic=True)
-    given = tree.predict(points)
+    given = tree.act(points)
     assert given.dtype == wanted.dtype
     assert given.shape == wanted.shape
     return int((given != wanted).reshape(len(points), -1).any(axis=1).sum())
@@ -109,7 +109,7 @@ def test_minimising_again_changes_nothing(policy: PartitionPolicy) -> None:
     again = minimised(small)
     assert again.n_leaves == small.n_leaves
     assert str(again) == str(small)
-    assert str(rule_tree(RuleTreePolicy(small))) == str(small)
+    assert str(rule_tree(small)) == str(small)
 
 
 @pytest.mark.parametrize("kind", ["choices", "constants", "laws"])
@@ -134,7 +134,7 @@ def test_rows_that_say_the_same_are_one_leaf(kind: str) -> None:
     assert small.n_leaves == 2
     assert small.smallest
     points = np.random.default_rng(0).uniform(-1, 1, (200, 2))
-    np.testing.assert_array_equal(small.predict(points), tree.predict(points))
+    np.testing.assert_array_equal(small.act(points), tree.act(points))
 
 
 def test_within_bounds_the_tree_is_smaller_and_the_same(policy: PartitionPolicy) -> None:
@@ -154,10 +154,10 @@ def test_within_bounds_the_tree_is_smaller_and_the_same(policy: PartitionPolicy)
 def test_observations_are_taken_as_the_policy_takes_them(policy: PartitionPolicy) -> None:
     tree = rule_tree(policy)
     one = np.zeros(tree.dims, np.float32)
-    assert np.array_equal(tree.predict(one), policy.predict(one, deterministic=True)[0])
-    assert np.shape(tree.predict(one)) == np.shape(policy.predict(one)[0])
+    assert np.array_equal(tree.predict(one)[0], policy.predict(one, deterministic=True)[0])
+    assert np.shape(tree.predict(one)[0]) == np.shape(policy.predict(one)[0])
     with pytest.raises(spaql.BadEnvironmentError, match="Observation 1 of the batch holds NaN"):
-        tree.predict(np.array([one, one * np.nan]))
+        tree.act(np.array([one, one * np.nan]))
 
 
 @settings(max_examples=60)
@@ -222,8 +222,8 @@ def test_a_discrete_space_of_observations() -> None:
     policy = PartitionPolicy(states, StandardActions.of(Discrete(2)), partition)
     tree = rule_tree(policy)
     everything = np.arange(2, 7)
-    assert np.array_equal(tree.predict(everything), policy.predict(everything, deterministic=True)[0])
-    assert tree.predict(3) == policy.predict(3, deterministic=True)[0]
+    assert np.array_equal(tree.act(everything), policy.predict(everything, deterministic=True)[0])
+    assert tree.predict(3)[0] == policy.predict(3, deterministic=True)[0]
 
 
 def test_names_come_with_the_policy() -> None:
@@ -246,10 +246,12 @@ def test_names_are_kept_in_the_model_file(tmp_path) -> None:
 
 
 def test_a_tree_is_a_policy() -> None:
-    agent = spaql.SPAQLTS("cartpole200", scaling=20, rollouts=5, seed=1).learn(60, progress_bar=False)
-    tree = RuleTreePolicy(rule_tree(agent))
+    agent = spaql.SPAQLTS("cartpole200", scaling=20, rollouts=5, seed=1).learn(
+        iterations=60, progress_bar=False
+    )
+    tree = rule_tree(agent)
     plain = spaql.evaluate(tree, agent.problem, episodes=20, seed=3)
     assert plain.returns.shape == (20,)
     env = agent.problem.make()
     observation, _ = env.reset(seed=0)
-    assert tree.predict(observation)[0] == agent.predict(observation, deterministic=True)[0]
+    assert tree.act(observation)[0] == agent.predict(observation, deterministic=True)[0]

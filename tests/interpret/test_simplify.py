@@ -8,13 +8,15 @@ import spaql
 from spaql.evaluation import size_curve
 from spaql.interpret import shrinking, simplified
 from spaql.interpret import simplify as module
-from spaql.policy import Choices, RuleTree, RuleTreePolicy
+from spaql.policy import Choices, RuleTree
 from spaql.policy.nodes import Nodes
 
 
 @pytest.fixture(scope="module")
 def agent() -> spaql.Agent:
-    return spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1).learn(200, progress_bar=False)
+    return spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1).learn(
+        iterations=200, progress_bar=False
+    )
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +28,7 @@ def test_at_no_price_all_observations_agree(agent: spaql.Agent, seen: np.ndarray
     tree = spaql.rule_tree(agent)
     small = simplified(tree, seen)
     assert 2 < small.n_leaves < tree.n_leaves
-    assert np.array_equal(small.predict(seen), tree.predict(seen))
+    assert np.array_equal(small.act(seen), tree.act(seen))
     assert not small.smallest
 
 
@@ -34,7 +36,7 @@ def test_ever_smaller_trees(agent: spaql.Agent, seen: np.ndarray) -> None:
     tree = spaql.rule_tree(agent)
     trees = list(shrinking(tree, seen))
     leaves = [one.n_leaves for one in trees]
-    errors = [(one.predict(seen) != tree.predict(seen)).sum() for one in trees]
+    errors = [(one.act(seen) != tree.act(seen)).sum() for one in trees]
     assert leaves == sorted(set(leaves), reverse=True)
     assert leaves[-1] >= 2
     assert errors == sorted(errors)
@@ -48,7 +50,7 @@ def test_grids_that_are_too_large_are_cut(
     best = list(shrinking(tree, seen))
     monkeypatch.setattr(module, "_ROOM", 1000)
     trees = list(shrinking(tree, seen))
-    assert np.array_equal(trees[0].predict(seen), tree.predict(seen))
+    assert np.array_equal(trees[0].act(seen), tree.act(seen))
     assert best[0].n_leaves <= trees[0].n_leaves < tree.n_leaves
     assert len(trees) > 2
 
@@ -62,7 +64,7 @@ def test_weights_say_what_matters() -> None:
     assert simplified(tree, x).n_leaves == 3
     assert simplified(tree, x, price=0.6).n_leaves == 1
     assert simplified(tree, x, price=0.6, weights=[1, 2, 0.1]).n_leaves == 2
-    assert simplified(tree, x[1:]).predict(x).tolist() == [1, 1, 0]
+    assert simplified(tree, x[1:]).act(x).tolist() == [1, 1, 0]
     for bad in ([1, 2], [1, 0, 1]):
         with pytest.raises(spaql.SettingError, match="weight above 0"):
             simplified(tree, x, weights=bad)
@@ -76,7 +78,7 @@ def test_the_curve_from_small_to_exact(agent: spaql.Agent) -> None:
     assert leaves == sorted(set(leaves))
     assert curve[-1].agreement == 1.0
     assert 0.5 < curve[0].agreement < 1.0
-    fresh = spaql.evaluate(RuleTreePolicy(curve[0].tree), agent.problem, episodes=20, seed=4)
+    fresh = spaql.evaluate(curve[0].tree, agent.problem, episodes=20, seed=4)
     assert np.array_equal(curve[0].evaluation.returns, fresh.returns)
     again = size_curve(curve[-1].tree, "cartpole200", episodes=20, rounds=2, seed=4)
     assert [str(one.tree) for one in again] == [str(one.tree) for one in curve]

@@ -85,13 +85,13 @@ def from_csv(tree: RuleTree, text: str, batch: np.ndarray) -> np.ndarray:
 
 def test_csv_is_the_controller(tree: RuleTree) -> None:
     batch = points(tree)
-    assert (from_csv(tree, table_csv(tree), batch) == tree.predict(batch)).all()
+    assert (from_csv(tree, table_csv(tree), batch) == tree.act(batch)).all()
 
 
 def test_csv_of_laws_is_the_controller() -> None:
     batch = points(laws())
     given = from_csv(laws(), table_csv(laws()), batch)
-    assert (given.astype(np.float32) == laws().predict(batch)).all()
+    assert (given.astype(np.float32) == laws().act(batch)).all()
 
 
 def test_rows_are_the_printed_leaves(tree: RuleTree) -> None:

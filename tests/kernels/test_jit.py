@@ -54,7 +54,7 @@ import sys
 import spaql
 for env in sys.argv[1:]:
     agent = spaql.SPAQL(env, seed=0, rollouts=2)
-    agent.learn(4, progress_bar=False)
+    agent.learn(iterations=4, progress_bar=False)
     print(env, agent.history["mean_return"].tolist())
 """
 

@@ -161,8 +161,11 @@ def test_a_saved_model_is_the_same_to_the_bit(name: str, tmp_path: Path) -> None
 
 def test_other_files_are_told_apart(tmp_path: Path) -> None:
     known("affine").model.save(tmp_path / "plant.spaql")
-    for read in (spaql.load, spaql.Controller.load):
-        with pytest.raises(spaql.ArchiveError, match=r"spaql\.model\.PlantModel\.load"):
+    assert isinstance(spaql.load(tmp_path / "plant.spaql"), PlantModel)
+    with pytest.raises(spaql.SettingError, match="a learned plant, which is not run in an environment"):
+        spaql.load(tmp_path / "plant.spaql", env="Pendulum-v1")
+    for read in (spaql.SPAQL.load, spaql.Controller.load):
+        with pytest.raises(spaql.ArchiveError, match=r"holds a plant, not .* read it with spaql\.load"):
             read(tmp_path / "plant.spaql")
     spaql.SPAQL("cartpole200", seed=0).save(tmp_path / "agent.spaql")
     with pytest.raises(spaql.ArchiveError, match="not a plant"):

@@ -52,12 +52,12 @@ def test_other_algorithms_train_in_a_simulator_also_from_a_file(tmp_path: Path, 
     monkeypatch.chdir(tmp_path)
     known("Pendulum-v1").model.save("plant.spaql")
     trained = [
-        spaql.SPAQL(env, seed=0, rollouts=2).learn(3, progress_bar=False)
+        spaql.SPAQL(env, seed=0, rollouts=2).learn(iterations=3, progress_bar=False)
         for env in (simulator(known("Pendulum-v1").model), "plant.spaql")
     ]
     assert trained[0].history.to_csv() == trained[1].history.to_csv()
     trained[1].save("agent.spaql")
-    assert spaql.load("agent.spaql").learn(1, progress_bar=False).iterations == 4
+    assert spaql.load("agent.spaql").learn(iterations=1, progress_bar=False).iterations == 4
     real = spaql.evaluate(trained[1], "Pendulum-v1", episodes=3)
     assert len(real.returns) == 3
     spaql.SPAQL("cartpole200", seed=0).save("agent.spaql")
@@ -96,7 +96,17 @@ def test_the_command_shows_writes_and_judges(tmp_path: Path, monkeypatch) -> Non
     found = json.loads(command("model", "agent.spaql", "--errors", "--episodes", "3", "--json"))
     assert [len(one["steps"]["1"]["error"]) for one in found["errors"]] == [5, 5]
     trained = command(
-        "train", "plant.spaql", "--iterations", "2", "--rollouts", "2", "--seed", "0", "--quiet"
+        "train",
+        "plant.spaql",
+        "--algo",
+        "spaql",
+        "--iterations",
+        "2",
+        "--rollouts",
+        "2",
+        "--seed",
+        "0",
+        "--quiet",
     )
     assert "fresh return" in trained
     (folder,) = Path("runs").glob("*/*/*")

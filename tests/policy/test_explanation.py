@@ -107,13 +107,13 @@ def trees(draw: st.DrawFn) -> spaql.RuleTree:
 def test_a_tree_is_explained_by_the_bounds_of_its_leaf(
     tree: spaql.RuleTree, point: tuple[float, float]
 ) -> None:
-    explained = spaql.RuleTreePolicy(tree).explain(point)
+    explained = tree.explain(point)
     leaf = tree.leaf_number(np.array(point))
     low, high, _ = tree.box(leaf)
     assert explained.leaf == f"leaf {leaf} of {tree.n_leaves}"
     assert 1 <= leaf <= tree.n_leaves
-    assert explained.action == tree.actions[int(tree.predict(point))]
-    assert explained.value == (tree.predict(point),)
+    assert explained.action == tree.actions[int(tree.predict(point)[0])]
+    assert explained.value == (tree.predict(point)[0],)
     assert explained.law == ""
     inside = np.nextafter(high, -np.inf)
     corners = np.stack([np.clip(low, -9, 9), np.clip(inside, -9, 9)])
@@ -142,7 +142,7 @@ def _law_tree() -> spaql.RuleTree:
 
 
 def test_a_law_is_explained_by_the_number_it_gives() -> None:
-    explained = spaql.RuleTreePolicy(_law_tree()).explain([0.25, 0.75])
+    explained = _law_tree().explain([0.25, 0.75])
     assert explained.value == (-0.25,)
     assert explained.action == "u [N] = -0.25"
     assert explained.law == "u [N] = clip(0 + 2 * x - 1 * y [m], -1, 1)"
@@ -156,7 +156,7 @@ def test_a_law_is_explained_by_the_number_it_gives() -> None:
 
 
 def test_an_observation_that_never_is_is_explained_with_a_warning() -> None:
-    policy = spaql.RuleTreePolicy(_law_tree())
+    policy = _law_tree()
     assert policy.explain([2.0, -2.0]).outside == ()
     assert policy.explain([0.0, 5.0]).outside == ("y [m] is never 5: its range is -2 to 2",)
     assert "beware   y [m] is never 5: its range is -2 to 2" in str(policy.explain([0.0, 5.0]))
@@ -205,7 +205,7 @@ def _saturated_tree() -> spaql.RuleTree:
 
 def test_another_law_that_gives_the_same_action_is_no_change() -> None:
     """At x = -0.6 and at x = -0.5 the action is -1: what changes it is x = 0.5, where it is 1."""
-    policy = spaql.RuleTreePolicy(_saturated_tree())
+    policy = _saturated_tree()
     explained = policy.explain([-0.6, 0.0])
     assert explained.value == (-1.0,)
     (change,) = explained.changes
@@ -221,13 +221,13 @@ def test_leaves_that_say_the_same_are_no_change() -> None:
         [0, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1], [-1, 0, 1],
         Choices(np.array([1, 1])), Box(-2.0, 2.0, (1,)), Discrete(2),
     )  # fmt: skip
-    assert spaql.RuleTreePolicy(tree).explain([0.0]).changes == ()
+    assert tree.explain([0.0]).changes == ()
     law = Laws(np.full((2, 1, 1), 0.25), np.zeros((2, 1)), -np.ones(1), np.ones(1))
     tree = spaql.RuleTree(
         [0, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1], [-1, 0, 1],
         law, Box(-2.0, 2.0, (1,)), Box(-1, 1, (1,)),
     )  # fmt: skip
-    assert spaql.RuleTreePolicy(tree).explain([0.0]).changes == ()
+    assert tree.explain([0.0]).changes == ()
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -235,18 +235,16 @@ def test_every_change_of_a_law_changes_what_is_played(seed: int) -> None:
     rng = np.random.default_rng(seed)
     tree = random_tree(rng, 3, 12, "laws")
     for point in rng.uniform(-2, 2, (10, 3)):
-        explained = spaql.RuleTreePolicy(tree).explain(point)
+        explained = tree.explain(point)
         for change in explained.changes:
             beyond = point.copy()
             j = list(explained.observation).index(change.observation)
             beyond[j] = change.to if change.by > 0 else np.nextafter(change.to, -np.inf)
-            assert np.any(tree.predict(beyond) != tree.predict(point))
+            assert np.any(tree.predict(beyond)[0] != tree.predict(point)[0])
             assert change.action != explained.action
 
 
 def test_infinite_observations_that_cancel_are_explained_by_what_is_played() -> None:
     law = Laws(np.ones((1, 1, 2)), np.zeros((1, 1)), np.array([-1.0]), np.array([1.0]))
     tree = spaql.RuleTree([-1], [0], [-1], [-1], [0], law, Box(-np.inf, np.inf, (2,)), Box(-1.0, 1.0, (1,)))
-    assert spaql.RuleTreePolicy(tree).explain([np.inf, -np.inf]).value == (
-        tree.predict([np.inf, -np.inf])[0],
-    )
+    assert tree.explain([np.inf, -np.inf]).value == (tree.predict([np.inf, -np.inf])[0][0],)

@@ -8,7 +8,7 @@ from gymnasium.spaces import Box, Discrete
 
 from spaql import RuleTree, SettingError
 from spaql.interpret import minimised
-from spaql.policy import Choices, Constants, Laws, RuleTreePolicy, text
+from spaql.policy import Choices, Constants, Laws, text
 from spaql.policy.nodes import Nodes
 
 SEEN = Box(-np.inf, np.inf, (2,), np.float64)
@@ -45,7 +45,7 @@ def by_plain_floats(tree: RuleTree, x: float, y: float) -> float:
 def test_laws_are_plain_floats_to_the_last_bit(laws: RuleTree) -> None:
     points = np.random.default_rng(0).normal(size=(5000, 2)) * 0.8
     points[:3] = [[0.1, np.inf], [0.1, -np.inf], [np.nextafter(0.1, 0), -0.25]]
-    given = laws.predict(points)
+    given = laws.act(points)
     assert given.shape == (5000, 1)
     assert given[:, 0].tolist() == [by_plain_floats(laws, *point) for point in points.tolist()]
     assert len(np.unique(given)) > 1000
@@ -54,15 +54,15 @@ def test_laws_are_plain_floats_to_the_last_bit(laws: RuleTree) -> None:
 
 def test_infinities_that_cancel_in_a_law_give_the_action_nearest_to_0(laws: RuleTree) -> None:
     far = np.array([[-np.inf, -np.inf], [-np.inf, np.inf], [-1e308, -1e308], [np.inf, np.inf]])
-    assert laws.predict(far).tolist() == [[0.0], [2.0], [2.0], [0.25]]
+    assert laws.act(far).tolist() == [[0.0], [2.0], [2.0], [0.25]]
     positive = dataclasses.replace(laws, action_space=Box(0.5, 2.0, (1,), np.float64))
-    assert positive.predict(far[0]).tolist() == [0.5]
+    assert positive.predict(far[0])[0].tolist() == [0.5]
 
 
 def test_laws_are_cast_to_the_action_space(laws: RuleTree) -> None:
     single = dataclasses.replace(laws, action_space=Box(-1.0, 2.0, (1,), np.float32))
     points = np.random.default_rng(0).normal(size=(100, 2))
-    assert np.array_equal(single.predict(points), laws.predict(points).astype(np.float32))
+    assert np.array_equal(single.act(points), laws.act(points).astype(np.float32))
 
 
 def test_laws_are_minimised_as_wholes(laws: RuleTree) -> None:
@@ -76,7 +76,7 @@ def test_laws_are_minimised_as_wholes(laws: RuleTree) -> None:
     assert (wordy.n_leaves, small.n_leaves) == (5, 2)
     assert small.smallest
     points = np.random.default_rng(0).normal(size=(500, 2))
-    assert np.array_equal(small.predict(points), wordy.predict(points))
+    assert np.array_equal(small.act(points), wordy.act(points))
 
 
 def test_equal_parts_are_kept_once() -> None:
@@ -88,7 +88,7 @@ def test_equal_parts_are_kept_once() -> None:
     tree = tree_of(nodes, root, Choices(np.array([0, 1])), Discrete(2))
     assert (tree.n_leaves, tree.n_nodes, tree.depth) == (5, 5, 3)
     assert str(tree).count("x1 < 0.0") == 2
-    assert tree.predict(np.array([[-2.0, 1.0], [0.0, 1.0], [2.0, 1.0], [2.0, -1.0]])).tolist() == [1, 0, 1, 0]
+    assert tree.act(np.array([[-2.0, 1.0], [0.0, 1.0], [2.0, 1.0], [2.0, -1.0]])).tolist() == [1, 0, 1, 0]
 
 
 def test_what_cannot_be_reached_is_left_out() -> None:
@@ -161,5 +161,5 @@ def test_a_batch_of_one_observation_with_rows_is_a_batch() -> None:
         [0, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1], [-1, 0, 1],
         Choices(np.array([0, 1])), Box(-1.0, 1.0, (1, 2)), Discrete(2),
     )  # fmt: skip
-    actions = RuleTreePolicy(tree).act(np.ones((1, 1, 2)), np.zeros(1, np.int64), None)
+    actions = tree.act(np.ones((1, 1, 2)), np.zeros(1, np.int64), None)
     assert actions.tolist() == [1]

@@ -112,7 +112,7 @@ def test_an_iteration_that_is_interrupted_while_it_is_assessed_never_was(
 ) -> None:
     few = {"effort": 0.01} if agent is spaql.PlanTree else {"rollouts": 2}
     begun, whole = (agent("cartpole200", seed=1, compiled=compiled, **few) for _ in range(2))
-    begun.learn(3, progress_bar=False)
+    begun.learn(iterations=3, progress_bar=False)
     before, assess = saved(begun, tmp_path / "a.spaql"), begun._learner.assess
 
     def interrupted(mean_return: float) -> None:
@@ -122,12 +122,12 @@ def test_an_iteration_that_is_interrupted_while_it_is_assessed_never_was(
     for _ in range(3):
         begun._learner.assess = interrupted
         with pytest.raises(KeyboardInterrupt):
-            begun.learn(3, progress_bar=False)
+            begun.learn(iterations=3, progress_bar=False)
         del begun._learner.assess
         assert saved(begun, tmp_path / "a.spaql") == before
     for part in (3, 6):
-        whole.learn(part, progress_bar=False)
-    begun.learn(6, progress_bar=False)
+        whole.learn(iterations=part, progress_bar=False)
+    begun.learn(iterations=6, progress_bar=False)
     assert saved(begun, tmp_path / "a.spaql") == saved(whole, tmp_path / "b.spaql")
 
 
@@ -138,11 +138,11 @@ def test_nothing_is_learned_from_a_step_that_cannot_be(
 ) -> None:
     (bad, message), switch, checkpoint = BAD[name], [False], tmp_path / "checkpoint.spaql"
     trained = agent(World(bad, switch), horizon=8, seed=0, rollouts=2)
-    trained.learn(3, checkpoint=checkpoint, checkpoint_every=1, progress_bar=False)
+    trained.learn(iterations=3, checkpoint=checkpoint, checkpoint_every=1, progress_bar=False)
     before, partition = saved(trained, tmp_path / "a.spaql"), trained._learner.trainee.digest()
     switch[0] = True
     with pytest.raises(spaql.BadEnvironmentError, match=message) as caught:
-        trained.learn(3, checkpoint=checkpoint, checkpoint_every=1, progress_bar=False)
+        trained.learn(iterations=3, checkpoint=checkpoint, checkpoint_every=1, progress_bar=False)
     assert "step 3 of a training episode, World" in str(caught.value)
     assert trained._learner.trainee.digest() == partition
     assert saved(trained, tmp_path / "b.spaql") == before
@@ -152,7 +152,9 @@ def test_nothing_is_learned_from_a_step_that_cannot_be(
             spaql.evaluate(trained, episodes=2)
     switch[0] = False  # the agent goes on as one that never met the fault
     other = spaql.load(tmp_path / "a.spaql", env=World(bad, switch))
-    on = [saved(one.learn(2, progress_bar=False), tmp_path / "d.spaql") for one in (trained, other)]
+    on = [
+        saved(one.learn(iterations=2, progress_bar=False), tmp_path / "d.spaql") for one in (trained, other)
+    ]
     assert on[0] == on[1]
 
 
@@ -165,7 +167,7 @@ def test_spaces_that_change_between_episodes_are_noticed() -> None:
     with pytest.raises(
         spaql.BadEnvironmentError, match=r"changed a space from Discrete\(2\) to Discrete\(3\)"
     ):
-        agent.learn(3, progress_bar=False)
+        agent.learn(iterations=3, progress_bar=False)
 
 
 @pytest.mark.parametrize("reward", [1e308, -1e308])
@@ -176,7 +178,7 @@ def test_rewards_that_overflow_are_named(reward: float, tmp_path: Path) -> None:
 
     agent = spaql.SPAQL(World(always, [True]), horizon=8, seed=0, rollouts=1)
     with pytest.raises(spaql.BadEnvironmentError, match=r"step 4 of .* add up to -?inf"):
-        agent.learn(2, progress_bar=False)
+        agent.learn(iterations=2, progress_bar=False)
     agent.save(tmp_path / "a.spaql")
     assert np.isfinite(spaql.load(tmp_path / "a.spaql")._learner.trainee.balls.q).all()
 
@@ -185,9 +187,11 @@ def test_the_last_observation_may_leave_the_bounds_and_others_by_a_little() -> N
     def end(env: World, answer: Answer) -> Answer:
         return np.array([0.0, 1.7], np.float32), answer[1], True, *answer[3:]
 
-    spaql.SPAQL(World(end, [True]), horizon=8, seed=0, rollouts=1).learn(2, progress_bar=False)
+    spaql.SPAQL(World(end, [True]), horizon=8, seed=0, rollouts=1).learn(iterations=2, progress_bar=False)
     a_little = observing(np.array([0.0, 1.15], np.float32))
-    spaql.SPAQL(World(a_little, [True]), horizon=8, seed=0, rollouts=1).learn(2, progress_bar=False)
+    spaql.SPAQL(World(a_little, [True]), horizon=8, seed=0, rollouts=1).learn(
+        iterations=2, progress_bar=False
+    )
 
 
 @pytest.mark.parametrize("kind", [np.int32, np.uint8, np.int64])
@@ -256,27 +260,29 @@ def test_numbers_of_a_list_are_in_it() -> None:
     for value, message in ((5, "out of bounds"), (1.5, "step 3 of .*float64")):
         agent = spaql.SPAQL(Corridor(observing(value), [True]), horizon=8, seed=0, rollouts=1)
         with pytest.raises(spaql.BadEnvironmentError, match=message):
-            agent.learn(1, progress_bar=False)
+            agent.learn(iterations=1, progress_bar=False)
 
 
 def test_a_step_that_hangs_is_ended(tmp_path: Path) -> None:
     switch = [False]
     agent = spaql.SPAQL(World(hang, switch), horizon=8, seed=0, rollouts=2, step_timeout=30.0)
-    agent.learn(2, progress_bar=False)
-    same = spaql.SPAQL(World(hang, switch), horizon=8, seed=0, rollouts=2).learn(2, progress_bar=False)
+    agent.learn(iterations=2, progress_bar=False)
+    same = spaql.SPAQL(World(hang, switch), horizon=8, seed=0, rollouts=2).learn(
+        iterations=2, progress_bar=False
+    )
     before = saved(agent, tmp_path / "a.spaql")
     assert saved(same, tmp_path / "b.spaql") == before
     switch[0] = True
     hurried = spaql.load(tmp_path / "a.spaql", env=World(hang, switch), step_timeout=1.0)
     began = time.perf_counter()
     with pytest.raises(spaql.BadEnvironmentError, match="step 3 of a training episode, World took longer"):
-        hurried.learn(1, progress_bar=False)
+        hurried.learn(iterations=1, progress_bar=False)
     assert time.perf_counter() - began < 30
     assert saved(hurried, tmp_path / "c.spaql") == before
     for name in ("raises", "NaN"):
         apart = spaql.load(tmp_path / "a.spaql", env=World(BAD[name][0], switch), step_timeout=30.0)
         with pytest.raises(spaql.BadEnvironmentError, match=BAD[name][1]):
-            apart.learn(1, progress_bar=False)
+            apart.learn(iterations=1, progress_bar=False)
     with pytest.raises(spaql.SettingError, match="above 0"):
         spaql.make_problem("cartpole200", step_timeout=0)
     assert spaql.make_problem("cartpole200", step_timeout=1).dynamics is None

@@ -147,7 +147,7 @@ def follow(agent: spaql.Agent, iterations: int) -> str:
 @pytest.mark.slow
 def test_the_compiled_path_is_the_gymnasium_path() -> None:
     """50 iterations on CartPole: the same partitions, bit for bit."""
-    agent = spaql.SPAQLTS("cartpole200", seed=5, rollouts=5).learn(50, progress_bar=False)
+    agent = spaql.SPAQLTS("cartpole200", seed=5, rollouts=5).learn(iterations=50, progress_bar=False)
     learner = agent._learner
     assert follow(agent, 50) == learner.trainee.digest() + learner.best.digest()
     assert learner.best.arms > 100
@@ -167,7 +167,7 @@ def test_a_variant_with_its_own_steps_is_not_bypassed() -> None:
     class CountingAgent(spaql.Agent):
         learner_type = Counting
 
-    agent = CountingAgent("cartpole200", seed=0, rollouts=2).learn(3, progress_bar=False)
+    agent = CountingAgent("cartpole200", seed=0, rollouts=2).learn(iterations=3, progress_bar=False)
     assert agent._learner.learned == agent.history.last()["training_steps"]
 
 
@@ -193,7 +193,7 @@ def spring(**changes) -> spaql.Dynamics:
 
 def test_a_plant_of_ones_own(tmp_path: Path) -> None:
     agent = spaql.SPAQLTS(spring(), levels=3, reference=[0, 0], seed=0, rollouts=4)
-    agent.learn(30, progress_bar=False)
+    agent.learn(iterations=30, progress_bar=False)
     assert agent.problem.interactions == 1000  # the speed had to be measured
     agent.save(tmp_path / "spring.spaql")
     again = spaql.load(tmp_path / "spring.spaql")
@@ -220,7 +220,7 @@ def test_what_is_wrong_with_dynamics_is_said(changes: dict, message: str) -> Non
 def test_numbers_that_are_not_finite_are_refused() -> None:
     bad = spring(id="test/Bad-v0", step=lambda state, action: (state, math.inf, False))
     with pytest.raises(spaql.BadEnvironmentError, match="inf"):
-        spaql.SPAQL(bad, rollouts=1, seed=0).learn(1, progress_bar=False)
+        spaql.SPAQL(bad, rollouts=1, seed=0).learn(iterations=1, progress_bar=False)
     late = spring(
         id="test/Late-v0",
         step=lambda state, action: ((state[0], state[1] + 1.0), math.log(5.5 - state[1]), False),
@@ -240,7 +240,8 @@ def start(rng): return (1.0, 0.0)
 def step(state, action): return (state[0], state[1] + 1.0), gain(state[0]), False
 plant = spaql.Dynamics(id="test/Edited-v0", start=start, step=step, horizon=10, actions=("a", "b"),
                        observations={"x": (-1, 1), "t": (0, 10)})
-print(spaql.evaluate(spaql.SPAQL(plant, seed=0, rollouts=1).learn(1, progress_bar=False), episodes=1).mean)
+agent = spaql.SPAQL(plant, seed=0, rollouts=1).learn(iterations=1, progress_bar=False)
+print(spaql.evaluate(agent, episodes=1).mean)
 """
 
 
@@ -264,3 +265,21 @@ def test_an_edit_in_what_a_plant_calls_is_seen(tmp_path: Path) -> None:
     assert mean_return("2.0") == 20.0
     assert len(list((tmp_path / "cache").rglob("*.nbc"))) == cached
     assert mean_return("3.0") == 30.0
+
+
+def test_an_id_of_another_environment_is_refused_and_left_alone() -> None:
+    """A plant that is made again, as in a notebook, takes the place of the first one."""
+    given = {
+        "start": lambda rng: (0.0,),
+        "step": lambda state, action: (state, 0.0, False),
+        "observations": {"x": (-1, 1)},
+        "actions": ("a", "b"),
+    }
+    before = gymnasium.spec("CartPole-v1")
+    with pytest.raises(spaql.SettingError, match=r"CartPole-v1 is the id of another .*own/CartPole-v1"):
+        spaql.Dynamics(id="CartPole-v1", horizon=5, **given)
+    assert gymnasium.spec("CartPole-v1") is before
+    assert spaql.problems.find_dynamics("CartPole-v1").id == "spaql/CartPole-v1"
+    for horizon in (5, 7):
+        spaql.Dynamics(id="test/MadeAgain-v0", horizon=horizon, **given)
+        assert gymnasium.spec("test/MadeAgain-v0").max_episode_steps == horizon

@@ -497,7 +497,7 @@ def test_an_environment_that_is_what_its_id_makes_is_compiled(name: str, how: st
 
 def test_a_cart_without_force_is_judged_as_one() -> None:
     env = with_attributes("CartPole-v1", force_mag=0.0)()
-    agent = spaql.SPAQL(env, rollouts=2, seed=0).learn(2, progress_bar=False)
+    agent = spaql.SPAQL(env, rollouts=2, seed=0).learn(iterations=2, progress_bar=False)
     assert agent.problem.dynamics is None
     lengths = [spaql.evaluate(agent, episodes=3, seed=seed).lengths for seed in range(3)]
     assert np.min(lengths) > 25  # nobody pushes: the pole takes its time to fall
@@ -506,7 +506,7 @@ def test_a_cart_without_force_is_judged_as_one() -> None:
 
 def test_a_file_does_not_claim_the_id_of_what_differs(tmp_path: Any) -> None:
     env = with_attributes("CartPole-v1", force_mag=1.0)()
-    agent = spaql.SPAQL(env, rollouts=1, seed=0, horizon=10).learn(1, progress_bar=False)
+    agent = spaql.SPAQL(env, rollouts=1, seed=0, horizon=10).learn(iterations=1, progress_bar=False)
     agent.save(tmp_path / "a.spaql")
     with pytest.raises(spaql.BadEnvironmentError, match="pass it again"):
         spaql.evaluate(spaql.load(tmp_path / "a.spaql"), episodes=1)

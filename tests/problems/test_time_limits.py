@@ -49,7 +49,7 @@ def test_the_limit_that_acts_is_the_horizon(how: str) -> None:
 def test_episodes_are_as_long_as_the_limit_says(wrapped: bool) -> None:
     env = gymnasium.make("Pendulum-v1", max_episode_steps=9)
     env = TransformReward(env, lambda r: r / 2) if wrapped else env
-    agent = spaql.SPAQL(env, seed=0, rollouts=2).learn(2, progress_bar=False)
+    agent = spaql.SPAQL(env, seed=0, rollouts=2).learn(iterations=2, progress_bar=False)
     assert agent.history["training_steps"].tolist() == [0, 9, 18]
     assert spaql.evaluate(agent, episodes=3).lengths.tolist() == [9, 9, 9]
     assert spaql.evaluate(agent, TimeLimit(env, 4), episodes=3).lengths.tolist() == [4, 4, 4]
@@ -70,7 +70,9 @@ def test_whole_numbers_of_numpy_are_whole_numbers(tmp_path: Any) -> None:
     problem = spaql.make_problem("Pendulum-v1", horizon=np.int64(7), levels=np.int32(3), seed=np.uint8(2))
     assert (type(problem.horizon), problem.horizon) == (int, 7)
     assert (type(problem.actions.levels), problem.actions.levels) == (int, 3)
-    spaql.SPAQL(problem, seed=0, rollouts=1).learn(1, progress_bar=False).save(tmp_path / "a.spaql")
+    spaql.SPAQL(problem, seed=0, rollouts=1).learn(iterations=1, progress_bar=False).save(
+        tmp_path / "a.spaql"
+    )
     assert spaql.load(tmp_path / "a.spaql").problem.horizon == 7
     for wrong in ({"horizon": 7.5}, {"levels": "3"}, {"horizon": True + 0.5}):
         with pytest.raises(spaql.SettingError, match="must be a whole number"):

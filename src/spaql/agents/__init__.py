@@ -1,7 +1,8 @@
 """Agents: a learner with a problem, a seed and a history, behind Stable-Baselines3's verbs."""
 
-from spaql.agents.agent import Agent, agent_types, load
-from spaql.agents.controller import Controller, read
+from spaql.agents.agent import Agent, agent_types
+from spaql.agents.controller import Controller
+from spaql.agents.files import load
 from spaql.agents.history import History
 from spaql.agents.registry import AQL, SPAQL, SPAQLTS, PlanTree, agent_type, check_settings
 from spaql.agents.tries import Tries, Try
@@ -20,5 +21,4 @@ __all__ = [
     "agent_types",
     "check_settings",
     "load",
-    "read",
 ]

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql import archive
+from spaql.agents.budget import Budget
 from spaql.agents.callbacks import Callback, joined
 from spaql.agents.history import History
 from spaql.agents.loop import train
@@ -48,6 +49,8 @@ class Agent:
         Of all randomness; the same seed gives the same bytes. Drawn, and kept, if not given.
     horizon, levels, squash, reference, reward_range, compiled, parallel, step_timeout
         See `spaql.make_problem`.
+    observation_names, action_names
+        With their units, for rules, pictures and exported code; those of the plant by default.
     **settings
         Of the algorithm: the fields of `Agent.settings_type`.
 
@@ -74,6 +77,8 @@ class Agent:
         compiled: bool = True,
         parallel: bool = False,
         step_timeout: float | None = None,
+        observation_names: Sequence[str] | None = None,
+        action_names: Sequence[str] | None = None,
         **settings: Any,
     ) -> None:
         self.seed = secrets.randbits(32) if seed is None else whole_number("seed", seed, least=0)
@@ -92,11 +97,15 @@ class Agent:
             parallel=parallel,
             measured=self.learner_type.standardised,
             step_timeout=step_timeout,
+            observation_names=observation_names,
+            action_names=action_names,
         )
         self.history = History()
         self.tries: Tries | None = None
         """What the tries came to that this agent was picked from; not saved with it."""
         self._learner: Learner = self.learner_type(self.problem, self.settings)
+        self._policy: Policy | None = None
+        """The policy of the learner as it is now, if it was asked for."""
         self._rng = np.random.default_rng(self.seed)
 
     def __init_subclass__(cls) -> None:
@@ -112,11 +121,26 @@ class Agent:
     def _move_to(self, problem: Problem) -> None:
         """Go on in another environment of the same problem."""
         self.problem = self._learner.problem = problem
+        self._policy = None
 
     @property
     def policy(self) -> Policy:
-        """The policy learned so far; it needs nothing else to be used."""
-        return self._learner.policy
+        """The policy learned so far; it needs nothing else to be used. Reading it starts no computation.
+
+        PlanTree has one when its budget is spent; where it was stopped before, see `conclude`.
+        """
+        if self._policy is None:
+            self._policy = self._learner.policy
+        return self._policy
+
+    def conclude(self) -> Policy:
+        """Return the policy of all that is known now, also in the middle of a training.
+
+        Where training has not made one, because it was stopped within its budget, PlanTree searches for it
+        here. `spaql.evaluate`, `predict` and all that takes an agent call this by themselves.
+        """
+        self._learner.conclude()
+        return self.policy
 
     @property
     def iterations(self) -> int:
@@ -130,9 +154,9 @@ class Agent:
 
     def learn(
         self,
-        iterations: int | None = None,
-        *,
         total_timesteps: int | None = None,
+        *,
+        iterations: int | None = None,
         callback: Callback | Sequence[Callback] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int = 100,
@@ -141,15 +165,15 @@ class Agent:
         workers: int = 1,
         selection_episodes: int = 100,
     ) -> Self:
-        """Train for more iterations.
+        """Train for more time steps, or for more iterations.
 
         Parameters
         ----------
-        iterations
-            How many training episodes, each followed by an evaluation.
         total_timesteps
-            Instead: stop after the iteration in which this many more training steps are reached.
-            Evaluation steps do not count here; `history` counts both.
+            Stop after the iteration in which this many more training steps are reached. Evaluation steps do
+            not count here; `history` counts both.
+        iterations
+            Instead: how many training episodes, each followed by an evaluation.
         callback
             A function, or a list of them, called after every iteration with the agent and the new row of
             its history; training stops if one returns False.
@@ -165,32 +189,31 @@ class Agent:
             cannot be told from the best. The first try has this agent's seed, the others have seeds drawn
             from it. `tries` of the agent then has what each came to and all that it cost; its selection mean
             is biased upwards, so judge the agent by `spaql.evaluate`, whose episodes have picked nothing.
-            Each try is trained for `iterations` or `total_timesteps`; a line is shown for each.
+            Each try is trained for `total_timesteps` or `iterations`; a line is shown for each.
         workers
             Processes that train the tries; the result is the same for any number of them. More than one
             takes no callback, and an environment and an agent that can be sent to another process.
         selection_episodes
             New episodes of each try, by which one is picked.
         """
-        if (iterations is None) == (total_timesteps is None):
-            raise SettingError("Give either iterations or total_timesteps.")
+        budget = Budget(
+            total_timesteps=total_timesteps,
+            iterations=iterations,
+            checkpoint_every=checkpoint_every,
+            selection_episodes=selection_episodes,
+        )
         if multiprocessing.parent_process() is None:  # whose workers find compiled what it compiled
             with closing(Compiling(show=progress_bar)) as compiling:
                 self._learner.warm_up(compiling)
         if tries != 1 or workers != 1:
-            from spaql.agents.train_tries import Budget, learn_best  # which makes agents
+            from spaql.agents.train_tries import learn_best  # which makes agents
 
             if checkpoint is not None:
                 raise SettingError("A checkpoint holds one agent: leave it out, or train one try.")
-            budget = Budget(iterations, total_timesteps, selection_episodes)
             called = None if callback is None else joined(callback)
             self.tries = learn_best(self, budget, tries, workers, called, progress_bar)
             return self
-        iterations = None if iterations is None else whole_number("iterations", iterations, 1)
-        total_timesteps = (
-            None if total_timesteps is None else whole_number("total_timesteps", total_timesteps, 1)
-        )
-        checkpoint_every = whole_number("checkpoint_every", checkpoint_every, 1)
+        iterations, total_timesteps = budget.iterations, budget.total_timesteps
         called = joined(callback)
         if progress_bar and total_timesteps is not None and total_timesteps < self.problem.horizon:
             print(
@@ -205,8 +228,13 @@ class Agent:
         with closing(Progress(done, last_iteration, steps, last_step, show=progress_bar)) as progress:
 
             def proceed(row: dict[str, float]) -> bool:
+                self._policy = None
                 progress.update(row)
-                if checkpoint is not None and row["iteration"] and row["iteration"] % checkpoint_every == 0:
+                if (
+                    checkpoint is not None
+                    and row["iteration"]
+                    and row["iteration"] % budget.checkpoint_every == 0
+                ):
                     self.save(checkpoint)
                 if not called(self, row):
                     return False
@@ -216,9 +244,11 @@ class Agent:
 
             rows, mark = len(self.history), self._learner.mark()
             self._learner.aim(last_iteration, last_step)
+            self._policy = None
             try:
                 train(self._learner, self.problem, self.settings, self.history, self.seed, proceed)
             except BaseException:
+                self._policy = None
                 if len(self.history) == rows:  # the aim was never gone for
                     self._learner.go_back(mark)
                 raise
@@ -238,7 +268,7 @@ class Agent:
         deterministic: bool = False,
     ) -> tuple[Any, tuple[NDArray[np.int64], ...] | None]:
         """Give the action for one observation or a batch of them (see `Policy.predict`)."""
-        return self.policy.predict(observation, state, episode_start, deterministic, rng=self._rng)
+        return self.conclude().predict(observation, state, episode_start, deterministic, rng=self._rng)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a model file: the policy, and all that is needed to go on training."""
@@ -264,7 +294,7 @@ class Agent:
     @classmethod
     def load(cls, path: str | os.PathLike[str], env: EnvironmentLike | None = None) -> Self:
         """Read a model file, or a run folder, of this algorithm."""
-        agent = load(path, env)
+        agent = load_agent(path, env)
         if not isinstance(agent, cls):
             raise SettingError(f"The file holds a {type(agent).__name__} agent: use spaql.load.")
         return agent
@@ -300,29 +330,16 @@ def agent_types() -> dict[str, type[Agent]]:
     return found
 
 
-def load(
+def load_agent(
     path: str | os.PathLike[str],
     env: EnvironmentLike | None = None,
     *,
     parallel: bool = False,
     step_timeout: float | None = None,
 ) -> Agent:
-    """Read an agent from a model file or a run folder; no code in it is ever run.
-
-    Parameters
-    ----------
-    path
-        A file written by `Agent.save`, or the folder of a run.
-    env
-        The environment to go on in, where the file could not name it.
-    parallel, step_timeout
-        Of the environments from now on (see `spaql.make_problem`).
-    """
+    """Read an agent from a file or a run folder (see `spaql.load`)."""
     agent = agent_from(archive.load(model_file(path)))
-    found = _found_in(env, agent.problem) | {"parallel": parallel, "step_timeout": step_timeout}
-    if step_timeout is not None:
-        found["dynamics"] = None
-    agent._move_to(dataclasses.replace(agent.problem, **found))
+    agent._move_to(moved(agent.problem, env, parallel=parallel, step_timeout=step_timeout))
     return agent
 
 
@@ -337,14 +354,11 @@ def agent_from(document: archive.Document) -> Agent:
     data, part = document.data, document.part
     with reading("agent"):
         if data["kind"] != "agent":
-            home = {"controller": "Controller", "plant": "model.PlantModel"}.get(data["kind"], "Controller")
-            raise ArchiveError(
-                f"The file holds a {data['kind']}, not an agent: read it with spaql.{home}.load."
-            )
+            raise ArchiveError(f"The file holds a {data['kind']}, not an agent: read it with spaql.load.")
         algorithm = data["algorithm"]
         agent_type = agent_types().get(algorithm)
         if agent_type is None:
-            raise ArchiveError(_undefined(algorithm, data.get("module")))
+            raise _undefined(algorithm, data.get("module"))
         problem = problem_from(data["problem"], part("problem."))
         agent_type.learner_type.check_size(problem, part("learner."))
         agent = agent_type(problem, seed=number(data, "seed", 0, whole=True), **data["settings"])
@@ -354,20 +368,27 @@ def agent_from(document: archive.Document) -> Agent:
     return agent
 
 
-def _undefined(algorithm: Any, module: Any) -> str:
-    """Say how an agent is read whose algorithm is not known here."""
+def _undefined(algorithm: Any, module: Any) -> ArchiveError:
+    """Return the error that says how an agent is read whose algorithm is not known here."""
     holds = f"The file holds an agent of the algorithm {algorithm!r}, which is not defined here"
     if not isinstance(module, str) or not all(part.isidentifier() for part in module.split(".")):
-        return f"{holds}: import the module that defines it, or give the command --algo MODULE:{algorithm}."
-    return (
+        advice = f"{holds}: import the module that defines it before the file is loaded."
+        return ArchiveError(advice, settings={"algo": f"MODULE:{algorithm}"})
+    return ArchiveError(
         f"{holds}. It says that the module {module} defines it: if you trust that module, import it before "
-        f"the file is loaded, or give the command --algo {module}:{algorithm}."
+        "the file is loaded.",
+        settings={"algo": f"{module}:{algorithm}"},
     )
 
 
-def _found_in(env: EnvironmentLike | None, problem: Problem) -> dict[str, Any]:
-    """Give what a problem takes over from another environment."""
-    if env is None:
-        return {}
-    given = make_problem(env, horizon=None if isinstance(env, Problem) else problem.horizon)
-    return {name: getattr(given, name) for name in ("env", "options", "dynamics", "template")}
+def moved(
+    problem: Problem, env: EnvironmentLike | None, *, parallel: bool, step_timeout: float | None
+) -> Problem:
+    """Return the same problem in another environment, if one is given, and with these ways to run it."""
+    changes: dict[str, Any] = {"parallel": parallel, "step_timeout": step_timeout}
+    if env is not None:
+        given = make_problem(env, horizon=None if isinstance(env, Problem) else problem.horizon)
+        changes |= {name: getattr(given, name) for name in ("env", "options", "dynamics", "template")}
+    if step_timeout is not None:
+        changes["dynamics"] = None
+    return dataclasses.replace(problem, **changes)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 from spaql import archive
-from spaql.agents.agent import Agent, agent_from, model_file
 from spaql.agents.problem_file import problem_from, problem_to
 from spaql.archive import reading
 from spaql.errors import ArchiveError, SettingError
-from spaql.policy import RuleTree, RuleTreePolicy
+from spaql.policy import RuleTree
 from spaql.policy.tree_file import tree_from, tree_to
 from spaql.problems import Problem
 
@@ -42,13 +41,13 @@ class Controller:
             raise SettingError("The tree has other observations or actions than the problem.")
 
     @property
-    def policy(self) -> RuleTreePolicy:
+    def policy(self) -> RuleTree:
         """What it does."""
-        return RuleTreePolicy(self.tree)
+        return self.tree
 
     def predict(self, observation: Any, *args: Any, **kwargs: Any) -> tuple[Any, None]:
         """Give the action for one observation or a batch of them (see `Policy.predict`)."""
-        return self.policy.predict(observation, *args, **kwargs)[0], None
+        return self.tree.predict(observation, *args, **kwargs)[0], None
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a model file."""
@@ -60,25 +59,16 @@ class Controller:
         archive.save(path, content, arrays)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a model file; no code in it is ever run."""
-        return cls._from_document(archive.load(path))
-
-    @classmethod
-    def _from_document(cls, document: archive.Document) -> Self:
-        data = document.data
-        if data.get("kind") != "controller":
-            home = "model.PlantModel.load" if data.get("kind") == "plant" else "load"
-            raise ArchiveError(
-                f"The file holds a {data.get('kind')}, not a controller: read it with spaql.{home}."
-            )
-        with reading("controller"):
-            problem = problem_from(data["problem"], document.part("problem."))
-            return cls(tree_from(data["tree"], document.part("tree.")), problem, dict(data["origin"]))
+    def load(cls, path: str | os.PathLike[str]) -> Controller:
+        """Read a controller file; no code in it is ever run."""
+        return controller_from(archive.load(path))
 
 
-def read(path: str | os.PathLike[str]) -> Agent | Controller:
-    """Read an agent or a controller from a model file, or an agent from a run folder."""
-    document = archive.load(model_file(path))
-    made = Controller._from_document if document.data.get("kind") == "controller" else agent_from
-    return made(document)
+def controller_from(document: archive.Document) -> Controller:
+    """Build the controller that a file holds."""
+    data = document.data
+    if data.get("kind") != "controller":
+        raise ArchiveError(f"The file holds a {data.get('kind')}, not a controller: read it with spaql.load.")
+    with reading("controller"):
+        problem = problem_from(data["problem"], document.part("problem."))
+        return Controller(tree_from(data["tree"], document.part("tree.")), problem, dict(data["origin"]))

@@ -2,12 +2,11 @@
 
 import inspect
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any
 
 from spaql.agents.agent import Agent, agent_types, make_settings
 from spaql.algorithms import AQLLearner, PlanTreeLearner, SPAQLLearner, SPAQLTSLearner
-from spaql.errors import SettingError, nearest
+from spaql.errors import SettingError, imported, nearest
 from spaql.plants import PlantModel
 from spaql.rollouts import Episode
 
@@ -34,7 +33,7 @@ class PlanTree(Agent):
     """Learn the plant from a few thousand steps, plan on it, and write the plan down as a small tree.
 
     Every step is counted in `interactions`, and none is spent on evaluations; an iteration is an episode. The
-    policy is a `RuleTreePolicy`: its leaves hold an action of a list, or an affine law for a Box.
+    policy is a `RuleTree`: its leaves hold an action of a list, or an affine law for a Box.
 
     Examples
     --------
@@ -57,15 +56,26 @@ class PlanTree(Agent):
 
 
 def agent_type(name: str) -> type[Agent]:
-    """Give the agent of an algorithm; `module:name` imports the module first."""
+    """Return the agent of an algorithm.
+
+    Parameters
+    ----------
+    name
+        The name of the algorithm (`spaql-ts`); `module:name` imports the module first, and names the
+        algorithm or the class of its agent (`my_module:MyAgent`).
+
+    Examples
+    --------
+    >>> agent_type("plantree").__name__, agent_type("spaql.agents:SPAQLTS").learner_type.name
+    ('PlanTree', 'spaql-ts')
+    """
     module, _, algorithm = name.rpartition(":")
+    known: dict[str, type[Agent]] = {}
     if module:
-        try:
-            import_module(module)
-        except Exception as error:  # whatever the module of a user does
-            said = error if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
-            raise SettingError(f"Cannot import {module}, which is to define {algorithm}: {said}.") from error
-    known = agent_types()
+        home = imported(module, algorithm)
+        agents = [one for one in vars(home).values() if isinstance(one, type) and issubclass(one, Agent)]
+        known |= {one.__name__: one for one in agents if one is not Agent}
+    known |= agent_types()
     if algorithm not in known:
         raise SettingError(f"There is no algorithm {algorithm!r}: {nearest(algorithm, known)}")
     return known[algorithm]

@@ -8,7 +8,7 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
-from spaql.agents.agent import MODEL_FILE, Agent, identity, load
+from spaql.agents.agent import MODEL_FILE, Agent, identity, load_agent
 from spaql.agents.problem_file import problem_to
 from spaql.archive import remove_leftovers, write_together
 from spaql.errors import SettingError
@@ -52,11 +52,12 @@ def resumed(agent: Agent, folder: Path, *, same_seed: bool) -> Agent:
     """Load the agent of a run folder to go on with, if it was made as `agent` is."""
     files = [folder / name for name in (CHECKPOINT_FILE, MODEL_FILE) if (folder / name).exists()]
     if not files:
-        raise SettingError(f"There is no run in {folder} to go on with: leave out --resume.")
-    found = load(files[0], parallel=agent.problem.parallel, step_timeout=agent.problem.step_timeout)
+        raise SettingError(f"There is no run in {folder} to go on with.")
+    found = load_agent(files[0], parallel=agent.problem.parallel, step_timeout=agent.problem.step_timeout)
     if (there := found.learner_type.name) != (asked := agent.learner_type.name):
         raise SettingError(
-            f"{folder} is a run of {there}, not {asked}: give --algo {there} to go on with it."
+            f"{folder} is a run of {there}, not {asked}: go on with that algorithm.",
+            settings={"algo": there},
         )
     if found.problem.name != agent.problem.name:
         raise SettingError(f"{folder} is a run of {found.problem.name}, not {agent.problem.name}.")

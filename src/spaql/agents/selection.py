@@ -15,7 +15,7 @@ def select(agent: Agent, *, episodes: int, seed: int) -> Evaluation:
     pairs. Compiled code draws the starts and the actions of a partition from one stream: there each episode
     has a stream of its own.
     """
-    policy, problem = agent.policy, agent.problem
+    policy, problem = agent.conclude(), agent.problem
     drawn_alike = problem.dynamics is not None and isinstance(policy, PartitionPolicy)
     together = 1 if drawn_alike else TOGETHER
     return fresh_episodes(policy, problem, episodes, seed, Purpose.TRY_SELECTION, together=together)

@@ -22,11 +22,12 @@ import gymnasium
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
-from spaql.agents.agent import MODEL_FILE, Agent, load
+from spaql.agents.agent import MODEL_FILE, Agent, load_agent
+from spaql.agents.budget import Budget
 from spaql.agents.callbacks import Callback
 from spaql.agents.run_folder import CHECKPOINT_FILE, resumed, save_run
 from spaql.agents.selection import select
-from spaql.agents.tries import SELECTION_EPISODES, Tries, Try, pick, shown_try, size_of, tries_csv
+from spaql.agents.tries import Tries, Try, pick, shown_try, size_of, tries_csv
 from spaql.archive import write_atomically
 from spaql.errors import SettingError, SpaqlError
 from spaql.problems import Problem, find_dynamics
@@ -40,34 +41,7 @@ TRIES_FOLDER = "tries"
 """Where the tries are, each in a run folder of its own."""
 _SELECTION_FILE = "selection.json"
 """What the selection episodes of a try returned, in the folder of the try."""
-_ALONE = "train with workers=1 (--workers 1), in this process"
-
-
-@dataclass(frozen=True)
-class Budget:
-    """How long each try is trained, by how many episodes it is selected, and how often it is saved."""
-
-    iterations: int | None
-    total_timesteps: int | None
-    selection_episodes: int = SELECTION_EPISODES
-    checkpoint_every: int = 100
-
-    def __post_init__(self) -> None:
-        if (self.iterations is None) == (self.total_timesteps is None):
-            raise SettingError("Give either iterations or total_timesteps.")
-        if (self.iterations or self.total_timesteps or 0) < 1:
-            raise SettingError("Training takes one iteration or time step at least.")
-        if self.checkpoint_every < 1:
-            raise SettingError("A checkpoint is saved every iteration at most.")
-        if self.selection_episodes < 1:
-            raise SettingError("A try is selected by one episode at least.")
-
-    def left(self, agent: Agent) -> tuple[int | None, int | None]:
-        """Return the iterations or the time steps, whichever counts, that an agent is still to be trained."""
-        return (
-            self.iterations and max(0, self.iterations - agent.iterations),
-            self.total_timesteps and max(0, self.total_timesteps - agent.training_steps),
-        )
+_ALONE = "train with workers=1, in this process"
 
 
 Finished = Callable[[int, Try], None]
@@ -102,7 +76,7 @@ def train_tries(
     done = [one for one in found if one is not None]
     picked = pick(done)
     write_atomically(folder.parent / TRIES_FILE, tries_csv(seeds, found, picked).encode())
-    agent._become(load(jobs[picked].folder))
+    agent._become(load_agent(jobs[picked].folder))
     return Tries(tuple(done), picked, agent.problem.interactions)
 
 
@@ -139,8 +113,7 @@ def root_seed(folder: Path) -> int:
             return int(next(csv.DictReader(file))["seed"])
     except FileNotFoundError:
         raise SettingError(
-            f"There are no tries in {folder} to go on with: leave out --resume, or, if its run has one seed, "
-            "--tries."
+            f"There are no tries in {folder} to go on with: if there is a run, it has one seed."
         ) from None
     except (OSError, ValueError, LookupError, StopIteration) as error:
         raise SettingError(f"{folder / TRIES_FILE} is no table of tries: remove the folder.") from error
@@ -276,11 +249,11 @@ def _carry_out(plan: _Plan, job: _Job, callback: Callback | None = None) -> Try:
         found = resumed(agent, folder, same_seed=True)
         found._move_to(agent.problem)
         agent = found
-    iterations, steps = budget.left(agent)
+    steps, iterations = budget.left(agent)
     if iterations or steps:
         agent.learn(
-            iterations,
-            total_timesteps=steps,
+            steps,
+            iterations=iterations,
             callback=callback,
             checkpoint=folder / CHECKPOINT_FILE,
             checkpoint_every=budget.checkpoint_every,
@@ -291,7 +264,7 @@ def _carry_out(plan: _Plan, job: _Job, callback: Callback | None = None) -> Try:
     returns, steps = _selected(agent, job)
     last = agent.history.last()
     spent = int(last["training_steps"]), int(last["interactions"])
-    return Try(job.seed, returns, steps, *size_of(agent.policy), *spent)
+    return Try(job.seed, returns, steps, *size_of(agent.conclude()), *spent)
 
 
 def _selected(agent: Agent, job: _Job) -> tuple[np.ndarray[Any, np.dtype[np.float64]], int]:

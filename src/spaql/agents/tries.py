@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.formatting import counted, with_interval
-from spaql.policy import PartitionPolicy, Policy, RuleTreePolicy
+from spaql.policy import PartitionPolicy, Policy, RuleTree
 from spaql.stats import mean_ci95
 from spaql.tables import comma_separated
 
@@ -165,8 +165,8 @@ def _threshold(values: NDArray[np.float64]) -> float:
 
 def size_of(policy: Policy) -> tuple[int | None, str]:
     """Return the leaves of a tree or the arms of a partition, and which of them they are."""
-    if isinstance(policy, RuleTreePolicy):
-        return policy.tree.n_leaves, "leaf"
+    if isinstance(policy, RuleTree):
+        return policy.n_leaves, "leaf"
     return (policy.partition.arms, "arm") if isinstance(policy, PartitionPolicy) else (None, "")
 
 

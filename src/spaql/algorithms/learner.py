@@ -110,7 +110,10 @@ class Learner(ABC):
     @property
     @abstractmethod
     def policy(self) -> Policy:
-        """The policy that training would return now."""
+        """The policy that training would return now; to read it must be quick, and change nothing."""
+
+    def conclude(self) -> None:  # noqa: B027 (most have a policy at any time)
+        """Make the policy of all that is known now, where training has not made one yet."""
 
     @property
     @abstractmethod

@@ -45,8 +45,8 @@ class SPAQLTSLearner(SPAQLLearner):
         if problem.reference is None:
             raise SettingError(
                 "SPAQL-TS regulates to a reference, and none is known for this problem: give an observation "
-                f"of {problem.states.dims} numbers in raw units (--reference X,Y,...), or use SPAQL (--algo "
-                "spaql)."
+                f"of {problem.states.dims} numbers in raw units, or use SPAQL.",
+                settings={"reference": "X,Y,..."},
             )
         super().__init__(problem, settings)
         self.rules = self.rules._replace(

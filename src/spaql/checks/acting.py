@@ -11,7 +11,7 @@ from spaql.checks.agent_case import AgentCase
 from spaql.checks.report import fail, skip
 from spaql.errors import BadEnvironmentError, SpaqlError
 from spaql.interpret import rule_tree
-from spaql.policy import PartitionPolicy
+from spaql.policy import PartitionPolicy, RuleTree
 
 
 def an_untrained_agent_acts(case: AgentCase) -> None:
@@ -135,13 +135,13 @@ def the_policy_acts_as_the_agent(case: AgentCase) -> None:
 def rules_are_the_policy(case: AgentCase) -> None:
     """The rule tree of a policy returns its actions."""
     policy = case.trained.policy
-    if not isinstance(policy, PartitionPolicy):
+    if not isinstance(policy, PartitionPolicy | RuleTree):
         skip(f"A {type(policy).__name__} has no rule tree.")
     if isinstance(case.problem.states.space, Discrete):
         skip("Observations are numbers of a list.")
     tree = rule_tree(case.trained, 0 if policy.time_variant else None)
     given = policy.act(case.observations, np.zeros(len(case.observations), np.int64), None)
-    if not np.array_equal(tree.predict(case.observations.astype(np.float64)), given):
+    if not np.array_equal(tree.act(case.observations), given):
         fail("They differ.")
 
 

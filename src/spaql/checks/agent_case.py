@@ -60,7 +60,7 @@ class AgentCase:
 
     def train(self, iterations: int = ITERATIONS, **changes: Any) -> Agent:
         """Return a new, trained agent."""
-        return self.make(**changes).learn(iterations, progress_bar=False)
+        return self.make(**changes).learn(iterations=iterations, progress_bar=False)
 
     @cached_property
     def trained(self) -> Agent:

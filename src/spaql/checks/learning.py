@@ -76,7 +76,7 @@ def a_callback_stops_it(case: AgentCase) -> None:
         seen.append(row["iteration"])
         return len(seen) < 3
 
-    case.make().learn(20, callback=stop_after_three, progress_bar=False)
+    case.make().learn(iterations=20, callback=stop_after_three, progress_bar=False)
     if seen != [case.first_row + i for i in range(3)]:
         fail(f"It saw {seen}.")
 
@@ -155,10 +155,10 @@ def a_world_that_raises_teaches_nothing(case: AgentCase) -> None:
 def large_rewards_leave_a_sound_agent(case: AgentCase) -> None:
     """A reward of 1e308 is learned from or raises; either way the agent acts, and can be saved."""
     problem, switch = case.faulty_problem(lambda answer: (answer[0], 1e308, *answer[2:]))
-    agent = case.make(problem).learn(1, progress_bar=False)
+    agent = case.make(problem).learn(iterations=1, progress_bar=False)
     switch[0] = True
     with contextlib.suppress(BadEnvironmentError):
-        agent.learn(2, progress_bar=False)
+        agent.learn(iterations=2, progress_bar=False)
     case.act(agent, case.observations)
     agent.save(case.folder / "large.spaql")
     type(agent).load(case.folder / "large.spaql", env=problem)
@@ -166,11 +166,11 @@ def large_rewards_leave_a_sound_agent(case: AgentCase) -> None:
 
 def _teaches_nothing(case: AgentCase, spoil: Callable[[tuple[Any, ...]], Any]) -> None:
     problem, switch = case.faulty_problem(spoil)
-    agent = case.make(problem).learn(2, progress_bar=False)
+    agent = case.make(problem).learn(iterations=2, progress_bar=False)
     before = case.bytes_of(agent)
     switch[0] = True
     try:
-        agent.learn(2, progress_bar=False)
+        agent.learn(iterations=2, progress_bar=False)
     except BadEnvironmentError as error:
         if "step" not in str(error):
             fail(f"The error does not name the step: {error}")
@@ -181,7 +181,7 @@ def _teaches_nothing(case: AgentCase, spoil: Callable[[tuple[Any, ...]], Any]) -
     if case.bytes_of(agent) != before:
         fail("The agent has changed.")
     switch[0] = False
-    agent.learn(1, progress_bar=False)
+    agent.learn(iterations=1, progress_bar=False)
 
 
 LEARNING = (

@@ -6,7 +6,8 @@ import copy
 
 import numpy as np
 
-from spaql.agents import Agent, load
+from spaql.agents import Agent
+from spaql.agents.agent import load_agent
 from spaql.checks.agent_case import AgentCase
 from spaql.checks.report import fail
 from spaql.errors import ArchiveError
@@ -42,10 +43,10 @@ def saving_changes_nothing(case: AgentCase) -> None:
     """Saving during training does not change the result."""
     saved, other = case.make(), case.make()
     for agent in (saved, other):
-        agent.learn(2, progress_bar=False)
+        agent.learn(iterations=2, progress_bar=False)
         if agent is saved:
             case.bytes_of(agent)
-        agent.learn(2, progress_bar=False)
+        agent.learn(iterations=2, progress_bar=False)
     if case.bytes_of(saved) != case.bytes_of(other):
         fail("They differ.")
 
@@ -68,7 +69,7 @@ def a_damaged_file_is_refused(case: AgentCase) -> None:
         for damaged in (content[:at], flipped):
             path.write_bytes(damaged)
             try:
-                load(path)
+                load_agent(path)
             except ArchiveError:
                 continue
             fail(f"One with a fault at byte {at} of {len(content)} was loaded.")
@@ -76,9 +77,11 @@ def a_damaged_file_is_refused(case: AgentCase) -> None:
 
 def training_goes_on_to_the_same_bytes(case: AgentCase) -> None:
     """Interrupted and resumed training ends in the same bytes as training without a break."""
-    half = case.make().learn(4, callback=lambda agent, row: row["iteration"] < 2, progress_bar=False)
+    half = case.make().learn(
+        iterations=4, callback=lambda agent, row: row["iteration"] < 2, progress_bar=False
+    )
     half.save(case.folder / "half.spaql")
-    resumed = load(case.folder / "half.spaql", env=case.problem).learn(2, progress_bar=False)
+    resumed = load_agent(case.folder / "half.spaql", env=case.problem).learn(iterations=2, progress_bar=False)
     if case.bytes_of(resumed) != case.bytes_of(case.train(4)):
         fail("They differ.")
 
@@ -86,7 +89,7 @@ def training_goes_on_to_the_same_bytes(case: AgentCase) -> None:
 def a_checkpoint_is_the_agent(case: AgentCase) -> None:
     """A checkpoint is the file that saving at that iteration writes."""
     path = case.folder / "checkpoint.spaql"
-    agent = case.make().learn(2, checkpoint=path, checkpoint_every=2, progress_bar=False)
+    agent = case.make().learn(iterations=2, checkpoint=path, checkpoint_every=2, progress_bar=False)
     if path.read_bytes() != case.bytes_of(agent):
         fail("They differ.")
 
@@ -97,14 +100,14 @@ def a_copy_is_independent(case: AgentCase) -> None:
     before, copied = case.bytes_of(agent), copy.deepcopy(agent)
     if case.bytes_of(copied) != before:
         fail("It differs from the agent.")
-    copied.learn(2, progress_bar=False)
+    copied.learn(iterations=2, progress_bar=False)
     if case.bytes_of(agent) != before:
         fail("The agent changed when its copy learned.")
 
 
 def _reloaded(case: AgentCase) -> Agent:
     case.trained.save(case.folder / "saved.spaql")
-    return load(case.folder / "saved.spaql", env=case.problem)
+    return load_agent(case.folder / "saved.spaql", env=case.problem)
 
 
 SAVING = (

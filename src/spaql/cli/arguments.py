@@ -82,9 +82,18 @@ def refuse_failed(summary: Summary) -> None:
         raise click.ClickException(f"{len(summary.failed)} runs failed, {run_id} for one: {error}")
 
 
+def read(run: Path) -> Agent | Controller:
+    """Read an agent or a controller."""
+    from spaql.agents import Agent, Controller, load
+
+    source = load(run)
+    if not isinstance(source, Agent | Controller):
+        raise SettingError(f"{run} holds a learned plant, which has no policy: `spaql model {run}` shows it.")
+    return source
+
+
 def read_to_play(run: Path) -> Agent | Controller:
     """Read an agent or a controller that is to be run: first import the module that its environment names."""
-    from spaql.agents import read
     from spaql.problems import check_environment
 
     source = read(run)
@@ -118,6 +127,14 @@ class Choice(click.Choice[str]):
         if value not in self.choices:
             self.fail(f"{value!r} is not one of them: {nearest(value, self.choices)}", param, ctx)
         return super().convert(value, param, ctx)
+
+
+class ChoiceOrOwn(Choice):
+    """One of some words, or MODULE:NAME: one of the user's own, whose module is imported."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse what is neither."""
+        return value if ":" in value else super().convert(value, param, ctx)
 
 
 def complete_environment(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

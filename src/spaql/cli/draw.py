@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql.cli.arguments import Choice, algorithm_option, existing_run, made_by, read_to_play
+from spaql.cli.arguments import Choice, algorithm_option, existing_run, made_by, read, read_to_play, run_argument
 from spaql.cli.report import Report, reports
 from spaql.errors import SettingError, require
 from spaql.formatting import counted
@@ -127,7 +127,6 @@ def draw(
       spaql draw runs/pendulum growth --x "sin(angle)" --y speed --out growth.gif
       spaql draw studies/first curves
     """
-    from spaql.agents import read
     from spaql.evaluation import size_curve
     from spaql.figures import compute_sizes, compute_tree
     from spaql.figures.axis import angles
@@ -184,10 +183,11 @@ def _check_kind(agent: Agent | Controller, kind: str) -> None:
     """Refuse pictures of what there is not, before anything is played or trained."""
     from spaql.agents import PlanTree
     from spaql.policy import PartitionPolicy
+    from spaql.policy.sources import policy_of
 
     has = {*KINDS} - {"plant"} | ({"plant"} if isinstance(agent, PlanTree) else set())
     why = "learns no model of its plant, as plantree does"
-    if not isinstance(agent.policy, PartitionPolicy):
+    if not isinstance(policy_of(agent), PartitionPolicy):
         has -= {*_OF_A_PARTITION}
         why = "has no partition" if kind != "plant" else why
     if kind not in has:

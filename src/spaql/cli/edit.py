@@ -57,7 +57,6 @@ def edit(
     from spaql.agents import Controller
     from spaql.evaluation import evaluate
     from spaql.interpret import edited, locked, moved, rule_tree
-    from spaql.policy import RuleTreePolicy
 
     law = bool(offset or gain)
     if (leaf is None) == (rule is None):
@@ -86,7 +85,7 @@ def edit(
     data: dict[str, Any] = {"file": str(out), **what}
     lines = []
     for word, one in (("before", tree), ("after", after)):
-        result = evaluate(RuleTreePolicy(one), source.problem, episodes=episodes, seed=seed)
+        result = evaluate(one, source.problem, episodes=episodes, seed=seed)
         worst = float(result.returns.min())
         data[word] = {"leaves": one.n_leaves, "mean": result.mean, "ci95": result.ci95, "worst": worst}
         returned = with_interval(result.mean, result.ci95)

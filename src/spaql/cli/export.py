@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql.cli.arguments import Choice, read_action, read_to_play, run_argument
+from spaql.cli.arguments import Choice, ChoiceOrOwn, read, read_action, read_to_play, run_argument
 from spaql.cli.report import Report, reports, without_infinities
 from spaql.errors import SettingError, SpaqlError
 from spaql.formatting import counted, number, places, with_interval
@@ -26,7 +26,13 @@ TARGETS = ("c", "st", "onnx", "python", "sql", "json")
 
 @click.command()
 @run_argument
-@click.option("--to", "target", type=Choice(TARGETS), required=True, help="language or format")
+@click.option(
+    "--to",
+    "target",
+    type=ChoiceOrOwn(TARGETS),
+    required=True,
+    help="language or format, or MODULE:NAME for one of your own",
+)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="folder to write in")
 @click.option("--name", default="controller", show_default=True, help="of the files and functions")
 @click.option("--number", type=Choice(["double", "float", "fixed"]), help="that the machine computes in")
@@ -80,13 +86,12 @@ def export(
       spaql export runs/pendulum --to st --safe-action 0 --out plc
       spaql export runs/cartpole --to onnx --out service --report equivalence.json
     """
-    from spaql.agents import read
     from spaql.agents.agent import model_file
     from spaql.archive import write_atomically
-    from spaql.export import EXPORTERS, ExportedPolicy
+    from spaql.export import ExportedPolicy, find_exporter
     from spaql.interpret import rule_tree
 
-    exporter, suffix = EXPORTERS[target]
+    exporter, suffix = find_exporter(target)
     taken = inspect.signature(exporter).parameters
     if tolerance is not None and safe_action is None:
         raise SettingError("A tolerance is for the safe action: give --safe-action, too.")
@@ -125,14 +130,13 @@ def _with_noise(
 ) -> tuple[dict[str, Any], list[str]]:
     """Count, in fresh episodes with noise, where the safe action is taken: as data, and as lines."""
     from spaql.evaluation import safe_action_use
-    from spaql.policy import RuleTreePolicy
 
     try:
         if not episodes:
             raise SettingError("No episodes were asked for.")
         if step is not None:
             raise SettingError("The policy has other rules at every time step, and these are for one.")
-        alone = RuleTreePolicy(exported.controller.rules)
+        alone = exported.controller.rules
         problem = read_to_play(run).problem
         rows = safe_action_use(exported, alone, problem, exported.is_safe_action, episodes=episodes)
     except SpaqlError as error:

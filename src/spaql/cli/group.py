@@ -95,7 +95,7 @@ class LazyGroup(click.Group):
             nearest_one = list(error.possibilities or [])[:1]
             raise click.NoSuchOption(error.option_name, possibilities=nearest_one, ctx=error.ctx) from None
         except SpaqlError as error:
-            raise click.ClickException(str(error)) from error
+            raise click.ClickException(f"{error}{_options_for(error)}") from error
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
             raise click.exceptions.Exit(INTERRUPTED) from None
@@ -106,6 +106,12 @@ class LazyGroup(click.Group):
         except OSError as error:
             where = f": {error.filename}" if error.filename else ""
             raise click.ClickException(f"{error.strerror or error}{where}") from error
+
+
+def _options_for(error: SpaqlError) -> str:
+    """Say by which options the settings are given that an error asks for."""
+    given = [f"--{name.replace('_', '-')} {value}" for name, value in error.settings.items()]
+    return f" On the command line: {' and '.join(given)}." if given else ""
 
 
 def _options(command: click.Command) -> list[click.Option]:

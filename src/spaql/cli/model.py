@@ -76,12 +76,11 @@ def model(
 
 
 def _read(run: Path) -> tuple[PlanTree | None, PlantModel]:
-    from spaql import archive
-    from spaql.agents import PlanTree
+    from spaql.agents import PlanTree, load
     from spaql.plants import PlantModel
 
-    if run.is_file() and archive.load(run).data.get("kind") == "plant":
-        return None, PlantModel.load(run)
+    if isinstance(plant := load(run), PlantModel):
+        return None, plant
     agent = read_to_play(run)
     if not isinstance(agent, PlanTree):
         raise SettingError(f"{run} has learned no model of its plant: that is what --algo plantree does.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import functools
 import json
 import math
@@ -95,6 +96,18 @@ def _no_colour() -> bool:
 def numbers(ctx: click.Context, param: click.Parameter, value: str | None) -> list[float] | None:
     """Read numbers with commas between them, as an option's callback."""
     return None if value is None else read_numbers(value)
+
+
+def names(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str] | None:
+    """Read names with commas between them, as an option's callback; one with a comma in it is quoted."""
+    if value is None:
+        return None
+    try:
+        return next(csv.reader([value], skipinitialspace=True, strict=True))
+    except (csv.Error, StopIteration) as error:
+        raise click.BadParameter(
+            'write names with commas between them, such as "angle [rad],speed [rad/s]"'
+        ) from error
 
 
 def read_numbers(value: str) -> list[float]:

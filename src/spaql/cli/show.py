@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql.cli.arguments import Choice, made_by, read_to_play, run_argument
+from spaql.cli.arguments import Choice, made_by, read, read_to_play, run_argument
 from spaql.cli.report import Report, numbers, reports
 from spaql.errors import SettingError, require
 from spaql.formatting import counted
@@ -60,7 +60,6 @@ def show(
       spaql show runs/cartpole --as dot --digits 3 | dot -Tsvg > tree.svg
       spaql show runs/aql --step 0
     """
-    from spaql.agents import read
     from spaql.interpret import rule_tree
 
     if card is not None:
@@ -83,12 +82,13 @@ def _card(run: Path, card: Path) -> Report:
 
 
 def _explanation(source: Agent | Controller, observation: list[float], step: int | None) -> Explanation:
-    from spaql.policy import PartitionPolicy, RuleTreePolicy
+    from spaql.policy import PartitionPolicy, RuleTree
+    from spaql.policy.sources import policy_of
 
-    policy = source.policy
+    policy = policy_of(source)
     if isinstance(policy, PartitionPolicy):
         return policy.explain(observation, step or 0)
-    if isinstance(policy, RuleTreePolicy):
+    if isinstance(policy, RuleTree):
         return policy.explain(observation)
     raise SettingError(f"A {type(policy).__name__} cannot explain what it does.")
 

@@ -14,18 +14,20 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import click
 
 from spaql.agents import Agent, agent_type, agent_types
+from spaql.agents.agent import MODEL_FILE
+from spaql.agents.budget import Budget
 from spaql.agents.run_folder import CHECKPOINT_FILE, resumed, save_run
-from spaql.agents.train_tries import Budget
+from spaql.agents.train_tries import TRIES_FILE
 from spaql.agents.tries import SELECTION_EPISODES
-from spaql.cli.arguments import Choice, complete_environment, quiet_option
+from spaql.cli.arguments import Choice, ChoiceOrOwn, complete_environment, quiet_option
 from spaql.cli.group import INTERRUPTED
 from spaql.cli.interrupt import StopOnInterrupt
-from spaql.cli.report import Report, numbers, plain, reports
+from spaql.cli.report import Report, names, numbers, plain, reports
 from spaql.cli.tries import refuse_tries, report_tries
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.evaluation import evaluate
 from spaql.formatting import counted, number, places, with_interval
-from spaql.policy import RuleTreePolicy
+from spaql.policy import RuleTree
 from spaql.problems.guard import OutOfBoundsError
 
 _FRESH = 100
@@ -44,14 +46,6 @@ class _SettingOption(click.Option):
     def __init__(self, *args: Any, algorithms: list[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.algorithms = algorithms
-
-
-class _Algorithm(Choice):
-    """A shipped algorithm, or MODULE:NAME: one of the user's own, whose module is imported."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Refuse what is neither."""
-        return value if ":" in value else super().convert(value, param, ctx)
 
 
 class _TrainCommand(click.Command):
@@ -120,8 +114,10 @@ def _options_of(agents: Mapping[str, type[Agent]]) -> list[click.Option]:
 @click.argument("env", shell_complete=complete_environment)
 @click.option(
     "--algo",
-    type=_Algorithm(sorted(agent_types())),
-    help="algorithm, or MODULE:NAME for one of your own  [default: plantree; spaql if --iterations is given]",
+    type=ChoiceOrOwn(sorted(agent_types())),
+    default="plantree",
+    show_default=True,
+    help="algorithm, or MODULE:NAME for one of your own",
 )
 @click.option("--total-timesteps", type=int, help=f"training steps  [default: {_STEPS}]")
 @click.option(
@@ -167,6 +163,18 @@ def _options_of(agents: Mapping[str, type[Agent]]) -> list[click.Option]:
     help="learn from rewards mapped from this range to [0, 1], such as -16.3 0; not plantree  [default: as "
     "they are]",
 )
+@click.option(
+    "--names",
+    metavar="NAME,...",
+    callback=names,
+    help='of the observations, with their units, such as "angle [rad],speed [rad/s]"',
+)
+@click.option(
+    "--action-names",
+    metavar="NAME,...",
+    callback=names,
+    help='of the actions of a list, or of the numbers of an action, such as "force [N]"',
+)
 @click.option("--gymnasium", is_flag=True, help="step the Gymnasium environment, not its compiled twin")
 @click.option(
     "--parallel", is_flag=True, help="a process for every environment of an evaluation: for slow simulators"
@@ -191,7 +199,7 @@ def _options_of(agents: Mapping[str, type[Agent]]) -> list[click.Option]:
 @_setting_options
 def train(
     env: str,
-    algo: str | None,
+    algo: str,
     total_timesteps: int | None,
     iterations: int | None,
     seed: int | None,
@@ -203,6 +211,8 @@ def train(
     levels: int | None,
     reference: list[float] | None,
     reward_range: tuple[float, float] | None,
+    names: list[str] | None,
+    action_names: list[str] | None,
     gymnasium: bool,
     parallel: bool,
     step_timeout: float | None,
@@ -224,14 +234,19 @@ def train(
       spaql train plant:TwoTanks-v0 --total-timesteps 3000 --out runs/tanks
       spaql train cartpole200 --algo spaql-ts --iterations 500 --seed 1
       spaql train MountainCar-v0 --algo spaql --iterations 200 --scaling 4
-      spaql train Pendulum-v1 --levels 5 --iterations 300 --out runs/five
+      spaql train Pendulum-v1 --algo spaql --levels 5 --iterations 300
       spaql train cartpole200 --algo my_module:my_algorithm --iterations 100
     """
     if iterations is not None and total_timesteps is not None:
         raise click.UsageError("Give --total-timesteps or --iterations, not both.")
-    algo = algo or ("plantree" if iterations is None else "spaql")
     if iterations is None and total_timesteps is None:
         total_timesteps = _STEPS
+    budget = Budget(
+        total_timesteps=total_timesteps,
+        iterations=iterations,
+        checkpoint_every=checkpoint_every,
+        selection_episodes=selection_episodes,
+    )
     given = {name: value for name, value in settings.items() if value is not None}
     _check_owners(algo, given)
     agent = agent_type(algo)(
@@ -244,6 +259,8 @@ def train(
         compiled=not gymnasium,
         parallel=parallel,
         step_timeout=step_timeout,
+        observation_names=names,
+        action_names=action_names,
         **given,
     )
     name = agent.learner_type.name
@@ -256,7 +273,7 @@ def train(
             return report_tries(
                 agent,
                 folder,
-                Budget(iterations, total_timesteps, selection_episodes, checkpoint_every),
+                budget,
                 tries=tries,
                 workers=workers,
                 fresh_episodes=_FRESH,
@@ -267,15 +284,14 @@ def train(
     if resume:
         refuse_tries(folder)
         agent = resumed(agent, folder, same_seed=seed is not None)
-        iterations = iterations and max(0, iterations - agent.iterations)
-        total_timesteps = total_timesteps and max(0, total_timesteps - agent.training_steps)
+        total_timesteps, iterations = budget.left(agent)
         if not (iterations or total_timesteps):
             click.echo(_nothing_left(agent, folder, by_steps=iterations is None), err=True)
     with StopOnInterrupt() as interrupt, _advised(env, horizon):
         if iterations or total_timesteps or not resume:
             agent.learn(
-                iterations,
-                total_timesteps=total_timesteps,
+                total_timesteps,
+                iterations=iterations,
                 callback=interrupt,
                 checkpoint=folder / CHECKPOINT_FILE,
                 checkpoint_every=checkpoint_every,
@@ -302,8 +318,8 @@ def train(
         "fresh_ci95": fresh.ci95,
         "fresh_episodes": _FRESH,
     }
-    if isinstance(agent.policy, RuleTreePolicy):  # the last one of the history may be older
-        result["leaves"] = agent.policy.tree.n_leaves
+    if isinstance(agent.policy, RuleTree):  # the last one of the history may be older
+        result["leaves"] = agent.policy.n_leaves
     named = f" --algo {algo}" if ":" in algo else ""
     return Report(result, _text(result) + named, code=INTERRUPTED if interrupt.pressed else 0)
 
@@ -312,6 +328,9 @@ def _take(folder: Path, *, resume: bool) -> None:
     """Hold a run folder until the command ends; refuse one with a run in it, unless that is resumed."""
     from spaql.experiments.leases import held  # with what a study needs, which the help does not
 
+    begun = (CHECKPOINT_FILE, MODEL_FILE, TRIES_FILE)
+    if resume and not any((folder / name).exists() for name in begun):
+        raise SettingError(f"There is no run in {folder} to go on with: leave out --resume.")
     if not folder.is_file():
         click.get_current_context().with_resource(held(folder))
     if not resume and folder.exists() and (not folder.is_dir() or any(folder.glob("[!.]*"))):

@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from spaql.agents import Agent, Tries, Try
+from spaql.agents.budget import Budget
 from spaql.agents.run_folder import save_run
 from spaql.agents.train_tries import (
     TRIES_FILE,
     TRIES_FOLDER,
-    Budget,
     begin_table,
     check_tries,
     root_seed,

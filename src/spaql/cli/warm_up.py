@@ -48,7 +48,7 @@ def warm_up(envs: tuple[str, ...], quiet: bool) -> Report:
             agent = PlanTree(env, seed=0, effort=_EFFORT)
             evaluate(agent.learn(total_timesteps=_STEPS, progress_bar=False), episodes=1)
         with suppress(UnsupportedSpaceError):
-            evaluate(SPAQL(env, seed=0, rollouts=1).learn(1, progress_bar=False), episodes=1)
+            evaluate(SPAQL(env, seed=0, rollouts=1).learn(iterations=1, progress_bar=False), episodes=1)
     count, seconds = len(kernels()), time.perf_counter() - began
     data = {"kernels": count, "compiled": new, "environments": list(envs), "seconds": seconds}
     done = f"{counted(count, 'kernel')} {'compiled' if new else 'were compiled already'}"

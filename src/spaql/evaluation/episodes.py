@@ -7,6 +7,7 @@ from typing import Protocol
 
 from spaql.errors import SettingError
 from spaql.policy import Policy
+from spaql.policy.sources import PathLike, opened, policy_of
 from spaql.problems import EnvironmentLike, Problem, make_problem
 from spaql.rollouts import Evaluation, fresh_episodes
 from spaql.values import whole_number
@@ -24,17 +25,20 @@ class Evaluable(Protocol):
         """The problem it is for."""
 
 
-def policy_and_problem(agent: Evaluable | Policy, env: EnvironmentLike | None) -> tuple[Policy, Problem]:
+Playable = Evaluable | Policy | PathLike
+"""An agent or controller; a policy, which a rule tree is, too; or the path of a run folder or file."""
+
+
+def policy_and_problem(agent: Playable, env: EnvironmentLike | None) -> tuple[Policy, Problem]:
     """Return the policy to run, and the problem to run it on."""
-    if isinstance(agent, Policy):
-        if env is None:
-            raise SettingError("A policy alone has no problem to run on: give env.")
-        return agent, make_problem(env)
-    return agent.policy, agent.problem if env is None else make_problem(env)
+    source = opened(agent)
+    if env is None and isinstance(source, Policy):
+        raise SettingError("A policy alone has no problem to run on: give env.")
+    return policy_of(source), source.problem if env is None else make_problem(env)
 
 
 def evaluate(
-    agent: Evaluable | Policy,
+    agent: Playable,
     env: EnvironmentLike | None = None,
     *,
     episodes: int = 100,
@@ -42,12 +46,12 @@ def evaluate(
     deterministic: bool = False,
     parallel: bool = False,
 ) -> Evaluation:
-    """Return the evaluation of an agent or policy by fresh episodes.
+    """Return the evaluation of an agent, a controller, a policy or a file of one, by fresh episodes.
 
     Parameters
     ----------
     agent
-        An agent, or a policy (which needs `env`).
+        An agent or controller; a policy or rule tree, which needs `env`; or the path of a run folder or file.
     env
         The problem to run it on; the agent's own by default.
     episodes

@@ -40,7 +40,7 @@ def model_errors(
         return prediction_errors(model, others, on=on)
     if episodes < 1:
         raise SettingError(f"episodes is {episodes}, and must be at least 1.")
-    fresh = record(agent.policy, agent.problem, range(seed, seed + episodes))
+    fresh = record(agent.conclude(), agent.problem, range(seed, seed + episodes))
     steps = sum(one.length for one in fresh)
     on = f"{counted(episodes, 'fresh episode')} of the controller, {counted(steps, 'step')}"
     return prediction_errors(agent.model, fresh, on=on)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from spaql.evaluation.bench import Bench, find_bench
-from spaql.evaluation.episodes import Evaluable, evaluate, policy_and_problem
+from spaql.evaluation.episodes import Playable, evaluate, policy_and_problem
 from spaql.evaluation.parameters import parameters_of, with_parameters
 from spaql.policy import DelayedPolicy, DisturbedPolicy, NoisyPolicy, Policy, RecordingPolicy
 from spaql.problems import EnvironmentLike, Problem, make_problem
@@ -33,7 +33,7 @@ class RobustnessRow:
 
 
 def robustness(
-    agent: Evaluable | Policy,
+    agent: Playable,
     env: EnvironmentLike | None = None,
     *,
     bench: Bench | None = None,
@@ -54,7 +54,7 @@ def robustness(
     Parameters
     ----------
     agent
-        An agent, or a policy (which needs `env`).
+        An agent or controller; a policy or rule tree, which needs `env`; or the path of a run folder or file.
     env
         The nominal plant; the agent's own problem by default.
     bench

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.errors import SettingError
-from spaql.evaluation.episodes import Evaluable, evaluate
+from spaql.evaluation.episodes import Playable, evaluate, policy_and_problem
 from spaql.interpret import rule_tree, shrinking
-from spaql.policy import RecordingPolicy, RuleTree, RuleTreePolicy
-from spaql.problems import EnvironmentLike, Problem, make_problem
+from spaql.policy import RecordingPolicy, RuleTree
+from spaql.problems import EnvironmentLike, Problem
 from spaql.rollouts import EpisodeRunner, Evaluation, Purpose, generator
 from spaql.values import real_number, whole_number
 
@@ -33,7 +32,7 @@ class SizedTree:
 
 
 def size_curve(
-    agent: Evaluable | RuleTree,
+    agent: Playable,
     env: EnvironmentLike | None = None,
     *,
     episodes: int = 100,
@@ -50,7 +49,7 @@ def size_curve(
     Parameters
     ----------
     agent
-        An agent, or a rule tree (which needs `env`).
+        An agent or controller; a policy or rule tree, which needs `env`; or the path of a run folder or file.
     env
         The problem to run it on; the agent's own by default.
     episodes
@@ -75,19 +74,15 @@ def size_curve(
     (2, 1.0)
     """
     episodes, rounds = whole_number("episodes", episodes, least=1), whole_number("rounds", rounds, least=1)
-    if isinstance(agent, RuleTree):
-        if env is None:
-            raise SettingError("A tree alone has no problem to run on: give env.")
-        exact, problem = agent, make_problem(env)
-    else:
-        exact, problem = rule_tree(agent), agent.problem if env is None else make_problem(env)
+    policy, problem = policy_and_problem(agent, env)
+    exact = agent if isinstance(agent, RuleTree) else rule_tree(policy)
     tried, visited = _try(exact, problem, episodes, rounds, seed)
     wanted = exact.find(visited)
     return [
         SizedTree(
             tree,
             float((tree.find(visited) == wanted).mean()),
-            evaluate(RuleTreePolicy(tree), problem, episodes=episodes, seed=seed),
+            evaluate(tree, problem, episodes=episodes, seed=seed),
         )
         for tree in _front(tried, exact)
     ]
@@ -109,13 +104,13 @@ def _try(
     """Fit trees and run them; returns the mean return of each, and the states of the exact tree."""
     tried: list[tuple[float, RuleTree]] = []
     with closing(EpisodeRunner(problem, episodes)) as runner:
-        first = RecordingPolicy(RuleTreePolicy(exact))
+        first = RecordingPolicy(exact)
         runner.evaluate(first, generator(seed, Purpose.SELECTION, 0))
         visited = [first.visited]
         for index in range(1, rounds + 1):
             known = np.concatenate(visited)
             for tree in shrinking(exact, known):
-                player = RecordingPolicy(RuleTreePolicy(tree))
+                player = RecordingPolicy(tree)
                 result = runner.evaluate(player, generator(seed, Purpose.SELECTION, index))
                 tried.append((result.mean, tree))
                 visited.append(player.visited[:: -(-len(player.visited) // _KEPT)])

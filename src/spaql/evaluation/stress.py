@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from spaql.errors import BadEnvironmentError, MissingExtraError, SettingError
 from spaql.evaluation import Measures, measure
 from spaql.evaluation.bench import Bench, find_bench
-from spaql.evaluation.episodes import Evaluable, policy_and_problem
+from spaql.evaluation.episodes import Playable, policy_and_problem
 from spaql.formatting import counted, number, places
-from spaql.policy import Policy
 from spaql.problems import Dynamics, EnvironmentLike, Problem
 from spaql.rollouts.episode import Episode, Floats
 from spaql.rollouts.play import play
@@ -129,14 +128,15 @@ def _sobol(dims: int, n: int, seed: int) -> Floats:
         from scipy.stats import qmc
     except ImportError as error:
         raise MissingExtraError(
-            "Sobol sequences need SciPy: pip install 'spaql[stats]', or sample a grid (--sampling grid)."
+            "Sobol sequences need SciPy: pip install 'spaql[stats]', or sample a grid.",
+            settings={"sampling": "grid"},
         ) from error
     sequence = qmc.Sobol(dims, scramble=True, seed=whole_number("seed", seed, least=0))
     return np.asarray(sequence.random_base2(max(0, n - 1).bit_length())[:n], np.float64)
 
 
 def stress(
-    agent: Evaluable | Policy,
+    agent: Playable,
     env: EnvironmentLike | None = None,
     *,
     bench: Bench | None = None,
@@ -149,7 +149,7 @@ def stress(
     Parameters
     ----------
     agent
-        An agent, or a policy (which needs `env`).
+        An agent or controller; a policy or rule tree, which needs `env`; or the path of a run folder or file.
     env
         The problem to run it on; the agent's own by default.
     bench
@@ -220,7 +220,8 @@ def known_bench(problem: Problem) -> Bench:
     if bench is None:
         raise SettingError(
             f"The region of starts of {problem.name} is not known: give a bench with a range for each number "
-            "of its state (--low X,Y,... and --high X,Y,...)."
+            "of its state.",
+            settings={"low": "X,Y,...", "high": "X,Y,..."},
         )
     return bench
 

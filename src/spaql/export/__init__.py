@@ -1,10 +1,11 @@
 """Controllers as code: every export is compared with the policy before a file is written."""
 
 from spaql.export.compilers import MissingToolError
-from spaql.export.equivalence import Equivalence, EquivalenceError
+from spaql.export.equivalence import Equivalence, EquivalenceError, Target
 from spaql.export.json_tree import tree_from_json
 from spaql.export.played import ExportedPolicy
-from spaql.export.targets import EXPORTERS, c, json, onnx, python, sql, st
+from spaql.export.target_controller import MachineController
+from spaql.export.targets import EXPORTERS, c, find_exporter, json, onnx, python, sql, st, write
 
 Proof = Equivalence
 """Deprecated: the old name of `Equivalence`."""
@@ -16,14 +17,18 @@ __all__ = [
     "Equivalence",
     "EquivalenceError",
     "ExportedPolicy",
+    "MachineController",
     "MissingToolError",
     "Proof",
     "ProofError",
+    "Target",
     "c",
+    "find_exporter",
     "json",
     "onnx",
     "python",
     "sql",
     "st",
     "tree_from_json",
+    "write",
 ]

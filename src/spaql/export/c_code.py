@@ -46,6 +46,7 @@ class CCode(Target):
     flags: tuple[str, ...] = FLAGS
     """Of the compiler."""
     name = "C"
+    suffix = ".c"
 
     def write(self, controller: MachineController, name: str) -> dict[str, bytes]:
         """Return the files of a controller, by name."""

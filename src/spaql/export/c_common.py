@@ -53,7 +53,7 @@ def checks(controller: MachineController) -> Iterator[str]:
     yield ""
     if laws or controller.number.name == "double":
         # Laws are computed in double precision whatever the observations are.
-        what_to_do = "laws need it" if laws else "export with --number float or fixed instead"
+        what_to_do = "laws need it" if laws else "export float or fixed numbers instead"
         yield "#if DBL_MANT_DIG != 53"
         yield f'#error "double must have 64 bits: {what_to_do}"'
         yield "#endif"

@@ -35,6 +35,9 @@ class Target(ABC):
     """A language or format: how a controller is written in it, and how the files are run."""
 
     name: str
+    """Of the language or format, for people."""
+    suffix: str
+    """Of the file that an export is asked for by, such as `.c`."""
 
     @abstractmethod
     def write(self, controller: MachineController, name: str) -> dict[str, bytes]:

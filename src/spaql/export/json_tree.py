@@ -32,6 +32,7 @@ class JsonTree(Target):
     """The arrays of the tree, its spaces and names."""
 
     name = "JSON"
+    suffix = ".json"
 
     def write(self, controller: MachineController, name: str) -> dict[str, bytes]:
         """Return the files of a controller, by name."""

@@ -27,6 +27,7 @@ class OnnxGraph(Target):
     """One model, from a batch `observation` to a batch `action`."""
 
     name = "ONNX"
+    suffix = ".onnx"
 
     def write(self, controller: MachineController, name: str) -> dict[str, bytes]:
         """Return the files of a controller, by name."""

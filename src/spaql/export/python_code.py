@@ -36,6 +36,7 @@ class PythonCode(Target):
     form: str | None = None
     """"rules", "table", or None to choose by size."""
     name = "Python"
+    suffix = ".py"
 
     def write(self, controller: MachineController, name: str) -> dict[str, bytes]:
         """Return the files of a controller, by name."""

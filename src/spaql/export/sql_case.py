@@ -32,6 +32,7 @@ class SqlCase(Target):
     """One expression for each number of an action."""
 
     name = "SQL"
+    suffix = ".sql"
 
     def write(self, controller: MachineController, name: str) -> dict[str, bytes]:
         """Return the files of a controller, by name."""

@@ -35,6 +35,7 @@ class StructuredText(Target):
     """One function block."""
 
     name = "Structured Text"
+    suffix = ".st"
 
     def write(self, controller: MachineController, name: str) -> dict[str, bytes]:
         """Return the files of a controller, by name."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
+import functools
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 from spaql.archive import write_together
-from spaql.errors import SettingError
+from spaql.errors import SettingError, imported, nearest
 from spaql.export.c_code import CCode
 from spaql.export.equivalence import POINTS, Equivalence, Target, check_equivalence
 from spaql.export.json_tree import JsonTree
@@ -19,15 +19,16 @@ from spaql.export.rewrite import TOLERANCE
 from spaql.export.sql_case import SqlCase
 from spaql.export.structured_text import StructuredText
 from spaql.export.target_controller import controller_of
+from spaql.interpret import rule_tree
 from spaql.policy import RuleTree
+from spaql.policy.sources import PathLike, Source
 from spaql.values import whole_number
 
-PathLike = str | os.PathLike[str]
 SafeAction = float | str | Sequence[float] | None
 
 
 def c(
-    tree: RuleTree,
+    tree: Source,
     path: PathLike,
     *,
     number: str = "double",
@@ -42,7 +43,8 @@ def c(
     Parameters
     ----------
     tree
-        The rule tree, such as `spaql.rule_tree` returns.
+        A rule tree, which is written as it is; or an agent, a controller, a policy or the path of a file, of
+        which the rules are those of `spaql.rule_tree`.
     path
         Path of the source, such as `controller.c`; the header `controller.h` is written beside it, with the
         function `controller_act(observation, action)`, which writes a Discrete action as its number.
@@ -77,11 +79,20 @@ def c(
     >>> sorted(found.files)
     ['controller.c', 'controller.h']
     """
-    return _export(CCode(form), tree, path, number, safe_action, tolerance, provenance, points)
+    return write(
+        CCode(form),
+        tree,
+        path,
+        number=number,
+        safe_action=safe_action,
+        tolerance=tolerance,
+        provenance=provenance,
+        points=points,
+    )
 
 
 def st(
-    tree: RuleTree,
+    tree: Source,
     path: PathLike,
     *,
     number: str = "double",
@@ -95,11 +106,20 @@ def st(
     The numbers are LREAL for "double" and REAL for "float". The text is interpreted according to the standard
     and compared with the tree; it is not run on a PLC. For the other parameters see `c`.
     """
-    return _export(StructuredText(), tree, path, number, safe_action, tolerance, provenance, points)
+    return write(
+        StructuredText(),
+        tree,
+        path,
+        number=number,
+        safe_action=safe_action,
+        tolerance=tolerance,
+        provenance=provenance,
+        points=points,
+    )
 
 
 def onnx(
-    tree: RuleTree,
+    tree: Source,
     path: PathLike,
     *,
     number: str = "double",
@@ -113,11 +133,20 @@ def onnx(
     It maps a batch `observation` of "double" or "float" numbers to a batch `action`. Needs the extra `onnx`.
     For the other parameters see `c`.
     """
-    return _export(OnnxGraph(), tree, path, number, safe_action, tolerance, provenance, points)
+    return write(
+        OnnxGraph(),
+        tree,
+        path,
+        number=number,
+        safe_action=safe_action,
+        tolerance=tolerance,
+        provenance=provenance,
+        points=points,
+    )
 
 
 def python(
-    tree: RuleTree,
+    tree: Source,
     path: PathLike,
     *,
     form: str | None = None,
@@ -130,11 +159,20 @@ def python(
 
     For the parameters see `c`.
     """
-    return _export(PythonCode(form), tree, path, "double", safe_action, tolerance, provenance, points)
+    return write(
+        PythonCode(form),
+        tree,
+        path,
+        number="double",
+        safe_action=safe_action,
+        tolerance=tolerance,
+        provenance=provenance,
+        points=points,
+    )
 
 
 def sql(
-    tree: RuleTree,
+    tree: Source,
     path: PathLike,
     *,
     safe_action: SafeAction = None,
@@ -146,11 +184,20 @@ def sql(
 
     For the parameters see `c`.
     """
-    return _export(SqlCase(), tree, path, "double", safe_action, tolerance, provenance, points)
+    return write(
+        SqlCase(),
+        tree,
+        path,
+        number="double",
+        safe_action=safe_action,
+        tolerance=tolerance,
+        provenance=provenance,
+        points=points,
+    )
 
 
 def json(
-    tree: RuleTree,
+    tree: Source,
     path: PathLike,
     *,
     safe_action: SafeAction = None,
@@ -162,7 +209,16 @@ def json(
 
     Its schema is `spaql.export.json_tree.SCHEMA`. For the parameters see `c`.
     """
-    return _export(JsonTree(), tree, path, "double", safe_action, tolerance, provenance, points)
+    return write(
+        JsonTree(),
+        tree,
+        path,
+        number="double",
+        safe_action=safe_action,
+        tolerance=tolerance,
+        provenance=provenance,
+        points=points,
+    )
 
 
 Exporter = Callable[..., Equivalence]
@@ -179,22 +235,35 @@ EXPORTERS: Mapping[str, tuple[Exporter, str]] = MappingProxyType(
 """Every exporter with its file suffix."""
 
 
-def _export(
+def write(
     target: Target,
-    tree: RuleTree,
+    tree: Source,
     path: PathLike,
-    number: str,
-    safe_action: SafeAction,
-    tolerance: float,
-    provenance: Sequence[str],
-    points: int,
+    *,
+    number: str = "double",
+    safe_action: SafeAction = None,
+    tolerance: float = TOLERANCE,
+    provenance: Sequence[str] = (),
+    points: int = POINTS,
 ) -> Equivalence:
-    """Check the files for equivalence in a temporary folder, and only then write them to the path."""
+    """Write a controller in a language or format of your own, with an equivalence check.
+
+    The files are written to a temporary folder, run by `Target.load` and compared with the policy, and only
+    then written to the path.
+
+    Parameters
+    ----------
+    target
+        How a controller is written, and how what was written is run: see `Target`.
+    tree, path, number, safe_action, tolerance, provenance, points
+        See `c`.
+    """
     path = Path(path)
     name = path.stem
     if not (name.isidentifier() and name.isascii()):
         raise SettingError(f"The file name {name!r} is used for functions: use letters, digits and _.")
-    controller = controller_of(tree, number, safe_action, provenance, tolerance)
+    rules = tree if isinstance(tree, RuleTree) else rule_tree(tree)
+    controller = controller_of(rules, number, safe_action, provenance, tolerance)
     files = target.write(controller, name)
     if path.name not in files:
         raise SettingError(f"The file name is {path.name}, and must be {' or '.join(files)}.")
@@ -204,3 +273,29 @@ def _export(
         )
     write_together({path.parent / file: content for file, content in files.items()})
     return found
+
+
+def find_exporter(name: str) -> tuple[Exporter, str]:
+    """Return an exporter and the suffix of its file.
+
+    Parameters
+    ----------
+    name
+        One of `EXPORTERS`; or `module:name`, which imports the module, and names a subclass of `Target` in
+        it, or an instance of one.
+
+    Examples
+    --------
+    >>> find_exporter("sql")[1], find_exporter("spaql.export.sql_case:SqlCase")[1]
+    ('.sql', '.sql')
+    """
+    module, _, attribute = name.rpartition(":")
+    if not module:
+        if name not in EXPORTERS:
+            raise SettingError(f"There is no export target {name!r}: {nearest(name, EXPORTERS)}")
+        return EXPORTERS[name]
+    found = getattr(imported(module, attribute), attribute, None)
+    target = found() if isinstance(found, type) and issubclass(found, Target) else found
+    if not isinstance(target, Target):
+        raise SettingError(f"{name} is not a subclass of spaql.export.Target, nor an instance of one.")
+    return functools.partial(write, target), target.suffix

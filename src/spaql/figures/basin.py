@@ -11,11 +11,10 @@ import numpy as np
 
 from spaql.errors import SettingError
 from spaql.evaluation import Bench, stress
-from spaql.evaluation.episodes import Evaluable, policy_and_problem
+from spaql.evaluation.episodes import Playable, policy_and_problem
 from spaql.evaluation.stress import known_bench
 from spaql.figures.drawing import register
 from spaql.figures.style import new_figure
-from spaql.policy import Policy
 from spaql.problems import EnvironmentLike, Problem
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ class BasinRecord:
 
 
 def compute_basin(
-    agent: Evaluable | Policy,
+    agent: Playable,
     env: EnvironmentLike | None = None,
     *,
     bench: Bench | None = None,

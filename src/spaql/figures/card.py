@@ -23,7 +23,7 @@ from spaql.figures.sizes import compute_sizes
 from spaql.figures.trees import MOST_LEAVES, compute_tree
 from spaql.formatting import counted, number, places, with_interval
 from spaql.interpret import rule_tree
-from spaql.policy import RandomPolicy, RuleTree, RuleTreePolicy, text
+from spaql.policy import RandomPolicy, RuleTree, text
 from spaql.problems import Problem
 from spaql.rollouts import Evaluation
 from spaql.spaces import action_names, observation_names, split_unit
@@ -44,7 +44,7 @@ def policy_card(
     path
         Where it was read from: a model file or a run folder.
     source
-        What was read (see `spaql.agents.read`).
+        What was read (see `spaql.load`).
     episodes
         Fresh episodes to judge it by.
     starts
@@ -169,7 +169,7 @@ def _drawn_tree(
         size = counted(exact.n_leaves, "leaf")
         said = f"All of the policy, {size}: the same action for every observation."
     else:
-        other = evaluate(RuleTreePolicy(chosen.tree), source.problem, episodes=episodes, seed=seed + 1)
+        other = evaluate(chosen.tree, source.problem, episodes=episodes, seed=seed + 1)
         said = (
             f"A tree of {counted(chosen.tree.n_leaves, 'leaf')}, which gives the same action in "
             f"{chosen.agreement:.1%} of the states that the exact one visits, and returned "

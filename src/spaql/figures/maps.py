@@ -10,8 +10,9 @@ from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
+from spaql.evaluation.episodes import Playable
 from spaql.figures.axis import Axis, Floats, find_axis
-from spaql.figures.scene import Pictured, Scene, set_scene
+from spaql.figures.scene import Scene, set_scene
 from spaql.formatting import counted
 from spaql.kernels.partition.greedy import greedy_balls
 from spaql.problems import EnvironmentLike
@@ -114,7 +115,7 @@ class Plane:
 
 
 def compute_map(
-    agent: Pictured,
+    agent: Playable,
     x: str | int | Axis,
     y: str | int | Axis,
     env: EnvironmentLike | None = None,

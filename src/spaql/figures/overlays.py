@@ -9,9 +9,10 @@ from dataclasses import replace
 import numpy as np
 
 from spaql.errors import SettingError
+from spaql.evaluation.episodes import Playable
 from spaql.figures.axis import Axis, Floats
 from spaql.figures.maps import MapRecord, Outline, Piece, Plane, Trail, chart, lay_out
-from spaql.figures.scene import Pictured, Scene, set_scene
+from spaql.figures.scene import Scene, set_scene
 from spaql.formatting import counted
 from spaql.problems import EnvironmentLike
 
@@ -20,7 +21,7 @@ _FINEST = 1.0 - 2.0**-32
 
 
 def compute_balls(
-    agent: Pictured,
+    agent: Playable,
     x: str | int | Axis,
     y: str | int | Axis,
     env: EnvironmentLike | None = None,
@@ -67,7 +68,7 @@ def outlines(scene: Scene, plane: Plane) -> tuple[Outline, ...]:
 
 
 def compute_phase(
-    agent: Pictured,
+    agent: Playable,
     x: str | int | Axis,
     y: str | int | Axis,
     env: EnvironmentLike | None = None,

@@ -79,7 +79,7 @@ def compute_plant(
         raise SettingError("One episode is played by the controller, and one by random actions: give two.")
     model, problem = agent.model, agent.problem
     half = episodes // 2
-    played = record(agent.policy, problem, range(seed, seed + half))
+    played = record(agent.conclude(), problem, range(seed, seed + half))
     policy = RandomPolicy(problem.states, problem.actions)
     played += record(policy, problem, range(seed + half, seed + episodes), np.random.default_rng(seed))
     before = np.concatenate([one.observations[:-1] for one in played])

@@ -9,16 +9,14 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
-from spaql.evaluation.episodes import Evaluable
+from spaql.evaluation.episodes import Playable
 from spaql.figures.names import NAMES
 from spaql.interpret.build import tree_number
-from spaql.policy import PartitionPolicy, Policy, RuleTree, RuleTreePolicy
+from spaql.policy import PartitionPolicy, Policy, RuleTree
+from spaql.policy.sources import opened, policy_of
 from spaql.problems import EnvironmentLike, Problem, make_problem
 from spaql.rollouts import Episode, record
 from spaql.spaces import action_names, observation_names
-
-Pictured = Evaluable | Policy | RuleTree
-"""An agent, a policy or a rule tree."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,9 +59,9 @@ class Scene:
 
 
 def set_scene(
-    agent: Pictured, env: EnvironmentLike | None, *, step: int | None, episodes: int, seed: int
+    agent: Playable, env: EnvironmentLike | None, *, step: int | None, episodes: int, seed: int
 ) -> Scene:
-    """Take in an agent, policy or tree, and play episodes without drawing actions if its plant is known."""
+    """Take in an agent, policy, tree or file, and play episodes, without draws, if its plant is known."""
     policy, problem = _parts(agent, env)
     if not isinstance(policy.observation_space, Box | Discrete) or not isinstance(
         policy.action_space, Box | Discrete
@@ -85,18 +83,15 @@ def set_scene(
     )
 
 
-def _parts(agent: Pictured, env: EnvironmentLike | None) -> tuple[Policy, Problem | None]:
-    problem = None if env is None else make_problem(env)
-    if isinstance(agent, RuleTree):
-        return RuleTreePolicy(agent), problem
-    if isinstance(agent, Policy):
-        return agent, problem
-    return agent.policy, problem or agent.problem
+def _parts(agent: Playable, env: EnvironmentLike | None) -> tuple[Policy, Problem | None]:
+    source = opened(agent)
+    own = None if isinstance(source, Policy) else source.problem
+    return policy_of(source), own if env is None else make_problem(env)
 
 
 def _names(policy: Policy, problem: Problem | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    if isinstance(policy, RuleTreePolicy):
-        return policy.tree.observations, policy.tree.actions
+    if isinstance(policy, RuleTree):
+        return policy.observations, policy.actions
     if isinstance(policy, PartitionPolicy):
         return policy.states.names, policy.actions.names
     return (problem.states.names, problem.actions.names) if problem is not None else ((), ())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box
@@ -13,24 +13,16 @@ from numpy.typing import NDArray
 from spaql.errors import SettingError
 from spaql.interpret.minimise import EFFORT, minimised
 from spaql.kernels.partition.lookup import Flat
-from spaql.policy import PartitionPolicy, Policy
+from spaql.policy import PartitionPolicy
 from spaql.policy.leaves import leaves_of
 from spaql.policy.nodes import Nodes
+from spaql.policy.sources import Source, policy_of
 from spaql.policy.tree import RuleTree
-from spaql.policy.tree_policy import RuleTreePolicy
 from spaql.values import whole_number
 
 
-class HasPolicy(Protocol):
-    """An agent, or anything else with a policy."""
-
-    @property
-    def policy(self) -> Policy:
-        """What to read."""
-
-
 def rule_tree(
-    agent: HasPolicy | Policy,
+    agent: Source,
     step: int | None = None,
     *,
     within: Box | None = None,
@@ -47,7 +39,8 @@ def rule_tree(
     Parameters
     ----------
     agent
-        An agent, or a policy made from a partition.
+        An agent, a controller, a policy made from a partition, a rule tree, or the path of a run folder or
+        file.
     step
         The time step, of a policy that depends on it (AQL).
     within
@@ -66,12 +59,12 @@ def rule_tree(
     >>> import spaql
     >>> agent = spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1)
     >>> tree = rule_tree(agent.learn(iterations=10, progress_bar=False))
-    >>> bool(tree.predict([0.0, 0.0, 0.1, 0.0]) == agent.predict([0.0, 0.0, 0.1, 0.0], deterministic=True)[0])
+    >>> bool(tree.predict([0, 0, 0.1, 0])[0] == agent.predict([0, 0, 0.1, 0], deterministic=True)[0])
     True
     """
-    policy = agent if isinstance(agent, Policy) else agent.policy
-    if isinstance(policy, RuleTreePolicy):
-        tree = policy.tree
+    policy = policy_of(agent)
+    if isinstance(policy, RuleTree):
+        tree = policy
     elif isinstance(policy, PartitionPolicy):
         tree = _plain(policy, tree_number(policy, step), within, tuple(observations), tuple(actions))
     else:

@@ -58,7 +58,7 @@ def simplified(
     >>> tree = spaql.rule_tree(agent.learn(iterations=50, progress_bar=False))
     >>> seen = np.random.default_rng(0).normal(size=(1000, 4)) * 0.1
     >>> small = simplified(tree, seen)
-    >>> small.n_leaves < tree.n_leaves, bool((small.predict(seen) == tree.predict(seen)).all())
+    >>> small.n_leaves < tree.n_leaves, bool((small.act(seen) == tree.act(seen)).all())
     (True, True)
     """
     visits = _visits(tree, observations, weights)

@@ -70,7 +70,7 @@ def simulator(model: PlantModel | str | os.PathLike[str]) -> gymnasium.Env[Any, 
     >>> import spaql
     >>> agent = spaql.PlanTree("Pendulum-v1", seed=0, effort=0.02)
     >>> model = agent.learn(total_timesteps=600, progress_bar=False).model
-    >>> learner = spaql.SPAQL(simulator(model), rollouts=2, seed=0).learn(2, progress_bar=False)
+    >>> learner = spaql.SPAQL(simulator(model), rollouts=2, seed=0).learn(iterations=2, progress_bar=False)
     >>> learner.problem.horizon
     200
     """

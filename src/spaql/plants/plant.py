@@ -180,8 +180,7 @@ class PlantModel:
         document = archive.load(path)
         if document.data.get("kind") != "plant":
             raise ArchiveError(
-                f"The file holds {document.data.get('kind')!r}, not a plant: read it with spaql.load, and "
-                "use the `model` of the agent."
+                f"The file holds {document.data.get('kind')!r}, not a plant: read it with spaql.load."
             )
         return plant_from(document)
 

@@ -8,7 +8,6 @@ from spaql.policy.policy import Policy
 from spaql.policy.random_policy import RandomPolicy
 from spaql.policy.text import text
 from spaql.policy.tree import RuleTree
-from spaql.policy.tree_policy import RuleTreePolicy
 
 __all__ = [
     "Candidate",
@@ -26,6 +25,5 @@ __all__ = [
     "RandomPolicy",
     "RecordingPolicy",
     "RuleTree",
-    "RuleTreePolicy",
     "text",
 ]

@@ -1,4 +1,4 @@
-"""The waist of the house: what evaluation, interpretation, export and baselines know."""
+"""The interface that evaluation, interpretation, export and baselines depend on."""
 
 from __future__ import annotations
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from spaql.policy.leaves import Choices, Constants
-from spaql.policy.tree import RuleTree
 from spaql.values import whole_number
+
+if TYPE_CHECKING:
+    from spaql.policy.tree import RuleTree
 
 
 def text(tree: RuleTree, digits: int | None = None, *, numbered: bool = False) -> str:

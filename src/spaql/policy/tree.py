@@ -1,4 +1,4 @@
-"""Rule trees: a controller as if-then rules over raw observations."""
+"""Rule trees: policies as if-then rules over raw observations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.formatting import counted
-from spaql.policy.leaves import Leaves
+from spaql.policy.explanation import DIGITS, Deed, Explanation, explain_cell, observed
+from spaql.policy.leaves import Laws, Leaves, first_equal
+from spaql.policy.policy import Policy, Rng
+from spaql.policy.text import leaf_text, text, values_text
 from spaql.spaces import action_names, count_actions, observation_names
 
 _LOCKS = 2**14
@@ -30,8 +33,8 @@ class Lock:
 
 
 @dataclass(frozen=True, eq=False)
-class RuleTree:
-    """A binary decision tree over raw observations.
+class RuleTree(Policy):
+    """A binary decision tree over raw observations, which is a policy.
 
     Nodes are rows of parallel arrays, node 0 the root, children after their parents. Node i asks whether
     `x[feature[i]] < threshold[i]`, in double precision, and goes to `left[i]` if so, else to `right[i]`. A
@@ -57,8 +60,10 @@ class RuleTree:
         close
     else:
         open
-    >>> tree.predict(np.array([[0.4], [0.5]]))
+    >>> tree.act(np.array([[0.4], [0.5]]))
     array([0, 1])
+    >>> int(tree.predict([0.4])[0])
+    0
     """
 
     feature: NDArray[np.int32]
@@ -124,19 +129,50 @@ class RuleTree:
         low, high = (end.astype(np.float64) for end in (self.action_space.low, self.action_space.high))
         return tuple(np.clip(0.0, low, high).ravel().tolist())
 
-    def predict(self, observations: Any) -> Any:
-        """Give the action for one observation or a batch of them, in the form of the action space.
+    def act(self, observations: Any, steps: NDArray[np.int64] | None = None, rng: Rng | None = None) -> Any:
+        """Return the actions for a batch of observations, in the form of the action space.
 
-        Where infinite observations cancel in an affine law, it is the default action.
+        They depend on neither the time step nor a random number. Where infinite observations cancel in an
+        affine law, it is the default action.
         """
-        shape = self.observation_space.shape or ()
         batch = np.asarray(observations, np.float64).reshape(-1, self.dims)
         rows = self.find(batch)
         with np.errstate(invalid="ignore", over="ignore"):
             raw: NDArray[Any] = self.leaves.give(rows, batch)
         if not isinstance(self.action_space, Discrete):
             raw = np.where(np.isnan(raw), self.default_action, raw).astype(self.action_space.dtype)
-        return raw[0] if np.shape(observations) == shape else raw
+        return raw
+
+    def explain(self, observation: Any) -> Explanation:
+        """Say why this is done for an observation: the rule that was followed, and what would change it."""
+        point, named = observed(observation, self.observations)
+        number = self.leaf_number(point)
+        low, high, _ = self.box(number)
+        same = first_equal(self.leaves)
+        return explain_cell(
+            point,
+            named,
+            low,
+            high,
+            f"leaf {number} of {self.n_leaves}",
+            self.thresholds,
+            self.observation_space,
+            lambda batch: same[self.find(batch)][:, np.newaxis],
+            lambda batch: self.act(batch).reshape(len(batch), -1),
+            self._deed,
+        )
+
+    def _deed(self, point: NDArray[np.float64]) -> Deed:
+        batch = point[np.newaxis]
+        row = self.find(batch)
+        with np.errstate(invalid="ignore", over="ignore"):
+            done = np.atleast_1d(self.leaves.give(row, batch)[0])
+        # As it is played: where infinite observations cancel in a law, the default action.
+        done = np.where(np.isnan(done), self.default_action, done).astype(done.dtype)
+        said, value = leaf_text(self, int(row[0]), DIGITS), tuple(done.tolist())
+        if isinstance(self.leaves, Laws):
+            return Deed(values_text(self.actions, value, DIGITS), value, law=said)
+        return Deed(said, value)
 
     def find(self, batch: NDArray[np.float64]) -> NDArray[np.int64]:
         """Give, for rows of observations, the row in the table of leaves."""
@@ -262,6 +298,4 @@ class RuleTree:
         return f"RuleTree({counted(self.n_leaves, 'leaf')}, depth {self.depth})"
 
     def __str__(self) -> str:
-        from spaql.policy.text import text
-
         return text(self)

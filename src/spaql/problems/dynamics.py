@@ -37,7 +37,8 @@ class Dynamics:
     Parameters
     ----------
     id
-        What Gymnasium and the model file call it, such as `DCMotor-v0`; it is registered under this name.
+        What Gymnasium and the model file call it, such as `DCMotor-v0`; it is registered under this
+        name, which no other environment may have; a plant that is made again takes the place of the first.
     start
         `start(rng)` gives the first state of an episode, drawn by a `numpy.random.Generator`.
     step
@@ -90,6 +91,12 @@ class Dynamics:
     """How many numbers a state has."""
 
     def __post_init__(self) -> None:
+        spec = gymnasium.registry.get(self.id)
+        if spec is not None and spec.entry_point != _ENTRY_POINT:
+            raise SettingError(
+                f"{self.id} is the id of another environment already ({spec.entry_point}): give the plant an "
+                f"id of its own, such as own/{self.id.rpartition('/')[2]}."
+            )
         functions = (_plain(function) for function in (self.start, self.step, self.observe))
         object.__setattr__(self, "state_dims", self._tried(*functions))
         DYNAMICS[self.id] = self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from spaql.problems.originals import is_classic, is_original
 from spaql.problems.recognition import difference_from_id
 from spaql.problems.registry import make_named, spec_of
 from spaql.problems.sources import Source, find_source, limited_copy, refuse_running_statistics
-from spaql.spaces import StandardActions, StandardStates, unbounded
+from spaql.spaces import StandardActions, StandardStates, count_actions, given_names, unbounded
 from spaql.values import real_number, whole_number
 
 Environment = gymnasium.Env[Any, Any]
@@ -143,6 +144,8 @@ def make_problem(
     measured: bool = True,
     step_timeout: float | None = None,
     seed: int = 0,
+    observation_names: Sequence[str] | None = None,
+    action_names: Sequence[str] | None = None,
 ) -> Problem:
     """Make a problem from an environment.
 
@@ -186,6 +189,11 @@ def make_problem(
         are made together, so there it is the time until the last has made its own.
     seed
         Of the random steps.
+    observation_names
+        Of each number of an observation, with its unit, such as `["position [m]", "speed [m/s]"]`: rules,
+        pictures, exported code and the model file have them. Those of the plant by default, if it has any.
+    action_names
+        Of each action of a list, or of each number of an action, such as `["force [N]"]`.
 
     Examples
     --------
@@ -194,7 +202,7 @@ def make_problem(
     (200, (5,), (1.0, 0.0, 0.0))
     """
     if isinstance(env, Problem):
-        asked = (horizon, levels, squash, reference, reward_range, options)
+        asked = (horizon, levels, squash, reference, reward_range, options, observation_names, action_names)
         if any(value is not None for value in (*asked, step_timeout)) or not compiled or parallel:
             raise SettingError("The problem is already made: give what is to change to make_problem.")
         return env
@@ -227,6 +235,12 @@ def make_problem(
         seen, done = (tuple(plant.observations), tuple(plant.actions)) if plant is not None else ((), ())
         states = StandardStates.of(probe.observation_space, squash, samples, seen)
         actions = StandardActions.of(probe.action_space, levels, done)
+        if observation_names is not None:
+            seen = given_names("observation_names", observation_names, states.dims)
+            states = dataclasses.replace(states, names=seen)
+        if action_names is not None:
+            done = given_names("action_names", action_names, count_actions(actions.space))
+            actions = dataclasses.replace(actions, names=done)
     finally:
         if probe is not source.template:
             probe.close()

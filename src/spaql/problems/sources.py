@@ -56,7 +56,8 @@ class Source:
         horizon = asked or time_limit(probe) or said
         if horizon is None:
             raise SettingError(
-                f"{self.name} sets no limit to an episode: give a horizon, the steps of one (--horizon N)."
+                f"{self.name} sets no limit to an episode: give a horizon, the steps of one.",
+                settings={"horizon": "N"},
             )
         return horizon
 

@@ -2,7 +2,14 @@
 
 from spaql.spaces.actions import StandardActions
 from spaql.spaces.describe import describe_space, space_from
-from spaql.spaces.names import action_names, count_actions, find_observation, observation_names, split_unit
+from spaql.spaces.names import (
+    action_names,
+    count_actions,
+    find_observation,
+    given_names,
+    observation_names,
+    split_unit,
+)
 from spaql.spaces.recipes import numbers_recipe
 from spaql.spaces.states import StandardStates, unbounded
 
@@ -13,6 +20,7 @@ __all__ = [
     "count_actions",
     "describe_space",
     "find_observation",
+    "given_names",
     "numbers_recipe",
     "observation_names",
     "space_from",

@@ -47,6 +47,26 @@ def action_names(space: Box | Discrete, names: Sequence[str] = ()) -> tuple[str,
     return tuple(f"u{j}" for j in range(count_actions(space)))
 
 
+def given_names(what: str, names: Sequence[str], n: int) -> tuple[str, ...]:
+    """Check names that a person gave: as many as there are, all different, each on one line.
+
+    Examples
+    --------
+    >>> given_names("observation_names", ["position [m]", "speed [m/s]"], 2)
+    ('position [m]', 'speed [m/s]')
+    """
+    found = (names,) if isinstance(names, str) else tuple(names)
+    if len(found) != n:
+        raise SettingError(f"{what} has {len(found)} names, and there are {n} to give.")
+    for name in found:
+        if not isinstance(name, str) or not name.strip() or not name.isprintable():
+            raise SettingError(f"{what} has {name!r}: a name is a text on one line, such as 'speed [m/s]'.")
+    short = [split_unit(name.strip())[0] for name in found]
+    if twice := sorted({name for name in short if short.count(name) > 1}):
+        raise SettingError(f"{what} has {twice[0]!r} more than once: give each another name.")
+    return tuple(name.strip() for name in found)
+
+
 def find_observation(
     wanted: str | int, names: Sequence[str], more: Sequence[str] = (), what: str = "observation"
 ) -> int:

@@ -68,7 +68,7 @@ def test_a_linear_quadratic_problem_is_solved_within_two_per_cent() -> None:
     gain = np.linalg.solve(Regulator.r + Regulator.b.T @ p @ Regulator.b, Regulator.b.T @ p @ Regulator.a)
     agent = spaql.PlanTree(Regulator(), horizon=50, seed=0, effort=0.2, leaves=8)
     agent.learn(total_timesteps=3000, progress_bar=False)
-    assert isinstance(agent.policy.tree.leaves, Laws)
+    assert isinstance(agent.policy.leaves, Laws)
     best, ours = returns_of(gain, None).mean(), returns_of(None, agent.policy).mean()
     assert ours >= 1.02 * best  # both are negative
 
@@ -78,7 +78,7 @@ def test_a_range_of_rewards_changes_nothing_for_it() -> None:
         spaql.PlanTree(env, seed=0, **QUICK).learn(total_timesteps=600, progress_bar=False)
         for env in ("pendulum", "pendulum-scaled")
     )
-    assert str(plain.policy.tree) == str(scaled.policy.tree)
+    assert str(plain.policy) == str(scaled.policy)
     assert plain.model.plant.rewards.tolist() == scaled.model.plant.rewards.tolist()
 
 
@@ -101,7 +101,7 @@ def test_interactions_are_the_steps_that_were_taken() -> None:
     agent = spaql.PlanTree(env, horizon=500, seed=0, **QUICK).learn(total_timesteps=700, progress_bar=False)
     assert agent.history["interactions"][-1] == agent.history["training_steps"][-1] == 700
     assert Counting.steps == 700
-    assert agent.policy.tree.n_leaves >= 1
+    assert agent.policy.n_leaves >= 1
     assert Counting.steps == 700
 
 
@@ -123,19 +123,19 @@ def test_the_same_seed_gives_the_same_bytes_also_when_interrupted(env: str, tmp_
 
 def test_a_controller_is_there_at_any_time_and_saved(tmp_path: Path) -> None:
     agent = spaql.PlanTree("MountainCarContinuous-v0", horizon=150, seed=0, **QUICK)
-    agent.learn(2, progress_bar=False)
+    agent.learn(iterations=2, progress_bar=False)
     assert agent.iterations == 2
     observations = np.random.default_rng(0).normal(0, 0.5, (100, 2))
     agent.save(tmp_path / "a.spaql")
     loaded = spaql.load(tmp_path / "a.spaql")
     assert np.array_equal(agent.predict(observations)[0], loaded.predict(observations)[0])
-    assert str(spaql.rule_tree(loaded, minimise=False)) == str(agent.policy.tree)
+    assert str(spaql.rule_tree(loaded, minimise=False)) == str(agent.policy)
 
 
 @pytest.mark.parametrize("env", ["cartpole200", "pendulum"])
 def test_the_rules_of_an_agent_are_written_so_and_come_back_from_arrays(env: str) -> None:
     agent = spaql.PlanTree(env, seed=0, effort=0.01).learn(total_timesteps=400, progress_bar=False)
-    tree, learner = agent.policy.tree, agent._learner
+    tree, learner = agent.policy, agent._learner
     assert str(within_space(tree)) == str(tree)
     assert len(tree.leaves) == len(set(tree.leaf[tree.feature < 0].tolist()))
     assert str(rules_from(rules_to(tree), learner.code, agent.problem)) == str(tree)

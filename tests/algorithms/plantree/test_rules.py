@@ -30,7 +30,7 @@ def test_the_actions_inside_the_space_are_the_same(seed: int, dims: int, leaves:
     tree = random_tree(rng, dims, leaves, kind)
     kept, points = within_space(tree), inside(tree, rng, 500)
     with np.errstate(invalid="ignore", over="ignore"):
-        np.testing.assert_array_equal(kept.predict(points), tree.predict(points))
+        np.testing.assert_array_equal(kept.act(points), tree.act(points))
     space = tree.observation_space
     for leaf in range(1, kept.n_leaves + 1):
         low, high, _ = kept.box(leaf)

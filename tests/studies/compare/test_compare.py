@@ -145,7 +145,7 @@ def test_a_run_of_plantree_keeps_to_its_budget(tmp_path: Path) -> None:
     (point,) = points(RunStore(tmp_path), run)
     agent = spaql.load(RunStore(tmp_path).folder(run))
     assert point["interactions"] == agent.history["interactions"][-1] == 600
-    assert point["size"] == agent.policy.tree.n_leaves
+    assert point["size"] == agent.policy.n_leaves
     returns, _ = replayed(agent.policy, "CartPole-v1", fresh_starts(agent.problem, 4, run.agent_seed + 1))
     assert point["mean_return"] == pytest.approx(np.mean(returns))
 

@@ -22,7 +22,7 @@ from spaql.archive import number
 from spaql.errors import ArchiveError, BadEnvironmentError, SettingError, UnsupportedSpaceError
 from spaql.kernels.warm_up import for_training, warm_up
 from spaql.plants import PlantModel
-from spaql.policy import RuleTree, RuleTreePolicy
+from spaql.policy import RuleTree
 from spaql.policy.policy import Rng
 from spaql.problems import Problem
 from spaql.rollouts import Episode
@@ -51,13 +51,14 @@ class PlanTreeLearner(Learner):
         super().__init__(problem, settings)
         if not isinstance(problem.states.space, Box):
             raise UnsupportedSpaceError(
-                "PlanTree needs a Box of observations: for a list, use SPAQL (--algo spaql), or wrap it as "
-                f"{numbers_recipe(problem.states.space)}"
+                "PlanTree needs a Box of observations: for a list, use SPAQL, or wrap it as "
+                f"{numbers_recipe(problem.states.space)}",
+                settings={"algo": "spaql"},
             )
         if problem.actions.levels is not None:
             raise SettingError(
-                "PlanTree writes affine laws for a Box of actions: leave out its levels, or use SPAQL "
-                "(--algo spaql)."
+                "PlanTree writes affine laws for a Box of actions: leave out its levels, or use SPAQL.",
+                settings={"algo": "spaql"},
             )
         self.settings = settings
         self.code = ActionCode(problem.actions.space)
@@ -128,7 +129,7 @@ class PlanTreeLearner(Learner):
         """
         self._rng = rng
         if self._player is not None:
-            raw = self._player.rules.predict(self._state)
+            raw = self._player.rules.act(self._state[np.newaxis])[0]
             self._action = self.code.standard(np.asarray(raw))
             return raw
         plan = self._current_plan()
@@ -186,16 +187,26 @@ class PlanTreeLearner(Learner):
     # -- plans and controllers -----------------------------------------------------------------------------
 
     @property
-    def candidate(self) -> RuleTreePolicy:
+    def candidate(self) -> RuleTree:
         """The same as `policy`: no episode is spent on evaluation."""
         return self.policy
 
     @property
-    def policy(self) -> RuleTreePolicy:
-        """The controller for the current memory."""
+    def policy(self) -> RuleTree:
+        """The controller that was made when the budget was spent; the idle one, before the first step."""
+        if self._rules is not None:
+            return self._rules
+        if not len(self.memory):
+            return within_space(idle_rules(self.code, self.problem))
+        raise SettingError(
+            f"Training was stopped after {len(self.memory):,} steps, within its budget, so there is no "
+            "controller yet: go on with learn, or make one of what is known with conclude."
+        )
+
+    def conclude(self) -> None:
+        """Search for the controller of the memory as it is now, unless that was done."""
         if self._rules is None:
             self._rules = self._last_choice(self._search())
-        return RuleTreePolicy(self._rules)
 
     @property
     def model(self) -> PlantModel:

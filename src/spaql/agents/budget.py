@@ -1,0 +1,37 @@
+"""How long a training goes on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from spaql.agents.tries import SELECTION_EPISODES
+from spaql.errors import SettingError
+from spaql.values import whole_number
+
+if TYPE_CHECKING:
+    from spaql.agents.agent import Agent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """How long an agent is trained, how often it is saved, and by how many episodes a try is selected."""
+
+    total_timesteps: int | None = None
+    iterations: int | None = None
+    checkpoint_every: int = 100
+    selection_episodes: int = SELECTION_EPISODES
+
+    def __post_init__(self) -> None:
+        if (self.iterations is None) == (self.total_timesteps is None):
+            raise SettingError("Give either iterations or total_timesteps.")
+        counted = "iterations" if self.total_timesteps is None else "total_timesteps"
+        for name in (counted, "checkpoint_every", "selection_episodes"):
+            object.__setattr__(self, name, whole_number(name, getattr(self, name), 1))
+
+    def left(self, agent: Agent) -> tuple[int | None, int | None]:
+        """Return the time steps or the iterations, whichever counts, that an agent is still to be trained."""
+        return (
+            self.total_timesteps and max(0, self.total_timesteps - agent.training_steps),
+            self.iterations and max(0, self.iterations - agent.iterations),
+        )

@@ -1,0 +1,71 @@
+"""Reading files: each says of which kind it is."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable
+from typing import Any
+
+from spaql import archive
+from spaql.agents.agent import Agent, agent_from, model_file, moved
+from spaql.agents.controller import Controller, controller_from
+from spaql.errors import ArchiveError, SettingError
+from spaql.plants import PlantModel
+from spaql.plants.plant_file import plant_from
+from spaql.problems import EnvironmentLike
+
+_KINDS: dict[str, Callable[[archive.Document], Agent | Controller | PlantModel]] = {
+    "agent": agent_from,
+    "controller": controller_from,
+    "plant": plant_from,
+}
+"""What builds the content of a file, by the kind that the file says it is."""
+
+
+def load(
+    path: str | os.PathLike[str],
+    env: EnvironmentLike | None = None,
+    *,
+    parallel: bool = False,
+    step_timeout: float | None = None,
+) -> Any:
+    """Read any file that spaql writes, or a run folder; no code in it is ever run.
+
+    Parameters
+    ----------
+    path
+        A file written by the `save` of an agent, a controller or a learned plant; or the folder of a run.
+    env
+        The environment to go on in, where the file could not name it.
+    parallel, step_timeout
+        Of the environments from now on (see `spaql.make_problem`).
+
+    Returns
+    -------
+    Agent, Controller or PlantModel
+        What the file holds. `PlanTree.load`, `Controller.load` and their like read one kind alone.
+
+    Examples
+    --------
+    >>> import tempfile, spaql
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     spaql.SPAQL("cartpole200", seed=0).save(f"{folder}/agent.spaql")
+    ...     type(load(f"{folder}/agent.spaql")).__name__
+    'SPAQL'
+    """
+    document = archive.load(model_file(path))
+    kind = document.data.get("kind")
+    build = _KINDS.get(kind) if isinstance(kind, str) else None
+    if build is None:
+        raise ArchiveError(f"The file holds {kind!r}, and a file of spaql holds one of: {', '.join(_KINDS)}.")
+    found = build(document)
+    if isinstance(found, PlantModel):
+        if env is not None or parallel or step_timeout is not None:
+            raise SettingError("The file holds a learned plant, which is not run in an environment.")
+        return found
+    problem = moved(found.problem, env, parallel=parallel, step_timeout=step_timeout)
+    if isinstance(found, Controller):
+        return dataclasses.replace(found, problem=problem)
+    found._move_to(problem)
+    return found

@@ -1,0 +1,58 @@
+"""What functions accept for a policy: the policy itself, an agent or controller, or the path of its file."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from typing import Any, Protocol
+
+from spaql.errors import SettingError
+from spaql.policy.policy import Policy
+
+_READER = "spaql.agents"
+"""Whose `load` reads files; imported by name when a path is given, since agents build on policies."""
+
+
+class HasPolicy(Protocol):
+    """An agent, a controller, or anything else with a policy."""
+
+    @property
+    def policy(self) -> Policy:
+        """What to use."""
+
+
+PathLike = str | os.PathLike[str]
+Source = Policy | HasPolicy | PathLike
+"""A policy, which a rule tree is, too; an agent or controller; or the path of a run folder or agent file."""
+
+
+def opened(source: Any) -> Any:
+    """Return what a run folder or file holds, given by its path; anything else is returned as it is."""
+    if not isinstance(source, str | os.PathLike):
+        return source
+    found = import_module(_READER).load(source)
+    if not hasattr(type(found), "policy"):
+        raise SettingError(f"{os.fspath(source)} holds a {type(found).__name__}, which is not a policy.")
+    return found
+
+
+def policy_of(source: Source) -> Policy:
+    """Return the policy of what a function was given.
+
+    An agent whose training was stopped makes its policy first (see `spaql.Agent.conclude`).
+
+    Examples
+    --------
+    >>> import spaql
+    >>> agent = spaql.SPAQL("cartpole200", seed=0)
+    >>> policy_of(agent) is agent.policy is policy_of(agent.policy)
+    True
+    """
+    given = opened(source)
+    if isinstance(given, Policy):
+        return given
+    conclude = getattr(given, "conclude", None)
+    found = given.policy if conclude is None else conclude()
+    if not isinstance(found, Policy):
+        raise SettingError(f"{type(given).__name__} has no policy of spaql: {type(found).__name__} is none.")
+    return found
