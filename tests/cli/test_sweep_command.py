@@ -20,6 +20,7 @@ def test_the_example_study(tmp_path: Path) -> None:
     first = spaql("sweep", str(EXAMPLE), "--workers", "2", "--out", store)
     assert first.returncode == 0, first.stderr
     assert "16 of 16 runs finished (16 now)" in first.stdout
+    assert f"spaql draw {store} curves" in first.stdout
     assert "16 of 16 runs" in first.stderr  # lines, where there is no terminal
     assert (tmp_path / "store/cartpole200/spaql-ts/scaling=20/seed=3/policy.spaql").exists()
 

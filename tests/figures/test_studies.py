@@ -144,6 +144,16 @@ def test_what_a_profile_leaves_out_is_said(tmp_path: Path) -> None:
         compute_profile(tmp_path / "Acrobot-v1")
 
 
+def test_more_groups_than_colours_are_drawn_as_scores_but_not_as_curves(tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    for scaling in range(12):
+        run = Run(problem="CartPole-v1", algorithm="spaql", settings={"scaling": scaling})
+        put(store, run, {}, 100.0 + scaling, 500)
+    draw(compute_scores(tmp_path))
+    with pytest.raises(SettingError, match="12 groups of runs on CartPole-v1, and there is room for 8"):
+        compute_learning_curves(tmp_path)
+
+
 @pytest.mark.parametrize("compute", [compute_learning_curves, compute_scores, compute_profile])
 def test_texts_are_within_the_page_and_do_not_overlap(compute, tmp_path: Path) -> None:
     store = made_up(tmp_path / "study")

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql.cli.arguments import Choice, algorithm_option, existing_run, made_by, read, read_to_play, run_argument
+from spaql.cli.arguments import (
+    Choice,
+    algorithm_option,
+    existing_run,
+    made_by,
+    read,
+    read_to_play,
+)
 from spaql.cli.report import Report, reports
 from spaql.errors import SettingError, require
 from spaql.formatting import counted

@@ -9,7 +9,8 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Protocol
 
-from spaql.agents import Agent, agent_type, check_settings, load
+from spaql.agents import Agent, agent_type, check_settings
+from spaql.agents.agent import load_agent
 from spaql.agents.run_folder import save_run
 from spaql.agents.tries import size_of
 from spaql.errors import ArchiveError, SettingError
@@ -105,7 +106,7 @@ def _begun(run: Run, checkpoint: Path) -> Agent:
     check_environment(run.problem)  # imports its module, without which a checkpoint has no compiled dynamics
     how = {name: run.settings[name] for name in ("parallel", "step_timeout") if name in run.settings}
     try:
-        return load(checkpoint, **how)
+        return load_agent(checkpoint, **how)
     except ArchiveError:
         return make(run.problem, seed=run.agent_seed, **run.settings)
 

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 _ROWS = 60
 """To so many points the history of a run is averaged."""
-_MOST = 12
-"""Lines of a panel."""
+_MOST = 8
+"""Lines of a panel, each in a colour of its own."""
 _LOG_FROM = 20.0
 """The ratio of the longest run to the shortest from which the axis of interactions is logarithmic."""
 _INCHES = 2.7

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -116,18 +117,19 @@ def name_of(algorithm: str) -> str:
 def distinct_colours(algorithms: Sequence[str]) -> list[str]:
     """Return a colour for each of the algorithms, their own unless an earlier one has it.
 
+    Up to eight are different; then colours come again.
+
     Examples
     --------
     >>> distinct_colours(["aql", "sac", "spaql"])
     ['#0072B2', '#009E73', '#D55E00']
     """
     own = [COLOURS.get(algorithm) for algorithm in algorithms]
-    free = [colour for colour in dict.fromkeys(COLOURS.values()) if colour not in own]
+    palette = [colour for colour in dict.fromkeys(COLOURS.values()) if colour != GREY]
+    free = itertools.chain([colour for colour in palette if colour not in own], itertools.cycle(palette))
     chosen: list[str] = []
     for colour in own:
-        if colour is None or colour in chosen:
-            colour = free.pop(0) if free else GREY
-        chosen.append(colour)
+        chosen.append(next(free) if colour is None or colour in chosen else colour)
     return chosen
 
 
