@@ -1,6 +1,7 @@
 """Agents: a learner with a problem, a seed and a history, behind Stable-Baselines3's verbs."""
 
-from spaql.agents.agent import Agent, agent_types
+from spaql.agents.agent import Agent
+from spaql.agents.agent_file import agent_types
 from spaql.agents.controller import Controller
 from spaql.agents.files import load
 from spaql.agents.history import History

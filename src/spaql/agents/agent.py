@@ -10,31 +10,26 @@ import secrets
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spaql import archive
+from spaql.agents.agent_file import TYPES, identity, load_agent
 from spaql.agents.budget import Budget
 from spaql.agents.callbacks import Callback, joined
 from spaql.agents.history import History
 from spaql.agents.loop import train
-from spaql.agents.problem_file import problem_from, problem_to
+from spaql.agents.problem_file import problem_to
 from spaql.agents.progress import Compiling, Progress
+from spaql.agents.train_tries import learn_best
+from spaql.agents.tries import Tries
 from spaql.algorithms import Learner, LearnerSettings
-from spaql.archive import number, reading
-from spaql.errors import ArchiveError, SettingError, nearest
+from spaql.errors import SettingError, nearest
 from spaql.policy import Policy
 from spaql.problems import EnvironmentLike, Problem, make_problem
 from spaql.values import whole_number
-
-if TYPE_CHECKING:
-    from spaql.agents.tries import Tries
-
-MODEL_FILE = "policy.spaql"
-"""The model file of a run folder."""
 
 
 class Agent:
@@ -109,7 +104,8 @@ class Agent:
         self._rng = np.random.default_rng(self.seed)
 
     def __init_subclass__(cls) -> None:
-        """Show the settings of the algorithm as parameters, to people and their editors."""
+        """Register the algorithm, and show its settings as parameters, to people and their editors."""
+        TYPES[cls.learner_type.name] = cls
         own = inspect.signature(Agent.__init__).parameters
         shown = [p for name, p in own.items() if name not in ("self", "settings")]
         shown += [
@@ -206,8 +202,6 @@ class Agent:
             with closing(Compiling(show=progress_bar)) as compiling:
                 self._learner.warm_up(compiling)
         if tries != 1 or workers != 1:
-            from spaql.agents.train_tries import learn_best  # which makes agents
-
             if checkpoint is not None:
                 raise SettingError("A checkpoint holds one agent: leave it out, or train one try.")
             called = None if callback is None else joined(callback)
@@ -307,88 +301,3 @@ def make_settings(learner: type[Learner], given: Mapping[str, Any]) -> LearnerSe
         if name not in known:
             raise SettingError(f"{learner.name} has no setting {name!r}: {nearest(name, known)}")
     return learner.settings_type(**given)
-
-
-def identity(kind: type[Agent]) -> dict[str, str]:
-    """Return what files call an algorithm: its name, and the module of one that spaql does not ship.
-
-    The module is for people: no file is a reason to import anything.
-    """
-    module = kind.__module__
-    shipped = module.partition(".")[0] in ("spaql", "__main__")
-    return {"algorithm": kind.learner_type.name} | ({} if shipped else {"module": module})
-
-
-def agent_types() -> dict[str, type[Agent]]:
-    """Give every agent by the name of its algorithm, those defined elsewhere included."""
-    found = {}
-    waiting: list[type[Agent]] = [Agent]
-    while waiting:
-        subclasses = waiting.pop().__subclasses__()
-        waiting += subclasses
-        found.update({agent.learner_type.name: agent for agent in subclasses})
-    return found
-
-
-def load_agent(
-    path: str | os.PathLike[str],
-    env: EnvironmentLike | None = None,
-    *,
-    parallel: bool = False,
-    step_timeout: float | None = None,
-) -> Agent:
-    """Read an agent from a file or a run folder (see `spaql.load`)."""
-    agent = agent_from(archive.load(model_file(path)))
-    agent._move_to(moved(agent.problem, env, parallel=parallel, step_timeout=step_timeout))
-    return agent
-
-
-def model_file(path: str | os.PathLike[str]) -> Path:
-    """Give the model file of a run folder; any other path is one."""
-    target = Path(path)
-    return target / MODEL_FILE if target.is_dir() else target
-
-
-def agent_from(document: archive.Document) -> Agent:
-    """Build the agent that a model file holds."""
-    data, part = document.data, document.part
-    with reading("agent"):
-        if data["kind"] != "agent":
-            raise ArchiveError(f"The file holds a {data['kind']}, not an agent: read it with spaql.load.")
-        algorithm = data["algorithm"]
-        agent_type = agent_types().get(algorithm)
-        if agent_type is None:
-            raise _undefined(algorithm, data.get("module"))
-        problem = problem_from(data["problem"], part("problem."))
-        agent_type.learner_type.check_size(problem, part("learner."))
-        agent = agent_type(problem, seed=number(data, "seed", 0, whole=True), **data["settings"])
-        agent._learner.restore(data["learner"], part("learner."))
-        columns = part("history.")
-        agent.history = History.from_arrays({name: columns[name] for name in data["history"]})
-    return agent
-
-
-def _undefined(algorithm: Any, module: Any) -> ArchiveError:
-    """Return the error that says how an agent is read whose algorithm is not known here."""
-    holds = f"The file holds an agent of the algorithm {algorithm!r}, which is not defined here"
-    if not isinstance(module, str) or not all(part.isidentifier() for part in module.split(".")):
-        advice = f"{holds}: import the module that defines it before the file is loaded."
-        return ArchiveError(advice, settings={"algo": f"MODULE:{algorithm}"})
-    return ArchiveError(
-        f"{holds}. It says that the module {module} defines it: if you trust that module, import it before "
-        "the file is loaded.",
-        settings={"algo": f"{module}:{algorithm}"},
-    )
-
-
-def moved(
-    problem: Problem, env: EnvironmentLike | None, *, parallel: bool, step_timeout: float | None
-) -> Problem:
-    """Return the same problem in another environment, if one is given, and with these ways to run it."""
-    changes: dict[str, Any] = {"parallel": parallel, "step_timeout": step_timeout}
-    if env is not None:
-        given = make_problem(env, horizon=None if isinstance(env, Problem) else problem.horizon)
-        changes |= {name: getattr(given, name) for name in ("env", "options", "dynamics", "template")}
-    if step_timeout is not None:
-        changes["dynamics"] = None
-    return dataclasses.replace(problem, **changes)

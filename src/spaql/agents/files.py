@@ -8,17 +8,17 @@ from collections.abc import Callable
 from typing import Any
 
 from spaql import archive
-from spaql.agents.agent import Agent, agent_from, model_file, moved
+from spaql.agents.agent import Agent
+from spaql.agents.agent_file import agent_from, model_file, moved
 from spaql.agents.controller import Controller, controller_from
 from spaql.errors import ArchiveError, SettingError
 from spaql.plants import PlantModel
-from spaql.plants.plant_file import plant_from
 from spaql.problems import EnvironmentLike
 
 _KINDS: dict[str, Callable[[archive.Document], Agent | Controller | PlantModel]] = {
     "agent": agent_from,
     "controller": controller_from,
-    "plant": plant_from,
+    "plant": PlantModel.from_document,
 }
 """What builds the content of a file, by the kind that the file says it is."""
 

@@ -4,7 +4,8 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from spaql.agents.agent import Agent, agent_types, make_settings
+from spaql.agents.agent import Agent, make_settings
+from spaql.agents.agent_file import agent_types
 from spaql.algorithms import AQLLearner, PlanTreeLearner, SPAQLLearner, SPAQLTSLearner
 from spaql.errors import SettingError, imported, nearest
 from spaql.plants import PlantModel

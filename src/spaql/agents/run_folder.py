@@ -7,11 +7,15 @@ import json
 import platform
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from spaql.agents.agent import MODEL_FILE, Agent, identity, load_agent
+from spaql.agents.agent_file import MODEL_FILE, identity, load_agent
 from spaql.agents.problem_file import problem_to
 from spaql.archive import remove_leftovers, write_together
 from spaql.errors import SettingError
+
+if TYPE_CHECKING:
+    from spaql.agents.agent import Agent
 
 CHECKPOINT_FILE = "checkpoint.spaql"
 """What a run that is under way, or was killed, goes on from."""

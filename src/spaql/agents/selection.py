@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from spaql.agents.agent import Agent
+from typing import TYPE_CHECKING
+
 from spaql.policy import PartitionPolicy
 from spaql.rollouts import Evaluation, Purpose, fresh_episodes
 from spaql.rollouts.fresh import TOGETHER
+
+if TYPE_CHECKING:
+    from spaql.agents.agent import Agent
 
 
 def select(agent: Agent, *, episodes: int, seed: int) -> Evaluation:

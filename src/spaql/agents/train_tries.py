@@ -16,13 +16,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
-from spaql.agents.agent import MODEL_FILE, Agent, load_agent
+from spaql.agents.agent_file import MODEL_FILE, load_agent
 from spaql.agents.budget import Budget
 from spaql.agents.callbacks import Callback
 from spaql.agents.run_folder import CHECKPOINT_FILE, resumed, save_run
@@ -34,6 +34,9 @@ from spaql.problems import Problem, find_dynamics
 from spaql.problems.registry import spec_of
 from spaql.rollouts import try_seeds
 from spaql.workers import Workers, refuse_in_import
+
+if TYPE_CHECKING:
+    from spaql.agents.agent import Agent
 
 TRIES_FILE = "tries.csv"
 """The table of the tries, in a run folder."""

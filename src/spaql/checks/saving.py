@@ -7,7 +7,7 @@ import copy
 import numpy as np
 
 from spaql.agents import Agent
-from spaql.agents.agent import load_agent
+from spaql.agents.agent_file import load_agent
 from spaql.checks.agent_case import AgentCase
 from spaql.checks.report import fail
 from spaql.errors import ArchiveError

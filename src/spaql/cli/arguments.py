@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def existing_run(run: Path) -> Path:
     """Refuse what is neither a run folder nor a file, with the run that was probably meant."""
-    from spaql.agents.agent import MODEL_FILE
+    from spaql.agents.agent_file import MODEL_FILE
 
     if run.is_file() or (run / MODEL_FILE).exists():
         return run

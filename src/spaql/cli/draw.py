@@ -174,7 +174,7 @@ def _drawn(record: Record, kind: str, out: Path | None) -> Report:
 
 def _of_study(study: Path, kind: str) -> Record:
     """Compute the record of a study; one run is none."""
-    from spaql.agents.agent import MODEL_FILE
+    from spaql.agents.agent_file import MODEL_FILE
     from spaql.figures import compute_learning_curves, compute_profile, compute_scores
 
     if study.is_file() or (study / MODEL_FILE).exists():

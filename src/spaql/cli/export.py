@@ -86,7 +86,7 @@ def export(
       spaql export runs/pendulum --to st --safe-action 0 --out plc
       spaql export runs/cartpole --to onnx --out service --report equivalence.json
     """
-    from spaql.agents.agent import model_file
+    from spaql.agents.agent_file import model_file
     from spaql.archive import write_atomically
     from spaql.export import ExportedPolicy, find_exporter
     from spaql.interpret import rule_tree

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import click
 
 from spaql.agents import Agent, agent_type, agent_types
-from spaql.agents.agent import MODEL_FILE
+from spaql.agents.agent_file import MODEL_FILE
 from spaql.agents.budget import Budget
 from spaql.agents.run_folder import CHECKPOINT_FILE, resumed, save_run
 from spaql.agents.train_tries import TRIES_FILE

@@ -12,9 +12,9 @@ from gymnasium.spaces import Discrete
 from numpy.typing import ArrayLike, NDArray
 
 from spaql.errors import BadEnvironmentError, MissingExtraError, SettingError
-from spaql.evaluation import Measures, measure
 from spaql.evaluation.bench import Bench, find_bench
 from spaql.evaluation.episodes import Playable, policy_and_problem
+from spaql.evaluation.measures import Measures, measure
 from spaql.formatting import counted, number, places
 from spaql.problems import Dynamics, EnvironmentLike, Problem
 from spaql.rollouts.episode import Episode, Floats

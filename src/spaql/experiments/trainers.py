@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from spaql.agents import Agent, agent_type, check_settings
-from spaql.agents.agent import load_agent
+from spaql.agents.agent_file import load_agent
 from spaql.agents.run_folder import save_run
 from spaql.agents.tries import size_of
 from spaql.errors import ArchiveError, SettingError

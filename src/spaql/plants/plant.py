@@ -15,6 +15,8 @@ from spaql import archive
 from spaql.errors import ArchiveError, BadEnvironmentError, SettingError
 from spaql.formatting import counted
 from spaql.kernels.plantree.raw_model import RawPlant, find_cells, predict_all
+from spaql.plants.plant_file import plant_from, plant_to
+from spaql.plants.text import text
 from spaql.spaces import action_names, count_actions, observation_names
 
 Floats = NDArray[np.float64]
@@ -168,21 +170,21 @@ class PlantModel:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a plant file, from which `load` returns an equal plant."""
-        from spaql.plants.plant_file import plant_to
-
         archive.save(path, *plant_to(self))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PlantModel:
-        """Return the plant of a file; no code in it is ever run."""
-        from spaql.plants.plant_file import plant_from
+        """Read the file of a plant; no code in it is ever run."""
+        return cls.from_document(archive.load(path))
 
-        document = archive.load(path)
+    @classmethod
+    def from_document(cls, document: archive.Document) -> PlantModel:
+        """Build the plant that a file holds."""
         if document.data.get("kind") != "plant":
             raise ArchiveError(
                 f"The file holds {document.data.get('kind')!r}, not a plant: read it with spaql.load."
             )
-        return plant_from(document)
+        return plant_from(document, cls)
 
     def _check(self) -> None:
         """Raise if the arrays do not form a plant, so that every prediction terminates."""
@@ -236,8 +238,6 @@ class PlantModel:
         return f"PlantModel({self.name}, {counted(self.n_cells, 'cell')}, {counted(self.steps, 'step')})"
 
     def __str__(self) -> str:
-        from spaql.plants.text import text
-
         return text(self)
 
 

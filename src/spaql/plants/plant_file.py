@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete
@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from spaql.archive import Document, number, reading, typed
 from spaql.errors import ArchiveError
 from spaql.kernels.plantree.raw_model import RawPlant
-from spaql.plants.plant import PlantModel
 from spaql.spaces import count_actions, describe_space, space_from
+
+if TYPE_CHECKING:
+    from spaql.plants.plant import PlantModel
 
 _MOST = 2**53
 _WHOLE = ("feature", "left", "right", "cell", "end_feature", "end_left", "end_right")
@@ -56,13 +58,13 @@ def _kind(name: str) -> type[np.generic]:
     return np.int64 if name in _WHOLE else np.float64
 
 
-def plant_from(document: Document) -> PlantModel:
+def plant_from(document: Document, make: Callable[..., PlantModel]) -> PlantModel:
     """Return the plant of a document; raises `ArchiveError` if it does not hold one."""
     data, arrays = document.data, document.arrays
     with reading("plant"):
         observations, actions = spaces_of(data)
         parts = document.part("plant.")
-        return PlantModel(
+        return make(
             name=str(data["name"]),
             plant=plant_of({name: typed(array, _kind(name)) for name, array in parts.items()}),
             observation_space=observations,

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from gymnasium.spaces import Discrete
 
 from spaql.formatting import counted
-from spaql.plants.plant import Floats, Ints, PlantModel
 from spaql.policy.text import number_text, rule_lines
+
+if TYPE_CHECKING:
+    from spaql.plants.plant import Floats, Ints, PlantModel
 
 
 class _Ends(NamedTuple):

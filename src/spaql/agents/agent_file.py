@@ -1,0 +1,104 @@
+"""Agent files: how agents are found in them, built from them, and moved to other environments."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import weakref
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spaql import archive
+from spaql.agents.history import History
+from spaql.agents.problem_file import problem_from
+from spaql.archive import number, reading
+from spaql.errors import ArchiveError
+from spaql.problems import EnvironmentLike, Problem, make_problem
+
+if TYPE_CHECKING:
+    from spaql.agents.agent import Agent
+
+MODEL_FILE = "policy.spaql"
+"""The agent file of a run folder."""
+
+TYPES: weakref.WeakValueDictionary[str, type[Agent]] = weakref.WeakValueDictionary()
+"""Every class of agents by the name of its algorithm."""
+
+
+def agent_types() -> dict[str, type[Agent]]:
+    """Return every class of agents by the name of its algorithm, those defined elsewhere included."""
+    return dict(TYPES)
+
+
+def identity(kind: type[Agent]) -> dict[str, str]:
+    """Return what files call an algorithm: its name, and the module of one that spaql does not ship.
+
+    The module is for people: no file is a reason to import anything.
+    """
+    module = kind.__module__
+    shipped = module.partition(".")[0] in ("spaql", "__main__")
+    return {"algorithm": kind.learner_type.name} | ({} if shipped else {"module": module})
+
+
+def load_agent(
+    path: str | os.PathLike[str],
+    env: EnvironmentLike | None = None,
+    *,
+    parallel: bool = False,
+    step_timeout: float | None = None,
+) -> Agent:
+    """Read an agent from a file or a run folder (see `spaql.load`)."""
+    agent = agent_from(archive.load(model_file(path)))
+    agent._move_to(moved(agent.problem, env, parallel=parallel, step_timeout=step_timeout))
+    return agent
+
+
+def model_file(path: str | os.PathLike[str]) -> Path:
+    """Give the model file of a run folder; any other path is one."""
+    target = Path(path)
+    return target / MODEL_FILE if target.is_dir() else target
+
+
+def agent_from(document: archive.Document) -> Agent:
+    """Build the agent that a model file holds."""
+    data, part = document.data, document.part
+    with reading("agent"):
+        if data["kind"] != "agent":
+            raise ArchiveError(f"The file holds a {data['kind']}, not an agent: read it with spaql.load.")
+        algorithm = data["algorithm"]
+        agent_type = agent_types().get(algorithm)
+        if agent_type is None:
+            raise _undefined(algorithm, data.get("module"))
+        problem = problem_from(data["problem"], part("problem."))
+        agent_type.learner_type.check_size(problem, part("learner."))
+        agent = agent_type(problem, seed=number(data, "seed", 0, whole=True), **data["settings"])
+        agent._learner.restore(data["learner"], part("learner."))
+        columns = part("history.")
+        agent.history = History.from_arrays({name: columns[name] for name in data["history"]})
+    return agent
+
+
+def _undefined(algorithm: Any, module: Any) -> ArchiveError:
+    """Return the error that says how an agent is read whose algorithm is not known here."""
+    holds = f"The file holds an agent of the algorithm {algorithm!r}, which is not defined here"
+    if not isinstance(module, str) or not all(part.isidentifier() for part in module.split(".")):
+        advice = f"{holds}: import the module that defines it before the file is loaded."
+        return ArchiveError(advice, settings={"algo": f"MODULE:{algorithm}"})
+    return ArchiveError(
+        f"{holds}. It says that the module {module} defines it: if you trust that module, import it before "
+        "the file is loaded.",
+        settings={"algo": f"{module}:{algorithm}"},
+    )
+
+
+def moved(
+    problem: Problem, env: EnvironmentLike | None, *, parallel: bool, step_timeout: float | None
+) -> Problem:
+    """Return the same problem in another environment, if one is given, and with these ways to run it."""
+    changes: dict[str, Any] = {"parallel": parallel, "step_timeout": step_timeout}
+    if env is not None:
+        given = make_problem(env, horizon=None if isinstance(env, Problem) else problem.horizon)
+        changes |= {name: getattr(given, name) for name in ("env", "options", "dynamics", "template")}
+    if step_timeout is not None:
+        changes["dynamics"] = None
+    return dataclasses.replace(problem, **changes)
