@@ -26,8 +26,8 @@ from small_machines import MACHINES, DoesNotFitError, Machine, compile_for, miss
 from spaql.export.c_code import CCode
 from spaql.export.differences import differences
 from spaql.export.equivalence import EquivalenceError, Target, check_equivalence
-from spaql.export.points import leaf_centres
 from spaql.export.target_controller import MachineController, controller_of
+from spaql.export.test_states import leaf_centres
 
 ROWS = 2_000
 """Doubles by which the set that a conversion changes is checked, and corners of its boxes besides."""

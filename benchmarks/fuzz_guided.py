@@ -23,7 +23,7 @@ import spaql
 from spaql import archive
 from spaql.agents import agent, controller, history, problem_file
 from spaql.algorithms import PlanTreeLearner
-from spaql.algorithms.plantree.memory import Memory
+from spaql.algorithms.plantree.replay_memory import Memory
 from spaql.partition import Partition
 from spaql.plants import PlantModel, plant_file
 from spaql.policy import tree_file

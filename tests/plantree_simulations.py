@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 from gymnasium.spaces import Box, Discrete, Space
 
-from spaql.algorithms.plantree.coding import ActionCode, Scale
 from spaql.algorithms.plantree.dynamics import CAUTIOUS, draw_samples, fit_plant
-from spaql.algorithms.plantree.memory import Memory
+from spaql.algorithms.plantree.encoding import ActionCode, Scale
+from spaql.algorithms.plantree.replay_memory import Memory
 from spaql.kernels.plantree.controllers import ControllerTree
 from spaql.kernels.plantree.pwa_model import Plant
 from spaql.kernels.plantree.rollout import Simulation

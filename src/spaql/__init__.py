@@ -137,6 +137,8 @@ _MODULES = {
     "studies",
 }
 """The documented submodules, which are attributes after `import spaql`; each is imported on first use."""
+_READ_FILES = {"export", "interpret"}
+"""Those that take the path of a file, which agents read, and do not import agents themselves."""
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
@@ -146,8 +148,12 @@ def __getattr__(name: str) -> Any:
         value: Any = import_module("importlib.metadata").version("spaql")
     elif name in _MODULES:
         value = import_module(f"spaql.{name}")
+        if name in _READ_FILES:
+            import_module("spaql.agents")
     elif name in _HOME_OF:
         value = getattr(import_module(_HOME_OF[name]), name)
+        if _HOME_OF[name].removeprefix("spaql.") in _READ_FILES:
+            import_module("spaql.agents")
     else:
         raise AttributeError(f"module 'spaql' has no attribute {name!r}")
     globals()[name] = value

@@ -183,7 +183,7 @@ def test_what_cannot_be_sent_is_refused_before_a_process_is_started() -> None:
     assert agent.learn(tries=2, **QUICK).tries is not None
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_workers_make_the_same_of_ones_own_agents_and_environments(tmp_path: Path) -> None:
     for env in (TANK, "SentWalk-v0", gymnasium.make("SentWalk-v0"), Walk()):
         horizon = 8 if isinstance(env, Walk) else None

@@ -70,7 +70,7 @@ def test_its_tests_and_a_small_version_of_its_study_run(tmp_path: Path) -> None:
     assert "4 runs finished" in shell(folder, "spaql results store")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_commands_of_its_readme_run(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     folder = project(tmp_path / "two-tanks")

@@ -76,7 +76,7 @@ def test_a_folder_holds_the_studies_of_one_rule_set(tmp_path: Path, before: str,
     assert not (tmp_path / "runs" / "scaling").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_report_says_that_it_is_by_the_text(tmp_path: Path) -> None:
     found = json.loads(spaql_paper(tmp_path, "--rules", "text", "--json"))
     assert found["rules"] == "text"

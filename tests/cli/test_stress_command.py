@@ -166,7 +166,7 @@ def test_robustness_needs_no_starts(roller: str) -> None:
     said = " ".join(command(roller, "--robustness").stdout.split())
     for row in ("nominal", "noise 5 %", "actions 5 % off", "one step late"):
         assert row in said
-    assert "starts not tested. Where roller_env:Roller-v0 may begin is not known: give --low" in said
+    assert "starts not tested. The region of starts of roller_env:Roller-v0 is not known: give --low" in said
     assert (
         "No parameter of roller_env:Roller-v0 was varied: --vary NAME=VALUE,... takes friction, gain, mass."
         in said
@@ -181,8 +181,8 @@ def test_robustness_needs_no_starts(roller: str) -> None:
     differences = [row["difference"] for row in data["robustness"][1:4]]
     assert 0.0 not in differences
     assert len(set(differences)) == 3
-    assert "may begin is not known" in command(roller, code=1).stderr
-    assert "may begin is not known" in command(roller, "--robustness", "--csv", "starts.csv", code=1).stderr
+    assert "The region of starts of" in command(roller, code=1).stderr
+    assert "The region of starts of" in command(roller, "--robustness", "--csv", "starts.csv", code=1).stderr
 
 
 def test_what_is_varied_takes_the_place_of_what_is_known(run: str) -> None:

@@ -14,7 +14,7 @@ def spaql(*arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run([sys.executable, "-m", "spaql", *arguments], capture_output=True, text=True)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_example_study(tmp_path: Path) -> None:
     store = str(tmp_path / "store")
     first = spaql("sweep", str(EXAMPLE), "--workers", "2", "--out", store)

@@ -39,6 +39,7 @@ def assert_same(one: Path, other: Path) -> None:
     assert filecmp.cmpfiles(one, other, names, shallow=False)[1:] == ([], [])
 
 
+@pytest.mark.long
 def test_the_same_files_and_figures_for_any_number_of_workers() -> None:
     done = [
         json.loads(spaql_command(*TREE, *FEW, "--tries", "3", "--workers", n, "--out", n, "--json").stdout)

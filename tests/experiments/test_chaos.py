@@ -10,7 +10,7 @@ import pytest
 CHAOS = Path(__file__).parents[2] / "benchmarks" / "chaos.py"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_nothing_is_lost_when_drivers_and_workers_are_killed() -> None:
     command = [sys.executable, str(CHAOS), "--drivers", "2", "--workers", "2", "--storm", "4"]

@@ -11,6 +11,7 @@ import pytest
 FAULTS = Path(__file__).parents[2] / "benchmarks" / "faults.py"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux" or shutil.which("cc") is None, reason="preloads a library")
 def test_a_fault_at_any_call_loses_nothing() -> None:
     done = subprocess.run(

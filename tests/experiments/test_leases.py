@@ -106,6 +106,7 @@ def test_a_driver_whose_file_was_removed_says_so(tmp_path: Path) -> None:
             driver.take(tmp_path / "run")
 
 
+@pytest.mark.long
 def test_folders_that_others_remove_are_made_again(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     drivers = [context.Process(target=take_and_tidy, args=(str(tmp_path), 2000)) for _ in range(3)]

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from spaql.experiments import RunStore
 
 TANK = """
@@ -49,6 +51,7 @@ def fresh_python(folder: Path, code: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.long
 def test_a_run_goes_on_compiled_in_a_process_that_never_saw_the_plant(tmp_path: Path) -> None:
     (tmp_path / "tank.py").write_text(TANK)
     for rest in (HALF, REST, WHOLE):

@@ -36,6 +36,7 @@ def cluster():
     cluster.shutdown()
 
 
+@pytest.mark.long
 def test_sixty_runs_have_the_bytes_that_local_workers_give(cluster, tmp_path: Path) -> None:
     digests = set()
     for name, how in {"one": {"workers": 1}, "two": {"workers": 2}, "ray": {"ray": cluster.address}}.items():
@@ -52,6 +53,7 @@ def test_a_failing_run_is_reported_after_some_attempts(cluster, tmp_path: Path) 
     assert "horizon is -1, and must be a whole number" in summary.failed[bad.id]
 
 
+@pytest.mark.long
 def test_no_run_is_lost_with_a_node(cluster, tmp_path: Path) -> None:
     runs = spaql.grid(
         ["cartpole200"], ["spaql"], seeds=40, iterations=400, fresh_episodes=5, settings={"rollouts": 40}

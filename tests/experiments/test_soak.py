@@ -28,7 +28,7 @@ def test_what_is_kept_of_every_run_is_told_from_what_is_not(
     assert memory.kept_a_run(first) is None
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="mounts a small disk")
 def test_sweeps_end_right_whatever_happens_to_them() -> None:
     command = [sys.executable, str(SOAK), "--minutes", "0.2", "--runs", "16", "--steady-runs", "320"]

@@ -16,7 +16,7 @@ def output(*words: str) -> str:
     return run.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ten_minutes_in_c_are_ten_minutes_in_python() -> None:
     assert output("examples/closed_loop_c/closed_loop.py").count("12,000 equal steps, upright since") == 4
 

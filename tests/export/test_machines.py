@@ -12,8 +12,8 @@ from small_machines import AVR, MACHINES, Machine, compile_for, missing, room
 from spaql.export.c_code import CCode
 from spaql.export.compilers import FLAGS
 from spaql.export.equivalence import EquivalenceError, check_equivalence
-from spaql.export.points import comparison_points
 from spaql.export.target_controller import MachineController, controller_of
+from spaql.export.test_states import comparison_points
 
 KINDS = ("choices", "constants", "laws")
 FORMS = ("rules", "table")
@@ -100,7 +100,7 @@ def test_small_machines(machine: Machine, form: str, number: str, tmp_path: Path
 @pytest.mark.parametrize(
     ("number", "leaves", "message"),
     [
-        ("double", "choices", "export with --number float or fixed instead"),
+        ("double", "choices", "export float or fixed numbers instead"),
         ("double", "laws", "laws need it"),
         ("float", "laws", "laws need it"),
     ],

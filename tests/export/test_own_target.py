@@ -82,7 +82,7 @@ def test_it_is_found_written_and_compared(name: str, tree: spaql.RuleTree) -> No
 
 def test_a_fault_of_it_is_found_and_nothing_is_written(tree: spaql.RuleTree) -> None:
     exporter, suffix = spaql.export.find_exporter("own_formats:Faulty")
-    with pytest.raises(spaql.export.ProofError, match="Nodes does not do what the policy does"):
+    with pytest.raises(spaql.export.ProofError, match="The exported Nodes differs from the policy"):
         exporter(tree, f"controller{suffix}", points=10)
     assert not Path("controller.nodes").exists()
 

@@ -18,9 +18,9 @@ from spaql import RuleTree, SettingError
 from spaql.cli import main
 from spaql.evaluation import safe_action_use
 from spaql.export import EXPORTERS, ExportedPolicy
-from spaql.export.points import comparison_points
 from spaql.export.rewrite import limits
 from spaql.export.target_controller import controller_of
+from spaql.export.test_states import comparison_points
 from spaql.policy import Choices, Laws, NoisyPolicy
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "0.1" / "controller-plantree-pendulum.spaql"

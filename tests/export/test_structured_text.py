@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from random_trees import random_tree
-from spaql.export.points import comparison_points
 from spaql.export.structured_text import StructuredText
 from spaql.export.target_controller import controller_of
+from spaql.export.test_states import comparison_points
 
 blark = pytest.importorskip("blark")
 OPERATORS = {

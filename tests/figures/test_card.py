@@ -39,6 +39,7 @@ def test_it_holds_all_that_was_measured(name: str, tmp_path: Path) -> None:
     assert not re.search(r'(src|href)="(?!#|data:)|url\((?!#)|@import', page)
 
 
+@pytest.mark.long
 def test_a_controller_and_a_plant_of_ones_own_have_cards_too(tmp_path: Path) -> None:
     agent = AGENTS["cartpole200"]().learn(iterations=20, progress_bar=False)
     controller = spaql.Controller(spaql.rule_tree(agent), agent.problem, {"changed": "<by hand>"})

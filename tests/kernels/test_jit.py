@@ -59,7 +59,7 @@ for env in sys.argv[1:]:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_loops_compiled_in_different_processes_do_not_mix(tmp_path: Path) -> None:
     def start(cache: str, *envs: str) -> "subprocess.Popen[str]":
         environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / cache)}

@@ -45,8 +45,8 @@ def test_a_training_needs_no_kernel_that_was_not_compiled_beforehand(env: str, l
     assert dispatchers() == before
 
 
+@pytest.mark.long
 @needs_jit
-@pytest.mark.slow
 def test_the_first_training_compiles_in_processes_and_the_next_one_not_at_all(tmp_path: Path) -> None:
     program = (
         "import sys, spaql\n"

@@ -245,6 +245,7 @@ print(spaql.evaluate(agent, episodes=1).mean)
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not JIT, reason="nothing is compiled")
 def test_an_edit_in_what_a_plant_calls_is_seen(tmp_path: Path) -> None:
     """The compiled loops of a plant are cached, and not for longer than it stays as it is."""

@@ -3,8 +3,8 @@
 from spaql.agents.agent import Agent
 from spaql.agents.agent_file import agent_types
 from spaql.agents.controller import Controller
-from spaql.agents.files import load
 from spaql.agents.history import History
+from spaql.agents.loading import load
 from spaql.agents.registry import AQL, SPAQL, SPAQLTS, PlanTree, agent_type, check_settings
 from spaql.agents.tries import Tries, Try
 

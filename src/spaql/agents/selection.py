@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from spaql.policy import PartitionPolicy
 from spaql.rollouts import Evaluation, Purpose, fresh_episodes
-from spaql.rollouts.fresh import TOGETHER
+from spaql.rollouts.batches import TOGETHER
 
 if TYPE_CHECKING:
     from spaql.agents.agent import Agent

@@ -190,7 +190,7 @@ def _check_kind(agent: Agent | Controller, kind: str) -> None:
     """Refuse pictures of what there is not, before anything is played or trained."""
     from spaql.agents import PlanTree
     from spaql.policy import PartitionPolicy
-    from spaql.policy.sources import policy_of
+    from spaql.policy.resolve import policy_of
 
     has = {*KINDS} - {"plant"} | ({"plant"} if isinstance(agent, PlanTree) else set())
     why = "learns no model of its plant, as plantree does"

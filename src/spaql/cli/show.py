@@ -83,7 +83,7 @@ def _card(run: Path, card: Path) -> Report:
 
 def _explanation(source: Agent | Controller, observation: list[float], step: int | None) -> Explanation:
     from spaql.policy import PartitionPolicy, RuleTree
-    from spaql.policy.sources import policy_of
+    from spaql.policy.resolve import policy_of
 
     policy = policy_of(source)
     if isinstance(policy, PartitionPolicy):

@@ -151,7 +151,7 @@ def _robustness(
 def _robustness_alone(agent: Agent | Controller, vary: dict[str, list[float]], seed: int) -> Report:
     """Report the robustness of a policy whose plant has no known region of starts, and say so."""
     rows, remark = _robustness(agent, None, vary, seed)
-    why = f"Where {agent.problem.name} may begin is not known: give --low X,Y,... and --high X,Y,..."
+    why = f"The region of starts of {agent.problem.name} is not known: give --low X,Y,... and --high X,Y,..."
     data = {"starts": None, "not_tested": why, "robustness": [dataclasses.asdict(row) for row in rows]}
     return Report(data, lambda: f"starts     not tested. {why}\n" + _robustness_text(rows, remark))
 

@@ -4,7 +4,7 @@ from spaql.evaluation.bench import Bench, Signal, Success, find_bench
 from spaql.evaluation.episodes import evaluate
 from spaql.evaluation.measures import Measures, measure
 from spaql.evaluation.model_errors import model_errors
-from spaql.evaluation.parameters import parameters_of, with_parameters
+from spaql.evaluation.plant_parameters import parameters_of, with_parameters
 from spaql.evaluation.robustness import RobustnessRow, robustness
 from spaql.evaluation.safe_action import SafeActionRow, safe_action_use
 from spaql.evaluation.size_curve import SizedTree, size_curve, smallest_within

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from spaql.errors import SettingError
 from spaql.policy import Policy
-from spaql.policy.sources import PathLike, opened, policy_of
+from spaql.policy.resolve import PathLike, opened, policy_of
 from spaql.problems import EnvironmentLike, Problem, make_problem
 from spaql.rollouts import Evaluation, fresh_episodes
 from spaql.values import whole_number

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from spaql.evaluation.bench import Bench, find_bench
 from spaql.evaluation.episodes import Playable, evaluate, policy_and_problem
-from spaql.evaluation.parameters import parameters_of, with_parameters
+from spaql.evaluation.plant_parameters import parameters_of, with_parameters
 from spaql.policy import DelayedPolicy, DisturbedPolicy, NoisyPolicy, Policy, RecordingPolicy
 from spaql.problems import EnvironmentLike, Problem, make_problem
 from spaql.rollouts.returns import Evaluation

@@ -2,8 +2,8 @@
 
 from spaql.export.compilers import MissingToolError
 from spaql.export.equivalence import Equivalence, EquivalenceError, Target
+from spaql.export.exported_policy import ExportedPolicy
 from spaql.export.json_tree import tree_from_json
-from spaql.export.played import ExportedPolicy
 from spaql.export.target_controller import MachineController
 from spaql.export.targets import EXPORTERS, c, find_exporter, json, onnx, python, sql, st, write
 

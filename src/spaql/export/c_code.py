@@ -27,9 +27,9 @@ from spaql.export.c_common import (
 from spaql.export.c_table import table
 from spaql.export.comments import name_of_action
 from spaql.export.compilers import FLAGS, compiled, compiler_version
+from spaql.export.conditions import Keywords, chosen_form, nested
 from spaql.export.equivalence import EquivalenceError, Run, Target
 from spaql.export.numbers import Fixed
-from spaql.export.rules import Keywords, chosen_form, nested
 from spaql.export.target_controller import MachineController
 from spaql.policy import Laws
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from spaql.export.c_common import CUT, TYPES, literal, needs_infinity, prototype, undefined
-from spaql.export.rules import Table, numbered
+from spaql.export.conditions import Table, numbered
 from spaql.export.target_controller import MachineController
 from spaql.policy import Laws
 

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from spaql.errors import SpaqlError
 from spaql.export.differences import lost_by_conversion
-from spaql.export.points import comparison_points
 from spaql.export.rewrite import constants
 from spaql.export.target_controller import MachineController
+from spaql.export.test_states import comparison_points
 from spaql.policy import Laws
 
 POINTS = 1_000_000

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from spaql.errors import MissingExtraError, SettingError
 from spaql.export.comments import heading
+from spaql.export.conditions import numbered
 from spaql.export.equivalence import Run, Target
 from spaql.export.rewrite import written_out
-from spaql.export.rules import numbered
 from spaql.export.target_controller import MachineController
 from spaql.policy import Laws
 

@@ -14,8 +14,8 @@ from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from spaql.export.comments import heading, identifiers, name_of_action
+from spaql.export.conditions import Keywords, chosen_form, nested, numbered
 from spaql.export.equivalence import Run, Target
-from spaql.export.rules import Keywords, chosen_form, nested, numbered
 from spaql.export.target_controller import MachineController
 from spaql.policy import Laws
 

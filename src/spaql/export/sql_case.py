@@ -14,8 +14,8 @@ from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from spaql.export.comments import heading, identifiers
+from spaql.export.conditions import Keywords, nested
 from spaql.export.equivalence import Run, Target
-from spaql.export.rules import Keywords, nested
 from spaql.export.target_controller import MachineController
 from spaql.policy import Laws
 

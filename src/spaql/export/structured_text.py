@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from spaql.errors import SettingError
 from spaql.export.comments import heading, identifiers, name_of_action
+from spaql.export.conditions import Keywords, nested
 from spaql.export.equivalence import Run, Target
-from spaql.export.rules import Keywords, nested
 from spaql.export.target_controller import MachineController
 from spaql.policy import Laws
 

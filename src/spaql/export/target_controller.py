@@ -13,9 +13,9 @@ from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
+from spaql.export.conditions import printed_sizes
 from spaql.export.numbers import Number, number_of
 from spaql.export.rewrite import TOLERANCE, constants, decided, guarded, limits
-from spaql.export.rules import printed_sizes
 from spaql.formatting import counted
 from spaql.policy import Choices, RuleTree
 

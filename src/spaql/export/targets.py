@@ -21,7 +21,7 @@ from spaql.export.structured_text import StructuredText
 from spaql.export.target_controller import controller_of
 from spaql.interpret import rule_tree
 from spaql.policy import RuleTree
-from spaql.policy.sources import PathLike, Source
+from spaql.policy.resolve import PathLike, Source
 from spaql.values import whole_number
 
 SafeAction = float | str | Sequence[float] | None

@@ -13,7 +13,7 @@ from spaql.evaluation.episodes import Playable
 from spaql.figures.names import NAMES
 from spaql.interpret.build import tree_number
 from spaql.policy import PartitionPolicy, Policy, RuleTree
-from spaql.policy.sources import opened, policy_of
+from spaql.policy.resolve import opened, policy_of
 from spaql.problems import EnvironmentLike, Problem, make_problem
 from spaql.rollouts import Episode, record
 from spaql.spaces import action_names, observation_names

@@ -16,7 +16,7 @@ from spaql.kernels.partition.lookup import Flat
 from spaql.policy import PartitionPolicy
 from spaql.policy.leaves import leaves_of
 from spaql.policy.nodes import Nodes
-from spaql.policy.sources import Source, policy_of
+from spaql.policy.resolve import Source, policy_of
 from spaql.policy.tree import RuleTree
 from spaql.values import whole_number
 

@@ -1,7 +1,7 @@
 """Rollouts: episodes in compiled dynamics or in Gymnasium, with every step counted."""
 
+from spaql.rollouts.batches import fresh_episodes
 from spaql.rollouts.episode import Episode
-from spaql.rollouts.fresh import fresh_episodes
 from spaql.rollouts.interactions import Interactions, Phase
 from spaql.rollouts.play import play, record
 from spaql.rollouts.returns import EpisodeSummary, Evaluation

@@ -29,7 +29,7 @@ def plant(horizon: int) -> Dynamics:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_long_episodes_take_no_longer_than_short_ones() -> None:
     """111 s against 17 before: whole episodes were played from a thousand starts by every candidate."""
     spent = {}

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 import spaql
 from plantree_simulations import double_integrator, everything, remember
 from spaql.algorithms.plantree.build import Candidate, choose
-from spaql.algorithms.plantree.coding import ActionCode, Scale
-from spaql.algorithms.plantree.memory import Memory
-from spaql.algorithms.plantree.rules import to_rules
+from spaql.algorithms.plantree.encoding import ActionCode, Scale
+from spaql.algorithms.plantree.replay_memory import Memory
+from spaql.algorithms.plantree.rule_trees import to_rules
 from spaql.algorithms.plantree.settings import PlanTreeSettings
 from spaql.algorithms.plantree.termination import fit_termination, quadratic
 from spaql.kernels.plantree.controllers import ControllerTree, grow_choices, grow_laws

@@ -11,7 +11,7 @@ from gymnasium.spaces import Box
 from scipy.linalg import solve_discrete_are
 
 import spaql
-from spaql.algorithms.plantree.rules import rules_from, rules_to, within_space
+from spaql.algorithms.plantree.rule_trees import rules_from, rules_to, within_space
 from spaql.cli import main
 from spaql.policy import Laws
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from random_trees import random_tree
-from spaql.algorithms.plantree.rules import within_space
+from spaql.algorithms.plantree.rule_trees import within_space
 from spaql.policy import Laws, RuleTree
 from spaql.policy.leaves import first_equal
 

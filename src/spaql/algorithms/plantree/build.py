@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.algorithms.plantree.coding import ActionCode, Scale
 from spaql.algorithms.plantree.distil import distil
 from spaql.algorithms.plantree.dynamics import CAUTIOUS, draw_samples, fit_plant
+from spaql.algorithms.plantree.encoding import ActionCode, Scale
 from spaql.algorithms.plantree.exact_sums import deviation, mean, means, moments
-from spaql.algorithms.plantree.memory import Floats, Memory
 from spaql.algorithms.plantree.planning import Plan
 from spaql.algorithms.plantree.polish import LocalSearch
-from spaql.algorithms.plantree.rules import from_rules, to_rules
+from spaql.algorithms.plantree.replay_memory import Floats, Memory
+from spaql.algorithms.plantree.rule_trees import from_rules, to_rules
 from spaql.algorithms.plantree.settings import PlanTreeSettings
 from spaql.kernels.plantree.controllers import ControllerTree
 from spaql.kernels.plantree.rollout import Simulation, play_all

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.algorithms.plantree.coding import ActionCode, Scale
+from spaql.algorithms.plantree.encoding import ActionCode, Scale
 from spaql.algorithms.plantree.exact_sums import mean, moments
-from spaql.algorithms.plantree.memory import Floats, Memory
+from spaql.algorithms.plantree.replay_memory import Floats, Memory
 from spaql.algorithms.plantree.termination import fit_termination
 from spaql.kernels.plantree.pwa_model import Plant, cell_boxes, find_all, grow_motion
 

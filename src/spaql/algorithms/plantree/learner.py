@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from spaql.algorithms.learner import Learner
 from spaql.algorithms.plantree.build import Candidate, choose, search
-from spaql.algorithms.plantree.coding import ActionCode
-from spaql.algorithms.plantree.memory import LARGEST, Floats, Memory
-from spaql.algorithms.plantree.model import fit_model, hold_out
+from spaql.algorithms.plantree.encoding import ActionCode
+from spaql.algorithms.plantree.learned_plant import fit_model, hold_out
 from spaql.algorithms.plantree.planning import Plan, make_plan, warm_start
-from spaql.algorithms.plantree.rules import idle_rules, rules_from, rules_to, within_space
+from spaql.algorithms.plantree.replay_memory import LARGEST, Floats, Memory
+from spaql.algorithms.plantree.rule_trees import idle_rules, rules_from, rules_to, within_space
 from spaql.algorithms.plantree.settings import PlanTreeSettings
 from spaql.archive import number
 from spaql.errors import ArchiveError, BadEnvironmentError, SettingError, UnsupportedSpaceError

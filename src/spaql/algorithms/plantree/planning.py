@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.algorithms.plantree.coding import ActionCode, Scale
 from spaql.algorithms.plantree.dynamics import BOLD, CAUTIOUS, fit_plant
+from spaql.algorithms.plantree.encoding import ActionCode, Scale
 from spaql.algorithms.plantree.exact_sums import mean
-from spaql.algorithms.plantree.memory import Floats, Memory
+from spaql.algorithms.plantree.replay_memory import Floats, Memory
 from spaql.algorithms.plantree.settings import PlanTreeSettings
 from spaql.kernels.plantree.pwa_model import Plant
 from spaql.kernels.plantree.value_cells import (

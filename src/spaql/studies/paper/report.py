@@ -40,10 +40,10 @@ _CAPTIONS = {
 }
 
 _JUDGED = (
-    "Every claim of the paper's abstract and conclusions is judged, and those of its results. Each has a "
+    "Every claim of the paper's abstract, results and conclusions is judged. Each has a "
     "criterion, the same for all claims of its kind and for every study. Criteria were not chosen blindly: "
-    "the end results of a first study, with the authors' rules, were known by then; its returns at equal "
-    "numbers of samples were not. "
+    "the final results of a first study, with the authors' rules, were known at that time; its returns at "
+    "equal numbers of samples were not. "
     "*Seen* is the paper's measure, the best or last evaluation; parentheses hold 95 % intervals. A claim "
     "*agrees* if all its parts hold, and *in part* if some do; it *does not agree* if none holds and one is "
     "contradicted, and else the data *cannot tell*."
@@ -92,10 +92,11 @@ def _text(tables: dict[str, list[dict[str, str]]], claims: Sequence[Claim], size
         [
             f"# {_TITLE}",
             "Araújo, Figueiredo and Ayala Botto published AQL, SPAQL and SPAQL-TS on Pendulum and CartPole "
-            "in 2020. Here are all their studies, run anew, with today's numbers beside the published ones.",
+            "in 2020. This report repeats all their studies, and shows our results beside theirs.",
             f"Made by `{command}`: {size.seeds} agents each; {size.scaling_iterations} iterations in the "
-            f"study of xi, {size.iterations:,} in the long runs; the same seeds give the same bytes. *Fresh* "
-            f"returns are means over {size.fresh_episodes} new episodes of the agent that training returned. "
+            f"study of xi, {size.iterations:,} in the long runs; the same seeds end in the same bytes. "
+            f"*Fresh* returns are means over {size.fresh_episodes} new episodes of the agent that training "
+            "returned. "
             "*Best or last seen* is what the paper reports: for SPAQL and SPAQL-TS the best of all "
             "evaluations, which is biased upwards, for AQL and TRPO the last one. ± is Student's 95 % "
             "interval over agents, except in published figures, where it is 1.96 standard errors.",

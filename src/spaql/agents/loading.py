@@ -13,6 +13,7 @@ from spaql.agents.agent_file import agent_from, model_file, moved
 from spaql.agents.controller import Controller, controller_from
 from spaql.errors import ArchiveError, SettingError
 from spaql.plants import PlantModel
+from spaql.policy.resolve import register_reader
 from spaql.problems import EnvironmentLike
 
 _KINDS: dict[str, Callable[[archive.Document], Agent | Controller | PlantModel]] = {
@@ -69,3 +70,6 @@ def load(
         return dataclasses.replace(found, problem=problem)
     found._move_to(problem)
     return found
+
+
+register_reader(load)

@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
-from spaql.algorithms.plantree.coding import ActionCode, Scale
+from spaql.algorithms.plantree.encoding import ActionCode, Scale
 from spaql.algorithms.plantree.exact_sums import weighted_sum
 from spaql.archive import typed
 from spaql.kernels.plantree.controllers import ControllerTree, tidy

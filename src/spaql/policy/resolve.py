@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-from importlib import import_module
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from spaql.errors import SettingError
 from spaql.policy.policy import Policy
-
-_READER = "spaql.agents"
-"""Whose `load` reads files; imported by name when a path is given, since agents build on policies."""
 
 
 class HasPolicy(Protocol):
@@ -26,11 +23,21 @@ Source = Policy | HasPolicy | PathLike
 """A policy, which a rule tree is, too; an agent or controller; or the path of a run folder or agent file."""
 
 
+_readers: list[Callable[[PathLike], Any]] = []
+
+
+def register_reader(read: Callable[[PathLike], Any]) -> None:
+    """Register the function that reads files: agents have it, which build on policies."""
+    _readers[:] = [read]
+
+
 def opened(source: Any) -> Any:
     """Return what a run folder or file holds, given by its path; anything else is returned as it is."""
     if not isinstance(source, str | os.PathLike):
         return source
-    found = import_module(_READER).load(source)
+    if not _readers:
+        raise SettingError("To read a file, import spaql.agents first, or use spaql.load.")
+    found = _readers[0](source)
     if not hasattr(type(found), "policy"):
         raise SettingError(f"{os.fspath(source)} holds a {type(found).__name__}, which is not a policy.")
     return found

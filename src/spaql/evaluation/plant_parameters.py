@@ -14,7 +14,7 @@ import numpy as np
 
 from spaql.errors import BadEnvironmentError, SettingError, nearest
 from spaql.evaluation.bench import BENCHES, Bench
-from spaql.evaluation.derived_parameters import derived_from
+from spaql.evaluation.derived_plant_parameters import derived_from
 from spaql.problems import Problem
 from spaql.problems.user_errors import words_of
 

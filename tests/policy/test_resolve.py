@@ -8,7 +8,7 @@ import pytest
 import spaql
 from spaql.evaluation import robustness, size_curve, stress
 from spaql.figures import compute_map
-from spaql.policy.sources import policy_of
+from spaql.policy.resolve import policy_of
 
 QUICK = {"episodes": 3, "seed": 1}
 
@@ -55,7 +55,7 @@ def test_functions_take_an_agent_a_policy_a_tree_or_a_path(agent: spaql.Agent, r
 
 def test_a_policy_alone_needs_an_environment(agent: spaql.Agent) -> None:
     for source in (agent.policy, spaql.rule_tree(agent)):
-        with pytest.raises(spaql.SettingError, match="does not say where to run it: give env"):
+        with pytest.raises(spaql.SettingError, match="has no problem to run on: give env"):
             spaql.evaluate(source)
 
 
