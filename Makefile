@@ -13,7 +13,7 @@ setup:  ## make .venv, with spaql editable, all extras and all tools
 check:  ## lint, format, types and layers: half a minute
 	.ci/check
 
-quick:  ## the tests that take less than half a second each: under a minute
+quick:  ## the tests that take less than a quarter of a second each: under a minute
 	pytest -q -n 2 -m "not slow and not long"
 
 test:  ## all tests but those that take long, on two cores

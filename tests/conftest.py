@@ -25,7 +25,7 @@ def untraced() -> Iterator[None]:
 
 
 _SLOW = frozenset(Path(__file__).with_name("slow.txt").read_text().split())
-"""Tests that take more than half a second; `list_slow.py` makes the list."""
+"""Tests that take more than a quarter of a second; `list_slow.py` makes the list."""
 
 _WANTING = re.compile(r"needs |not installed|could not import|there is no ")
 """Of the reason of a skip: something could have been installed."""

@@ -6,7 +6,7 @@ pytest -n 2 --junitxml=times.xml; python tests/list_slow.py times.xml > tests/sl
 import sys
 import xml.etree.ElementTree as ElementTree
 
-SECONDS = 0.5
+SECONDS = 0.25
 
 
 def main() -> None:

@@ -17,6 +17,8 @@ from spaql.studies.compare.study import ALGORITHMS, FULL, PROBLEMS
 pytest.importorskip("matplotlib")
 pytest.importorskip("scipy")
 
+pytestmark = pytest.mark.slow  # all share a study or a training
+
 WITHOUT_TORCH = """
 import sys
 for name in ("torch", "stable_baselines3", "sb3_contrib"):

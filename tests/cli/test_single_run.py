@@ -14,6 +14,8 @@ from spaql.cli import main
 from spaql.evaluation.robustness import RobustnessRow
 from spaql.evaluation.stress_tables import robustness_cells
 
+pytestmark = pytest.mark.slow  # all share a study or a training
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -20,6 +20,8 @@ from spaql.cli import main
 from spaql.experiments import RunStore
 from spaql.experiments.execute import execute
 
+pytestmark = pytest.mark.slow  # all share a study or a training
+
 SMALL = {"rollouts": 5}
 
 

@@ -12,6 +12,8 @@ from spaql.figures.drawing import read, write
 
 pytest.importorskip("matplotlib")
 
+pytestmark = pytest.mark.slow  # all share a study or a training
+
 
 @pytest.fixture(scope="module")
 def pendulum() -> spaql.PlanTree:

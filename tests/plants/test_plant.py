@@ -16,6 +16,8 @@ from spaql.kernels.plantree.pwa_model import predict
 from spaql.plants import PlantModel, read_json, text, write_json
 from spaql.plants.json_form import SCHEMA
 
+pytestmark = pytest.mark.slow  # all share a study or a training
+
 
 @pytest.mark.parametrize("name", [*ENVIRONMENTS, "affine"])
 def test_raw_units_say_what_standardised_ones_do(name: str) -> None:
