@@ -20,7 +20,7 @@ class Episode:
     Examples
     --------
     >>> Episode(np.zeros((3, 2)), np.array([0, 1]), np.array([-1.0, -2.0]), terminated=True)
-    Episode(2 steps from [0, 0], return -3, terminated)
+    Episode(2 steps from [0, 0], return -3.0, terminated)
     """
 
     observations: Floats

@@ -38,7 +38,7 @@ def greedy(balls: Balls, found: Found, count: int) -> int:
 def boltzmann(
     balls: Balls, found: Found, count: int, temperature: float, by_maximum: bool, uniform: float
 ) -> int:
-    """Sample a relevant ball with P(B) ~ exp(Q(B) / tau), Q divided by the largest |Q| (BOLTZMANN SAMPLE).
+    """Sample a relevant ball with P(B) ~ exp(Q(B) / tau), Q divided by its largest size (BOLTZMANN SAMPLE).
 
     By the paper's text Q is divided by max Q, which prefers the lowest Q where all are negative. Division by
     0 is left out; where a quotient is not finite, the choice is greedy.
