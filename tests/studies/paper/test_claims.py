@@ -18,7 +18,7 @@ from spaql.studies.paper.criteria import (
     about,
     at_least,
     better,
-    not_told_apart,
+    not_significant,
     number,
     share,
     small,
@@ -173,9 +173,9 @@ def test_the_rules() -> None:
     assert better("", ours, ours + 10).holds is False
     assert better("", ours, ours + 1).holds is None
     assert better("", np.ones(3), np.zeros(3)).holds is None
-    assert not_told_apart("", ours, ours + 1).holds is True
-    assert not_told_apart("", ours, ours + 10).holds is False
-    assert not_told_apart("", np.ones(3), np.ones(3)).holds is True
+    assert not_significant("", ours, ours + 1).holds is True
+    assert not_significant("", ours, ours + 10).holds is False
+    assert not_significant("", np.ones(3), np.ones(3)).holds is True
     assert small("", -4.0, 10.0).holds is True
     assert small("", 5.0, 10.0).holds is False
     assert at_least("", ours, 95.0).holds is True
