@@ -39,7 +39,7 @@ class AlgorithmCurve:
 
 @dataclass(frozen=True)
 class ComparisonRecord:
-    """What a figure of the comparison shows."""
+    """The data of a figure of the comparison."""
 
     title: str
     note: str

@@ -50,7 +50,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class CurvesRecord:
-    """What a figure of learning shows."""
+    """The data of a figure of learning."""
 
     title: str
     note: str

@@ -43,7 +43,7 @@ class DomainsPanel:
 
 @dataclass(frozen=True)
 class DomainsRecord:
-    """What a figure of the appendix shows."""
+    """The data of a figure of the appendix."""
 
     title: str
     note: str

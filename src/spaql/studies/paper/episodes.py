@@ -53,7 +53,7 @@ class EpisodeTrace:
 
 @dataclass(frozen=True)
 class EpisodesRecord:
-    """What a figure of episodes shows."""
+    """The data of a figure of episodes."""
 
     title: str
     note: str

@@ -49,7 +49,7 @@ class ScalingPanel:
 
 @dataclass(frozen=True)
 class ScalingRecord:
-    """What a figure of xi shows."""
+    """The data of a figure of xi."""
 
     title: str
     note: str
