@@ -167,16 +167,16 @@ def _drawn_tree(
     yield "<h2>The rules</h2>"
     if chosen.tree.n_leaves == exact.n_leaves:
         size = counted(exact.n_leaves, "leaf")
-        said = f"All of the policy, {size}: the same action for every observation."
+        summary = f"All of the policy, {size}: the same action for every observation."
     else:
         other = evaluate(chosen.tree, source.problem, episodes=episodes, seed=seed + 1)
-        said = (
-            f"A tree of {counted(chosen.tree.n_leaves, 'leaf')}, which gives the same action in "
+        summary = (
+            f"A tree of {counted(chosen.tree.n_leaves, 'leaf')}, which chooses the same action in "
             f"{chosen.agreement:.1%} of the states that the exact one visits, and returned "
             f"{with_interval(other.mean, other.ci95)} in {counted(episodes, 'other episode')}. The exact one "
             f"has {exact.n_leaves}."
         )
-    yield f"<p>{html.escape(said)}</p>"
+    yield f"<p>{html.escape(summary)}</p>"
     if chosen.tree.n_leaves <= MOST_LEAVES:
         yield f'<div class="scroll">{svg(compute_tree(chosen.tree, title=""))}</div>'
 

@@ -237,7 +237,7 @@ def _limits(panel: CurvesPanel) -> tuple[float, float]:
     return min(seen) - room, max(seen) + room
 
 
-def _draw_line(ax: Axes, line: Line, colour: str, beside: float) -> None:
+def _draw_line(ax: Axes, line: Line, colour: str, offset: float) -> None:
     """Draw a line in its band, and the fresh return at its end; a level if it takes no interactions."""
     from matplotlib.transforms import ScaledTranslation
 
@@ -257,7 +257,7 @@ def _draw_line(ax: Axes, line: Line, colour: str, beside: float) -> None:
         markerfacecolor="white",
         zorder=5,
         clip_on=False,
-        transform=ax.transData + ScaledTranslation(beside / 72, 0, ax.figure.dpi_scale_trans),
+        transform=ax.transData + ScaledTranslation(offset / 72, 0, ax.figure.dpi_scale_trans),
     )
 
 

@@ -11,7 +11,7 @@ import spaql
 from spaql.errors import SettingError
 from spaql.experiments import RunStore
 from spaql.experiments.store import read_history
-from spaql.studies.paper.claims import beside, judge, read_claims
+from spaql.studies.paper.claims import judge, read_claims, side_by_side
 from spaql.studies.paper.criteria import (
     VERDICTS,
     Finding,
@@ -217,8 +217,8 @@ def test_two_studies_side_by_side(tmp_path: Path) -> None:
         (tmp_path / name / "tables").mkdir(parents=True)
         cells = [dataclasses.asdict(claim) for claim in claims]
         (tmp_path / name / "tables" / "claims.csv").write_text(comma_separated(cells), encoding="utf-8")
-    rows = beside({name: read_claims(tmp_path / name) for name in studies})
-    assert rows == beside(studies)
+    rows = side_by_side({name: read_claims(tmp_path / name) for name in studies})
+    assert rows == side_by_side(studies)
     assert len(rows) == 35
     assert rows[0]["verdict, text"] == ""
     for row, one, other in zip(rows[1:], studies["authors"][1:], studies["text"], strict=True):

@@ -78,7 +78,7 @@ def read_claims(folder: str | Path) -> list[Claim]:
         raise SettingError(f"{file} is no table of claims, which has the columns {names}.") from error
 
 
-def beside(studies: Mapping[str, Sequence[Claim]]) -> list[dict[str, str]]:
+def side_by_side(studies: Mapping[str, Sequence[Claim]]) -> list[dict[str, str]]:
     """Return rows of a table with the verdicts of studies side by side, each under its name.
 
     The columns of a study are empty for a claim that it does not judge.

@@ -109,7 +109,7 @@ def _returns(problem: str, algorithms: Sequence[str], study: Study) -> list[Find
     ]
 
 
-def _fresh_beside(problem: str, algorithms: Sequence[str], study: Study) -> str:
+def _fresh_note(problem: str, algorithms: Sequence[str], study: Study) -> str:
     lines = [study.lines[problem, a] for a in algorithms if (problem, a) in study.lines]
     shown = ", ".join(f"{NAMES[line.algorithm]} {interval(*mean_ci95(line.fresh))}" for line in lines)
     return f"The paper's measure is biased upwards where it is the best evaluation. Fresh: {shown}."
@@ -254,7 +254,7 @@ BODY = (
         f"as the paper measures, {NUMBER}",
         lambda study: _returns("pendulum", ALGORITHMS, study),
         lambda study, findings: (
-            f"{_fresh_beside('pendulum', ALGORITHMS, study)} The paper ran Gym's Pendulum-v0, which clips "
+            f"{_fresh_note('pendulum', ALGORITHMS, study)} The paper ran Gym's Pendulum-v0, which clips "
             "the "
             "speed after the angle has moved; how much of the difference that is was not measured."
         ),
@@ -310,7 +310,7 @@ BODY = (
         "192.57 ± 0.94 and 198.53 ± 1.55",
         f"as the paper measures, {NUMBER}",
         lambda study: _returns("cartpole200", VARIANTS, study),
-        lambda study, findings: _fresh_beside("cartpole200", VARIANTS, study),
+        lambda study, findings: _fresh_note("cartpole200", VARIANTS, study),
     ),
     Claimed(
         "CartPole: only one SPAQL agent solved the system, and seventeen SPAQL-TS agents, out of which "
