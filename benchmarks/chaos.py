@@ -4,10 +4,10 @@
     python benchmarks/chaos.py --drivers 0 --workers 0 --storm 1000 --at-once 3
 
 A trial of the first kind kills -9 the driver, waits for its workers to be gone, and starts the sweep again;
-one of the second kind kills -9 a worker, and the sweep must go on by itself. In a storm a sweep is killed
-again and again, workers and driver by turns, until nothing is left to do. After each, all runs must be
-finished once, with the bytes of an undisturbed sweep, and nothing left in the workshop. Whether one hangs is
-told by its time on the processor, so that a busy machine makes no difference. Linux only.
+one of the second kind kills -9 a worker, and the sweep must continue by itself. In a storm a sweep is killed
+repeatedly, workers and driver in turn, until nothing is left to do. After each, all runs must be finished
+once, with the bytes of an undisturbed sweep, and nothing left in the working folder. Whether one hangs is
+judged by its processor time, so that a busy machine makes no difference. Linux only.
 """
 
 from __future__ import annotations

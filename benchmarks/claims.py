@@ -11,7 +11,7 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
-from spaql.studies.paper.claims import beside, read_claims
+from spaql.studies.paper.claims import read_claims, side_by_side
 from spaql.tables import markdown
 
 
@@ -25,7 +25,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("studies", nargs="+", metavar="[NAME=]FOLDER")
     studies = {name: read_claims(folder) for name, folder in map(named, parser.parse_args().studies)}
-    print(markdown(beside(studies)))
+    print(markdown(side_by_side(studies)))
     for name, claims in studies.items():
         counts = Counter(claim.verdict for claim in claims)
         print(f"{name}: " + ", ".join(f"{verdict} {n}" for verdict, n in counts.most_common()))

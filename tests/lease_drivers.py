@@ -16,7 +16,7 @@ def take_and_tidy(root: str, rounds: int) -> None:
     with store.driver() as driver:
         for i in range(rounds):
             if store.claim(driver, runs[i % 3]):
-                store._tidy(store.workshop(runs[i % 3]))
+                store._tidy(store.working_folder(runs[i % 3]))
 
 
 def take_all(root: str, start: float, results: "multiprocessing.Queue[list[int]]") -> None:

@@ -35,9 +35,9 @@ def test_one_of_two_drivers_gets_a_lease(tmp_path: Path) -> None:
         assert first.take(place)
         assert not second.take(place)
         assert is_held(place)
-        second.give_back(place)  # which it does not have
+        second.release(place)  # which it does not have
         assert not second.take(place)
-        first.give_back(place)
+        first.release(place)
         assert not is_held(place)
         assert second.take(place)
 
@@ -151,9 +151,9 @@ def test_leases_need_no_hard_links(tmp_path: Path) -> None:
         assert (place / "lease.0").is_dir()
         assert is_held(place)
         assert not second.take(place)
-        second.give_back(place)  # which it does not have
+        second.release(place)  # which it does not have
         assert not second.take(place)
-        first.give_back(place)
+        first.release(place)
         assert not is_held(place)
         assert not list(place.iterdir())
         assert second.take(place)

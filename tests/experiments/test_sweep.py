@@ -91,7 +91,7 @@ def test_another_study_in_the_same_folders_is_refused(finished: Path) -> None:
         sweep(small_grid(iterations=20), finished, workers=1, progress_bar=False)
 
 
-def test_nothing_is_left_in_the_workshop(finished: Path) -> None:
+def test_nothing_is_left_in_the_working_folder(finished: Path) -> None:
     assert [path for path in (finished / ".work").rglob("*") if path.is_file()] == []
 
 

@@ -14,7 +14,7 @@ from spaql.errors import require
 from spaql.formatting import counted
 
 if TYPE_CHECKING:
-    from spaql.studies.compare.ranking import Duel
+    from spaql.studies.compare.ranking import Comparison
 
 _REPORT = "report"
 
@@ -93,23 +93,23 @@ def compare(
         if not quiet:
             click.echo(f"{len(runs):,} runs", err=True)
         refuse_failed(sweep(runs, store.root, workers=workers, ray=ray, progress_bar=not quiet))
-    fought = write_comparison(store, out, "spaql compare --quick" if quick else "spaql compare")
-    verdicts = Counter(duel.verdict for duel in fought)
-    return Report({"pairs": len(fought), **verdicts}, _text(fought, verdicts, out))
+    pairs = write_comparison(store, out, "spaql compare --quick" if quick else "spaql compare")
+    verdicts = Counter(pair.verdict for pair in pairs)
+    return Report({"pairs": len(pairs), **verdicts}, _text(pairs, verdicts, out))
 
 
-def _text(fought: list[Duel], verdicts: Counter[str], out: Path) -> str:
+def _text(pairs: list[Comparison], verdicts: Counter[str], out: Path) -> str:
     from spaql.experiments.table import number_cell
 
     lines = [
-        f"behind  {duel.ours.problem} at {duel.ours.at:,}: {number_cell(duel.ours.returns.mean())}, "
-        f"{duel.theirs.algorithm} {number_cell(duel.theirs.returns.mean())}"
-        for duel in fought
-        if duel.verdict == "behind"
+        f"behind  {pair.ours.problem} at {pair.ours.at:,}: {number_cell(pair.ours.returns.mean())}, "
+        f"{pair.theirs.algorithm} {number_cell(pair.theirs.returns.mean())}"
+        for pair in pairs
+        if pair.verdict == "behind"
     ]
-    if fought:
+    if pairs:
         lines.append(
-            f"Of {counted(len(fought), 'pair')}, PlanTree is ahead in {verdicts['ahead']}, behind in "
+            f"Of {counted(len(pairs), 'pair')}, PlanTree is ahead in {verdicts['ahead']}, behind in "
             f"{verdicts['behind']}; {verdicts['cannot tell']} cannot be told."
         )
     return "\n".join([*lines, f"Open {out / 'report.html'}"])

@@ -1,4 +1,4 @@
-"""Learning curves: the policy of a run, evaluated while it learns and at the end."""
+"""Learning curves: the policy of a run, evaluated during training and at the end."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ CURVE = "curve.csv"
 
 @dataclass(frozen=True)
 class Point:
-    """A policy after so many interactions, evaluated by fresh episodes."""
+    """The policy after a number of interactions, evaluated in fresh episodes."""
 
     interactions: int
     mean_return: float
     worst_start: float
     """The lowest return of the episodes."""
     chattering: float
-    """The mean change of the action from step to step: in its unit, or of the number of a listed action."""
+    """The mean change of the action from step to step: in its unit, or in numbers of discrete actions."""
     size: float
-    """Leaves of a tree, arms of a partition, or numbers of a law or network that an action is computed from;
-    NaN for any other policy."""
+    """Leaves of a tree, arms of a partition, or parameters of a law or network that an action is computed
+    from; NaN for any other policy."""
 
 
 class LearningCurve:
     """Evaluates the policy of a run at the numbers of interactions in `Run.evaluate_at`, and at the end.
 
-    Every point is of the same episodes: actions are not drawn, and runs with equal seeds begin them in the
-    same states, whatever their algorithm. These steps are counted for no algorithm, and their time for none.
+    Every point uses the same episodes: actions are deterministic, and runs with equal seeds start in the
+    same states, whatever their algorithm. Neither these steps nor their time are counted.
     """
 
     def __init__(self, run: Run) -> None:
         self.points: list[Point] = []
         self.wall: list[float] = []
-        """Seconds of training before each point, by the clock."""
+        """Seconds of training before each point, wall-clock time."""
         self.cpu: list[float] = []
-        """By the processor."""
+        """The same in processor time."""
         self._run = run
         end = math.inf if run.total_interactions is None else run.total_interactions
         self._pending = [at for at in run.evaluate_at if at < end]
@@ -60,7 +60,7 @@ class LearningCurve:
         self._began = _now()
 
     def due(self, interactions: int) -> bool:
-        """Return whether the policy is to be evaluated now, after so many interactions."""
+        """Return whether the policy is to be evaluated after this number of interactions."""
         return bool(self._pending) and self._pending[0] <= interactions
 
     def evaluate(self, interactions: int, policy: Policy, problem: Problem, size: float | None) -> None:
@@ -92,16 +92,16 @@ class LearningCurve:
         return record(policy, problem, range(seed, seed + n))
 
     def to_csv(self) -> str:
-        """Return the points as a table, every number in full precision."""
+        """Return the points as CSV, every number in full precision."""
         rows = [",".join(field.name for field in fields(Point))]
         rows += [",".join(map(repr, astuple(point))) for point in self.points]
         return "\n".join(rows) + "\n"
 
 
 def fresh_starts(problem: Problem, n: int, seed: int) -> NDArray[np.float64]:
-    """Draw states in which episodes begin, as the environment draws them.
+    """Return n initial states, drawn by the environment.
 
-    The array is empty where the state of the environment cannot be read and set.
+    The array is empty if the state of the environment cannot be read and set.
 
     Examples
     --------
@@ -124,5 +124,5 @@ def fresh_starts(problem: Problem, n: int, seed: int) -> NDArray[np.float64]:
 
 
 def _now() -> NDArray[np.float64]:
-    """Return the time by the clock and by the processor."""
+    """Return the wall-clock time and the processor time."""
     return np.array([time.perf_counter(), time.process_time()])

@@ -1,4 +1,4 @@
-"""Executing a run: a pure function of it, apart from the store it is written to."""
+"""Execution of a run: a pure function of it, apart from the store it is written to."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spaql.rollouts import fresh_episodes
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a run: the steps it took, or why it failed."""
+    """The outcome of a run: its interactions, or why it failed."""
 
     run: Run
     interactions: int = 0
@@ -25,10 +25,10 @@ class Outcome:
 
 
 def execute(run: Run, *, root: str, checkpoint_every: int) -> Outcome:
-    """Execute a run and leave its folder in the store under `root`.
+    """Execute a run and write its folder to the store under `root`.
 
-    A run that was interrupted goes on from its checkpoint, or begins anew if it is evaluated on the way; one
-    that is finished is left alone.
+    An interrupted run continues from its checkpoint, or starts again if it has a learning curve; a finished
+    one is not changed.
     """
     store = RunStore(root)
     if not store.is_finished(run):

@@ -1,11 +1,11 @@
-"""Who is at work on what: leases on a shared file system.
+"""Leases on a shared file system: which driver executes which run.
 
 Every driver has a file of its own, which it touches every few seconds. A lease is a hard link to that
-file: making a link is atomic, the link tells who the driver is, and because all links share one time of
+file: making a link is atomic, the link identifies the driver, and because all links share one time of
 modification, one touch renews all leases. Where a file system has no hard links, a lease is a folder, which
 is made as atomically, and in it the path of the driver's file.
 
-An expired lease is not removed by its successor (two could do so at once, and both go on): the successor
+An expired lease is not removed by its successor (two could do so at once, and both continue): the successor
 makes the next in a numbered row of links, which only one can.
 """
 
@@ -30,20 +30,20 @@ from spaql.errors import SettingError, SpaqlError
 
 _TOUCHES_EVERY = 5.0
 _EXPIRES_AFTER = 60.0
-"""Seconds without a touch after which a driver counts as dead whose process cannot be looked up: one on
-another machine, or any on a system without /proc."""
+"""Seconds without a touch after which a driver counts as dead if its process cannot be looked up: on
+another machine, or on a system without /proc."""
 _PROC = Path("/proc")
 _POINTER = "driver"
 """In a lease that is a folder, the path from there to the driver's file."""
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
-"""What file systems without hard links answer."""
+"""Errors of file systems without hard links."""
 
 
 class Driver:
-    """The own process, as a holder of leases.
+    """The current process, as a holder of leases.
 
-    Leases of a driver on the same machine expire as soon as its process is gone, others when it has not
-    been heard of for a while.
+    Leases of a driver on the same machine expire when its process ends, others when they have not been
+    renewed for a while.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -56,25 +56,25 @@ class Driver:
         self._file = folder / f"{socket.gethostname()}-{pid}-{secrets.token_hex(4)}"
         write_atomically(self._file, json.dumps(identity).encode())
         self._closed = threading.Event()
-        self._heart = threading.Thread(target=self._beat, daemon=True)
-        self._heart.start()
+        self._heartbeat = threading.Thread(target=self._renew, daemon=True)
+        self._heartbeat.start()
 
     def close(self) -> None:
-        """Give back all leases: they are this file, and an empty one holds nothing."""
+        """Release all leases: they are links to this file, and an empty file holds nothing."""
         self._closed.set()
-        self._heart.join()
+        self._heartbeat.join()
         with contextlib.suppress(FileNotFoundError):
             os.truncate(self._file, 0)
-            with contextlib.suppress(PermissionError):  # of Windows, while others read it
+            with contextlib.suppress(PermissionError):  # on Windows, while others read it
                 self._file.unlink()
 
-    def _beat(self) -> None:
+    def _renew(self) -> None:
         while not self._closed.wait(_TOUCHES_EVERY):
-            with contextlib.suppress(OSError):  # a full disk or a lost network may come back
+            with contextlib.suppress(OSError):  # a full disk or a lost network may recover
                 os.utime(self._file)
 
     def take(self, place: Path) -> bool:
-        """Take the lease of a folder, unless another driver that lives holds it."""
+        """Take the lease of a folder, and return whether no other live driver holds it."""
         number = 0
         while True:
             lease = place / f"lease.{number}"
@@ -84,34 +84,34 @@ class Driver:
                 if not self._file.exists():
                     raise SpaqlError(f"{self._file}, the file of this process, was removed.") from None
                 with contextlib.suppress(FileNotFoundError, FileExistsError):
-                    place.mkdir(parents=True, exist_ok=True)  # others remove folders that they leave empty
+                    place.mkdir(parents=True, exist_ok=True)  # others remove empty folders
             except FileExistsError:
-                os.utime(self._file)  # so that times are compared by the file system's clock alone
-                with contextlib.suppress(FileNotFoundError):  # it was given back just now: try again
+                os.utime(self._file)  # so that all times are by the file system's clock
+                with contextlib.suppress(FileNotFoundError):  # just released: try again
                     if _alive(lease, self._file.stat().st_mtime):
                         return False
                     number += 1
             else:
-                # Should a driver that was taken for dead have given back a lease below one that is held:
+                # A driver that was taken for dead may have released a lease below one that is held.
                 if is_held(place, but=lease):
                     _remove(lease)
                     return False
                 return True
 
-    def give_back(self, place: Path) -> None:
-        """Give back the lease of a folder; what expired before it stays, and stays expired."""
+    def release(self, place: Path) -> None:
+        """Release the lease of a folder; expired leases stay."""
         with contextlib.suppress(FileNotFoundError):
             for lease in place.glob("lease.*"):
                 if self._made(lease):
                     _remove(lease)
 
     def clear(self, place: Path) -> None:
-        """Give back the lease of a folder, and remove what expired there, as only its holder may."""
+        """Release the lease of a folder, and remove the expired ones, as only its holder may."""
         with contextlib.suppress(FileNotFoundError):
             for lease in place.glob("lease.*"):
                 if not self._made(lease):
                     _remove(lease)
-        self.give_back(place)
+        self.release(place)
 
     def _made(self, lease: Path) -> bool:
         return _pointed_to(lease).name == self._file.name if lease.is_dir() else lease.samefile(self._file)
@@ -119,10 +119,10 @@ class Driver:
 
 @contextlib.contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Hold a folder while it is worked in; refuse one that another process which lives holds.
+    """Hold a folder during the work in it; refuse one that another live process holds.
 
-    The folder is made, so that one that cannot be written to is found out before the work, and is removed
-    again if nothing was put into it.
+    The folder is made first, so that one that cannot be written to fails before the work, and is removed if
+    it stays empty.
     """
     place = folder / ".lock"
     made: list[Path] = []
@@ -149,7 +149,7 @@ def held(folder: Path) -> Iterator[None]:
 
 
 def _named_holder(place: Path) -> str:
-    """Name the process that holds a folder."""
+    """Return a description of the process that holds a folder."""
     for lease in place.glob("lease.*"):
         with contextlib.suppress(FileNotFoundError):
             if _alive(lease, time.time()):
@@ -161,7 +161,7 @@ def _named_holder(place: Path) -> str:
 
 
 def _make_lease(lease: Path, file: Path) -> None:
-    """Make a lease of a driver's file; raises `FileExistsError` if it is there already."""
+    """Make a lease of a driver's file; raises `FileExistsError` if it exists."""
     try:
         os.link(file, lease)
     except OSError as error:
@@ -184,7 +184,7 @@ def _remove(lease: Path) -> None:
 
 
 def is_held(place: Path, but: Path | None = None) -> bool:
-    """Say whether a driver that lives holds the lease of a folder."""
+    """Return whether a live driver holds the lease of a folder."""
     for lease in place.glob("lease.*"):
         with contextlib.suppress(FileNotFoundError):
             if lease != but and _alive(lease, time.time()):
@@ -193,12 +193,12 @@ def is_held(place: Path, but: Path | None = None) -> bool:
 
 
 def _alive(lease: Path, now: float) -> bool:
-    """Say whether the driver that made a lease lives."""
+    """Return whether the driver that made a lease is alive."""
     file = lease
     if lease.is_dir():
         try:
             file = _pointed_to(lease)
-        except FileNotFoundError:  # it is being made, unless its driver died at it
+        except FileNotFoundError:  # it is being made, unless its driver died
             return now - lease.stat().st_mtime < _EXPIRES_AFTER
         if not file.exists():
             return False
@@ -218,7 +218,7 @@ def _died_here(file: Path) -> bool:
 
 
 def _was_left_here(file: Path) -> bool:
-    """Say whether a driver of this machine died while it wrote its file, or could not remove it."""
+    """Return whether a driver of this machine died while it wrote its file, or could not remove it."""
     host, pid, _ = file.name.removeprefix(".").rsplit("-", 2) if file.name.count("-") > 1 else ("", "", "")
     if host != socket.gethostname() or not pid.isdecimal() or _started(int(pid)) is not None:
         return False
@@ -230,7 +230,7 @@ def _was_left_here(file: Path) -> bool:
 
 
 def _holder(lease: Path) -> dict[str, Any]:
-    """Read who made a lease; one that was given back is empty, and nobody holds one that is damaged."""
+    """Read who made a lease; a released one is empty, and a damaged one has no holder."""
     try:
         holder = json.loads(lease.read_bytes().decode() or "{}")
     except (ValueError, RecursionError):
@@ -240,13 +240,13 @@ def _holder(lease: Path) -> dict[str, Any]:
 
 
 def _is_here(holder: dict[str, Any]) -> bool:
-    """Say whether a driver runs, or ran, where its process number can be looked up."""
+    """Return whether a driver runs, or ran, where its process number can be looked up."""
     return holder.get("machine") == _machine() and holder["started"] is not None
 
 
 def _exists(pid: int) -> bool:
-    """Say whether a process may be there, on a system whose processes have no time at which they began."""
-    if os.name == "nt":  # where to ask by a signal would send it
+    """Return whether a process may exist, on a system without start times of processes."""
+    if os.name == "nt":  # where signal 0 would end the process
         return True
     try:
         os.kill(pid, 0)
@@ -258,7 +258,7 @@ def _exists(pid: int) -> bool:
 
 
 def _machine() -> str:
-    """Name what a process number belongs to: this boot of this machine, or of this container."""
+    """Return what a process number belongs to: this boot of this machine, or of this container."""
     parts = [socket.gethostname()]
     with contextlib.suppress(OSError):
         parts.append((_PROC / "sys/kernel/random/boot_id").read_text(encoding="utf-8").strip())
@@ -267,7 +267,7 @@ def _machine() -> str:
 
 
 def _started(pid: int) -> str | None:
-    """Give the time at which a process began, which tells it from a later one of the same number.
+    """Return the start time of a process, which distinguishes it from a later one of the same number.
 
     Without /proc it is not known, and leases expire by time alone.
     """

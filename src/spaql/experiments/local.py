@@ -16,10 +16,10 @@ class LocalExecutor:
         self._workers = Workers(workers)
 
     def close(self) -> None:
-        """End all workers, at work or not."""
+        """End all workers, busy or not."""
         self._workers.close()
 
     def map(self, task: Callable[[Run], Outcome], runs: Iterator[Run]) -> Iterator[Outcome]:
-        """Apply a task to runs, which are taken as workers become free; outcomes come as they are ready."""
+        """Apply a task to runs, as workers become free; yield outcomes as they are ready."""
         for answer in self._workers.map(task, runs):
             yield Outcome(answer.item, error=answer.error) if answer.result is None else answer.result

@@ -16,10 +16,10 @@ from spaql.experiments.run import Run
 from spaql.workers import ATTEMPTS
 
 _QUEUED = 2
-"""Tasks for each core of the cluster: one at work, and one to follow it."""
+"""Tasks for each core of the cluster: one running, and one queued."""
 
 _COUNTS_EVERY = 5.0
-"""Seconds between two looks at the size of the cluster, which may change."""
+"""Seconds between two checks of the size of the cluster, which may change."""
 
 
 class RayExecutor:
@@ -42,7 +42,7 @@ class RayExecutor:
         self._ours = not ray.is_initialized()
         if self._ours:
             try:
-                _knock(address)
+                _check_listening(address)
                 ray.init(address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
             except (OSError, ValueError) as error:
                 raise SettingError(
@@ -51,12 +51,12 @@ class RayExecutor:
                 ) from error
 
     def close(self) -> None:
-        """Leave the cluster; tasks that are under way end."""
+        """Leave the cluster; running tasks end."""
         if self._ours:
             self._ray.shutdown()
 
     def map(self, task: Callable[[Run], Outcome], runs: Iterator[Run]) -> Iterator[Outcome]:
-        """Apply a task to runs, which are taken as cores become free; outcomes come as they are ready."""
+        """Apply a task to runs, as cores become free; yield outcomes as they are ready."""
         ray = self._ray
 
         def call(run: Run) -> Outcome:
@@ -90,8 +90,8 @@ class RayExecutor:
                     yield Outcome(run, error=str(failure) or repr(failure))
 
 
-def _knock(address: str) -> None:
-    """See that somebody listens at HOST:PORT, where Ray itself would wait for minutes."""
+def _check_listening(address: str) -> None:
+    """Check that something listens at HOST:PORT; Ray itself would wait for minutes."""
     host, _, port = address.rpartition(":")
     if port.isdigit() and "/" not in host:
         socket.create_connection((host, int(port)), timeout=10).close()

@@ -1,4 +1,4 @@
-"""How a sweep goes, for a person: a live bar on a terminal, plain lines elsewhere."""
+"""The progress of a sweep: a live bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 from spaql.experiments.execute import Outcome
 
 _SECONDS_A_LINE = 10.0
-"""Between two lines where there is no terminal."""
-_TELLING = 0.05
-"""Of the runs, before the time that is left can be told."""
+"""Between two lines, without a terminal."""
+_ESTIMATE_FROM = 0.05
+"""Share of the runs after which the remaining time is estimated."""
 
 
 class SweepProgress:
-    """Follow the runs of a sweep."""
+    """Shows the progress of a sweep."""
 
     def __init__(self, runs: int, finished_before: int, *, show: bool) -> None:
         self._runs, self._before = runs, finished_before
         self._done = self._failed = self._interactions = 0
-        self._began = self._said = time.monotonic()
+        self._began = self._reported = time.monotonic()
         self._show = show
         self._bar: Any = None
         if show and sys.stderr.isatty():
@@ -55,17 +55,17 @@ class SweepProgress:
             self._done += 1
         else:
             self._failed += 1
-            self._say(f"failed: {outcome.run.id}: {outcome.error.strip().splitlines()[-1]}")
+            self._print(f"failed: {outcome.run.id}: {outcome.error.strip().splitlines()[-1]}")
         if self._bar is not None:
             self._bar.update(self._task, completed=self._before + self._done, description=self._status())
-        elif time.monotonic() - self._said > _SECONDS_A_LINE or self._count() == self._runs:
-            self._said = time.monotonic()
-            each = (self._said - self._began) / (self._done + self._failed)
+        elif time.monotonic() - self._reported > _SECONDS_A_LINE or self._count() == self._runs:
+            self._reported = time.monotonic()
+            each = (self._reported - self._began) / (self._done + self._failed)
             missing = self._runs - self._count()
-            # The first runs wait for the compiler, and tell nothing of the others.
-            known = self._done + self._failed >= _TELLING * (self._runs - self._before)
+            # The first runs wait for the compiler, and are slower than the others.
+            known = self._done + self._failed >= _ESTIMATE_FROM * (self._runs - self._before)
             left = f"  {missing * each:,.0f} s left" if missing and known else ""
-            self._say(f"{self._count()} of {self._runs} runs  {self._status()}{left}")
+            self._print(f"{self._count()} of {self._runs} runs  {self._status()}{left}")
 
     def _count(self) -> int:
         return self._before + self._done + self._failed
@@ -75,7 +75,7 @@ class SweepProgress:
         failed = f"{self._failed} failed  " if self._failed else ""
         return f"{failed}{speed:,.0f} steps/s"
 
-    def _say(self, line: str) -> None:
+    def _print(self, line: str) -> None:
         if not self._show:
             return
         if self._bar is not None:

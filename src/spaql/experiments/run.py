@@ -19,17 +19,17 @@ _NAME_AT_MOST = 200
 """Bytes of one part of an id: file systems take 255, and temporary names need some."""
 
 _ITERATIONS = 100
-"""Of a run whose budget is not given."""
+"""Of a run without a budget."""
 
 BUDGETS = ("iterations", "total_timesteps", "total_interactions")
-"""The fields of which one says how long a run is."""
+"""The fields of which one sets the length of a run."""
 _LATER = {"total_interactions": None, "evaluate_at": ()}
 """Fields that are left out of a run's data at their default, so that earlier studies keep their bytes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """One training run, as data: the same run gives the same bytes wherever it is executed.
+    """One training run, as data: the same run writes the same bytes wherever it is executed.
 
     Parameters
     ----------
@@ -51,9 +51,9 @@ class Run:
     settings
         Keyword arguments of the agent: settings of the algorithm, and `horizon`, `levels` and the like.
     named
-        The settings that the id spells out, and the budget if it is among them; all settings by default.
+        The settings in the id, and the budget if it is among them; all settings by default.
     fresh_episodes
-        New episodes by which the result is judged.
+        New episodes in which the result is evaluated.
     evaluate_at
         Numbers of interactions at which the policy is evaluated while it learns, by as many episodes: the
         run folder then has a `curve.csv` (see `LearningCurve`), whose last point is the end of the run.
@@ -90,7 +90,7 @@ class Run:
         budget = given[0] if given else BUDGETS[0]
         if unknown := set(self.named or ()) - {*self.settings, budget}:
             raise SettingError(f"The id of a run spells its settings, and {', '.join(unknown)} is not one.")
-        # What is made of a plant's equations needs no interaction.
+        # A controller derived from a plant's equations needs no interaction.
         least = 0 if budget == "total_interactions" else 1
         for name, at_least in ((budget, least), ("fresh_episodes", 1), ("seed", 0), ("root_seed", 0)):
             object.__setattr__(self, name, whole_number(name, getattr(self, name), at_least))
@@ -114,24 +114,24 @@ class Run:
         return f"{self.group}/seed={self.seed}"
 
     def as_data(self) -> dict[str, Any]:
-        """Return the run as files hold it."""
+        """Return the run as it is written to files."""
         data = asdict(self)
         return {name: value for name, value in data.items() if name not in _LATER or value != _LATER[name]}
 
     @property
     def digest(self) -> str:
-        """A short hash of all that the run is, also of what its id does not spell."""
+        """A short hash of all fields of the run, also of those that are not in its id."""
         return hashlib.sha256(json.dumps(self.as_data(), sort_keys=True).encode()).hexdigest()[:16]
 
     @property
     def agent_seed(self) -> int:
-        """The seed that the agent is made with, spawned from the root seed."""
+        """The seed of the agent, spawned from the root seed."""
         spawned = np.random.SeedSequence(self.root_seed, spawn_key=(self.seed,))
         return int(spawned.generate_state(1, np.uint64)[0] >> 1)
 
 
 def _plain(name: str, value: Any) -> Any:
-    """Return a setting as plain data, of which a run consists."""
+    """Return a setting as plain data."""
     value = plain(value)
     try:
         json.dumps(value)
@@ -141,14 +141,14 @@ def _plain(name: str, value: Any) -> Any:
 
 
 def _points(given: Any) -> tuple[int, ...]:
-    """Return numbers of interactions in their order."""
+    """Return sorted numbers of interactions."""
     if not isinstance(given := plain(given), list | tuple):
         raise SettingError(f"evaluate_at is {given!r}, and must be a list of numbers of interactions.")
     return tuple(sorted({whole_number("One of evaluate_at", at, least=0) for at in given}))
 
 
 def _shown(value: Any) -> str:
-    """Write a value as a part of a path; different values are written differently."""
+    """Return a value as a part of a path; different values have different texts."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float):

@@ -1,7 +1,7 @@
-"""The run store: a folder for every finished run, and a workshop beside them.
+"""The run store: a folder for every finished run, and a working folder for every other.
 
 A run is prepared in `.work/<id>` and moved to `<id>` in one rename, so a reader sees finished runs only.
-The workshop also holds the lease and the checkpoint of a run that is under way.
+The working folder also holds the lease and the checkpoint of the run.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ class RunStore:
         self.root = Path(root).absolute()
 
     def folder(self, run: Run) -> Path:
-        """Give the folder of a run; it is there when the run is finished."""
+        """Return the folder of a run, which exists once the run is finished."""
         return self.root / run.id
 
     def is_finished(self, run: Run) -> bool:
-        """Say whether a run is finished."""
+        """Return whether a run is finished."""
         return os.path.isdir(self.folder(run))
 
     def missing(self, runs: Iterable[Run]) -> list[Run]:
-        """Give the runs that are not finished; refuse if what is finished is not what was asked for.
+        """Return the runs that are not finished; refuse if a finished one has other settings.
 
         One finished run of each group is compared, since the runs of a group differ in their seed alone.
         """
@@ -77,23 +77,23 @@ class RunStore:
             ) from error
         return result
 
-    def workshop(self, run: Run) -> Path:
-        """Give the folder in which a run is prepared."""
+    def working_folder(self, run: Run) -> Path:
+        """Return the folder in which a run is prepared."""
         return self.root / _WORK / "runs" / run.id
 
     def checkpoint(self, run: Run) -> Path:
-        """Give the file from which an interrupted run goes on; a run with another setting has another."""
-        return self.workshop(run) / f"checkpoint-{run.digest}.spaql"
+        """Return the checkpoint file of a run; a run with other settings has another."""
+        return self.working_folder(run) / f"checkpoint-{run.digest}.spaql"
 
     def finish(
         self, run: Run, save: Callable[[Path], None], result: Mapping[str, float], timing: Mapping[str, Any]
     ) -> None:
-        """Write the folder of a run, whole or not at all; `save` writes what was trained.
+        """Write the folder of a run atomically; `save` writes the files of the trained policy.
 
-        Of two workers that finish the same run, which takes a stalled machine or network, the first wins:
-        their bytes are equal.
+        If two workers finish the same run (after a stalled machine or network), the first one's folder is
+        kept: their bytes are equal.
         """
-        ready = self.workshop(run) / f"ready-{secrets.token_hex(4)}"
+        ready = self.working_folder(run) / f"ready-{secrets.token_hex(4)}"
         save(ready)
         content = {
             "run": run.as_data(),
@@ -113,7 +113,7 @@ class RunStore:
 
     @contextlib.contextmanager
     def driver(self) -> Iterator[Driver]:
-        """Work on the store as one of its drivers, after tidying up behind those that died."""
+        """Return a driver of the store, after removing working folders of finished runs."""
         self.root.mkdir(parents=True, exist_ok=True)
         with contextlib.closing(Driver(self.root / _WORK / "drivers")) as driver:
             for run_id in list(self._under_way()):
@@ -122,32 +122,32 @@ class RunStore:
             yield driver
 
     def claim(self, driver: Driver, run: Run) -> bool:
-        """Let a driver have a run, unless it is finished or another driver is at it."""
-        if self.is_finished(run) or not driver.take(self.workshop(run)):
+        """Claim a run for a driver, and return whether it is neither finished nor claimed by another."""
+        if self.is_finished(run) or not driver.take(self.working_folder(run)):
             return False
-        if self.is_finished(run):  # by the one who held it until just now
-            self._tidy(self.workshop(run))
+        if self.is_finished(run):  # by the previous holder
+            self._tidy(self.working_folder(run))
             return False
         return True
 
     def release(self, driver: Driver, run: Run) -> None:
-        """Give a run back; its checkpoint stays until it is finished."""
+        """Release a run; its checkpoint stays until it is finished."""
         if self.is_finished(run):
-            self._tidy(self.workshop(run))
+            self._tidy(self.working_folder(run))
         else:
-            driver.give_back(self.workshop(run))
+            driver.release(self.working_folder(run))
 
-    def _tidy(self, workshop: Path) -> None:
-        """Remove a workshop, and the folders that it leaves empty."""
-        shutil.rmtree(workshop, ignore_errors=True)
-        with contextlib.suppress(OSError):  # not empty: others are at work
-            for folder in workshop.parents:
+    def _tidy(self, working: Path) -> None:
+        """Remove a working folder, and its parents that are then empty."""
+        shutil.rmtree(working, ignore_errors=True)
+        with contextlib.suppress(OSError):  # not empty: other runs use it
+            for folder in working.parents:
                 if folder.parent.name == _WORK:
                     break
                 folder.rmdir()
 
     def running(self) -> list[str]:
-        """Give the ids of the runs that some driver is at."""
+        """Return the ids of the runs that a driver is executing."""
         return [
             run_id
             for run_id in self._under_way()
@@ -162,11 +162,11 @@ class RunStore:
                 yield Path(folder).relative_to(top).as_posix()
 
     def finished(self) -> list[str]:
-        """Give the ids of all finished runs, in a fixed order."""
+        """Return the ids of all finished runs, in a fixed order."""
         return sorted(_finished_under(str(self.root), ""), key=_natural)
 
     def digest(self) -> str:
-        """Hash the content of all finished runs; equal studies have equal digests.
+        """Return a hash of all finished runs; equal studies have equal digests.
 
         Times are left out: everything else is the same on every machine of a kind.
         """
@@ -195,7 +195,7 @@ def read_history(folder: Path) -> dict[str, NDArray[np.float64]]:
 
 
 def _check_result(content: Mapping[str, Any]) -> None:
-    """Refuse what is no result of a run, by a `ValueError` or what Python raises at data of another form."""
+    """Refuse data that is not the result of a run, by a `ValueError`, `LookupError` or `TypeError`."""
     run, result = content["run"], content["result"]
     if not isinstance(run["settings"], dict) or not isinstance(result, dict):
         raise ValueError("its settings or results are no table")
@@ -220,7 +220,7 @@ def _finished_under(folder: str, prefix: str) -> Iterator[str]:
 
 
 def _natural(run_id: str) -> list[tuple[float, str]]:
-    """Order ids so that numbers are in their order: scaling=4 before scaling=20."""
+    """Return a key that sorts numbers in ids by value: scaling=4 before scaling=20."""
     parts = []
     for part in run_id.split("/"):
         _, _, value = part.partition("=")

@@ -21,7 +21,7 @@ _EVALUATED = ("fresh_episodes", "evaluate_at")
 _STUDY = ("problems", "algorithms", "seeds", "root_seed", *BUDGETS, *_EVALUATED, "grid", "runs")
 _ENTRY = ("problem", "algorithm", "seeds", *BUDGETS, *_EVALUATED)
 _MOST_RUNS = 1_000_000
-"""Of one study: more would be a slip of the pen, and could not be listed in memory."""
+"""Of one study: more would be a mistake, and would not fit in memory."""
 
 
 def grid(
@@ -38,7 +38,7 @@ def grid(
     settings: Mapping[str, Any] | None = None,
     **varied: Sequence[Any],
 ) -> list[Run]:
-    """Give the runs of every combination of problem, algorithm, varied setting and seed.
+    """Return the runs of every combination of problem, algorithm, varied setting and seed.
 
     Parameters
     ----------
@@ -47,11 +47,11 @@ def grid(
     seeds
         How many, counted from 0; or which.
     root_seed
-        What the agents' seeds are spawned from.
+        The seed from which the agents' seeds are spawned.
     iterations, total_timesteps, total_interactions, fresh_episodes, evaluate_at
         Of every run (see `Run`).
     settings
-        Of every run; the ids do not spell them.
+        Of every run; they are not part of the ids.
     **varied
         For each setting that varies, its values.
 
@@ -99,7 +99,7 @@ def read_study(path: str | os.PathLike[str]) -> list[Run]:
 
 
 def study_from(content: Mapping[str, Any]) -> list[Run]:
-    """Give the runs of a study.
+    """Return the runs of a study.
 
     Top-level keys: `problems`, `algorithms`, `seeds` (how many, or which), `root_seed`, one of `iterations`,
     `total_timesteps` and `total_interactions`, `fresh_episodes`, `evaluate_at`; all others are settings of
@@ -150,7 +150,7 @@ def study_from(content: Mapping[str, Any]) -> list[Run]:
 
 
 def check(runs: Sequence[Run]) -> None:
-    """Refuse runs that share an id, and names that nothing is known by."""
+    """Refuse different runs with the same id, and unknown names."""
     seen: dict[str, Run] = {}
     for run in runs:
         if seen.setdefault(run.id, run) != run:

@@ -25,17 +25,17 @@ from spaql.values import whole_number
 from spaql.workers import cores, refuse_in_import
 
 _POLLS_EVERY = 0.5
-"""Seconds between two looks at runs that other drivers are at."""
+"""Seconds between two checks of runs that other drivers execute."""
 
 
 class Executor(Protocol):
-    """What maps a task over runs: here, or on many machines."""
+    """Applies a task to runs, on this machine or on many."""
 
     def map(self, task: Callable[[Run], Outcome], runs: Iterator[Run]) -> Iterator[Outcome]:
         """Apply a task to runs."""
 
     def close(self) -> None:
-        """Let go of processes and connections."""
+        """End processes and connections."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def sweep(
 ) -> Summary:
     """Execute the runs that are missing in a store, and nothing else.
 
-    A sweep may be interrupted in any way and started again; several may work on one store.
+    A sweep may be interrupted at any time and started again; several may use one store.
 
     Parameters
     ----------
@@ -80,9 +80,9 @@ def sweep(
         Instead: the address of a Ray cluster (`HOST:PORT`, `auto` or `local`); `out` is then a folder that
         all its nodes share.
     checkpoint_every
-        Iterations after which an interrupted run can go on.
+        Iterations between two checkpoints, from which an interrupted run continues.
     progress_bar
-        Show how it goes: a live bar on a terminal, a line now and then elsewhere.
+        Show the progress: a live bar on a terminal, occasional lines elsewhere.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def _outcomes(
     driver: Driver,
     runs: Sequence[Run],
 ) -> Iterator[Outcome]:
-    """Execute runs that no other driver is at, then those that others gave up."""
+    """Execute runs that no other driver executes, then those that others abandoned."""
     pause = _POLLS_EVERY
     while runs:
         elsewhere: list[Run] = []

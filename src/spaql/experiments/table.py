@@ -20,7 +20,7 @@ from spaql.formatting import number, places, with_interval
 
 
 class Results(Mapping[str, NDArray[Any]]):
-    """Columns of all finished runs of a store: what was run, then what came out.
+    """Columns of all finished runs of a store: the run, then its results.
 
     Examples
     --------
@@ -47,19 +47,19 @@ class Results(Mapping[str, NDArray[Any]]):
         return len(next(iter(self._columns.values()), ()))
 
     def pandas(self) -> Any:
-        """Give a pandas data frame."""
+        """Return a pandas data frame."""
         import pandas
 
         return pandas.DataFrame(self._columns)
 
     def polars(self) -> Any:
-        """Give a polars data frame."""
+        """Return a polars data frame."""
         import polars
 
         return polars.DataFrame({name: column.tolist() for name, column in self._columns.items()})
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write a CSV file, every number in full precision; equal studies give equal files."""
+        """Write a CSV file, every number in full precision; equal studies have equal files."""
         text = io.StringIO(newline="")
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self._columns)
@@ -67,7 +67,7 @@ class Results(Mapping[str, NDArray[Any]]):
         write_atomically(path, text.getvalue().encode())
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Write a Parquet file; equal studies give equal files."""
+        """Write a Parquet file; equal studies have equal files."""
         try:
             import pyarrow
             from pyarrow import parquet
@@ -81,7 +81,7 @@ class Results(Mapping[str, NDArray[Any]]):
 def results(store: str | os.PathLike[str]) -> Results:
     """Read the finished runs under a folder as a table.
 
-    The columns are `problem`, `algorithm`, the settings that were given, `seed`, the budget (`iterations`,
+    The columns are `problem`, `algorithm`, the settings of the runs, `seed`, the budget (`iterations`,
     `total_timesteps` or `total_interactions`, those that some run has), then the return of fresh episodes
     with its interval and the last row of the run's history. What is both a setting and in the history, as
     PlanTree's `leaves`, is called `final_leaves` there.
@@ -116,9 +116,9 @@ def results(store: str | os.PathLike[str]) -> Results:
 
 
 def interval(mean: float, half: float) -> str:
-    """Write a mean with its interval for a table; from a thousand on without digits after the point.
+    """Return a mean with its interval for a table; from a thousand on without decimals.
 
-    A single value, of which the half-width is NaN, is written alone.
+    Without a half-width (NaN, of a single value), only the mean is written.
 
     Examples
     --------
@@ -135,12 +135,12 @@ def interval(mean: float, half: float) -> str:
 
 
 def number_cell(value: float) -> str:
-    """Write a number for a table; from a thousand on without digits after the point."""
+    """Return a number for a table; from a thousand on without decimals."""
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else number(value, places(value))
 
 
 def _column(values: list[Any]) -> NDArray[Any]:
-    """Make a column of numbers, NaN where there is none, or of texts."""
+    """Return a column of numbers, NaN where one is missing, or of texts."""
     present = [value for value in values if value is not None]
     if all(isinstance(value, int | float) for value in present):
         if len(present) == len(values):

@@ -1,4 +1,4 @@
-"""How the algorithm of a run is trained: an agent, or what an installed package offers under its name."""
+"""Trainers of the algorithms of runs: of agents, and those that installed packages register."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from spaql.policy import Policy
 from spaql.problems import Problem, check_environment
 
 GROUP = "spaql.trainers"
-"""The entry points by which a package offers trainers, each under the name of its algorithm."""
+"""The entry points by which a package registers trainers, each under the name of its algorithm."""
 
 
 @dataclass(frozen=True)
 class Trained:
-    """What training leaves."""
+    """The result of training."""
 
     policy: Policy
     problem: Problem
     result: Mapping[str, float]
-    """What training came to: `interactions` at least."""
+    """The measured numbers: `interactions` at least."""
     size: float | None
     """Of the policy (see `spaql.experiments.curve.Point`)."""
     save: Callable[[Path], None]
@@ -41,17 +41,17 @@ class Trainer(Protocol):
     """Trains the runs of an algorithm."""
 
     def check(self, run: Run) -> None:
-        """Refuse a run whose settings or budget it does not take, with a `SettingError`."""
+        """Refuse a run with settings or a budget that it does not support, with a `SettingError`."""
 
     def train(self, run: Run, curve: LearningCurve, checkpoint: Path, checkpoint_every: int) -> Trained:
-        """Train, and evaluate the policy wherever the curve has a point due.
+        """Train, and evaluate the policy whenever a point of the curve is due.
 
-        A run without such points may go on from its checkpoint if it was interrupted.
+        An interrupted run without such points may continue from its checkpoint.
         """
 
 
 def trainer_of(algorithm: str) -> Trainer:
-    """Return what trains an algorithm."""
+    """Return the trainer of an algorithm."""
     offered = _offered()
     if algorithm in offered:
         trainer: Trainer = offered[algorithm].load()
@@ -73,7 +73,7 @@ class _AgentTrainer:
             raise SettingError(f"{run.algorithm} learns from interactions: give it one at least.")
 
     def train(self, run: Run, curve: LearningCurve, checkpoint: Path, checkpoint_every: int) -> Trained:
-        """Train an agent, from its checkpoint on if there is one; a damaged one is as good as none."""
+        """Train an agent, from its checkpoint if there is one; a damaged one is ignored."""
         agent = _begun(run, checkpoint)
 
         def proceed(agent: Agent, row: dict[str, float]) -> bool:
@@ -89,7 +89,7 @@ class _AgentTrainer:
                 iterations=iterations,
                 total_timesteps=steps,
                 callback=proceed,
-                # Points that were evaluated before a checkpoint are not in it.
+                # A checkpoint does not hold the points of the curve.
                 checkpoint=None if run.evaluate_at else checkpoint,
                 checkpoint_every=checkpoint_every,
                 progress_bar=False,
@@ -101,7 +101,7 @@ class _AgentTrainer:
 
 
 def _begun(run: Run, checkpoint: Path) -> Agent:
-    """Return the agent of a run, as far as it was trained."""
+    """Return the agent of a run, from its checkpoint or new."""
     make = agent_type(run.algorithm)
     check_environment(run.problem)  # imports its module, without which a checkpoint has no compiled dynamics
     how = {name: run.settings[name] for name in ("parallel", "step_timeout") if name in run.settings}
@@ -112,7 +112,7 @@ def _begun(run: Run, checkpoint: Path) -> Agent:
 
 
 def _left(run: Run, agent: Agent) -> tuple[int | None, int | None]:
-    """Return the iterations or training steps that are left; of interactions, training takes no more."""
+    """Return the remaining iterations or training steps; interactions bound the training steps."""
     if run.iterations is not None:
         return run.iterations - agent.iterations, None
     if run.total_timesteps is not None:

@@ -1,4 +1,4 @@
-"""Axes of pictures of a policy: an observation, or an angle that is seen by its cosine and sine."""
+"""Axes of pictures of a policy: an observation, or an angle that is observed by its cosine and sine."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from spaql.spaces import find_observation
 Floats = NDArray[np.float64]
 
 _MARGIN = 0.1
-"""Of the range of the states that were visited, beyond either end."""
+"""Margin beyond either end, as a share of the range of the visited states."""
 _MOST = 0.5
-"""The part of an observation's range from which on all of it is shown, if so much was visited."""
+"""Share of an observation's range that must be visited for the whole range to be shown."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A direction in which a picture lays out observations."""
+    """An axis of a picture."""
 
     label: str
-    """What is along it, with its unit in brackets."""
+    """Its name, with the unit in brackets."""
     low: float
     high: float
     put: Callable[[Floats], Mapping[int, Floats]]
-    """Gives the numbers of an observation, by their index, at places along the axis."""
+    """Returns the values of observations, by their index, at places along the axis."""
     read: Callable[[Floats], Floats]
-    """Gives the places of observations, one a row."""
+    """Returns the places of observations, one per row."""
     turns: bool = False
     """Whether it is an angle in rad, whose ends are the same place."""
     index: int | None = None
-    """Of the one observation that it is, if it is one."""
+    """Of the observation, if the axis is a single one."""
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
@@ -47,12 +47,12 @@ class Axis:
 
 
 def plain_axis(index: int, label: str, low: float, high: float) -> Axis:
-    """Make the axis of one number of an observation."""
+    """Return the axis of one number of an observation."""
     return Axis(label, low, high, lambda at: {index: at}, lambda seen: seen[:, index], index=index)
 
 
 def angle_axis(cosine: int, sine: int, label: str = "angle [rad]") -> Axis:
-    """Make the axis of an angle that is seen by its cosine and sine, the numbers of which are given.
+    """Return the axis of an angle that is observed by its cosine and sine, given by their indices.
 
     Examples
     --------
@@ -77,11 +77,11 @@ def find_axis(
     visited: Floats | None,
     limits: tuple[float, float] | None = None,
 ) -> Axis:
-    """Find an axis by the name or number of an observation.
+    """Return the axis of an observation, by name or number.
 
     A name may leave out its unit. Where there are both `cos(angle)` and `sin(angle)`, `angle` is an axis as
-    well. Without limits an axis goes as far as the visited states; or as the bounds of the space, if the
-    states fill half of what lies between, or there are none.
+    well. Without limits an axis covers the visited states; or the bounds of the space, if the states cover
+    half of them or there are none.
     """
     if isinstance(wanted, Axis):
         return wanted
@@ -99,7 +99,7 @@ def find_axis(
 
 
 def angles(names: Sequence[str]) -> list[str]:
-    """Give the angles that are observed by their cosine and sine.
+    """Return the angles that are observed by their cosine and sine.
 
     Examples
     --------

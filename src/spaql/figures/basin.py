@@ -1,4 +1,4 @@
-"""From which starts a controller succeeds: a map over two numbers of the plant's state."""
+"""Initial states from which a controller succeeds: a map over two state variables of the plant."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 # Okabe and Ito's blue, lightened, and orange: they differ in brightness too.
 _SUCCEEDS, _FAILS = "#a6d4f2", "#D55E00"
 _RESETS = 200
-"""Of an environment, to see where its episodes begin."""
+"""Resets of an environment to find its initial states."""
 
 
 @dataclass(frozen=True)
 class BasinRecord:
-    """What a map of starts shows."""
+    """The data of a map of starts."""
 
     title: str
     note: str
@@ -37,13 +37,13 @@ class BasinRecord:
     x_name: str
     y_name: str
     x_range: tuple[float, float]
-    """From where to where the map goes."""
+    """The ends of the x axis."""
     y_range: tuple[float, float]
     success: tuple[tuple[bool, ...], ...]
     """Of each start, the middle of a box: rows from the lowest y up, and along each from the lowest x."""
     returns: tuple[tuple[float, ...], ...]
     begins: tuple[float, ...]
-    """The ranges of x and y in which the environment itself begins; empty if that is not known."""
+    """The ranges of x and y in which the environment itself starts; empty if they are not known."""
 
     @property
     def share(self) -> float:
@@ -59,20 +59,20 @@ def compute_basin(
     axes: tuple[int, int] | None = None,
     side: int = 45,
 ) -> BasinRecord:
-    """Play from a grid of starts over two numbers of the state; the others are in the middle of their ranges.
+    """Return a map of a grid of starts over two state variables; the others are at mid-range.
 
     Parameters
     ----------
     agent
         An agent, or a policy (which needs `env`).
     env
-        Where to run it; the agent's own problem by default.
+        The environment; the agent's own problem by default.
     bench
         How the plant is tested; known for the problems of classic control.
     axes
-        The two numbers of the state; those of the bench by default.
+        The two state variables; those of the bench by default.
     side
-        Starts along each of them.
+        Starts along each axis.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def compute_basin(
 
 
 def _own_starts(problem: Problem, x: int, y: int) -> tuple[float, ...]:
-    """Reset an environment that shows its state many times, and see how far the starts reach."""
+    """Return the ranges of the initial states over many resets of an environment with a readable state."""
     with closing(problem.make()) as env:
         states = []
         for seed in range(_RESETS):
@@ -123,7 +123,7 @@ def _own_starts(problem: Problem, x: int, y: int) -> tuple[float, ...]:
 
 
 def _fixed(name: str, value: float) -> str:
-    """Write a number of the state that is the same in all starts, with its unit."""
+    """Return a state variable that is the same in all starts, with its value and unit."""
     plain, _, unit = name.partition(" [")
     return f"{plain} {value:g} {unit.removesuffix(']')}".rstrip()
 
@@ -161,7 +161,7 @@ def draw_basin(record: BasinRecord) -> Figure:
 
 
 def _mark_turns(ax: Axes) -> None:
-    """Mark an angle that goes all around in quarters of a turn."""
+    """Mark an angle over a whole turn in quarters of a turn."""
     quarters = [-math.pi, -math.pi / 2, 0.0, math.pi / 2, math.pi]
     ax.set_xticks(quarters, ["−π", "−π/2", "0", "π/2", "π"])
 

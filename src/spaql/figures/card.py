@@ -1,4 +1,4 @@
-"""The policy card: all that a person should know of a controller, on one page."""
+"""The policy card: a summary of a controller on one page."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ from spaql.spaces import action_names, observation_names, split_unit
 from spaql.tables import html_table
 
 _LOSS = 0.02
-"""The part of the return that a smaller tree may lose to be shown instead of the exact one."""
+"""Share of the return that a smaller tree may lose to be shown instead of the exact one."""
 _STYLE = Path(__file__).with_name("card.css")
 
 
 def policy_card(
     path: Path, source: Agent | Controller, *, episodes: int = 500, starts: int = 2_000, seed: int = 0
 ) -> str:
-    """Write the card of a controller as one page of HTML that needs no other file.
+    """Return the card of a controller as one page of HTML that needs no other file.
 
     Parameters
     ----------
     path
-        Where it was read from: a model file or a run folder.
+        The model file or run folder it was read from.
     source
-        What was read (see `spaql.load`).
+        The agent or controller (see `spaql.load`).
     episodes
-        Fresh episodes to judge it by.
+        Fresh episodes to evaluate it in.
     starts
-        Of the stress test, where the plant is one whose starts are known.
+        Of the stress test, for plants with a bench.
     seed
         Of all episodes.
     """
@@ -112,7 +112,7 @@ def _numbers(source: Agent | Controller, fresh: Evaluation, seed: int) -> str:
 
 
 def _spaces(problem: Problem) -> str:
-    """Write what is observed and what can be done."""
+    """Return tables of the observations and the actions."""
     seen, actions = problem.states.space, problem.actions.space
     observed = observation_names(seen, problem.states.names)
     names = action_names(actions, problem.actions.names)
@@ -167,22 +167,22 @@ def _drawn_tree(
     yield "<h2>The rules</h2>"
     if chosen.tree.n_leaves == exact.n_leaves:
         size = counted(exact.n_leaves, "leaf")
-        said = f"All of the policy, {size}: the same action for every observation."
+        summary = f"All of the policy, {size}: the same action for every observation."
     else:
         other = evaluate(chosen.tree, source.problem, episodes=episodes, seed=seed + 1)
-        said = (
-            f"A tree of {counted(chosen.tree.n_leaves, 'leaf')}, which gives the same action in "
+        summary = (
+            f"A tree of {counted(chosen.tree.n_leaves, 'leaf')}, which chooses the same action in "
             f"{chosen.agreement:.1%} of the states that the exact one visits, and returned "
             f"{with_interval(other.mean, other.ci95)} in {counted(episodes, 'other episode')}. The exact one "
             f"has {exact.n_leaves}."
         )
-    yield f"<p>{html.escape(said)}</p>"
+    yield f"<p>{html.escape(summary)}</p>"
     if chosen.tree.n_leaves <= MOST_LEAVES:
         yield f'<div class="scroll">{svg(compute_tree(chosen.tree, title=""))}</div>'
 
 
 def _plane(tree: RuleTree) -> tuple[str | int, str | int]:
-    """Choose the observations of a map: those that are asked about first and most, and an angle as such."""
+    """Return the axes of a map: the observations that are tested first and most, or an angle."""
     weight, waiting = np.zeros(tree.dims), [(0, 1.0)]
     while waiting:
         node, share = waiting.pop()

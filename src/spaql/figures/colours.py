@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 # Okabe and Ito's, those that differ most in lightness first.
 _LIST = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
 _PALEST = 0.15
-"""How much of its colour is left to an action that is just the most frequent one."""
+"""Share of its colour that an action keeps if it is barely the most frequent one."""
 
 
 def choice_colours(n: int) -> NDArray[np.float64]:
-    """Give a colour to each action of a list: rows of red, green and blue from 0 to 1."""
+    """Return a colour for each discrete action: rows of red, green and blue from 0 to 1."""
     from matplotlib import colormaps
     from matplotlib.colors import to_rgb
 
@@ -22,12 +22,12 @@ def choice_colours(n: int) -> NDArray[np.float64]:
 
 
 def number_map(low: float, high: float) -> str:
-    """Name the colour map of a number: one with a middle, if the number has both signs."""
+    """Return the name of the colour map of a number: a diverging one if the number has both signs."""
     return "PuOr" if low < 0.0 < high else "viridis"
 
 
 def number_colours(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
-    """Give a colour to each number of a range."""
+    """Return a colour for each number of a range."""
     from matplotlib import colormaps
 
     place = (values - low) / (high - low)
@@ -42,5 +42,5 @@ def paler(colours: NDArray[np.float64], share: NDArray[np.float64], n: int) -> N
 
 
 def ink(colour: NDArray[np.float64]) -> str:
-    """Give the colour of text that is readable on another."""
+    """Return the colour of text that is readable on a background."""
     return "black" if float(colour @ [0.299, 0.587, 0.114]) > 0.5 else "white"

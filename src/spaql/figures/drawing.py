@@ -1,4 +1,4 @@
-"""Records to files, and files to records and figures."""
+"""Records and figures, written to files and read from them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Record = Any
-"""A frozen dataclass of what a figure shows, of a kind that was registered."""
+"""The data of a figure: a frozen dataclass of a registered kind."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,11 @@ def register(
     draw: Callable[[Any], Figure],
     animate: Callable[[Any], bytes] | None = None,
 ) -> None:
-    """Register a kind of figure: the dataclass of its record, how it is drawn, and how it moves as a GIF."""
+    """Register a kind of figure: the dataclass of its record, and how it is drawn and animated."""
     _KINDS[name] = _KIND_OF[record_type] = _Kind(name, record_type, draw, animate)
 
 
-# No dates, so that equal records give equal files.
+# No dates, so that equal records have equal files.
 _METADATA: Mapping[str, dict[str, Any]] = MappingProxyType(
     {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
 )
@@ -53,13 +53,13 @@ _PNG_DPI = 200
 
 
 def draw(record: Record) -> Figure:
-    """Draw a record, of whichever kind it is."""
+    """Draw a record of any kind."""
     with styled():
         return _KIND_OF[type(record)].draw(record)
 
 
 def write(record: Record, path: Path) -> None:
-    """Write a record as JSON; equal records give equal files."""
+    """Write a record as JSON; equal records have equal files."""
     write_atomically(path, to_json(_KIND_OF[type(record)].name, record).encode())
 
 
@@ -81,7 +81,7 @@ def read(path: str | os.PathLike[str]) -> Record:
 
 
 def save(record: Record, folder: Path, name: str) -> list[Path]:
-    """Draw a record and save it as SVG, PDF and PNG; equal records give equal files."""
+    """Draw a record and save it as SVG, PDF and PNG; equal records have equal files."""
     paths = [folder / f"{name}.{suffix}" for suffix in _METADATA]
     for path, content in zip(paths, _rendered(record, *_METADATA), strict=True):
         write_atomically(path, content)
@@ -89,15 +89,15 @@ def save(record: Record, folder: Path, name: str) -> list[Path]:
 
 
 def svg(record: Record) -> str:
-    """Draw a record as an SVG element, to stand in a page of HTML."""
+    """Return the drawing of a record as an SVG element, for a page of HTML."""
     text = _rendered(record, "svg")[0].decode()
     return text[text.index("<svg") :]
 
 
 def save_as(record: Record, path: str | os.PathLike[str]) -> None:
-    """Draw a record into one file, whose name ends in what it is: .svg, .pdf or .png.
+    """Draw a record into one file, in the format of its suffix: .svg, .pdf or .png.
 
-    A record of growth may also be a .gif, which moves.
+    A record of growth may also be an animated .gif.
     """
     suffix = Path(path).suffix.removeprefix(".").lower()
     animate = _KIND_OF[type(record)].animate
@@ -115,12 +115,12 @@ def _rendered(record: Record, *formats: str) -> list[bytes]:
     figure, files = draw(record), [io.BytesIO() for _ in formats]
     with styled():
         figure.draw_without_rendering()
-        figure.set_layout_engine("none")  # what was laid out once is the same in all formats
+        figure.set_layout_engine("none")  # the same layout in all formats
         for file, suffix in zip(files, formats, strict=True):
             figure.savefig(file, format=suffix, dpi=_PNG_DPI, metadata=_METADATA[suffix])
     return [file.getvalue() for file in files]
 
 
 def redraw(record: str | os.PathLike[str], out: str | os.PathLike[str]) -> list[Path]:
-    """Draw the record in a file anew, as SVG, PDF and PNG in the folder `out`; no run is needed for it."""
+    """Draw the record of a file again, as SVG, PDF and PNG in the folder `out`, without its runs."""
     return save(read(record), Path(out), Path(record).stem)

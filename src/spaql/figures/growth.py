@@ -1,4 +1,4 @@
-"""How a partition grows while an agent learns: six pictures side by side, or an animation."""
+"""Growth of a partition during training: six pictures side by side, or an animation."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 _SIDE_BY_SIDE = 6
 _DPI = 80
 _LAST = 2_500
-"""Milliseconds for which an animation stands still at its end."""
+"""Milliseconds for which the last frame of an animation is shown."""
 _PALETTE = 64
 """Colours of an animation."""
 
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """A policy on the way."""
+    """A policy during training."""
 
     iteration: int
     policy: PartitionPolicy
@@ -56,7 +56,7 @@ class Growth:
         self.snapshots: list[Snapshot] = []
 
     def __call__(self, agent: Agent, row: dict[str, float]) -> None:
-        """Look at an agent after an iteration."""
+        """Keep the policy of an agent after an iteration, if its partition has grown."""
         policy = agent.policy
         if not isinstance(policy, PartitionPolicy):
             raise SettingError(f"Only partitions grow, and this agent has a {type(policy).__name__}.")
@@ -68,7 +68,7 @@ class Growth:
 
 @dataclass(frozen=True)
 class GrowthFrame:
-    """A moment."""
+    """The policy after an iteration."""
 
     iteration: int
     arms: int
@@ -78,7 +78,7 @@ class GrowthFrame:
 
 @dataclass(frozen=True)
 class GrowthRecord:
-    """What an animation shows."""
+    """The data of an animation."""
 
     title: str
     note: str
@@ -100,18 +100,18 @@ def compute_growth(
     seed: int = 0,
     resolution: int = 160,
 ) -> GrowthRecord:
-    """Compute the maps of the policies that were kept, all over the same part of the plane.
+    """Return the maps of the kept policies, all with the same axes.
 
     Parameters
     ----------
     growth
-        What was passed to `agent.learn` as its callback.
+        The callback that was passed to `agent.learn`.
     agent
-        The agent at the end: the states that it visits tell how far the axes go.
+        The trained agent: the states that it visits determine the limits of the axes.
     x, y, at, x_limits, y_limits, step, episodes, seed, resolution
         See `compute_balls`.
     frames
-        How many policies to show, at most.
+        The number of policies to show, at most.
     """
     if not growth.snapshots:
         raise SettingError("Nothing was kept: pass the growth to agent.learn as its callback.")
@@ -139,14 +139,14 @@ def draw_growth(record: GrowthRecord) -> Figure:
         ax.axis("off")
     for ax, frame in zip(axes.flat, frames, strict=False):
         image = draw_on(ax, frame.map)
-        ax.set_title(_moment(frame), fontsize=9)
+        ax.set_title(_caption(frame), fontsize=9)
         ax.label_outer()
     explain_colours(figure, list(axes.flat), frames[0].map, image)
     return figure
 
 
 def animate(record: GrowthRecord, *, milliseconds: int = 250) -> bytes:
-    """Draw every frame, and give them as an animated GIF; each is shown for so long, the last longer."""
+    """Return an animated GIF of all frames, each shown for `milliseconds`, the last one longer."""
     with styled():
         from PIL import Image
 
@@ -168,11 +168,11 @@ def _draw_frame(record: GrowthRecord, frame: GrowthFrame) -> Figure:
     figure = new_figure(record.title, record.note, 4.6, width=6.4)
     ax = figure.subplots()
     explain_colours(figure, [ax], frame.map, draw_on(ax, frame.map))
-    ax.set_title(_moment(frame))
+    ax.set_title(_caption(frame))
     return figure
 
 
-def _moment(frame: GrowthFrame) -> str:
+def _caption(frame: GrowthFrame) -> str:
     return f"iteration {frame.iteration:,}, arms: {frame.arms:,}"
 
 

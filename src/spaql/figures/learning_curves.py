@@ -34,19 +34,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _ROWS = 60
-"""To so many points the history of a run is averaged."""
+"""Points to which the history of a run is averaged."""
 _MOST = 8
-"""Lines of a panel, each in a colour of its own."""
+"""Lines of a panel, each in its own colour."""
 _LOG_FROM = 20.0
 """The ratio of the longest run to the shortest from which the axis of interactions is logarithmic."""
 _INCHES = 2.7
 """The height of a panel."""
 _TOGETHER = 0.05
-"""Of their interactions, by which the ends of two lines differ at most if their markers are set apart."""
+"""Relative difference of interactions below which two markers are set apart."""
 _APART = 6.0
-"""Points between two such markers."""
+"""Distance of two such markers, in points."""
 _ROOM = 0.04
-"""Of the axis of interactions, for each of them."""
+"""Margin for each of them, as a share of the axis of interactions."""
 
 _SHOWN = {
     "curve": "fresh episodes of the policy as it was then",
@@ -63,7 +63,7 @@ class Line:
     label: str
     algorithm: str
     shows: str
-    """What the returns on the way are of: `curve`, `evaluations`, `training`, or `end` if there are none."""
+    """The source of the returns before the end: `curve`, `evaluations`, `training`, or `end` if none."""
     seeds: int
     interactions: tuple[float, ...]
     mean: tuple[float, ...]
@@ -85,7 +85,7 @@ class CurvesPanel:
 
 @dataclass(frozen=True)
 class LearningCurvesRecord:
-    """What a figure of a study's learning curves shows."""
+    """The data of a figure of a study's learning curves."""
 
     title: str
     note: str
@@ -95,10 +95,10 @@ class LearningCurvesRecord:
 def compute_learning_curves(
     study: str | os.PathLike[str], *, title: str = "Return against interactions"
 ) -> LearningCurvesRecord:
-    """Compute the record of a study, the folder that `spaql.sweep` wrote to.
+    """Return the record of a study, the folder that `spaql.sweep` wrote to.
 
-    The returns of a run are those of its `curve.csv` if it was evaluated on the way (`Run.evaluate_at`), and
-    otherwise those of its history, averaged to 60 points at most.
+    The returns of a run are those of its `curve.csv` if it has one (`Run.evaluate_at`), and otherwise those
+    of its history, averaged to 60 points at most.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def _line(group: Group) -> tuple[Line, bool]:
     places = np.unique(np.concatenate([steps for _, steps, _ in runs]))
     places = places[places >= max(steps[0] for _, steps, _ in runs)]
     places = places[thinned(len(places))]
-    # Beyond its end, a run keeps the policy that it ended with.
+    # After its end, a run keeps its last policy.
     values = np.array([np.interp(places, steps, returns) for _, steps, returns in runs])
     means, halves = zip(*(mean_ci95(column) for column in values.T), strict=True)
     line = Line(
@@ -166,7 +166,7 @@ def _line(group: Group) -> tuple[Line, bool]:
 
 
 def _points(folder: Path, result: dict[str, Any]) -> tuple[str, Floats, Floats]:
-    """Return what a run's returns are of, after how many interactions each was, and the returns."""
+    """Return the source of a run's returns, the interactions of each, and the returns."""
     if (folder / CURVE).exists():
         table = read_columns(folder / CURVE)
         return "curve", table["interactions"], table["mean_return"]
@@ -237,7 +237,7 @@ def _limits(panel: CurvesPanel) -> tuple[float, float]:
     return min(seen) - room, max(seen) + room
 
 
-def _draw_line(ax: Axes, line: Line, colour: str, beside: float) -> None:
+def _draw_line(ax: Axes, line: Line, colour: str, offset: float) -> None:
     """Draw a line in its band, and the fresh return at its end; a level if it takes no interactions."""
     from matplotlib.transforms import ScaledTranslation
 
@@ -257,7 +257,7 @@ def _draw_line(ax: Axes, line: Line, colour: str, beside: float) -> None:
         markerfacecolor="white",
         zorder=5,
         clip_on=False,
-        transform=ax.transData + ScaledTranslation(beside / 72, 0, ax.figure.dpi_scale_trans),
+        transform=ax.transData + ScaledTranslation(offset / 72, 0, ax.figure.dpi_scale_trans),
     )
 
 

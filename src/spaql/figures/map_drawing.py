@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 _INK = "#222222"
 _DECADES = 1e3
-"""From how many times the lowest count on only powers of ten are marked."""
+"""Ratio of the highest to the lowest count from which only powers of ten are marked."""
 
 
 def draw_map(record: MapRecord) -> Figure:
-    """Draw a map, with what its colours mean on the right."""
+    """Draw a map, with a key to its colours on the right."""
     figure = new_figure(record.title, record.note, 5.2, width=7.2)
     ax = figure.subplots()
     explain_colours(figure, [ax], record, draw_on(ax, record))
@@ -30,7 +30,7 @@ def draw_map(record: MapRecord) -> Figure:
 
 
 def draw_on(ax: Axes, record: MapRecord) -> Any:
-    """Draw a map on given axes; gives the image, whose colours are numbers unless they are choices."""
+    """Draw a map on given axes, and return the image for the colour bar."""
     extent = (record.x.low, record.x.high, record.y.low, record.y.high)
     image = ax.imshow(
         _pixels(record), extent=extent, origin="lower", aspect="auto", interpolation="none", **_scale(record)
@@ -44,7 +44,7 @@ def draw_on(ax: Axes, record: MapRecord) -> Any:
 
 
 def mark_axes(ax: Axes, x: AxisRange, y: AxisRange) -> None:
-    """Give axes their names and ends, and angles their turns."""
+    """Set the labels and limits of axes, and ticks in multiples of pi on angles."""
     ax.set(xlabel=x.label, ylabel=y.label, xlim=(x.low, x.high), ylim=(y.low, y.high))
     for axis, along in ((ax.xaxis, x), (ax.yaxis, y)):
         if along.turns:
@@ -52,7 +52,7 @@ def mark_axes(ax: Axes, x: AxisRange, y: AxisRange) -> None:
 
 
 def explain_colours(figure: Figure, axes: list[Axes], record: MapRecord, image: Any) -> None:
-    """Say what the colours mean, beside the axes."""
+    """Draw a legend or colour bar next to the axes."""
     from matplotlib.patches import Patch
 
     if not record.choices:
@@ -67,7 +67,7 @@ def explain_colours(figure: Figure, axes: list[Axes], record: MapRecord, image: 
 
 
 def count_ticks(record: MapRecord) -> list[float]:
-    """Give the visits to mark on their scale: 1, 2, 5 and so on, or powers of ten if there are many."""
+    """Return the ticks of the visits: 1, 2, 5 and so on, or powers of ten if there are many."""
     low, high = _visits(record)
     digits = (1, 2, 5) if high / low < _DECADES else (1,)
     round_ones = [float(d * 10**k) for k in range(int(math.log10(high)) + 1) for d in digits]
@@ -110,7 +110,7 @@ def _draw_balls(ax: Axes, record: MapRecord) -> None:
 
 
 def _draw_trail(ax: Axes, trail: Trail) -> None:
-    """Draw an episode in dark ink with a light border, so that it is seen on every colour."""
+    """Draw an episode in dark ink with a light border, so that it is visible on every colour."""
     for colour, width in (("white", 1.8), (_INK, 0.8)):
         for piece in trail.pieces:
             ax.plot(piece.x, piece.y, color=colour, linewidth=width, solid_joinstyle="round")

@@ -1,4 +1,4 @@
-"""Maps of a policy: what it does, what it knows and where it goes, over two of its observations."""
+"""Maps of a policy over two of its observations: actions, values, visits, and episodes."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from spaql.problems import EnvironmentLike
 from spaql.spaces import find_observation, split_unit
 
 _AVERAGED = 64
-"""States at most that a map is averaged over."""
+"""The number of states that a map is averaged over, at most."""
 _ROUNDING = 1e-12
-"""Relative: Q is a mean that is updated step by step."""
+"""Relative tolerance: Q is a mean that is updated step by step."""
 SHOWN = ("action", "value", "visits")
 _LABELS = {"value": "highest Q", "visits": "visits of the greedy ball (log)"}
 _SUBJECTS = {"action": "what the policy does", "value": "the highest Q", "visits": "experience"}
@@ -41,7 +41,7 @@ class AxisRange:
 
 @dataclass(frozen=True)
 class Outline:
-    """A ball's states, cut to the map."""
+    """The states of a ball, clipped to the map."""
 
     x: float
     y: float
@@ -59,7 +59,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Trail:
-    """Where an episode went; in pieces, where an angle passes half a turn."""
+    """The path of an episode; in pieces, where an angle passes half a turn."""
 
     pieces: tuple[Piece, ...]
     total: float
@@ -69,7 +69,7 @@ class Trail:
 
 @dataclass(frozen=True)
 class MapRecord:
-    """What a map shows: a number for each place of a grid, row by row from the lowest y."""
+    """The data of a map: a number for each place of a grid, row by row from the lowest y."""
 
     title: str
     note: str
@@ -78,11 +78,11 @@ class MapRecord:
     x: AxisRange
     y: AxisRange
     values: tuple[tuple[float, ...], ...]
-    """Of each place's centre: the number of the most frequent action of a list, or a mean."""
+    """At the centre of each place: the index of the most frequent discrete action, or a mean."""
     share: tuple[tuple[float, ...], ...]
-    """How frequent the action is; empty where it is the only one, or no action of a list."""
+    """The share of that action; empty if it is the only one, or not discrete."""
     choices: tuple[str, ...]
-    """The actions of a list; empty for numbers."""
+    """The discrete actions; empty for numbers."""
     label: str
     """Of the numbers."""
     low: float
@@ -94,16 +94,16 @@ class MapRecord:
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """Where a map lies: its axes, and the states that give all other observations."""
+    """The plane of a map: its axes, and the states from which all other observations are taken."""
 
     x: Axis
     y: Axis
     states: Floats
     fixed: str
-    """How the other observations are fixed, for people."""
+    """A description of how the other observations are fixed."""
 
     def grid(self, state: Floats, n: int) -> Floats:
-        """Give the observations at the centres of n × n places, row by row from the lowest y."""
+        """Return the observations at the centres of n × n places, row by row from the lowest y."""
         at_x, at_y = (
             axis.low + (np.arange(n) + 0.5) / n * (axis.high - axis.low) for axis in (self.x, self.y)
         )
@@ -130,10 +130,10 @@ def compute_map(
     seed: int = 0,
     resolution: int = 240,
 ) -> MapRecord:
-    """Compute a map of a policy over two of its observations.
+    """Return a map of a policy over two of its observations.
 
-    What is neither on an axis nor given in `at` is averaged over states that the policy visits: of a list
-    of actions the most frequent one is shown, and how frequent it is.
+    Observations that are neither on an axis nor in `at` are averaged over states that the policy visits: of
+    discrete actions the most frequent one is shown, and its share.
 
     Parameters
     ----------
@@ -143,11 +143,11 @@ def compute_map(
         Observations, by name (its unit may be left out) or number; where `cos(angle)` and `sin(angle)` are
         observed, also `angle`; or any `Axis`.
     env
-        Where to play episodes; the agent's own problem by default, and nowhere for a policy or tree.
+        Where to play episodes; the agent's own problem by default, and none for a policy or tree.
     shows
-        `action`, without a draw; or of a partition the `value`, which is the highest Q of a state, or the
+        `action`, without sampling; or of a partition the `value`, which is the highest Q of a state, or the
         `visits` of the ball that has it, those of its parents included. Where no Q is below the horizon,
-        as with rewards of 0 or more, Q follows the visits alone, and the title and note of `value` say so.
+        as with rewards of 0 or more, Q depends on the visits alone, and the title and note of `value` say so.
     action
         Which number of a Box of actions.
     at
@@ -157,7 +157,7 @@ def compute_map(
     step
         The time step, of a policy that depends on it (AQL).
     episodes, seed
-        Of the episodes, which are played without drawing actions.
+        Of the episodes, which are played with deterministic actions.
     resolution
         Places on each axis.
 
@@ -182,7 +182,7 @@ def lay_out(
     *,
     averaged: bool = True,
 ) -> Plane:
-    """Find the axes and the states of a map; not averaged, there is one state, the median."""
+    """Return the axes and the states of a map; without averaging there is one state, the median."""
     names, visited = scene.observations, scene.visited
     x, y = (
         find_axis(wanted, names, scene.observation_space, visited, ends)
@@ -209,14 +209,14 @@ def lay_out(
             free = []
     for j, value in fixed.items():
         states[:, j] = value
-    words = [_fixed(names[j], value) for j, value in fixed.items()]
+    parts = [_fixed(names[j], value) for j, value in fixed.items()]
     if free:
         others = ", ".join(split_unit(names[j])[0] for j in free)
-        words.append(
+        parts.append(
             f"{others} averaged over {counted(len(states), 'state')} of "
             f"{counted(len(scene.played), 'episode')}"
         )
-    return Plane(x, y, states[: len(states) if free else 1], "; ".join(words))
+    return Plane(x, y, states[: len(states) if free else 1], "; ".join(parts))
 
 
 def _fixed(name: str, value: float) -> str:
@@ -225,7 +225,7 @@ def _fixed(name: str, value: float) -> str:
 
 
 def chart(scene: Scene, plane: Plane, shows: str, action: int, resolution: int) -> MapRecord:
-    """Fill in the places of a map."""
+    """Return the map of a plane."""
     if shows not in SHOWN:
         raise SettingError(f"A map shows {', '.join(SHOWN)}, and not {shows!r}.")
     note = [f"With {plane.fixed}."] if plane.fixed else []
@@ -233,12 +233,12 @@ def chart(scene: Scene, plane: Plane, shows: str, action: int, resolution: int) 
     choices: tuple[str, ...] = ()
     label, subject = _LABELS.get(shows, ""), _SUBJECTS[shows]
     if shows != "action":
-        values = _mean(plane, resolution, _knowledge(scene, shows))
+        values = _mean(plane, resolution, _ball_numbers(scene, shows))
         if shows == "value" and _is_at_the_clip(scene):
             subject = _AT_THE_CLIP
             note.append(
                 f"No Q is below the horizon H = {scene.horizon}, so V = min(H, max Q) is {scene.horizon} in "
-                "every state: it does not tell good\nstates from bad ones. Q − H is the mean reward of one "
+                "every state: it does not rank\nstates. Q − H is the mean reward of one "
                 "step plus a bonus that falls with visits."
             )
         low, high = float(values.min()), float(values.max())
@@ -270,19 +270,19 @@ def chart(scene: Scene, plane: Plane, shows: str, action: int, resolution: int) 
 
 
 def axis_range(axis: Axis) -> AxisRange:
-    """Give an axis as it stands in a record."""
+    """Return an axis as it is written in a record."""
     return AxisRange(axis.label, axis.low, axis.high, axis.turns)
 
 
 def _rows(values: NDArray[np.float64], n: int) -> tuple[tuple[float, ...], ...]:
-    """Give the numbers of a grid as rows."""
+    """Return the numbers of a grid as rows."""
     return tuple(tuple(row) for row in values.reshape(n, n).tolist())
 
 
-def _mean(plane: Plane, n: int, give: Callable[[Floats], Floats]) -> Floats:
+def _mean(plane: Plane, n: int, function: Callable[[Floats], Floats]) -> Floats:
     total = np.zeros(n * n)
     for state in plane.states:
-        total += give(plane.grid(state, n))
+        total += function(plane.grid(state, n))
     return total / len(plane.states)
 
 
@@ -293,7 +293,7 @@ def _most_frequent(scene: Scene, plane: Plane, n: int) -> tuple[Floats, Floats]:
     return counts.argmax(axis=1).astype(np.float64), counts.max(axis=1) / len(plane.states)
 
 
-def _knowledge(scene: Scene, shows: str) -> Callable[[Floats], Floats]:
+def _ball_numbers(scene: Scene, shows: str) -> Callable[[Floats], Floats]:
     policy = scene.partition_policy("a value and visits")
     balls = policy.partition.balls
     known = (balls.q if shows == "value" else balls.visits).astype(np.float64)
@@ -301,7 +301,7 @@ def _knowledge(scene: Scene, shows: str) -> Callable[[Floats], Floats]:
 
 
 def _is_at_the_clip(scene: Scene) -> bool:
-    """Whether every Q is at least the horizon, so that V = min(H, max Q) is the same in every state."""
+    """Return whether every Q is at least the horizon, so that V = min(H, max Q) is H in every state."""
     balls = scene.partition_policy("a value").partition.balls
     known = balls.q[: balls.counts[0]]
     return scene.horizon is not None and bool(known.min() >= scene.horizon * (1.0 - _ROUNDING))

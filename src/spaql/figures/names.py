@@ -1,4 +1,4 @@
-"""Algorithms and problems as people write them."""
+"""Display names of algorithms and problems."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""What can lie over a map of actions: the balls of the partition, and the trails of episodes."""
+"""Overlays of a map of actions: the balls of the partition, and the trails of episodes."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def compute_balls(
     seed: int = 0,
     resolution: int = 240,
 ) -> MapRecord:
-    """Compute a map with the balls of the partition that hold the states on it, for any action.
+    """Return a map with the balls of the partition that contain its states, for any action.
 
-    The parameters are those of `compute_map`; but observations that are not given are fixed at their median
-    over the visited states, and both axes are observations, because over an angle balls are no rectangles.
+    The parameters are those of `compute_map`; but observations not in `at` are fixed at their median over
+    the visited states, and both axes are observations, because over an angle balls are not rectangles.
     """
     scene = set_scene(agent, env, step=step, episodes=episodes, seed=seed)
     plane = lay_out(scene, (x, y), (x_limits, y_limits), at or {}, averaged=False)
@@ -48,7 +48,7 @@ def compute_balls(
 
 
 def outlines(scene: Scene, plane: Plane) -> tuple[Outline, ...]:
-    """Give the balls that a plane cuts, each outline once."""
+    """Return the outlines of the balls that a plane cuts, each once."""
     policy, i, j = scene.partition_policy("balls"), plane.x.index, plane.y.index
     if i is None or j is None:
         raise SettingError("Balls are rectangles over two observations: give those as axes, not an angle.")
@@ -57,7 +57,7 @@ def outlines(scene: Scene, plane: Plane) -> tuple[Outline, ...]:
     others = [k for k in range(len(at)) if k not in (i, j)]
     met = ((leaves.state_low <= at) & (at < leaves.state_high))[:, others].all(axis=1)
     low, high = leaves.state_low[met], leaves.state_high[met]
-    # The outermost balls hold whatever lies beyond the cube.
+    # The outermost balls contain all states beyond the cube.
     raw_low = np.where(low <= -1.0, -math.inf, policy.states.restore(low))
     raw_high = np.where(high >= 1.0, math.inf, policy.states.restore(high))
     ends = np.stack([raw_low[:, i], raw_high[:, i], raw_low[:, j], raw_high[:, j]], axis=1)
@@ -82,7 +82,7 @@ def compute_phase(
     seed: int = 0,
     resolution: int = 240,
 ) -> MapRecord:
-    """Compute a phase portrait: episodes as trails over the map of actions.
+    """Return a phase portrait: episodes as trails over the map of actions.
 
     The parameters are those of `compute_map`; every episode that is played is shown.
     """

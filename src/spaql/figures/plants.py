@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _POINTS = 2_000
-"""Steps at most that are drawn."""
+"""The number of steps that are drawn, at most."""
 _LEAST = 1e-4
-"""Errors below this share are drawn as this one."""
+"""Smaller errors are drawn as this one."""
 
 
 @dataclass(frozen=True)
 class PlantRecord:
-    """What a figure of a learned plant shows."""
+    """The data of a figure of a learned plant."""
 
     title: str
     note: str
     x: AxisRange
     y: AxisRange
     cells: tuple[tuple[int, ...], ...]
-    """The number of the cell at each place of a grid, row by row from the lowest y."""
+    """The index of the cell at each place of a grid, row by row from the lowest y."""
     at_x: tuple[float, ...]
     """Where steps of fresh episodes were taken."""
     at_y: tuple[float, ...]
@@ -61,7 +61,7 @@ def compute_plant(
     seed: int = 0,
     resolution: int = 400,
 ) -> PlantRecord:
-    """Compute a map of the cells of a learned plant, with the error of its predictions in fresh episodes.
+    """Return a map of the cells of a learned plant, with the error of its predictions in fresh episodes.
 
     The parameters are those of `compute_map`. Half of the episodes are played by the controller and half by
     random actions, so that there are steps all over the map; for the cells, observations that are neither on
@@ -84,8 +84,8 @@ def compute_plant(
     played += record(policy, problem, range(seed + half, seed + episodes), np.random.default_rng(seed))
     before = np.concatenate([one.observations[:-1] for one in played])
     after = np.concatenate([one.observations[1:] for one in played])
-    told = model.predict(before, np.concatenate([one.actions for one in played])).observations
-    error = np.sqrt(np.mean(((told - after) / before.std(axis=0)) ** 2, axis=1))
+    predicted = model.predict(before, np.concatenate([one.actions for one in played])).observations
+    error = np.sqrt(np.mean(((predicted - after) / before.std(axis=0)) ** 2, axis=1))
     scene = set_scene(agent, None, step=None, episodes=half, seed=seed)
     plane = lay_out(scene, (x, y), (x_limits, y_limits), at or {}, averaged=False)
     grid = model.find(plane.grid(plane.states[0], resolution)).reshape(resolution, resolution)
@@ -131,7 +131,7 @@ def draw_plant(record: PlantRecord) -> Figure:
 
 
 def _draw_borders(ax: Axes, record: PlantRecord) -> None:
-    """Draw a line wherever two neighbouring places are of different cells."""
+    """Draw a line between neighbouring places of different cells."""
     from matplotlib.collections import LineCollection
 
     cells = np.array(record.cells)
@@ -147,7 +147,7 @@ def _draw_borders(ax: Axes, record: PlantRecord) -> None:
 
 
 def _runs(flags: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
-    """Give where each run of true flags begins, and where it has ended.
+    """Return the start and the end of each run of true flags.
 
     Examples
     --------

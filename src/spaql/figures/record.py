@@ -11,7 +11,7 @@ from spaql.values import with_null
 
 
 def to_json(kind: str, record: Any) -> str:
-    """Write a record with every number in full precision, in the order of its fields.
+    """Return a record as JSON, with every number in full precision, in the order of its fields.
 
     Examples
     --------
@@ -26,7 +26,7 @@ def to_json(kind: str, record: Any) -> str:
 
 
 def from_data(hint: Any, data: Any) -> Any:
-    """Build a record of this type from decoded JSON."""
+    """Return a record of this type from decoded JSON."""
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         hints = get_type_hints(hint)
         return hint(**{f.name: from_data(hints[f.name], data[f.name]) for f in dataclasses.fields(hint)})

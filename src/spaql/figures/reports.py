@@ -1,4 +1,4 @@
-"""What reports are made of: tables in several formats, and pages of HTML with their figures inside."""
+"""Parts of reports: tables in several formats, and pages of HTML with embedded figures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def write_table(cells: Sequence[dict[str, str]], folder: Path, name: str) -> Non
 
 
 def as_html(title: str, text: str, out: Path) -> str:
-    """Render a report with its figures, which lie under `out`, inside."""
+    """Return a report as HTML with its figures, which are read from `out`, embedded."""
     from markdown_it import MarkdownIt
 
     body = MarkdownIt("commonmark").enable("table").render(text)

@@ -1,4 +1,4 @@
-"""What figures read from a store of runs."""
+"""The data of figures, read from a store of runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _POINTS = 200
 
 
 def check_finished(store: RunStore, runs: Sequence[Run]) -> None:
-    """Refuse to draw what is not there."""
+    """Refuse runs that are not finished."""
     if missing := store.missing(runs):
         raise SettingError(
             f"{len(missing):,} of {len(runs):,} runs are not finished in {store.root}, {missing[0].id} for "
@@ -34,18 +34,18 @@ def check_finished(store: RunStore, runs: Sequence[Run]) -> None:
 
 
 def fresh_returns(store: RunStore, runs: Sequence[Run]) -> Floats:
-    """Give the mean return of fresh episodes of each run."""
+    """Return the mean return of fresh episodes of each run."""
     return np.array([store.result(run.id)["result"]["fresh_return"] for run in runs])
 
 
 def histories(store: RunStore, runs: Sequence[Run]) -> dict[str, Floats]:
-    """Give the columns of the runs' histories, each with a row for a run and a column for an iteration."""
+    """Return the columns of the runs' histories, each with a row per run and a column per iteration."""
     tables = [read_history(store.folder(run)) for run in runs]
     return {name: np.stack([table[name] for table in tables]) for name in tables[0]}
 
 
 def thinned(n: int) -> NDArray[np.intp]:
-    """Choose rows of n: half of them evenly, half by ratio, so that a log axis is served too; and the last.
+    """Return some of n rows: half spaced evenly, half by ratio, for a log axis; and the last.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class Group:
     problem: str
     algorithm: str
     label: str
-    """The algorithm, and the settings that tell it from its other groups."""
+    """The algorithm, and the settings that distinguish it from its other groups."""
     folders: tuple[Path, ...]
     results: tuple[dict[str, Any], ...]
 
@@ -107,7 +107,7 @@ def study_groups(study: RunStore) -> list[Group]:
 
 
 def _labels(runs: Sequence[Run]) -> dict[str, str]:
-    """Name groups by their algorithm, and where it has several on a problem, by the settings that differ."""
+    """Return a label of each group: its algorithm and, if it has several on a problem, what differs."""
     labels = {}
     for run in runs:
         named = {one.group: set(one.group.split("/")[2:]) for one in runs if one.algorithm == run.algorithm}
@@ -131,7 +131,7 @@ def wrapped(*sentences: str) -> str:
 
 
 def interval_note(marks: str, groups: Sequence[Group], how: str = "Student's t") -> str:
-    """Say what the intervals are, over how many seeds, and where there is none."""
+    """Return a note on the kind of interval, the number of seeds, and where there is none."""
     counts = sorted({len(group.folders) for group in groups})
     if counts[-1] == 1:
         return "One seed each: no interval."

@@ -1,4 +1,4 @@
-"""What pictures of a policy begin with: the policy, the names of its numbers, and episodes of it."""
+"""The input of pictures of a policy: the policy, the names of its numbers, and its episodes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from spaql.spaces import action_names, observation_names
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """A policy with all that its pictures need to know."""
+    """A policy with all data that its pictures need."""
 
     title: str
     policy: Policy
@@ -33,15 +33,15 @@ class Scene:
     """The time step at which a policy that depends on it is shown."""
     played: tuple[Episode, ...]
     horizon: int | None = None
-    """Of the problem; None where none is known."""
+    """Of the problem; None without one."""
 
     @property
     def visited(self) -> NDArray[np.float64] | None:
-        """The states that the episodes came to, one a row; None if none were played."""
+        """The states of the episodes, one per row; None if none were played."""
         return np.concatenate([one.observations for one in self.played]) if self.played else None
 
     def partition_policy(self, what: str) -> PartitionPolicy:
-        """Give the policy, if it is one of a partition."""
+        """Return the policy, if it is that of a partition; `what` is named in the error."""
         if not isinstance(self.policy, PartitionPolicy):
             raise SettingError(
                 f"Only the policy of a partition has {what}, and this is a {type(self.policy).__name__}."
@@ -49,19 +49,19 @@ class Scene:
         return self.policy
 
     def act(self, batch: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Give the actions for rows of observations: an index of the list, or rows of numbers."""
+        """Return the actions for rows of observations: indices of discrete actions, or rows of numbers."""
         shape = self.observation_space.shape or ()
         steps = np.full(len(batch), self.step, np.int64)
-        given = np.asarray(self.policy.act(batch.reshape(-1, *shape), steps, None))
+        actions = np.asarray(self.policy.act(batch.reshape(-1, *shape), steps, None))
         if isinstance(self.action_space, Discrete):
-            return given.astype(np.float64) - float(self.action_space.start)
-        return given.astype(np.float64).reshape(len(batch), -1)
+            return actions.astype(np.float64) - float(self.action_space.start)
+        return actions.astype(np.float64).reshape(len(batch), -1)
 
 
 def set_scene(
     agent: Playable, env: EnvironmentLike | None, *, step: int | None, episodes: int, seed: int
 ) -> Scene:
-    """Take in an agent, policy, tree or file, and play episodes, without draws, if its plant is known."""
+    """Return the scene of an agent, policy, tree or file, with deterministic episodes if it has a problem."""
     policy, problem = _parts(agent, env)
     if not isinstance(policy.observation_space, Box | Discrete) or not isinstance(
         policy.action_space, Box | Discrete

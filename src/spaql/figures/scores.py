@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _SPREAD = 0.22
-"""Of the distance of two rows, over which the seeds of a group are spread."""
+"""Spread of the seeds of a group, as a share of the distance of two rows."""
 _LEVELS = 201
 """Scores at which a profile is computed."""
 _FAR = 0.5
@@ -55,7 +55,7 @@ class ScoresPanel:
 
 @dataclass(frozen=True)
 class ScoresRecord:
-    """What a figure of final scores shows."""
+    """The data of a figure of final scores."""
 
     title: str
     note: str
@@ -63,7 +63,7 @@ class ScoresRecord:
 
 
 def compute_scores(study: str | os.PathLike[str], *, title: str = "Final scores") -> ScoresRecord:
-    """Compute the record of a study, the folder that `spaql.sweep` wrote to."""
+    """Return the record of a study, the folder that `spaql.sweep` wrote to."""
     groups = study_groups(RunStore(study))
     problems, labels = in_order(groups)
     panels = [
@@ -136,15 +136,15 @@ class Profile:
     label: str
     algorithm: str
     share: tuple[float, ...]
-    """Of the runs whose score is at least the level, at each of the levels; problems count alike."""
+    """Of the runs whose score is at least the level, at each of the levels; problems have equal weights."""
     low: tuple[float, ...]
-    """Lower end of its 95 % interval; NaN if a problem has one seed alone."""
+    """Lower end of its 95 % interval; NaN if a problem has only one seed."""
     high: tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class ProfileRecord:
-    """What a figure of performance profiles shows."""
+    """The data of a figure of performance profiles."""
 
     title: str
     note: str
@@ -158,7 +158,7 @@ class ProfileRecord:
 
 
 def compute_profile(study: str | os.PathLike[str], *, title: str = "Performance profiles") -> ProfileRecord:
-    """Compute the record of a study, the folder that `spaql.sweep` wrote to.
+    """Return the record of a study, the folder that `spaql.sweep` wrote to.
 
     A score is a run's fresh return, scaled so that on each problem the lowest mean of a group is 0 and the
     highest 1. A profile is the share of runs with at least a score (Agarwal et al., 2021).
@@ -229,7 +229,7 @@ def _profile_note(
     labels: dict[str, str],
     whole: Sequence[str],
 ) -> str:
-    """Say how scores are scaled, and what is not shown."""
+    """Return a note on how scores are scaled, and what is not shown."""
     scaled = "; ".join(
         f"{name_of(problem)}: {' and '.join(map(short_number, ends[problem]))}" for problem in problems
     )

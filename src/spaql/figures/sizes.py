@@ -1,4 +1,4 @@
-"""What small rule trees are worth."""
+"""The return of small rule trees."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 _BLUE, _RED = COLOURS["aql"], COLOURS["spaql"]
 _NEAR = 1.3
-"""Times the leaves of another tree: less leaves no room for two labels side by side."""
+"""Ratio of leaves of two trees below which there is no room for two labels side by side."""
 
 
 @dataclass(frozen=True)
 class SizesRecord:
-    """What a figure of sizes shows: a tree at each place of the tuples, the exact one last."""
+    """The data of a figure of sizes: the tuples have an entry per tree, the exact one last."""
 
     title: str
     note: str
@@ -39,7 +39,7 @@ class SizesRecord:
 def compute_sizes(
     curve: Sequence[SizedTree], *, title: str = "How small can it be?", wanted: float | None = None
 ) -> SizesRecord:
-    """Compute the record of what `spaql.evaluation.size_curve` gave; `wanted` is a return to be marked.
+    """Return the record of a `spaql.evaluation.size_curve`; `wanted` is a return to be marked.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def _label(ax: Axes, record: SizesRecord) -> None:
 
 
 def _ticks(leaves: Sequence[int]) -> tuple[list[int], list[str]]:
-    """Mark the sizes that there are, those that have room."""
+    """Return the ticks and labels of the sizes that have room."""
     kept: list[int] = []
     for n in reversed(leaves):
         if not kept or kept[-1] / n > 1.12:

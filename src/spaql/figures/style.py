@@ -1,4 +1,4 @@
-"""How all figures look: colours, markers, number formats, labels at the end of lines."""
+"""The style of all figures: colours, markers, number formats, labels at the end of lines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WIDTH = 8.0
 """Inches: a column of a web page, in which text of 10 points stays readable."""
 GREY = "#666666"
 
-# Okabe and Ito's colours, which people of all kinds of colour vision can tell apart.
+# Okabe and Ito's colours, which are distinct with any kind of colour vision.
 COLOURS = MappingProxyType(
     {
         "random": GREY,
@@ -70,7 +70,7 @@ _STYLE: dict[Any, Any] = {
     "axes.titlelocation": "left",
     "axes.titlesize": 10,
     "figure.titlesize": 12,
-    "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial"],  # the first is drawn; a browser takes any
+    "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial"],  # the first is drawn; a browser uses any
     "font.size": 10,
     "grid.color": "#e6e6e6",
     "legend.frameon": False,
@@ -100,7 +100,7 @@ def styled() -> Iterator[None]:
 
 
 def new_figure(title: str, note: str, height: float, width: float = WIDTH) -> Figure:
-    """Make an empty figure with a title above and a note below."""
+    """Return an empty figure with a title above and a note below."""
     from matplotlib.figure import Figure
 
     figure = Figure((width, height), layout="constrained")
@@ -110,7 +110,7 @@ def new_figure(title: str, note: str, height: float, width: float = WIDTH) -> Fi
 
 
 def name_of(algorithm: str) -> str:
-    """Write the name of an algorithm or a problem as people do."""
+    """Return the display name of an algorithm or a problem."""
     return NAMES.get(algorithm, algorithm)
 
 
@@ -134,7 +134,7 @@ def distinct_colours(algorithms: Sequence[str]) -> list[str]:
 
 
 def count(value: float, _: Any = None) -> str:
-    """Write a count short.
+    """Return a count in short form.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def count(value: float, _: Any = None) -> str:
 
 
 def number(value: float, _: Any = None) -> str:
-    """Write a whole number with its thousands apart and a true minus sign.
+    """Return a whole number with separated thousands and a true minus sign.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def number(value: float, _: Any = None) -> str:
 
 
 def number_ticks() -> Formatter:
-    """Write the numbers along an axis as `number` does, with the decimals that tell them apart."""
+    """Return a formatter of ticks like `number`, with as many decimals as they need to differ."""
     from matplotlib.ticker import Formatter
 
     class Numbers(Formatter):
@@ -177,7 +177,7 @@ def number_ticks() -> Formatter:
 
 
 def short_number(value: float) -> str:
-    """Write a number as `number` does, with two decimals below 10.
+    """Return a number as `number` does, with two decimals below 10.
 
     Examples
     --------
@@ -215,7 +215,7 @@ def label_ends(ax: Axes, labels: Sequence[tuple[float, str, str]], inches: float
 
 
 def _apart(heights: Sequence[float], gap: float) -> list[float]:
-    """Move sorted heights as little as needed to be a gap apart: neighbours give way in equal parts."""
+    """Return sorted heights moved as little as needed to be a gap apart, neighbours by equal parts."""
     moved = list(heights)
     for _ in range(200):
         for low in range(len(moved) - 1):
@@ -227,7 +227,7 @@ def _apart(heights: Sequence[float], gap: float) -> list[float]:
 
 
 def multiples_of_pi(value: float, _: Any = None) -> str:
-    """Write an angle in multiples of pi.
+    """Return an angle in multiples of pi.
 
     Examples
     --------

@@ -30,19 +30,19 @@ _GAP = 0.55
 _PAD = 0.06
 """Inches around text."""
 _WIDER = 1.1
-"""For text in a font that is wider than the one it is measured in."""
+"""Factor for fonts that are wider than the one text is measured in."""
 
 
 @dataclass(frozen=True)
 class TreeNode:
-    """A question, or what a leaf says."""
+    """A question, or the action of a leaf."""
 
     text: str
     depth: int
     row: float
     """Leaves are at 0, 1, 2, ...; a question is half-way between its answers."""
     parent: int
-    """Among the nodes, which come after their parents; -1 for the first."""
+    """Index among the nodes, which come after their parents; -1 for the first."""
     answer: str
     """`yes` or `no` to the parent's question."""
     colour: tuple[float, ...]
@@ -51,7 +51,7 @@ class TreeNode:
 
 @dataclass(frozen=True)
 class TreeRecord:
-    """What the drawing of a tree shows."""
+    """The data of the drawing of a tree."""
 
     title: str
     note: str
@@ -59,7 +59,7 @@ class TreeRecord:
 
 
 def compute_tree(tree: RuleTree, *, title: str = "Rule tree", digits: int = 3) -> TreeRecord:
-    """Lay out a rule tree; parts that it shares are drawn wherever they stand.
+    """Return the layout of a rule tree; shared parts are drawn wherever they occur.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def compute_tree(tree: RuleTree, *, title: str = "Rule tree", digits: int = 3) -
 
 
 def _nodes(tree: RuleTree, digits: int) -> tuple[TreeNode, ...]:
-    """Write the nodes out, parents and upper answers first, and give each its row."""
+    """Return the nodes with their rows, parents and upper answers first."""
     found: list[tuple[int, int, int, str]] = []
     waiting = [(0, 0, -1, "")]
     while waiting:
@@ -105,7 +105,7 @@ def _nodes(tree: RuleTree, digits: int) -> tuple[TreeNode, ...]:
     is_leaf = np.array([tree.feature[node] < 0 for node, *_ in found])
     rows[is_leaf] = np.arange(is_leaf.sum())
     for place in range(len(found) - 1, 0, -1):
-        rows[found[place][2]] += rows[place] / 2  # children come first from behind, two for each parent
+        rows[found[place][2]] += rows[place] / 2  # backwards, so that children come before their parent
     return tuple(
         TreeNode(_text(tree, node, digits), depth, float(rows[place]), parent, answer, _colour(tree, node))
         for place, (node, depth, parent, answer) in enumerate(found)
@@ -121,7 +121,7 @@ def _text(tree: RuleTree, node: int, digits: int) -> str:
 
 
 def _colour(tree: RuleTree, node: int) -> tuple[float, ...]:
-    """Give a leaf the colour of its action, or of its action's first number; laws are all of one colour."""
+    """Return the colour of a leaf's action, or of its first number; all laws have the same colour."""
     if tree.feature[node] >= 0:
         return ()
     row, leaves, space = int(tree.leaf[node]), tree.leaves, tree.action_space
@@ -161,7 +161,7 @@ def draw_tree(record: TreeRecord) -> Figure:
 
 
 def _measure(text: str) -> float:
-    """Give the width of a box around text, in inches."""
+    """Return the width of a box around text, in inches."""
     from matplotlib.textpath import TextPath
 
     points = max(TextPath((0, 0), line, size=_SIZE).get_extents().width for line in text.split("\n"))

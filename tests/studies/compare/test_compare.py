@@ -14,7 +14,7 @@ from spaql.experiments.curve import fresh_starts
 from spaql.experiments.execute import execute
 from spaql.problems import make_problem
 from spaql.studies.baselines import CLASSICAL, NETWORKS, ZOO, ClassicalPolicy
-from spaql.studies.compare.ranking import duels, standing_at, standings
+from spaql.studies.compare.ranking import comparisons, standing_at, standings
 from spaql.studies.compare.study import ALGORITHMS, FULL, PROBLEMS, QUICK, compare_runs
 from spaql.studies.compare.tables import details_table, returns_table
 
@@ -191,15 +191,15 @@ def test_standings_are_at_most_a_tenth_beyond(store: RunStore) -> None:
     assert standing_at(found["Pendulum-v1", "spaql"], 4_999) is None
 
 
-def test_a_duel_is_with_a_rival_of_no_more_interactions(store: RunStore) -> None:
-    fought = {(duel.ours.at, duel.theirs.algorithm): duel for duel in duels(standings(store))}
-    assert set(fought) == {(at, rival) for at in (5_000, 10_000) for rival in ("sac", "spaql")}
-    assert {duel.verdict for duel in fought.values()} == {"ahead"}
-    assert fought[10_000, "sac"].theirs.at == 8_000
-    assert fought[10_000, "spaql"].difference == pytest.approx(1200 - 151)
+def test_a_comparison_is_with_an_algorithm_of_no_more_interactions(store: RunStore) -> None:
+    pairs = {(pair.ours.at, pair.theirs.algorithm): pair for pair in comparisons(standings(store))}
+    assert set(pairs) == {(at, other) for at in (5_000, 10_000) for other in ("sac", "spaql")}
+    assert {pair.verdict for pair in pairs.values()} == {"ahead"}
+    assert pairs[10_000, "sac"].theirs.at == 8_000
+    assert pairs[10_000, "spaql"].difference == pytest.approx(1200 - 151)
     for run in compare_runs(FULL, only=["plantree", "Pendulum-v1"], budgets=[20_000], first_seed=0, seeds=3):
         put(store, run, [(20_000, -150.0 - run.seed)])
-    verdicts = {(d.ours.at, d.theirs.algorithm): d.verdict for d in duels(standings(store))}
+    verdicts = {(d.ours.at, d.theirs.algorithm): d.verdict for d in comparisons(standings(store))}
     assert verdicts[20_000, "sac"] == "behind"
 
 
@@ -207,9 +207,9 @@ def test_one_seed_cannot_tell(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
     for run in compare_runs(FULL, only=["plantree", "sac", "Pendulum-v1"], budgets=[20_000], seeds=1):
         put(store, run, [(20_000, -150.0 if run.algorithm == "sac" else -900.0)])
-    (duel,) = duels(standings(store))
-    assert duel.difference == -750
-    assert duel.verdict == "cannot tell"
+    (pair,) = comparisons(standings(store))
+    assert pair.difference == -750
+    assert pair.verdict == "cannot tell"
 
 
 @pytest.mark.parametrize(("algorithm", "size"), [("plantree", "1 leaf"), ("spaql", "1 ball")])

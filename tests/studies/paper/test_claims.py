@@ -11,14 +11,14 @@ import spaql
 from spaql.errors import SettingError
 from spaql.experiments import RunStore
 from spaql.experiments.store import read_history
-from spaql.studies.paper.claims import beside, judge, read_claims
+from spaql.studies.paper.claims import judge, read_claims, side_by_side
 from spaql.studies.paper.criteria import (
     VERDICTS,
     Finding,
     about,
     at_least,
     better,
-    not_told_apart,
+    not_significant,
     number,
     share,
     small,
@@ -173,9 +173,9 @@ def test_the_rules() -> None:
     assert better("", ours, ours + 10).holds is False
     assert better("", ours, ours + 1).holds is None
     assert better("", np.ones(3), np.zeros(3)).holds is None
-    assert not_told_apart("", ours, ours + 1).holds is True
-    assert not_told_apart("", ours, ours + 10).holds is False
-    assert not_told_apart("", np.ones(3), np.ones(3)).holds is True
+    assert not_significant("", ours, ours + 1).holds is True
+    assert not_significant("", ours, ours + 10).holds is False
+    assert not_significant("", np.ones(3), np.ones(3)).holds is True
     assert small("", -4.0, 10.0).holds is True
     assert small("", 5.0, 10.0).holds is False
     assert at_least("", ours, 95.0).holds is True
@@ -217,8 +217,8 @@ def test_two_studies_side_by_side(tmp_path: Path) -> None:
         (tmp_path / name / "tables").mkdir(parents=True)
         cells = [dataclasses.asdict(claim) for claim in claims]
         (tmp_path / name / "tables" / "claims.csv").write_text(comma_separated(cells), encoding="utf-8")
-    rows = beside({name: read_claims(tmp_path / name) for name in studies})
-    assert rows == beside(studies)
+    rows = side_by_side({name: read_claims(tmp_path / name) for name in studies})
+    assert rows == side_by_side(studies)
     assert len(rows) == 35
     assert rows[0]["verdict, text"] == ""
     for row, one, other in zip(rows[1:], studies["authors"][1:], studies["text"], strict=True):

@@ -1,4 +1,4 @@
-"""Controllers from a textbook, made of a plant's equations: no interactions, but knowledge of the plant."""
+"""Controllers from a textbook, derived from a plant's equations: they need a model, but no interactions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CART_POLE_GAINS = (0.91, 2.13, 30.59, 7.84)
 
 
 def swing_up(observations: Floats) -> Floats:
-    """Give Pendulum's torque: pump energy with the speed's sign, and hold the top by a linear law.
+    """Return Pendulum's torque: energy pumping by the sign of the speed, and a linear law near the top.
 
     A rod of length and mass 1 under gravity 10 has the energy w² / 6 + 5 cos th, which is 5 at rest upright.
     """
@@ -39,7 +39,7 @@ def swing_up(observations: Floats) -> Floats:
 
 
 def linear_push(observations: Floats) -> NDArray[np.int64]:
-    """Give CartPole's push: to the right if a weighted sum of the state is positive."""
+    """Return CartPole's push: to the right if a weighted sum of the state is positive."""
     return np.asarray(observations @ np.array(_CART_POLE_GAINS) > 0.0, np.int64)
 
 
@@ -49,7 +49,7 @@ class Classical:
 
     law: Callable[[Floats], NDArray[Any]]
     numbers: int
-    """That were chosen: gains and thresholds."""
+    """The number of parameters: gains and thresholds."""
 
 
 CLASSICAL: Mapping[str, Classical] = MappingProxyType(
@@ -70,12 +70,12 @@ class ClassicalPolicy(Policy):
         self.action_space = problem.actions.space
 
     def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
-        """Give a batch of raw actions."""
+        """Return a batch of raw actions."""
         return self._law(np.asarray(observations, np.float64))
 
 
 class _ClassicalTrainer:
-    """Brings a textbook's controller, which learns nothing, into a run."""
+    """Runs a textbook's controller, which learns nothing."""
 
     def check(self, run: Run) -> None:
         if run.problem not in CLASSICAL:
@@ -93,7 +93,7 @@ class _ClassicalTrainer:
 
 
 def _save_nothing(folder: Path) -> None:
-    """Leave the folder without files: the controller is in the source."""
+    """Make an empty folder: the controller is in the source."""
     folder.mkdir(parents=True, exist_ok=True)
 
 

@@ -53,7 +53,7 @@ _ACTING: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "ars": ("action_net",),
     }
 )
-"""The parts of a policy that an action is computed from: critics and exploration are left out."""
+"""The parts of a policy that an action is computed from: critics and exploration are excluded."""
 
 BATCHES: Mapping[str, Any] = MappingProxyType(
     {"learning_rate": 1e-3, "n_critic_updates": 20, "batch_size": 500, "n_steps": 200}
@@ -68,7 +68,7 @@ _BATCHES_IN: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 )
 """Rl-zoo3's discount, trace decay, damping and conjugate gradient steps for each environment."""
 _TOGETHER = 20
-"""Environments that are stepped together: an episode of each makes a batch."""
+"""Parallel environments: an episode of each makes a batch."""
 
 
 class NetworkPolicy(Policy):
@@ -88,7 +88,7 @@ class NetworkPolicy(Policy):
 
 @dataclass(frozen=True)
 class Network:
-    """A network, its hyperparameters, and where it learns."""
+    """A network, its hyperparameters, and its problem."""
 
     name: str
     model: Any
@@ -99,12 +99,12 @@ class Network:
 
     @property
     def size(self) -> int:
-        """How many numbers an action is computed from."""
+        """The number of parameters that an action is computed from."""
         parts = [self.model.policy.get_submodule(part) for part in _ACTING[self.name]]
         return sum(weights.numel() for part in parts for weights in part.parameters())
 
     def trained(self, result: Mapping[str, float], history: History | None = None) -> Trained:
-        """Close the environments; returns what a run is made of."""
+        """Close the environments, and return the result of training."""
         self.model.get_env().close()
 
         def save(folder: Path) -> None:
@@ -143,11 +143,11 @@ def make_network(name: str, problem: Problem, hyperparameters: Mapping[str, Any]
     name
         Of the algorithm, one of `NETWORKS`.
     problem
-        Where it is to learn.
+        The problem to learn.
     hyperparameters
-        Under the names of rl-zoo3 (see `ZOO`); what is left out has the library's default.
+        Under the names of rl-zoo3 (see `ZOO`); all others are the library's defaults.
     seed
-        Of all randomness.
+        Of all random numbers.
     """
     try:
         import sb3_contrib
@@ -158,8 +158,8 @@ def make_network(name: str, problem: Problem, hyperparameters: Mapping[str, Any]
         from stable_baselines3.common.vec_env import VecNormalize
     except ImportError as error:
         raise MissingExtraError(f"{name} needs sb3-contrib: pip install 'spaql[baselines]'.") from error
-    torch.set_num_threads(1)  # one core a run
-    chosen = copy.deepcopy(dict(hyperparameters))  # some of the models add to their arguments
+    torch.set_num_threads(1)  # one core per run
+    chosen = copy.deepcopy(dict(hyperparameters))  # some models change their arguments
     chosen.pop("n_timesteps", None)
     envs = make_vec_env(problem.make, chosen.pop("n_envs", 1), seed=seed % 2**32)
     if normalise := chosen.pop("normalize", None):
@@ -173,7 +173,7 @@ def make_network(name: str, problem: Problem, hyperparameters: Mapping[str, Any]
     library = stable_baselines3 if hasattr(stable_baselines3, _CLASSES[name]) else sb3_contrib
     make = getattr(library, _CLASSES[name])
     model = make(chosen.pop("policy", "MlpPolicy"), envs, seed=seed % 2**32, device="cpu", **chosen)
-    model.set_logger(Logger(folder=None, output_formats=[]))  # its own would leave a folder for each batch
+    model.set_logger(Logger(folder=None, output_formats=[]))  # the default one makes a folder for each batch
     return Network(name, model, NetworkPolicy(model, problem), problem, hyperparameters, seed)
 
 
@@ -189,7 +189,7 @@ def _falling(start: float) -> Callable[[float], float]:
 
 
 class _NetworkTrainer:
-    """Trains the runs of networks: all in a budget of steps, TRPO also in iterations as the paper has it."""
+    """Trains the runs of networks: all with a budget of steps, TRPO also with iterations as in the paper."""
 
     def check(self, run: Run) -> None:
         if run.iterations is not None and run.algorithm != "trpo":

@@ -1,8 +1,8 @@
 """Hyperparameters that rl-zoo3 publishes, as data, under its own names.
 
 Source: rl-zoo3 2.9.2 (Raffin, RL Baselines3 Zoo, https://github.com/DLR-RM/rl-baselines3-zoo),
-`rl_zoo3/hyperparams/*.yml`. What an entry leaves out is the default of Stable-Baselines3 or sb3-contrib.
-`lin_x` falls linearly from x to 0 over the run.
+`rl_zoo3/hyperparams/*.yml`. All others are the defaults of Stable-Baselines3 or sb3-contrib.
+`lin_x` decays linearly from x to 0 over the run.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 SOURCE = "rl-zoo3 2.9.2"
-"""Where the hyperparameters are from."""
+"""The source of the hyperparameters."""
 
 _SAC_MOUNTAIN_CAR: Mapping[str, Any] = MappingProxyType(
     {
@@ -94,7 +94,7 @@ _ARS: Mapping[str, Any] = MappingProxyType(
 
 
 def _quantiles(settings: Mapping[str, Any], n: int) -> Mapping[str, Any]:
-    """Give DQN's settings for QR-DQN, which are the same but for the quantiles."""
+    """Return DQN's settings for QR-DQN, which adds the number of quantiles."""
     return {**settings, "policy_kwargs": {**settings["policy_kwargs"], "n_quantiles": n}}
 
 
@@ -198,4 +198,4 @@ ZOO: Mapping[tuple[str, str], Mapping[str, Any]] = MappingProxyType(
         ("ars", "Acrobot-v1"): _ARS,
     }
 )
-"""By algorithm and environment; `n_timesteps` is the length of run they were published for."""
+"""By algorithm and environment; `n_timesteps` is the length of the published run."""

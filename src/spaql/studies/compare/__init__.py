@@ -1,1 +1,1 @@
-"""The comparison of PlanTree with other people's algorithms: its runs, ranking, tables and report."""
+"""The comparison of PlanTree with other algorithms: its runs, ranking, tables and report."""

@@ -1,4 +1,4 @@
-"""Return against interactions: PlanTree and its rivals on one problem."""
+"""Return against interactions: PlanTree and other algorithms on one problem."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _CLOSE = 0.15
-"""Share of the range of returns, from the best down, that is shown again, larger."""
+"""Share of the range of returns, from the best down, that the enlarged panel shows."""
 _INCHES = (2.5, 2.3)
 """Heights of the two panels."""
 
 
 @dataclass(frozen=True)
-class RivalCurve:
-    """An algorithm's returns; every number is a mean over the seeds, with its 95 % interval."""
+class AlgorithmCurve:
+    """The returns of an algorithm: means over the seeds, with 95 % intervals."""
 
     algorithm: str
     interactions: tuple[float, ...]
     mean: tuple[float, ...]
     ci95: tuple[float, ...]
     seeds: tuple[int, ...]
-    """Of each point: PlanTree has a run for each, the others one for all."""
+    """Of each point: PlanTree has a run per point, the others one run for all points."""
 
 
 @dataclass(frozen=True)
-class RivalsRecord:
-    """What a figure of the comparison shows."""
+class ComparisonRecord:
+    """The data of a figure of the comparison."""
 
     title: str
     note: str
     problem: str
-    curves: tuple[RivalCurve, ...]
+    curves: tuple[AlgorithmCurve, ...]
     textbook: tuple[float, ...]
-    """The mean return of the textbook's controller, if there is one: it takes no interactions."""
+    """The mean return of the textbook's controller, if there is one; it needs no interactions."""
 
 
-def compute_rivals(found: Standings, problem: str) -> RivalsRecord:
+def compute_comparison(found: Standings, problem: str) -> ComparisonRecord:
     """Compute the record of a problem."""
     lines = [found[problem, name] for name in ALGORITHMS if (problem, name) in found]
     if not lines:
@@ -59,7 +59,7 @@ def compute_rivals(found: Standings, problem: str) -> RivalsRecord:
         "Interactions are all steps taken to learn; the episodes that measure are not counted."
     )
     textbook = found.get((problem, "classical"), ())
-    return RivalsRecord(
+    return ComparisonRecord(
         f"{problem}: return against interactions",
         note,
         problem,
@@ -68,9 +68,9 @@ def compute_rivals(found: Standings, problem: str) -> RivalsRecord:
     )
 
 
-def _curve(line: Sequence[Standing]) -> RivalCurve:
+def _curve(line: Sequence[Standing]) -> AlgorithmCurve:
     means, halves = zip(*(mean_ci95(standing.returns) for standing in line), strict=True)
-    return RivalCurve(
+    return AlgorithmCurve(
         line[0].algorithm,
         tuple(float(standing.interactions.mean()) for standing in line),
         means,
@@ -79,8 +79,8 @@ def _curve(line: Sequence[Standing]) -> RivalCurve:
     )
 
 
-def draw_rivals(record: RivalsRecord) -> Figure:
-    """Draw all returns and, above them, the best ones larger; a label stands where a curve's end is seen."""
+def draw_comparison(record: ComparisonRecord) -> Figure:
+    """Draw all returns and, above them, the best ones enlarged; each label is where its curve's end shows."""
     from matplotlib.ticker import LogLocator, MaxNLocator
 
     figure = new_figure(record.title, record.note, 1.6 + sum(_INCHES))
@@ -119,13 +119,13 @@ def draw_rivals(record: RivalsRecord) -> Figure:
     return figure
 
 
-def _label(curve: RivalCurve) -> str:
+def _label(curve: AlgorithmCurve) -> str:
     seeds = f"{curve.seeds[-1]} seed{'s' if curve.seeds[-1] > 1 else ''}"
     return f"{number(curve.mean[-1])} at {count(curve.interactions[-1])}, {seeds}"
 
 
-def _draw_curve(ax: Axes, curve: RivalCurve) -> None:
-    """Draw a line in its band; PlanTree as points with bars, because each is of runs of its own."""
+def _draw_curve(ax: Axes, curve: AlgorithmCurve) -> None:
+    """Draw a line in its band; PlanTree as points with bars, because each point has its own runs."""
     colour, marker = COLOURS[curve.algorithm], MARKERS[curve.algorithm]
     mean, half = np.array(curve.mean), np.array(curve.ci95)
     if curve.algorithm == "plantree":
@@ -144,4 +144,4 @@ def _draw_curve(ax: Axes, curve: RivalCurve) -> None:
     ax.plot(curve.interactions, mean, color=colour, marker=marker, markersize=3.5, linewidth=1.2)
 
 
-register("rivals", RivalsRecord, draw_rivals)
+register("rivals", ComparisonRecord, draw_comparison)

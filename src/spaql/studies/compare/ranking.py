@@ -1,4 +1,4 @@
-"""Where the algorithms of the comparison stand: the points of all finished runs, brought together by seed."""
+"""The results of the comparison: the points of all finished runs, grouped over seeds."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from spaql.stats import WelchTest, welch
 from spaql.studies.compare.study import ALGORITHMS, PROBLEMS
 
 _BEYOND = 1.1
-"""A point counts for a number of interactions if it took this many times as many at most."""
+"""A point counts for a number of interactions if it took at most this many times as many."""
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Standing:
-    """What an algorithm came to on a problem with so many interactions; arrays have a number a seed."""
+    """The results of an algorithm on a problem after a number of interactions; arrays are over seeds."""
 
     problem: str
     algorithm: str
     at: int
-    """Interactions as they were asked for."""
+    """The interactions of the budget or point."""
     interactions: Floats
-    """As they were: the batch or episode that is begun is finished."""
+    """The interactions that were taken: a started batch or episode is finished."""
     returns: Floats
     worst_start: Floats
     chattering: Floats
@@ -41,7 +41,7 @@ class Standing:
 
     @property
     def seeds(self) -> int:
-        """How many runs it is of."""
+        """The number of runs."""
         return len(self.returns)
 
 
@@ -50,7 +50,7 @@ Standings = Mapping[tuple[str, str], Sequence[Standing]]
 
 
 def standings(store: RunStore) -> dict[tuple[str, str], list[Standing]]:
-    """Bring together all runs of the comparison that are finished in a store."""
+    """Return the results of all finished runs of the comparison in a store."""
     groups: dict[tuple[str, str, int], list[str]] = {}
     points: dict[tuple[str, str, int], list[int]] = {}
     for run_id in store.finished():
@@ -72,7 +72,7 @@ def standings(store: RunStore) -> dict[tuple[str, str], list[Standing]]:
 
 
 def _curve(store: RunStore, run_id: str) -> dict[str, Floats]:
-    """Read the columns of a run's learning curve, with the time of training before each point."""
+    """Return the columns of a run's learning curve, with the training time before each point."""
     folder = store.root / run_id
     timing: dict[str, Any] = json.loads((folder / TIMING).read_text("utf-8"))
     return read_columns(folder / CURVE) | {name: np.array(timing[name]) for name in ("wall", "cpu")}
@@ -97,44 +97,44 @@ def _of_group(
 
 
 def standing_at(line: Sequence[Standing], interactions: int) -> Standing | None:
-    """Give the last standing with at most so many interactions."""
+    """Return the last standing with at most this many interactions, or None."""
     reached = [standing for standing in line if standing.at <= interactions]
     return reached[-1] if reached else None
 
 
 @dataclass(frozen=True)
-class Duel:
-    """PlanTree and a rival that was given as many interactions at most."""
+class Comparison:
+    """PlanTree and another algorithm with at most as many interactions."""
 
     ours: Standing
     theirs: Standing
     test: WelchTest | None
-    """Of ours less theirs; None with too few seeds, or where no return differs among them."""
+    """Of ours less theirs; None with too few seeds, or if all returns of each are equal."""
 
     @property
     def difference(self) -> float:
-        """How much higher our mean return is."""
+        """Our mean return less theirs."""
         return float(self.ours.returns.mean() - self.theirs.returns.mean())
 
     @property
     def verdict(self) -> str:
-        """Ahead, behind, or neither can be told."""
+        """`ahead`, `behind`, or `cannot tell` if the difference is not significant."""
         if self.test is None or self.test.p >= 0.05:
             return "cannot tell"
         return "ahead" if self.difference > 0 else "behind"
 
 
-def duels(found: Standings) -> list[Duel]:
-    """Hold PlanTree against every other algorithm, at each of its budgets."""
+def comparisons(found: Standings) -> list[Comparison]:
+    """Compare PlanTree with every other algorithm, at each of its budgets."""
     pairs = [
         (ours, theirs)
         for (problem, algorithm), line in found.items()
         if algorithm == "plantree"
         for ours in line
-        for rival in ALGORITHMS[1:]
-        if (theirs := standing_at(found.get((problem, rival), ()), ours.at)) is not None
+        for other in ALGORITHMS[1:]
+        if (theirs := standing_at(found.get((problem, other), ()), ours.at)) is not None
     ]
-    return [Duel(ours, theirs, _test(ours.returns, theirs.returns)) for ours, theirs in pairs]
+    return [Comparison(ours, theirs, _test(ours.returns, theirs.returns)) for ours, theirs in pairs]
 
 
 def _test(ours: Floats, theirs: Floats) -> WelchTest | None:

@@ -23,10 +23,10 @@ _REFERENCES: Mapping[str, tuple[float, ...]] = MappingProxyType(
         "Acrobot-v1": (-1.0, 0.0, 1.0, 0.0, 0.0, 0.0),
     }
 )
-"""What SPAQL-TS regulates to where the problem itself says nothing: the goal, at rest."""
+"""The reference of SPAQL-TS on problems that have none: the goal, at rest."""
 
 _ORDER = ("sac", "td3", "dqn", "ppo", "qr-dqn", "trpo", "ars", "tqc")
-"""Of the networks: the most telling first."""
+"""Of the networks: the most informative first."""
 
 
 @dataclass(frozen=True)
@@ -34,20 +34,20 @@ class Size:
     """How large the comparison is."""
 
     seeds: int
-    """Of what learns in seconds."""
+    """Of the algorithms that learn in seconds."""
     network_seeds: int
     plantree: tuple[int, ...]
-    """Budgets of PlanTree, which needs to know its own: a run for each."""
+    """Budgets of PlanTree, which needs its budget in advance: a run for each."""
     spaql: int
     """Interactions of SPAQL and SPAQL-TS, evaluations included."""
     box: int
     """Interactions of networks where actions are a Box."""
     listed: int
-    """Interactions of networks where actions are listed."""
+    """Interactions of networks where actions are discrete."""
     evaluate_at: tuple[int, ...]
     """Interactions at which a policy is evaluated while it learns."""
     episodes: int
-    """By which it is."""
+    """Episodes of such an evaluation."""
 
 
 FULL = Size(
@@ -80,18 +80,18 @@ def compare_runs(
     first_seed: int = 6000,
     seeds: int | None = None,
 ) -> list[Run]:
-    """Give the runs of the comparison: first one of each kind, then the next seeds.
+    """Return the runs of the comparison: all those of the first seed, then the next seeds.
 
     Parameters
     ----------
     size
         How large it is.
     only
-        Names of algorithms and of problems to be left with; all by default.
+        Names of algorithms and of problems to be kept; all by default.
     budgets
         Of PlanTree; those of the size by default.
     first_seed, seeds
-        The seeds are counted from the first; as many as the size says by default.
+        The seeds are counted from the first; as many as the size has by default.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def _run(
 
 
 def _spaql_settings(problem: str, algorithm: str) -> dict[str, Any]:
-    """Give the paper's settings where it has the problem, and the defaults elsewhere."""
+    """Return the paper's settings on its problems, and the defaults elsewhere."""
     settings: dict[str, Any] = {"rollouts": 20}
     if problem == "Pendulum-v1":
         settings["scaling"] = {"spaql": 4, "spaql-ts": 0.4}[algorithm]

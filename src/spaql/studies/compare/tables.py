@@ -13,7 +13,7 @@ from spaql.formatting import counted
 from spaql.stats import mean_ci95
 from spaql.studies.baselines import NETWORKS
 from spaql.studies.baselines.zoo import ZOO
-from spaql.studies.compare.ranking import Duel, Standing, Standings, standing_at
+from spaql.studies.compare.ranking import Comparison, Standing, Standings, standing_at
 from spaql.studies.compare.study import ALGORITHMS, PROBLEMS
 
 COLUMNS = (3_000, 5_000, 10_000, 20_000, 50_000)
@@ -23,7 +23,7 @@ Cells = list[dict[str, str]]
 
 
 def returns_table(found: Standings, problem: str) -> Cells:
-    """Give a row for each algorithm and a column for each number of interactions."""
+    """Return a row for each algorithm, with a column for each number of interactions."""
     rows = []
     for algorithm in ALGORITHMS:
         line = found.get((problem, algorithm), ())
@@ -42,7 +42,7 @@ def returns_table(found: Standings, problem: str) -> Cells:
 
 
 def details_table(found: Standings, problem: str, *, every_point: bool = False) -> Cells:
-    """Give a row for each algorithm and number of interactions, with all that was measured."""
+    """Return a row for each algorithm and number of interactions, with all measurements."""
     return [
         {
             "problem": problem,
@@ -65,25 +65,25 @@ def details_table(found: Standings, problem: str, *, every_point: bool = False) 
     ]
 
 
-def duels_table(duels: Sequence[Duel]) -> Cells:
-    """Give a row for each rival, budget and problem."""
+def comparisons_table(pairs: Sequence[Comparison]) -> Cells:
+    """Return a row for each other algorithm, budget and problem."""
     return [
         {
-            "problem": duel.ours.problem,
-            "interactions": f"{duel.ours.at:,}",
-            "PlanTree": _returned(duel.ours),
-            "rival": NAMES[duel.theirs.algorithm],
-            "its interactions": f"{duel.theirs.interactions.mean():,.0f}",
-            "its return": _returned(duel.theirs),
-            "PlanTree less rival": _difference(duel),
-            "PlanTree is": duel.verdict,
+            "problem": pair.ours.problem,
+            "interactions": f"{pair.ours.at:,}",
+            "PlanTree": _returned(pair.ours),
+            "rival": NAMES[pair.theirs.algorithm],
+            "its interactions": f"{pair.theirs.interactions.mean():,.0f}",
+            "its return": _returned(pair.theirs),
+            "PlanTree less rival": _difference(pair),
+            "PlanTree is": pair.verdict,
         }
-        for duel in duels
+        for pair in pairs
     ]
 
 
 def hyperparameters_table() -> Cells:
-    """Give a row for each network and problem."""
+    """Return a row for each network and problem."""
     return [
         {
             "problem": problem,
@@ -117,8 +117,8 @@ def _size(standing: Standing) -> str:
     return counted(mean, units.get(standing.algorithm, "number"), digits)
 
 
-def _difference(duel: Duel) -> str:
-    if duel.test is None:
-        return number_cell(duel.difference)
-    low, high = number_cell(duel.test.low), number_cell(duel.test.high)
-    return f"{number_cell(duel.difference)} ({low} to {high})"
+def _difference(pair: Comparison) -> str:
+    if pair.test is None:
+        return number_cell(pair.difference)
+    low, high = number_cell(pair.test.low), number_cell(pair.test.high)
+    return f"{number_cell(pair.difference)} ({low} to {high})"

@@ -12,9 +12,9 @@ from spaql.studies.paper.evidence import OTHER_TRPO, PROBLEMS, Claimed, Study
 from spaql.studies.paper.study import ALGORITHMS, SOLVED, VARIANTS
 
 _READABLE = 50
-"""Rows of a table that fit a page."""
+"""Rows of a table that fit on a page."""
 _SATURATED = 0.1
-"""Of the whole gain: what the second half of the iterations adds at most, once learning has come to rest."""
+"""Share of the whole gain that the second half of the iterations adds at most if learning has saturated."""
 
 _EARLIER = (
     f"at equal numbers of samples, the mean return after {BATCH:,}, {2 * BATCH:,}, ..., {EARLY * BATCH:,} of "
@@ -26,23 +26,23 @@ _EARLIER = (
 
 def _counts_differ(study: Study, findings: Sequence[Finding]) -> str:
     by_samples, by_all_steps = (
-        [finding.holds for finding in findings if f"by {count}" in finding.said]
+        [finding.holds for finding in findings if f"by {count}" in finding.text]
         for count in ("training samples", "all steps")
     )
-    said = []
+    notes = []
     if by_samples != by_all_steps:
-        said.append(
+        notes.append(
             "The two counts differ: the evaluations that choose SPAQL's agents are most of its steps."
         )
-    if any("less TRPO" in finding.said for finding in findings):
-        said.append(OTHER_TRPO)
-    return " ".join(said)
+    if any("less TRPO" in finding.text for finding in findings):
+        notes.append(OTHER_TRPO)
+    return " ".join(notes)
 
 
-def _early(problems: Sequence[str], algorithms: Sequence[str], rival: str, study: Study) -> Iterator[Finding]:
+def _early(problems: Sequence[str], algorithms: Sequence[str], other: str, study: Study) -> Iterator[Finding]:
     for problem in problems:
         for algorithm in algorithms:
-            yield from study.earlier(problem, algorithm, rival)
+            yield from study.earlier(problem, algorithm, other)
 
 
 def _finite(algorithms: Sequence[str], study: Study) -> list[Finding]:
@@ -71,7 +71,7 @@ def _saturates(study: Study) -> list[Finding]:
 
 
 def _of_the_way(study: Study) -> list[Finding]:
-    """Compare what part of the way from random to TRPO is made on the two problems."""
+    """Compare the returns on the two problems, in per cent of the way from random to TRPO."""
     found = []
     for algorithm in VARIANTS:
         for i, how in enumerate(("seen", "fresh")):
@@ -102,7 +102,7 @@ HEADLINES = (
     Claimed(
         "SPAQL-TS [is] an improved version of SPAQL.",
         "Abstract; Conclusions",
-        "Pendulum: -873 and -836 (not told apart); CartPole: 199 and 193",
+        "Pendulum: -873 and -836 (no significant difference); CartPole: 199 and 193",
         f"SPAQL-TS is better than SPAQL on both problems, {BOTH_MEASURES}: {BETTER}",
         lambda study: [f for p in PROBLEMS for f in study.better((p, "spaql-ts"), (p, "spaql"))],
     ),

@@ -1,7 +1,6 @@
-"""The claims of the paper, each with its criterion, what was measured, and whether they agree.
+"""The claims of the paper, each with its criterion, the measurement and the verdict.
 
-Every claim of the abstract and of the conclusions is judged, and those of the results; plans for further work
-claim nothing, and are left out.
+Every claim of the abstract, the results and the conclusions is judged; plans for further work are left out.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from spaql.studies.paper.evidence import Claimed, Scaling, Study
 from spaql.studies.paper.result_claims import BODY
 
 CLAIMS_FILE = Path("tables", "claims.csv")
-"""Where a study has its claims, in its folder."""
+"""The path of the claims in the folder of a study."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the paper, held against the measurement."""
+    """A sentence of the paper, compared with the measurement."""
 
     claim: str
     where: str
@@ -40,7 +39,7 @@ class Claim:
 
 
 def short_runs(scaling: RunStore) -> Scaling:
-    """Give the fresh returns of the runs that compare values of xi."""
+    """Return the fresh returns of the runs that compare values of xi."""
     table = results(scaling.root)
     keys = zip(table["problem"].tolist(), table["algorithm"].tolist(), table["scaling"].tolist(), strict=True)
     found: dict[tuple[str, str, float], list[float]] = {}
@@ -50,7 +49,7 @@ def short_runs(scaling: RunStore) -> Scaling:
 
 
 def judge(study: Study) -> list[Claim]:
-    """Hold every claim of the paper against a study."""
+    """Return every claim of the paper, judged by a study."""
     return [_judged(claimed, study) for claimed in (*HEADLINES, *BODY)]
 
 
@@ -59,7 +58,7 @@ def _judged(claimed: Claimed, study: Study) -> Claim:
     if claimed.needs_trpo and not study.has_trpo:
         return Claim(*head, "TRPO was not run", "cannot tell", "`spaql paper --trpo` runs it.")
     findings = claimed.find(study)
-    measured = "; ".join(f"{finding.said} [{_HELD[finding.holds]}]" for finding in findings)
+    measured = "; ".join(f"{finding.text} [{_HELD[finding.holds]}]" for finding in findings)
     return Claim(*head, measured, verdict(findings), claimed.why(study, findings))
 
 
@@ -67,7 +66,7 @@ _HELD = {True: "holds", False: "does not hold", None: "cannot tell"}
 
 
 def read_claims(folder: str | Path) -> list[Claim]:
-    """Read the claims as they were judged in a study, from the folder of its report."""
+    """Read the judged claims of a study, from the folder of its report."""
     file = Path(folder) / CLAIMS_FILE
     try:
         with file.open(encoding="utf-8", newline="") as lines:
@@ -79,10 +78,10 @@ def read_claims(folder: str | Path) -> list[Claim]:
         raise SettingError(f"{file} is no table of claims, which has the columns {names}.") from error
 
 
-def beside(studies: Mapping[str, Sequence[Claim]]) -> list[dict[str, str]]:
-    """Write the verdicts of studies side by side, each under its name, as rows of a table.
+def side_by_side(studies: Mapping[str, Sequence[Claim]]) -> list[dict[str, str]]:
+    """Return rows of a table with the verdicts of studies side by side, each under its name.
 
-    Of a claim that a study does not judge, its columns are empty.
+    The columns of a study are empty for a claim that it does not judge.
     """
     rows: dict[tuple[str, str, str], dict[str, str]] = {}
     for claims in studies.values():

@@ -1,8 +1,8 @@
-"""The rules by which the paper's claims are judged: each turns numbers into what they say of one sentence.
+"""The criteria by which the paper's claims are judged: each turns numbers into a finding on one sentence.
 
-They are the same for all claims of a kind and for every study, and are written out beside every verdict. A
-claim of several parts is judged part by part. They were not chosen blindly: the end results of the study with
-the authors' rules were known by then, its returns at equal numbers of samples were not.
+They are the same for all claims of a kind and for every study, and are printed with every verdict. A claim of
+several parts is judged part by part. They were not chosen blindly: the final results of the study with the
+authors' rules were known at that time, its returns at equal numbers of samples were not.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BETTER = (
     "the 95 % interval of the difference (Welch) lies above 0; below 0 contradicts, and one that holds 0 "
     "cannot tell"
 )
-NOT_TOLD_APART = "Welch's test has p of 0.05 or more"
+NOT_SIGNIFICANT = "Welch's test has p of 0.05 or more"
 SMALL = "less than half of the difference between SPAQL and AQL"
 SHARE = (
     "the published share lies in the 95 % interval of ours (Wilson), or ours in that of the published share"
@@ -38,17 +38,18 @@ VERDICTS = ("agrees", "in part", "does not agree", "cannot tell")
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found of one part of a claim."""
+    """The finding on one part of a claim."""
 
-    said: str
+    text: str
     holds: bool | None
-    """None where the data cannot tell."""
+    """None if the data cannot decide."""
 
 
 def verdict(findings: Sequence[Finding]) -> str:
-    """Judge a claim by its parts.
+    """Return the verdict on a claim from the findings on its parts.
 
-    It agrees if all of them hold; in part, if some do; not at all, if none does and one is contradicted.
+    It agrees if all parts hold, and in part if some do; it does not agree if none holds and one is
+    contradicted, and else the data cannot tell.
 
     Examples
     --------
@@ -66,13 +67,13 @@ def verdict(findings: Sequence[Finding]) -> str:
 
 
 def number(name: str, ours: Floats, published: tuple[float, float]) -> Finding:
-    """Hold a mean against a published one, which comes with the half-width of its interval."""
+    """Compare a mean with a published one, given with the half-width of its interval."""
     mean, half = mean_ci95(ours)
     return _near(name, mean, half, *published)
 
 
 def about(name: str, wanted: float, low: float, high: float) -> Finding:
-    """Hold a difference, given by its interval, against a number that the paper calls approximate."""
+    """Compare a difference, given by its interval, with a number that the paper calls approximate."""
     return _near(name, (low + high) / 2, (high - low) / 2, wanted, 0.05 * abs(wanted))
 
 
@@ -85,41 +86,41 @@ def _near(name: str, mean: float, half: float, wanted: float, tolerance: float) 
 
 
 def better(name: str, a: Floats, b: Floats) -> Finding:
-    """Say whether a is better than b on average; `name` says whose difference it is."""
+    """Return whether a is better than b on average; `name` names the difference."""
     test = welch(a, b)
-    said = f"{name} {number_cell(test.difference)}"
+    text = f"{name} {number_cell(test.difference)}"
     if math.isnan(test.p):
-        return Finding(f"{said} (no spread)", None)
+        return Finding(f"{text} (no spread)", None)
     return Finding(
-        f"{said} ({number_cell(test.low)} to {number_cell(test.high)})",
+        f"{text} ({number_cell(test.low)} to {number_cell(test.high)})",
         True if test.low > 0 else False if test.high < 0 else None,
     )
 
 
-def not_told_apart(name: str, a: Floats, b: Floats) -> Finding:
-    """Say whether Welch's test leaves it open that the means of a and b are the same."""
+def not_significant(name: str, a: Floats, b: Floats) -> Finding:
+    """Return whether the difference of the means of a and b is not significant in Welch's test."""
     test = welch(a, b)
-    said = f"{name} {number_cell(test.difference)}"
+    text = f"{name} {number_cell(test.difference)}"
     if math.isnan(test.p):
-        return Finding(f"{said} (no spread)", True if test.difference == 0 else None)
+        return Finding(f"{text} (no spread)", True if test.difference == 0 else None)
     p = f"p = {test.p:.0e}" if test.p < 0.001 else f"p = {test.p:.3f}"
-    return Finding(f"{said} ({number_cell(test.low)} to {number_cell(test.high)}, {p})", test.p >= 0.05)
+    return Finding(f"{text} ({number_cell(test.low)} to {number_cell(test.high)}, {p})", test.p >= 0.05)
 
 
 def small(name: str, effect: float, gap: float) -> Finding:
-    """Say whether an effect is less than half of the difference that a figure is about."""
+    """Return whether an effect is less than half of a difference, the gap."""
     return Finding(f"{name} {number_cell(effect)}", abs(effect) < gap / 2)
 
 
 def at_least(name: str, ours: Floats, least: float) -> Finding:
-    """Say whether a mean is at least so much, with its interval."""
+    """Return whether a mean, with its whole interval, is at least `least`."""
     mean, half = mean_ci95(ours)
     holds = True if mean - half >= least else False if mean + half < least else None
     return Finding(f"{name} {interval(mean, half)}", holds)
 
 
 def share(name: str, ours: tuple[int, int], published: tuple[int, int]) -> Finding:
-    """Hold a number of successes, of so many trials, against a published one."""
+    """Compare a number of successes, given with the number of trials, with a published one."""
     holds = any(
         low <= other[0] / other[1] <= high
         for (low, high), other in ((wilson_ci95(*ours), published), (wilson_ci95(*published), ours))

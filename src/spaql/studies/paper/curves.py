@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _TOGETHER = 0.1
-"""Of their steps, by which the ends of two curves differ at most if they count as the same place."""
+"""Relative difference of steps below which two curves count as ending at the same place."""
 _APART = 5.5
-"""Points between two markers of fresh returns."""
+"""Distance of two markers of fresh returns, in points."""
 _ROOM = 0.15
-"""Of an axis of steps, right of the curves."""
+"""Margin right of the curves, as a share of the axis of steps."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Curve:
 
     algorithm: str
     shows: str
-    """The column of the history that `mean` is of."""
+    """The column of the history in `mean`."""
     iteration: tuple[int, ...]
     training_steps: tuple[float, ...]
     interactions: tuple[float, ...]
@@ -50,7 +50,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class CurvesRecord:
-    """What a figure of learning shows."""
+    """The data of a figure of learning."""
 
     title: str
     note: str
@@ -63,12 +63,12 @@ class CurvesRecord:
 def compute_curves(
     store: RunStore, size: Size, problem: str, title: str, *, trpo: bool = False
 ) -> CurvesRecord:
-    """Compute the record of a problem: with the arms, or beside TRPO if its runs are finished."""
+    """Return the record of a problem: with the arms, or with TRPO if its runs are finished."""
     runs = [run for run in long_runs(size) if run.problem == problem]
-    rivals = [run for run in trpo_runs(size) if run.problem == problem] if trpo else []
-    missing = len(store.missing(rivals))
+    trpo_only = [run for run in trpo_runs(size) if run.problem == problem] if trpo else []
+    missing = len(store.missing(trpo_only))
     groups: dict[str, list[Run]] = {}
-    for run in runs + ([] if missing else rivals):
+    for run in runs + ([] if missing else trpo_only):
         groups.setdefault(run.algorithm, []).append(run)
     check_finished(store, runs)
     note = (
@@ -79,7 +79,7 @@ def compute_curves(
     )
     if missing:
         title += " (not yet finished)"
-        note += f"\nTRPO is left out: {missing} of its {len(rivals)} runs are not finished."
+        note += f"\nTRPO is left out: {missing} of its {len(trpo_only)} runs are not finished."
     curves = (_curve(store, algorithm, own, arms=not trpo) for algorithm, own in groups.items())
     return CurvesRecord(title, note, problem, tuple(curves), *random_baseline(problem, size))
 
@@ -170,7 +170,7 @@ def _draw_band(
     colour: str,
     least: float = -math.inf,
 ) -> None:
-    """Draw a line in its band, which ends where no value can be."""
+    """Draw a line in its band, which is cut at the lowest possible value."""
     middle, width = np.array(mean), np.array(half)
     ax.fill_between(
         x, np.maximum(middle - width, least), middle + width, color=colour, alpha=0.18, linewidth=0

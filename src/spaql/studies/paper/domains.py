@@ -27,7 +27,7 @@ class Ball:
     y: float
     radius: float
     depth: int
-    """How often the first ball was split to get it."""
+    """The number of splits from the first ball."""
     fill: str
     """`solid`, `faint`, `white` (without outline), or `none` (the outline alone)."""
     label: str = ""
@@ -43,7 +43,7 @@ class DomainsPanel:
 
 @dataclass(frozen=True)
 class DomainsRecord:
-    """What a figure of the appendix shows."""
+    """The data of a figure of the appendix."""
 
     title: str
     note: str
@@ -53,7 +53,7 @@ class DomainsRecord:
 
 
 def covering() -> DomainsRecord:
-    """Give the first ball, and a covering of it by balls of half its radius."""
+    """Return the first ball, and a covering of it by balls of half its radius."""
     first = Ball(0.0, 0.0, 1.0, 0, "faint")
     return DomainsRecord(
         "A ball and its covering",
@@ -68,7 +68,7 @@ def covering() -> DomainsRecord:
 
 
 def neighbours() -> DomainsRecord:
-    """Give the covering of one ball of a covering, and the domains of the balls beside it."""
+    """Return the covering of one ball of a covering, and the domains of its neighbours."""
     blue = _discs(Ball(0.0, 0.0, 1.0, 0, "none"), "faint")
     split, others = blue[1], (blue[0], *blue[2:])
     return DomainsRecord(
@@ -92,7 +92,7 @@ def neighbours() -> DomainsRecord:
 
 
 def cubes() -> DomainsRecord:
-    """Give balls under the infinity metric, whose children tile them."""
+    """Return balls under the infinity metric, whose children tile them."""
     first = Ball(0.0, 0.0, 1.0, 0, "solid", "B")
     once = _squares(first)
     return DomainsRecord(

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 _FALLEN = math.radians(12)
 """The angle from which CartPole's pole counts as fallen."""
 _NEAR = 0.1
-"""Of a turn: so far beyond an upright angle, a pendulum is still at it."""
+"""Share of a turn within which a pendulum counts as upright."""
 _SEED = 34
-"""Of the episode's start, in which Pendulum hangs almost straight down; and of the actions' draws."""
+"""Of the initial state, in which Pendulum hangs almost straight down, and of the sampled actions."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,12 @@ class EpisodeTrace:
 
     algorithm: str
     run: str
-    """The run whose agent plays: the median one by its fresh return, the lower of two; empty for Random."""
+    """The run of the agent: the median one by fresh return, the lower of two; empty for Random."""
     fresh_return: float | None
     total: float
     """The return of this episode."""
     ending: str
-    """What ended it before the horizon, if anything."""
+    """Why it ended before the horizon, if it did."""
     angle: tuple[float, ...]
     """In rad, before each action and after the last."""
     action: tuple[float, ...]
@@ -53,7 +53,7 @@ class EpisodeTrace:
 
 @dataclass(frozen=True)
 class EpisodesRecord:
-    """What a figure of episodes shows."""
+    """The data of a figure of episodes."""
 
     title: str
     note: str
@@ -73,13 +73,13 @@ class _Plant:
     angle_label: str
     action_label: str
     begins: str
-    """How it stands at the start of the episode."""
+    """A description of the initial state."""
     dashed: str
-    """What the dashed lines stand for."""
+    """The meaning of the dashed lines."""
     ending: Callable[[float], str] = lambda angle: ""
-    """What it means that an episode was terminated at this angle."""
+    """Why an episode was terminated at this angle."""
     action_values: tuple[float, ...] = ()
-    """What the indices of a list of actions stand for."""
+    """The values of discrete actions."""
 
 
 _PENDULUM = _Plant(
@@ -104,7 +104,7 @@ _PLANTS: Mapping[str, _Plant] = MappingProxyType(
 
 
 def compute_episodes(store: RunStore, size: Size, problem: str, title: str) -> EpisodesRecord:
-    """Compute the record of a problem: Random, then the median agent of each algorithm."""
+    """Return the record of a problem: Random, then the median agent of each algorithm."""
     runs = [run for run in long_runs(size) if run.problem == problem]
     check_finished(store, runs)
     made = make_problem(problem)
@@ -134,7 +134,7 @@ def _median(store: RunStore, runs: list[Run]) -> tuple[Run, float]:
 def _trace(
     policy: Policy, made: Problem, problem: str, algorithm: str, run: str, fresh: float | None
 ) -> EpisodeTrace:
-    """Play an episode in Gymnasium's environment; actions are drawn as in evaluations."""
+    """Play an episode in Gymnasium's environment; actions are sampled as in evaluations."""
     plant = _PLANTS[problem]
     (played,) = record(policy, made, [_SEED], np.random.default_rng([_SEED, 1]))
     actions = [float(np.ravel(action)[0]) for action in played.actions]
@@ -188,7 +188,7 @@ def _draw_pushes(ax: Axes, trace: EpisodeTrace) -> None:
 
 
 def _mark_upright(axes: Sequence[Axes]) -> None:
-    """Mark the angles at which a pendulum stands upright, 2 pi k, and show those that it came near to."""
+    """Mark the angles at which a pendulum is upright, 2 pi k, and show those that it came near to."""
     from matplotlib.ticker import MultipleLocator
 
     low = min(ax.dataLim.y0 for ax in axes) / math.tau

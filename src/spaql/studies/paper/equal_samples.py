@@ -1,4 +1,4 @@
-"""What agents of the long runs return after equal numbers of samples."""
+"""Returns of the agents of the long runs after equal numbers of samples."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 BATCH = 4_000
 """Samples of a batch of TRPO, after each of which returns are compared."""
 EARLY = 10
-"""Batches that count as the first ones: up to 40,000 samples, where the paper says that TRPO catches up."""
+"""Batches that count as the first ones: up to 40,000 samples, where TRPO catches up in the paper."""
 _BATCHES = 100
 
 
@@ -28,15 +28,15 @@ class Early:
     """
 
     by_samples: Floats
-    """After so many training steps, as the paper counts."""
+    """By training steps, as the paper counts."""
     by_all_steps: Floats
-    """After so many steps that the algorithm makes use of: those of SPAQL's evaluations choose the agent
-    that is kept, and are counted; those of AQL and TRPO only measure, and are not."""
+    """By all steps that the algorithm uses: SPAQL's evaluations select the agent, and are counted; those of
+    AQL and TRPO only measure, and are not."""
     samples: Floats
-    """Training steps of each agent in all."""
+    """All training steps of each agent."""
     all_steps: Floats
     late_gain: Floats
-    """What the second half of the iterations adds, as a part of what all of them add."""
+    """The gain in the second half of the iterations, as a share of the whole gain."""
 
 
 def early_returns(long: RunStore) -> dict[tuple[str, str], Early]:
@@ -67,5 +67,5 @@ def _read(algorithm: str, folders: list[Path]) -> Early:
 
 
 def _at(counts: NDArray[np.int64], steps: Floats, returns: Floats) -> Floats:
-    """Return the last values that took at most so many steps each; the first one where there is none."""
+    """Return the last return after at most each count of steps, or the first one if there is none."""
     return returns[np.maximum(np.searchsorted(steps, counts, side="right") - 1, 0)]

@@ -1,4 +1,4 @@
-"""What the paper's claims are judged by: a study, and a claim before it is judged."""
+"""The data that the paper's claims are judged by, and a claim before it is judged."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ class Study:
         return all((problem, "trpo") in table for problem in PROBLEMS for table in (self.lines, self.early))
 
     def measures(self, problem: str, algorithm: str) -> tuple[Floats, Floats]:
-        """Return the agents' returns as the paper measures, and in fresh episodes; random has the latter."""
+        """Return the agents' returns as the paper measures, and in fresh episodes; equal for random."""
         line = self.lines[problem, algorithm]
         return line.fresh if line.reported is None else line.reported, line.fresh
 
     def arms(self, problem: str, algorithm: str) -> Floats:
-        """Return the arms of the agents."""
+        """Return the number of arms of each agent."""
         arms = self.lines[problem, algorithm].arms
         assert arms is not None
         return arms
 
     def pooled(self, problem: str, algorithm: str) -> Floats:
-        """Return the agents of the short runs of every xi above 0."""
+        """Return the fresh returns of the short runs of every xi above 0."""
         return np.concatenate([self.short[problem, algorithm, xi] for xi in SCALINGS if xi > 0])
 
     def by_xi(self, problem: str, algorithm: str) -> Floats:
@@ -57,21 +57,21 @@ class Study:
         return np.array([self.short[problem, algorithm, xi].mean() for xi in SCALINGS if xi > 0])
 
     def better(self, a: tuple[str, str], b: tuple[str, str]) -> Iterator[Finding]:
-        """Compare two algorithms on a problem, each given as (problem, algorithm), by both measures."""
+        """Compare two algorithms, each given as (problem, algorithm), by both measures."""
         same = a[0] == b[0]
         names = [NAMES[one[1]] if same else f"{NAMES[one[1]]} on {_SHORT[one[0]]}" for one in (a, b)]
         where = f"{_SHORT[a[0]]}: " if same else ""
         for how, ours, theirs in zip(("seen", "fresh"), self.measures(*a), self.measures(*b), strict=True):
             yield better(f"{where}{names[0]} less {names[1]}, {how},", ours, theirs)
 
-    def earlier(self, problem: str, algorithm: str, rival: str) -> Iterator[Finding]:
-        """Compare the returns of the first batches with those of a rival, by both counts of samples."""
-        a, b = self.early[problem, algorithm], self.early[problem, rival]
+    def earlier(self, problem: str, algorithm: str, other: str) -> Iterator[Finding]:
+        """Compare the returns of the first batches of two algorithms, by both counts of samples."""
+        a, b = self.early[problem, algorithm], self.early[problem, other]
         for how, ours, theirs in (
             ("training samples", a.by_samples, b.by_samples),
             ("all steps", a.by_all_steps, b.by_all_steps),
         ):
-            name = f"{_SHORT[problem]}, by {how}: {NAMES[algorithm]} less {NAMES[rival]}"
+            name = f"{_SHORT[problem]}, by {how}: {NAMES[algorithm]} less {NAMES[other]}"
             yield better(name, ours[:, :EARLY].mean(1), theirs[:, :EARLY].mean(1))
 
 
@@ -80,7 +80,7 @@ class Claimed:
     """A sentence of the paper, and how it is judged."""
 
     claim: str
-    """In the paper's words."""
+    """A quotation of the paper."""
     where: str
     published: str
     criterion: str

@@ -73,7 +73,7 @@ def paper_figures(
     out: str | os.PathLike[str],
     only: Collection[str] | None = None,
 ) -> list[Path]:
-    """Compute and draw the paper's figures; equal stores give equal files.
+    """Compute and draw the paper's figures; equal stores have equal files.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def paper_figures(
     long
         That of `long_runs` and, if they are finished, of `trpo_runs`.
     size
-        How large the studies are.
+        The size of the studies.
     out
         For each figure, `data/NAME.json` and `figures/NAME.svg`, `.pdf` and `.png` are written here.
     only

@@ -1,4 +1,4 @@
-"""The report on the paper: its claims, tables and figures beside what was measured, as Markdown and HTML."""
+"""The report on the paper: its claims, tables and figures next to our results, as Markdown and HTML."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ _RULES = {
     "text": "**The algorithms follow the paper's text literally** (`--rules text`). The published figures "
     "were made with the authors' code, which differs from it: the page on each algorithm says where.",
 }
-"""What the report says of the rules that are not the default."""
+"""A paragraph on rules that are not the default."""
 
 
 def write_report(scaling: RunStore, long: RunStore, size: Size, out: Path, command: str) -> list[Claim]:
-    """Write tables, figures and the report of the paper's studies; gives the claims as they were judged.
+    """Write tables, figures and the report of the paper's studies; return the judged claims.
 
     Under `out`: `tables/results.md`, `.csv` and `.tex`, the same of `claims`; `figures` and `data` of every
     figure; `report.md`, and `report.html`, which needs no other file.
@@ -92,14 +92,15 @@ def _text(tables: dict[str, list[dict[str, str]]], claims: Sequence[Claim], size
         [
             f"# {_TITLE}",
             "Araújo, Figueiredo and Ayala Botto published AQL, SPAQL and SPAQL-TS on Pendulum and CartPole "
-            "in 2020. This report repeats all their studies, and shows our results beside theirs.",
+            "in 2020. This report repeats all their studies, and shows our results next to the published "
+            "ones.",
             f"Made by `{command}`: {size.seeds} agents each; {size.scaling_iterations} iterations in the "
             f"study of xi, {size.iterations:,} in the long runs; the same seeds end in the same bytes. "
             f"*Fresh* returns are means over {size.fresh_episodes} new episodes of the agent that training "
             "returned. "
             "*Best or last seen* is what the paper reports: for SPAQL and SPAQL-TS the best of all "
             "evaluations, which is biased upwards, for AQL and TRPO the last one. ± is Student's 95 % "
-            "interval over agents, except in published figures, where it is 1.96 standard errors.",
+            "interval over agents; in published results it is 1.96 standard errors.",
             *([_RULES[size.rules]] if _RULES[size.rules] else []),
             *([_TOO_SMALL] if size.seeds < FULL.seeds else []),
             f"## Claims\n\n{_JUDGED} Of {len(claims)} claims: {judged}.",

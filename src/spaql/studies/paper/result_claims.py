@@ -14,14 +14,14 @@ from spaql.studies.paper.criteria import (
     ABOUT,
     BETTER,
     BOTH_MEASURES,
-    NOT_TOLD_APART,
+    NOT_SIGNIFICANT,
     NUMBER,
     SHARE,
     SMALL,
     Finding,
     about,
     better,
-    not_told_apart,
+    not_significant,
     number,
     share,
     small,
@@ -43,7 +43,7 @@ def _xi_matters_little(study: Study) -> list[Finding]:
     gap = _gap(study)
     spreads = {a: float(study.by_xi("pendulum", a).std(ddof=1)) for a in ALGORITHMS}
     found = [small(NAMES[a], spread, gap) for a, spread in spreads.items()]
-    return [*found[:-1], Finding(f"{found[-1].said}; SPAQL less AQL {gap:,.0f}", found[-1].holds)]
+    return [*found[:-1], Finding(f"{found[-1].text}; SPAQL less AQL {gap:,.0f}", found[-1].holds)]
 
 
 def _no_bonus_on_pendulum(study: Study) -> list[Finding]:
@@ -64,7 +64,7 @@ def _learn_early(study: Study) -> list[Finding]:
         better("AQL less random", pooled["aql"], random),
         better("SPAQL less random", pooled["spaql"], random),
         better("SPAQL less AQL", pooled["spaql"], pooled["aql"]),
-        not_told_apart("SPAQL less SPAQL-TS", pooled["spaql"], pooled["spaql-ts"]),
+        not_significant("SPAQL less SPAQL-TS", pooled["spaql"], pooled["spaql-ts"]),
     ]
 
 
@@ -109,7 +109,7 @@ def _returns(problem: str, algorithms: Sequence[str], study: Study) -> list[Find
     ]
 
 
-def _fresh_beside(problem: str, algorithms: Sequence[str], study: Study) -> str:
+def _fresh_note(problem: str, algorithms: Sequence[str], study: Study) -> str:
     lines = [study.lines[problem, a] for a in algorithms if (problem, a) in study.lines]
     shown = ", ".join(f"{NAMES[line.algorithm]} {interval(*mean_ci95(line.fresh))}" for line in lines)
     return f"The paper's measure is biased upwards where it is the best evaluation. Fresh: {shown}."
@@ -123,9 +123,9 @@ def _five_torques(study: Study) -> list[Finding]:
     return found
 
 
-def _told_apart(problem: str, a: str, b: str, study: Study) -> list[Finding]:
+def _not_significant(problem: str, a: str, b: str, study: Study) -> list[Finding]:
     pairs = zip(("seen", "fresh"), study.measures(problem, a), study.measures(problem, b), strict=True)
-    return [not_told_apart(f"{NAMES[a]} less {NAMES[b]}, {how},", x, y) for how, x, y in pairs]
+    return [not_significant(f"{NAMES[a]} less {NAMES[b]}, {how},", x, y) for how, x, y in pairs]
 
 
 def _no_bonus_on_cartpole(study: Study) -> list[Finding]:
@@ -134,24 +134,23 @@ def _no_bonus_on_cartpole(study: Study) -> list[Finding]:
     random = study.lines["cartpole200", "random"].fresh
     return [
         better("random less AQL with 0", random, zero["aql"]),
-        not_told_apart("SPAQL with 0 less random", zero["spaql"], random),
+        not_significant("SPAQL with 0 less random", zero["spaql"], random),
         better("SPAQL with 0.4 less with 0", low["spaql"], zero["spaql"]),
-        not_told_apart("SPAQL-TS with 0.4 less with 0", low["spaql-ts"], zero["spaql-ts"]),
+        not_significant("SPAQL-TS with 0.4 less with 0", low["spaql-ts"], zero["spaql-ts"]),
     ]
 
 
 def _aql_on_cartpole(study: Study) -> list[Finding]:
     random = study.lines["cartpole200", "random"].fresh
     tests = {xi: welch(study.short["cartpole200", "aql", xi], random) for xi in SCALINGS if xi > 0}
-    told = [f"{xi:g}" for xi, test in tests.items() if test.p < 0.05]
+    significant = [f"{xi:g}" for xi, test in tests.items() if test.p < 0.05]
     means = study.by_xi("cartpole200", "aql")
     return [
-        not_told_apart("long runs: AQL less random", study.lines["cartpole200", "aql"].fresh, random),
+        not_significant("long runs: AQL less random", study.lines["cartpole200", "aql"].fresh, random),
         Finding(
-            f"short runs: {means.min():.1f} to {means.max():.1f} over xi, random {random.mean():.1f}, told "
-            "apart "
-            f"with xi = {', '.join(told) or 'none'}",
-            not told,
+            f"short runs: {means.min():.1f} to {means.max():.1f} over xi, random {random.mean():.1f}, "
+            f"significant difference with xi = {', '.join(significant) or 'none'}",
+            not significant,
         ),
     ]
 
@@ -227,7 +226,7 @@ BODY = (
         _PENDULUM,
         "figure only",
         "over all xi above 0, AQL and SPAQL are better than random, and SPAQL than AQL: "
-        f"{BETTER}; of the variants, {NOT_TOLD_APART}",
+        f"{BETTER}; of the variants, {NOT_SIGNIFICANT}",
         _learn_early,
     ),
     Claimed(
@@ -255,7 +254,7 @@ BODY = (
         f"as the paper measures, {NUMBER}",
         lambda study: _returns("pendulum", ALGORITHMS, study),
         lambda study, findings: (
-            f"{_fresh_beside('pendulum', ALGORITHMS, study)} The paper ran Gym's Pendulum-v0, which clips "
+            f"{_fresh_note('pendulum', ALGORITHMS, study)} The paper ran Gym's Pendulum-v0, which clips "
             "the "
             "speed after the angle has moved; how much of the difference that is was not measured."
         ),
@@ -274,8 +273,8 @@ BODY = (
         "vice versa.",
         _PENDULUM,
         "no significant difference at 5 %",
-        f"{NOT_TOLD_APART}, {BOTH_MEASURES}",
-        lambda study: _told_apart("pendulum", "spaql", "spaql-ts", study),
+        f"{NOT_SIGNIFICANT}, {BOTH_MEASURES}",
+        lambda study: _not_significant("pendulum", "spaql", "spaql-ts", study),
     ),
     Claimed(
         "Pendulum with five torques: the cumulative reward achieved by SPAQL and SPAQL-TS at the end of "
@@ -294,14 +293,14 @@ BODY = (
         "figure only",
         f"random is better than AQL with xi = 0, and SPAQL better with 0.4 than with 0: {BETTER}; of SPAQL "
         "with "
-        f"0 and random, and of SPAQL-TS with 0.4 and 0, {NOT_TOLD_APART}",
+        f"0 and random, and of SPAQL-TS with 0.4 and 0, {NOT_SIGNIFICANT}",
         _no_bonus_on_cartpole,
     ),
     Claimed(
         "CartPole: the AQL policies are barely distinguishable from random ones, independently of xi.",
         _CARTPOLE,
         "22.40 ± 0.60 after 2,000 iterations, random 22.15 ± 0.64",
-        f"of AQL and random, in the long runs and in the short ones with every xi above 0, {NOT_TOLD_APART}",
+        f"of AQL and random, in the long runs and in the short ones with every xi above 0, {NOT_SIGNIFICANT}",
         _aql_on_cartpole,
     ),
     Claimed(
@@ -311,7 +310,7 @@ BODY = (
         "192.57 ± 0.94 and 198.53 ± 1.55",
         f"as the paper measures, {NUMBER}",
         lambda study: _returns("cartpole200", VARIANTS, study),
-        lambda study, findings: _fresh_beside("cartpole200", VARIANTS, study),
+        lambda study, findings: _fresh_note("cartpole200", VARIANTS, study),
     ),
     Claimed(
         "CartPole: only one SPAQL agent solved the system, and seventeen SPAQL-TS agents, out of which "
@@ -384,8 +383,8 @@ BODY = (
         "CartPole: in the end, TRPO agents perform as well as SPAQL-TS agents.",
         _TRPO,
         "197.27 ± 3.17 and 198.53 ± 1.55",
-        f"{NOT_TOLD_APART}, {BOTH_MEASURES}",
-        lambda study: _told_apart("cartpole200", "trpo", "spaql-ts", study),
+        f"{NOT_SIGNIFICANT}, {BOTH_MEASURES}",
+        lambda study: _not_significant("cartpole200", "trpo", "spaql-ts", study),
         lambda study, findings: OTHER_TRPO,
         needs_trpo=True,
     ),

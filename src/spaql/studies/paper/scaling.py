@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _APART = 0.2
-"""Of the algorithms at one xi, in the distance of two xi."""
+"""Distance of two algorithms at one xi, as a share of the distance of two xi."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class ScalingPanel:
 
 @dataclass(frozen=True)
 class ScalingRecord:
-    """What a figure of xi shows."""
+    """The data of a figure of xi."""
 
     title: str
     note: str
@@ -60,7 +60,7 @@ class ScalingRecord:
 def compute_scaling(
     store: RunStore, size: Size, title: str, panels: Sequence[tuple[str, str]]
 ) -> ScalingRecord:
-    """Compute the record of problems, each given with the title of its panel."""
+    """Return the record of problems, each given with the title of its panel."""
     runs = [run for run in scaling_runs(size) if run.problem in dict(panels)]
     check_finished(store, runs)
     note = (

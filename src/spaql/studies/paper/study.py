@@ -25,7 +25,7 @@ SCALINGS = (0, 0.4, 4, 10, 20, 30, 40, 50, 60, 70, 80, 120, 160)
 
 ALGORITHMS = ("aql", "spaql", "spaql-ts")
 VARIANTS = ("spaql", "spaql-ts")
-"""The algorithms that choose among their agents by evaluations: the paper shows the best one of each."""
+"""The algorithms that select an agent by evaluations: the paper shows the best one of each."""
 
 CHOSEN: Mapping[str, Mapping[str, float]] = MappingProxyType(
     {
@@ -34,7 +34,7 @@ CHOSEN: Mapping[str, Mapping[str, float]] = MappingProxyType(
         "cartpole200": {"aql": 120, "spaql": 20, "spaql-ts": 20},
     }
 )
-"""The xi that the paper goes on with."""
+"""The xi that the paper selects."""
 
 SOLVED = 195.0
 """The mean return from which CartPole counts as solved."""
@@ -42,7 +42,7 @@ SOLVED = 195.0
 
 @dataclass(frozen=True)
 class Size:
-    """How large the studies are, and by which rules the algorithms learn."""
+    """The size of the studies, and the rule set of the algorithms."""
 
     seeds: int
     scaling_iterations: int
@@ -62,7 +62,7 @@ QUICK = Size(seeds=3, scaling_iterations=10, iterations=50, trpo_batches=2, fres
 
 
 def scaling_runs(size: Size) -> list[Run]:
-    """Give the runs that compare values of xi."""
+    """Return the runs that compare values of xi."""
     return grid(
         ["pendulum", "pendulum-scaled", "cartpole200"],
         ALGORITHMS,
@@ -75,7 +75,7 @@ def scaling_runs(size: Size) -> list[Run]:
 
 
 def long_runs(size: Size) -> list[Run]:
-    """Give the long runs, with the xi that the paper chose for each."""
+    """Return the long runs, with the xi that the paper chose for each."""
     return [
         Run(
             problem=problem,
@@ -93,7 +93,7 @@ def long_runs(size: Size) -> list[Run]:
 
 
 def trpo_runs(size: Size) -> list[Run]:
-    """Give the runs of TRPO, in batches of 4,000 samples."""
+    """Return the runs of TRPO, in batches of 4,000 samples."""
     return [
         Run(
             problem=problem,
@@ -110,19 +110,19 @@ def trpo_runs(size: Size) -> list[Run]:
 
 
 def rollouts(problem: str) -> int:
-    """Give the episodes of an evaluation in the long runs (N)."""
+    """Return the number of episodes of an evaluation in the long runs (N)."""
     return 100 if problem == "cartpole200" else 20
 
 
 @cache
 def random_returns(problem: str, size: Size) -> NDArray[np.float64]:
-    """Give the mean returns of as many random policies as there are seeds."""
+    """Return the mean returns of random policies, one for each seed."""
     made = make_problem(problem)
     return _returns(RandomPolicy(made.states, made.actions), made, size)
 
 
 def published_random_returns(size: Size) -> NDArray[np.float64]:
-    """Give what the paper calls Random on Pendulum: torques drawn from [0, 2] Nm only."""
+    """Return the mean returns of the paper's Random on Pendulum: torques drawn from [0, 2] Nm only."""
     made = make_problem("pendulum")
     upper_half = StandardActions.of(Box(0.0, 2.0, (1,), np.float32))
     return _returns(RandomPolicy(made.states, upper_half), made, size)
@@ -136,5 +136,5 @@ def _returns(policy: RandomPolicy, problem: Problem, size: Size) -> NDArray[np.f
 
 
 def random_baseline(problem: str, size: Size) -> tuple[float, float]:
-    """Give the mean return of random policies, and the half-width of its 95 % interval."""
+    """Return the mean return of random policies, and the half-width of its 95 % interval."""
     return mean_ci95(random_returns(problem, size))

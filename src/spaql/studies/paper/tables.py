@@ -1,4 +1,4 @@
-"""The paper's two tables, with what was measured beside what was published."""
+"""The paper's two tables, with our results next to the published ones."""
 
 from __future__ import annotations
 
@@ -42,30 +42,30 @@ PUBLISHED: Mapping[tuple[str, str], tuple[Interval, Interval | None]] = MappingP
 """Return and arms at the end of training, from the paper's two tables."""
 
 PUBLISHED_SOLVED = MappingProxyType({"spaql": 1, "spaql-ts": 17})
-"""Of 20 agents, those that solved CartPole."""
+"""The number of agents, of 20, that solved CartPole."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """What all agents of one algorithm came to on one problem."""
+    """The results of all agents of one algorithm on one problem."""
 
     problem: str
     algorithm: str
     fresh: NDArray[np.float64]
-    """The mean return over new episodes, of every agent."""
+    """The mean return of every agent over new episodes."""
     reported: NDArray[np.float64] | None = None
-    """What the paper reports: the best evaluation ever seen, or AQL's and TRPO's last one."""
+    """The paper's measure: the best evaluation, or the last one of AQL and TRPO."""
     arms: NDArray[np.float64] | None = None
     interactions: float = 0.0
 
     @property
     def solved(self) -> int | None:
-        """How many agents solved CartPole."""
+        """The number of agents that solved CartPole; None on other problems."""
         return int((self.fresh >= SOLVED).sum()) if self.problem == "cartpole200" else None
 
 
 def measure(long: RunStore, size: Size) -> dict[tuple[str, str], Line]:
-    """Give a line for every problem and algorithm of the long runs, and for the random policies.
+    """Return a line for every problem and algorithm of the long runs, and for the random policies.
 
     TRPO is left out of a problem until all its runs are finished.
     """
@@ -96,7 +96,7 @@ def _line(problem: str, algorithm: str, table: Results, mine: NDArray[np.bool_])
 
 
 def rows(lines: Mapping[tuple[str, str], Line], rules: str = "authors") -> list[dict[str, str]]:
-    """Write the lines as cells; rules that are not the default have a column."""
+    """Return the lines as cells; rules that are not the default have a column."""
     return [
         {
             **({} if rules == "authors" else {"rules": rules if line.arms is not None else ""}),
