@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from spaql.agents.agent import Agent
 
 CHECKPOINT_FILE = "checkpoint.spaql"
-"""What a run that is under way, or was killed, goes on from."""
+"""The file from which an unfinished run is resumed."""
 _PACKAGES = ("spaql", "gymnasium", "numba", "numpy")
 
 
 def versions(*more: str) -> dict[str, str]:
-    """Give the versions that a result depends on."""
+    """Return the versions of the packages that a result depends on."""
     return {"python": platform.python_version()} | {name: version(name) for name in (*_PACKAGES, *more)}
 
 
 def save_run(agent: Agent, folder: Path) -> None:
-    """Write `settings.json`, `history.csv` and `policy.spaql`; the same run gives the same bytes.
+    """Write `settings.json`, `history.csv` and `policy.spaql`; the same run produces the same bytes.
 
-    A full disk leaves all three as they were.
+    If the disk is full, all three stay unchanged.
     """
     problem, _ = problem_to(agent.problem)
     settings = {
@@ -53,7 +53,7 @@ def save_run(agent: Agent, folder: Path) -> None:
 
 
 def resumed(agent: Agent, folder: Path, *, same_seed: bool) -> Agent:
-    """Load the agent of a run folder to go on with, if it was made as `agent` is."""
+    """Return the agent of a run folder to continue with, if it was made like `agent`."""
     files = [folder / name for name in (CHECKPOINT_FILE, MODEL_FILE) if (folder / name).exists()]
     if not files:
         raise SettingError(f"There is no run in {folder} to go on with.")
