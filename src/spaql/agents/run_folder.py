@@ -56,11 +56,11 @@ def resumed(agent: Agent, folder: Path, *, same_seed: bool) -> Agent:
     """Return the agent of a run folder to continue with, if it was made like `agent`."""
     files = [folder / name for name in (CHECKPOINT_FILE, MODEL_FILE) if (folder / name).exists()]
     if not files:
-        raise SettingError(f"There is no run in {folder} to go on with.")
+        raise SettingError(f"There is no run in {folder} to resume.")
     found = load_agent(files[0], parallel=agent.problem.parallel, step_timeout=agent.problem.step_timeout)
     if (there := found.learner_type.name) != (asked := agent.learner_type.name):
         raise SettingError(
-            f"{folder} is a run of {there}, not {asked}: go on with that algorithm.",
+            f"{folder} is a run of {there}, not {asked}: resume it with that algorithm.",
             settings={"algo": there},
         )
     if found.problem.name != agent.problem.name:
@@ -72,5 +72,5 @@ def resumed(agent: Agent, folder: Path, *, same_seed: bool) -> Agent:
     ):
         other = [f"{name} {made[name]}, not {wanted[name]}" for name in made if made[name] != wanted[name]]
         if other:
-            raise SettingError(f"The run in {folder} has {'; '.join(other)}: give what it was begun with.")
+            raise SettingError(f"The run in {folder} has {'; '.join(other)}: give what it was started with.")
     return found

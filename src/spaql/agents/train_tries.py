@@ -116,7 +116,7 @@ def root_seed(folder: Path) -> int:
             return int(next(csv.DictReader(file))["seed"])
     except FileNotFoundError:
         raise SettingError(
-            f"There are no tries in {folder} to go on with: if there is a run, it has one seed."
+            f"There are no tries in {folder} to resume: if there is a run, it has one seed."
         ) from None
     except (OSError, ValueError, LookupError, StopIteration) as error:
         raise SettingError(f"{folder / TRIES_FILE} is no table of tries: remove the folder.") from error

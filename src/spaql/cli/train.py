@@ -330,7 +330,7 @@ def _take(folder: Path, *, resume: bool) -> None:
 
     run_files = (CHECKPOINT_FILE, MODEL_FILE, TRIES_FILE)
     if resume and not any((folder / name).exists() for name in run_files):
-        raise SettingError(f"There is no run in {folder} to go on with: leave out --resume.")
+        raise SettingError(f"There is no run in {folder} to resume: leave out --resume.")
     if not folder.is_file():
         click.get_current_context().with_resource(held(folder))
     if not resume and folder.exists() and (not folder.is_dir() or any(folder.glob("[!.]*"))):

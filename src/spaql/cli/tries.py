@@ -49,7 +49,7 @@ def report_tries(
     if resume:
         found = root_seed(folder)
         if same_seed and found != agent.seed:
-            raise SettingError(f"The tries in {folder} were begun with the seed {found}, not {agent.seed}.")
+            raise SettingError(f"The tries in {folder} were started with the seed {found}, not {agent.seed}.")
         agent.seed = found
     else:
         begin_table(folder, agent.seed, tries)
@@ -81,7 +81,7 @@ def report_tries(
 def refuse_tries(folder: Path) -> None:
     """Refuse to resume one of several tries as if it were the only one."""
     if (folder / TRIES_FILE).exists():
-        raise SettingError(f"{folder} is a run of several tries: give --tries to go on with them.")
+        raise SettingError(f"{folder} is a run of several tries: give --tries to resume them.")
 
 
 def _trained(

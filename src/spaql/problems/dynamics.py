@@ -172,7 +172,9 @@ class Dynamics:
         seen = observe(state)
         _check_floats(seen, "observe", "an observation")
         if len(seen) != len(self.observations):
-            raise SettingError(f"observe gives {len(seen)} numbers, and {len(self.observations)} are named.")
+            raise SettingError(
+                f"observe returns {len(seen)} numbers, and {len(self.observations)} are named."
+            )
         if self.reference is not None and len(self.reference) != len(seen):
             raise SettingError(f"The reference must have {len(seen)} numbers, as an observation has.")
         return len(state)
@@ -191,7 +193,7 @@ def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _check_floats(value: Any, function: str, what: str) -> None:
     if not isinstance(value, tuple) or not value or not all(isinstance(x, float) for x in value):
-        raise SettingError(f"{function} must give {what} as a tuple of floats, and gave {value!r}.")
+        raise SettingError(f"{function} must return {what} as a tuple of floats, and returned {value!r}.")
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
