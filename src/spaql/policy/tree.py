@@ -103,7 +103,7 @@ class RuleTree(Policy):
 
     @property
     def dims(self) -> int:
-        """Number of numbers in an observation."""
+        """Length of an observation."""
         return int(np.prod(self.observation_space.shape or (1,)))
 
     @property

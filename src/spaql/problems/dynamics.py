@@ -88,7 +88,7 @@ class Dynamics:
     reference: tuple[float, ...] | None = None
     renderer: str | None = None
     state_dims: int = field(init=False, repr=False, default=0)
-    """Number of numbers in a state."""
+    """Length of a state."""
 
     def __post_init__(self) -> None:
         spec = gymnasium.registry.get(self.id)
@@ -158,7 +158,7 @@ class Dynamics:
         )
 
     def _tried(self, start: Callable[..., Any], step: Callable[..., Any], observe: Callable[..., Any]) -> int:
-        """Call the functions once, refuse invalid results, and return the number of numbers in a state."""
+        """Call the functions once, refuse invalid results, and return the length of a state."""
         state = start(np.random.default_rng(0))
         _check_floats(state, "start", "a state")
         space = self.action_space

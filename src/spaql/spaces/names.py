@@ -22,7 +22,7 @@ def observation_names(space: Box | Discrete, names: Sequence[str] = ()) -> tuple
 
 
 def count_actions(space: Box | Discrete) -> int:
-    """Return the number of actions of a list, or of numbers in an action.
+    """Return the number of actions of a list, or the length of an action.
 
     Examples
     --------
