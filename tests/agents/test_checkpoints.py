@@ -57,7 +57,7 @@ def test_a_killed_training_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     [
         (
             ["--algo", "aql"],
-            "is a run of spaql, not aql: go on with that algorithm. On the command line: --algo spaql.",
+            "is a run of spaql, not aql: resume it with that algorithm. On the command line: --algo spaql.",
         ),
         (["--scaling", "7"], "has scaling 20.0, not 7.0"),
         (["--horizon", "50"], "has horizon 200, not 50"),

@@ -113,7 +113,7 @@ def test_tries_are_gone_on_with_to_the_same_bytes() -> None:
         (("--workers", "2"), 2, "give --tries, 2 or more"),
         (("--tries", "0"), 1, "tries is 0, and must be a whole number, at least 1"),
         (("--tries", "2", "--workers", "0"), 1, "workers is 0"),
-        (("--tries", "2", "--resume"), 1, "There is no run in run to go on with: leave out --resume"),
+        (("--tries", "2", "--resume"), 1, "There is no run in run to resume: leave out --resume"),
         (
             ("--tries", "2", "--selection-episodes", "0"),
             1,
@@ -134,7 +134,7 @@ def test_tries_are_not_gone_on_with_as_one_run_or_from_another_seed() -> None:
     assert "is a run of spaql, not aql" in spaql_command(*wrong, "--workers", "1", code=1).stderr
     assert Path("run/tries.csv").read_bytes() == table
     other = (*TABLE[:-1], "5", "--tries", "2", "--out", "run", "--resume")
-    assert "begun with the seed 4, not 5" in spaql_command(*other, code=1).stderr
+    assert "started with the seed 4, not 5" in spaql_command(*other, code=1).stderr
 
 
 def test_the_seed_of_a_try_that_fails_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -204,11 +204,11 @@ def test_a_plant_of_ones_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"start": lambda rng: [0.0, 0.0]}, "start must give a state as a tuple of floats"),
-        ({"start": lambda rng: (0, 0.0)}, "start must give a state as a tuple of floats"),
+        ({"start": lambda rng: [0.0, 0.0]}, "start must return a state as a tuple of floats"),
+        ({"start": lambda rng: (0, 0.0)}, "start must return a state as a tuple of floats"),
         ({"step": lambda state, action: state}, "step must return"),
         ({"step": lambda state, action: ((0.0,), 0.0, False)}, "2 numbers into one of 1"),
-        ({"observe": lambda state: (state[0],)}, "gives 1 numbers, and 2 are named"),
+        ({"observe": lambda state: (state[0],)}, "returns 1 numbers, and 2 are named"),
         ({"reference": (0.0,)}, "reference must have 2"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Agents: a learner with a problem, a seed and a history, behind Stable-Baselines3's verbs."""
+"""Agents: a learner with a problem, a seed and a history, with Stable-Baselines3's methods."""
 
 from spaql.agents.agent import Agent
 from spaql.agents.agent_file import agent_types

@@ -1,4 +1,4 @@
-"""Agents: a learner with a problem, a seed and a history, behind Stable-Baselines3's verbs."""
+"""Agents: a learner with a problem, a seed and a history, with Stable-Baselines3's methods."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Agent:
         An environment's id, a preset (`pendulum`, `pendulum5`, `cartpole200`), a Gymnasium environment,
         or a `Problem`.
     seed
-        Of all randomness; the same seed gives the same bytes. Drawn, and kept, if not given.
+        Of all randomness; the same seed produces the same bytes. Drawn if not given.
     horizon, levels, squash, reference, reward_range, compiled, parallel, step_timeout
         See `spaql.make_problem`.
     observation_names, action_names
@@ -97,14 +97,14 @@ class Agent:
         )
         self.history = History()
         self.tries: Tries | None = None
-        """What the tries came to that this agent was picked from; not saved with it."""
+        """The results of the tries that this agent was picked from; not saved with it."""
         self._learner: Learner = self.learner_type(self.problem, self.settings)
         self._policy: Policy | None = None
-        """The policy of the learner as it is now, if it was asked for."""
+        """The current policy of the learner, once requested."""
         self._rng = np.random.default_rng(self.seed)
 
     def __init_subclass__(cls) -> None:
-        """Register the algorithm, and show its settings as parameters, to people and their editors."""
+        """Register the algorithm, and add its settings to the class's signature."""
         TYPES[cls.learner_type.name] = cls
         own = inspect.signature(Agent.__init__).parameters
         shown = [p for name, p in own.items() if name not in ("self", "settings")]
@@ -115,37 +115,37 @@ class Agent:
         cls.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
 
     def _move_to(self, problem: Problem) -> None:
-        """Go on in another environment of the same problem."""
+        """Continue in another environment of the same problem."""
         self.problem = self._learner.problem = problem
         self._policy = None
 
     @property
     def policy(self) -> Policy:
-        """The policy learned so far; it needs nothing else to be used. Reading it starts no computation.
+        """The policy learned so far, usable on its own. Reading it starts no computation.
 
-        PlanTree has one when its budget is spent; where it was stopped before, see `conclude`.
+        PlanTree has one when its budget is spent; if it was stopped before, see `conclude`.
         """
         if self._policy is None:
             self._policy = self._learner.policy
         return self._policy
 
     def conclude(self) -> Policy:
-        """Return the policy of all that is known now, also in the middle of a training.
+        """Return the policy of everything learned so far, also in the middle of a training.
 
-        Where training has not made one, because it was stopped within its budget, PlanTree searches for it
-        here. `spaql.evaluate`, `predict` and all that takes an agent call this by themselves.
+        If training was stopped within its budget and has not made one, PlanTree searches for it here.
+        `spaql.evaluate`, `predict` and every function that takes an agent call this automatically.
         """
         self._learner.conclude()
         return self.policy
 
     @property
     def iterations(self) -> int:
-        """The training episodes so far."""
+        """Number of training episodes so far."""
         return int(self.history.last()["iteration"]) if len(self.history) else 0
 
     @property
     def training_steps(self) -> int:
-        """The steps that were learned from so far."""
+        """Number of steps learned from so far."""
         return int(self.history.last()["training_steps"]) if len(self.history) else 0
 
     def learn(
@@ -169,28 +169,28 @@ class Agent:
             Stop after the iteration in which this many more training steps are reached. Evaluation steps do
             not count here; `history` counts both.
         iterations
-            Instead: how many training episodes, each followed by an evaluation.
+            Instead: the number of training episodes, each followed by an evaluation.
         callback
             A function, or a list of them, called after every iteration with the agent and the new row of
             its history; training stops if one returns False.
         checkpoint
-            A model file to save to now and then; an agent loaded from it goes on to the same bytes.
+            A model file to save to regularly; an agent loaded from it continues to the same bytes.
         checkpoint_every
             Iterations between two checkpoints.
         progress_bar
-            Show how it goes: a live bar on a terminal, a line now and then elsewhere.
+            Show progress: a live bar on a terminal, occasional lines elsewhere.
         tries
-            Train so many agents like this untrained one, which differ in their seed alone, and become the
-            one that selection episodes pick, its seed included: the smallest policy among those that
-            cannot be told from the best. The first try has this agent's seed, the others have seeds drawn
-            from it. `tries` of the agent then has what each came to and all that it cost; its selection mean
-            is biased upwards, so judge the agent by `spaql.evaluate`, whose episodes have picked nothing.
+            Train this many agents like this untrained one, which differ only in their seed, and become the
+            one that selection episodes pick, its seed included: the smallest policy among those that do not
+            differ significantly from the best. The first try has this agent's seed, the others have seeds
+            drawn from it. `tries` of the agent then has the result and the cost of each; its selection mean
+            is biased upwards, so judge the agent by `spaql.evaluate`, whose episodes were not used to pick.
             Each try is trained for `total_timesteps` or `iterations`; a line is shown for each.
         workers
             Processes that train the tries; the result is the same for any number of them. More than one
-            takes no callback, and an environment and an agent that can be sent to another process.
+            requires that there is no callback and that the environment and agent can be pickled.
         selection_episodes
-            New episodes of each try, by which one is picked.
+            Number of new episodes of each try, by which one is picked.
         """
         budget = Budget(
             total_timesteps=total_timesteps,
@@ -198,7 +198,7 @@ class Agent:
             checkpoint_every=checkpoint_every,
             selection_episodes=selection_episodes,
         )
-        if multiprocessing.parent_process() is None:  # whose workers find compiled what it compiled
+        if multiprocessing.parent_process() is None:  # workers reuse what the parent compiled
             with closing(Compiling(show=progress_bar)) as compiling:
                 self._learner.warm_up(compiling)
         if tries != 1 or workers != 1:
@@ -243,13 +243,13 @@ class Agent:
                 train(self._learner, self.problem, self.settings, self.history, self.seed, proceed)
             except BaseException:
                 self._policy = None
-                if len(self.history) == rows:  # the aim was never gone for
+                if len(self.history) == rows:  # no iteration finished towards the aim
                     self._learner.go_back(mark)
                 raise
         return self
 
     def _become(self, other: Agent) -> None:
-        """Take over all that another agent of this kind and problem has learned, and its seed."""
+        """Take over everything that another agent of this type and problem has learned, and its seed."""
         self.seed, self.history, self._learner = other.seed, other.history, other._learner
         self._rng = np.random.default_rng(self.seed)
         self._move_to(self.problem)
@@ -261,11 +261,11 @@ class Agent:
         episode_start: NDArray[np.bool_] | None = None,
         deterministic: bool = False,
     ) -> tuple[Any, tuple[NDArray[np.int64], ...] | None]:
-        """Give the action for one observation or a batch of them (see `Policy.predict`)."""
+        """Return the action for one observation or a batch of them (see `Policy.predict`)."""
         return self.conclude().predict(observation, state, episode_start, deterministic, rng=self._rng)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a model file: the policy, and all that is needed to go on training."""
+        """Write a model file: the policy, and everything needed to continue training."""
         archive.write_atomically(path, self.to_bytes())
 
     def to_bytes(self) -> bytes:
@@ -295,7 +295,7 @@ class Agent:
 
 
 def make_settings(learner: type[Learner], given: Mapping[str, Any]) -> LearnerSettings:
-    """Make the settings of a learner; unknown names are refused with the nearest valid one."""
+    """Return the settings of a learner; an unknown name is refused, with the nearest valid one."""
     known = [f.name for f in dataclasses.fields(learner.settings_type)]
     for name in given:
         if name not in known:

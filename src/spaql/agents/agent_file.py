@@ -1,4 +1,4 @@
-"""Agent files: how agents are found in them, built from them, and moved to other environments."""
+"""Agent files: reading agents from them, and moving agents to other environments."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def agent_types() -> dict[str, type[Agent]]:
 
 
 def identity(kind: type[Agent]) -> dict[str, str]:
-    """Return what files call an algorithm: its name, and the module of one that spaql does not ship.
+    """Return what identifies an algorithm in files: its name, and its module if spaql does not ship it.
 
-    The module is for people: no file is a reason to import anything.
+    The module is for people: nothing is ever imported because a file names it.
     """
     module = kind.__module__
     shipped = module.partition(".")[0] in ("spaql", "__main__")
@@ -54,13 +54,13 @@ def load_agent(
 
 
 def model_file(path: str | os.PathLike[str]) -> Path:
-    """Give the model file of a run folder; any other path is one."""
+    """Return the model file of a run folder; any other path is returned as it is."""
     target = Path(path)
     return target / MODEL_FILE if target.is_dir() else target
 
 
 def agent_from(document: archive.Document) -> Agent:
-    """Build the agent that a model file holds."""
+    """Return the agent that a model file holds."""
     data, part = document.data, document.part
     with reading("agent"):
         if data["kind"] != "agent":
@@ -79,7 +79,7 @@ def agent_from(document: archive.Document) -> Agent:
 
 
 def _undefined(algorithm: Any, module: Any) -> ArchiveError:
-    """Return the error that says how an agent is read whose algorithm is not known here."""
+    """Return the error for an agent of an unknown algorithm; it says how to read the file."""
     holds = f"The file holds an agent of the algorithm {algorithm!r}, which is not defined here"
     if not isinstance(module, str) or not all(part.isidentifier() for part in module.split(".")):
         advice = f"{holds}: import the module that defines it before the file is loaded."

@@ -1,4 +1,4 @@
-"""How long a training goes on."""
+"""The budget of a training."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Budget:
             object.__setattr__(self, name, whole_number(name, getattr(self, name), 1))
 
     def left(self, agent: Agent) -> tuple[int | None, int | None]:
-        """Return the time steps or the iterations, whichever counts, that an agent is still to be trained."""
+        """Return the remaining time steps or iterations, whichever the budget counts."""
         return (
             self.total_timesteps and max(0, self.total_timesteps - agent.training_steps),
             self.iterations and max(0, self.iterations - agent.iterations),

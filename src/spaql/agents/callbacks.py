@@ -1,4 +1,4 @@
-"""What is called after every iteration of a training."""
+"""Callbacks, which are called after every iteration of a training."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _WANTED = (
 
 
 def joined(callback: Callback | Sequence[Callback] | None) -> Callback:
-    """Return one function that calls all that were given, and says False if one of them does.
+    """Return one function that calls all the given ones, and returns False if one of them does.
 
-    Raises `SettingError` for what cannot be called so, such as a callback of Stable-Baselines3.
+    Raises `SettingError` for anything that cannot be called so, such as a Stable-Baselines3 callback.
     """
     given: Sequence[Any] = callback if isinstance(callback, list | tuple) else [callback]
     functions = [_checked(one) for one in given if one is not None]

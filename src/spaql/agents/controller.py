@@ -33,7 +33,7 @@ class Controller:
     tree: RuleTree
     problem: Problem
     origin: Mapping[str, Any] = field(default_factory=dict)
-    """Where it comes from, for people: plain data."""
+    """How it was made, for people: plain data."""
 
     def __post_init__(self) -> None:
         spaces = (self.problem.states.space, self.problem.actions.space)
@@ -42,11 +42,11 @@ class Controller:
 
     @property
     def policy(self) -> RuleTree:
-        """What it does."""
+        """The rule tree."""
         return self.tree
 
     def predict(self, observation: Any, *args: Any, **kwargs: Any) -> tuple[Any, None]:
-        """Give the action for one observation or a batch of them (see `Policy.predict`)."""
+        """Return the action for one observation or a batch of them (see `Policy.predict`)."""
         return self.tree.predict(observation, *args, **kwargs)[0], None
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -65,7 +65,7 @@ class Controller:
 
 
 def controller_from(document: archive.Document) -> Controller:
-    """Build the controller that a file holds."""
+    """Return the controller that a file holds."""
     data = document.data
     if data.get("kind") != "controller":
         raise ArchiveError(f"The file holds a {data.get('kind')}, not a controller: read it with spaql.load.")

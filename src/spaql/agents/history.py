@@ -1,4 +1,4 @@
-"""What happened in every iteration."""
+"""The history of a training: a row for every iteration."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from spaql.errors import ArchiveError
 
 _COUNTS = ("iteration", "training_steps", "interactions")
-"""Columns that training goes on from."""
+"""Columns from which training is resumed."""
 _WHOLE, _REAL = "q", "d"
-"""Types of a column: eight bytes a number, where a list would take four times as much."""
+"""Type codes of a column: eight bytes per number, a quarter of what a list takes."""
 
 
 class History:
@@ -60,22 +60,22 @@ class History:
         return tuple(self._columns)
 
     def last(self) -> dict[str, float]:
-        """Give the last row."""
+        """Return the last row."""
         return {name: column[-1] for name, column in self._columns.items()}
 
     def to_csv(self) -> str:
-        """Write the table as CSV, every number in full precision."""
+        """Return the table as CSV, every number in full precision."""
         lines = [",".join(self._columns)]
         lines += [",".join(map(repr, row)) for row in zip(*self._columns.values(), strict=True)]
         return "\n".join(lines) + "\n"
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Give the columns as arrays (see `from_arrays`)."""
+        """Return the columns as arrays (see `from_arrays`)."""
         return {name: np.array(column) for name, column in self._columns.items()}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> History:
-        """Build the history that `arrays` came from; raises `ArchiveError` if there can be none."""
+        """Return the history of these arrays; raises `ArchiveError` if they do not fit together."""
         history = cls()
         if not arrays:
             return history

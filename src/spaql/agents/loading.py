@@ -1,4 +1,4 @@
-"""Reading files: each says of which kind it is."""
+"""Reading files of any kind."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KINDS: dict[str, Callable[[archive.Document], Agent | Controller | PlantModel]]
     "controller": controller_from,
     "plant": PlantModel.from_document,
 }
-"""What builds the content of a file, by the kind that the file says it is."""
+"""The function that builds the content of a file, by the kind stated in the file."""
 
 
 def load(
@@ -38,14 +38,14 @@ def load(
     path
         A file written by the `save` of an agent, a controller or a learned plant; or the folder of a run.
     env
-        The environment to go on in, where the file could not name it.
+        The environment to continue in, if the file could not name it.
     parallel, step_timeout
-        Of the environments from now on (see `spaql.make_problem`).
+        Of the environments (see `spaql.make_problem`).
 
     Returns
     -------
     Agent, Controller or PlantModel
-        What the file holds. `PlanTree.load`, `Controller.load` and their like read one kind alone.
+        What the file holds. `PlanTree.load`, `Controller.load` and so on read only one kind.
 
     Examples
     --------

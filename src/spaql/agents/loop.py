@@ -11,7 +11,7 @@ from spaql.problems import Problem
 from spaql.rollouts import EpisodeRunner, Phase, Purpose, generator
 
 AfterIteration = Callable[[dict[str, float]], bool]
-"""Called with every row of the history; training goes on while it says True."""
+"""Called with every row of the history; training continues while it returns True."""
 
 
 def train(
@@ -22,7 +22,7 @@ def train(
     seed: int,
     proceed: AfterIteration,
 ) -> None:
-    """Train until `proceed` says no; the history, and with it the training, may have begun before."""
+    """Train until `proceed` returns False; a history that has rows already is continued."""
     rollouts = settings.rollouts if isinstance(settings, Settings) else 0
     with closing(EpisodeRunner(problem, rollouts)) as runner:
         go_on = True
@@ -35,9 +35,9 @@ def train(
 def _iterate(
     learner: Learner, problem: Problem, runner: EpisodeRunner, history: History, seed: int
 ) -> dict[str, float]:
-    """Train for an episode and evaluate; iteration 0 only evaluates, if that is done at all.
+    """Train for an episode and evaluate; iteration 0 only evaluates, for learners that are evaluated.
 
-    If it fails, the learner is where it was before: it fits the history, can be saved, and can go on.
+    If it fails, the learner is restored: it fits the history, can be saved, and can continue.
     """
     iteration, training_steps, interactions = 0 if learner.evaluated else 1, 0, problem.interactions
     if len(history):

@@ -14,11 +14,11 @@ from spaql.spaces import StandardActions, StandardStates, count_actions, describ
 from spaql.values import plain
 
 _MOST = 2**31
-"""Of a number of steps or levels that a file may ask for."""
+"""The largest number of steps or levels accepted from a file."""
 
 
 def problem_to(problem: Problem) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Describe a problem; an environment given as an object is left out."""
+    """Return the description of a problem; an environment given as an object is left out."""
     data = {
         "name": problem.name,
         "env": problem.env,
@@ -38,7 +38,7 @@ def problem_to(problem: Problem) -> tuple[dict[str, Any], dict[str, NDArray[Any]
 
 
 def problem_from(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Problem:
-    """Build the problem that was described; its environment is made when it is first needed."""
+    """Return the described problem; its environment is made when it is first needed."""
     with reading("problem"):
         states = space_from(data["observation_space"])
         dims = int(np.prod(states.shape or (1,)))
@@ -70,7 +70,7 @@ def problem_from(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) ->
 
 
 def _floats(values: Any, n: int) -> tuple[float, ...]:
-    """Read so many numbers."""
+    """Return this many numbers from a file."""
     if not isinstance(values, list | tuple) or len(values) != n:
         raise ArchiveError(f"The file has {values!r} where {n} numbers should be.")
     return tuple(float(number({"a number": value}, "a number")) for value in values)

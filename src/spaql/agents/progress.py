@@ -1,4 +1,4 @@
-"""How training goes, for a person: a live bar on a terminal, plain lines elsewhere."""
+"""The progress of a training: a live bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from spaql.formatting import number, places
 
 _LINES_AT_MOST = 10
-"""Lines that a whole training prints where there is no terminal."""
+"""Number of lines printed over a whole training where there is no terminal."""
 
 _SECONDS_A_FRAME = 0.05
 _PREPARING = "preparing (the first training on a plant compiles it, in some seconds)"
@@ -17,7 +17,7 @@ _COMPILING = "compiling kernels, which are kept for all trainings from now on"
 
 
 class Progress:
-    """Follow iterations, or training steps, up to the last one."""
+    """Show the progress of iterations, or training steps, up to the last one."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Progress:
             self._open_bar()
 
     def close(self) -> None:
-        """Leave the bar as it is."""
+        """Stop updating the bar."""
         if self._live is not None:
             self._live.stop()
 
@@ -68,7 +68,7 @@ class Progress:
         """Show the newest row of the history."""
         if not self._show:
             return
-        if self._interactions is None:  # what came before this training is not its speed
+        if self._interactions is None:  # earlier trainings do not count towards the speed
             self._interactions = row["interactions"]
             self._began = time.perf_counter()
         at = row["training_steps" if self._by_steps else "iteration"]
@@ -99,14 +99,14 @@ class Progress:
 
 
 class Compiling:
-    """Show how far kernels are compiled: a bar on a terminal, and a line elsewhere."""
+    """Show the progress of compilation: a bar on a terminal, a line elsewhere."""
 
     def __init__(self, *, show: bool) -> None:
         self._show = show
         self._bar: Any = None
 
     def __call__(self, done: int, total: int) -> None:
-        """Show that so many are compiled."""
+        """Show the number of compiled kernels."""
         if not self._show:
             return
         if not sys.stderr.isatty():
@@ -120,7 +120,7 @@ class Compiling:
         self._bar.update(self._task, completed=done)
 
     def close(self) -> None:
-        """Leave the bar as it is."""
+        """Stop updating the bar."""
         if self._bar is not None:
             self._bar.stop()
 

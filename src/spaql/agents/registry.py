@@ -1,4 +1,4 @@
-"""The agents that are shipped, and how any agent is found by the name of its algorithm."""
+"""The agents that are shipped, and the lookup of any agent by the name of its algorithm."""
 
 import inspect
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class SPAQLTS(Agent):
 
 
 class PlanTree(Agent):
-    """Learn the plant from a few thousand steps, plan on it, and write the plan down as a small tree.
+    """Learn the plant from a few thousand steps, plan on it, and distil the plan into a small tree.
 
     Every step is counted in `interactions`, and none is spent on evaluations; an iteration is an episode. The
     policy is a `RuleTree`: its leaves hold an action of a list, or an affine law for a Box.
@@ -48,11 +48,11 @@ class PlanTree(Agent):
 
     @property
     def model(self) -> PlantModel:
-        """The learned plant, fitted to all steps so far: made anew each time, to the same bits."""
+        """The learned plant, fitted to all steps so far; recomputed on each access, to the same bits."""
         return self._learner.model
 
     def hold_out(self) -> tuple[PlantModel, list[Episode]]:
-        """Give a model of four fifths of the episodes so far, and the others to judge it by."""
+        """Return a model of four fifths of the episodes so far, and the others as a test set."""
         return self._learner.hold_out()
 
 

@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from spaql.agents.agent import Agent
 
 CHECKPOINT_FILE = "checkpoint.spaql"
-"""What a run that is under way, or was killed, goes on from."""
+"""The file from which an unfinished run is resumed."""
 _PACKAGES = ("spaql", "gymnasium", "numba", "numpy")
 
 
 def versions(*more: str) -> dict[str, str]:
-    """Give the versions that a result depends on."""
+    """Return the versions of the packages that a result depends on."""
     return {"python": platform.python_version()} | {name: version(name) for name in (*_PACKAGES, *more)}
 
 
 def save_run(agent: Agent, folder: Path) -> None:
-    """Write `settings.json`, `history.csv` and `policy.spaql`; the same run gives the same bytes.
+    """Write `settings.json`, `history.csv` and `policy.spaql`; the same run produces the same bytes.
 
-    A full disk leaves all three as they were.
+    If the disk is full, all three stay unchanged.
     """
     problem, _ = problem_to(agent.problem)
     settings = {
@@ -53,14 +53,14 @@ def save_run(agent: Agent, folder: Path) -> None:
 
 
 def resumed(agent: Agent, folder: Path, *, same_seed: bool) -> Agent:
-    """Load the agent of a run folder to go on with, if it was made as `agent` is."""
+    """Return the agent of a run folder to continue with, if it was made like `agent`."""
     files = [folder / name for name in (CHECKPOINT_FILE, MODEL_FILE) if (folder / name).exists()]
     if not files:
-        raise SettingError(f"There is no run in {folder} to go on with.")
+        raise SettingError(f"There is no run in {folder} to resume.")
     found = load_agent(files[0], parallel=agent.problem.parallel, step_timeout=agent.problem.step_timeout)
     if (there := found.learner_type.name) != (asked := agent.learner_type.name):
         raise SettingError(
-            f"{folder} is a run of {there}, not {asked}: go on with that algorithm.",
+            f"{folder} is a run of {there}, not {asked}: resume it with that algorithm.",
             settings={"algo": there},
         )
     if found.problem.name != agent.problem.name:
@@ -72,5 +72,5 @@ def resumed(agent: Agent, folder: Path, *, same_seed: bool) -> Agent:
     ):
         other = [f"{name} {made[name]}, not {wanted[name]}" for name in made if made[name] != wanted[name]]
         if other:
-            raise SettingError(f"The run in {folder} has {'; '.join(other)}: give what it was begun with.")
+            raise SettingError(f"The run in {folder} has {'; '.join(other)}: give what it was started with.")
     return found

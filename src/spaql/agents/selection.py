@@ -16,8 +16,8 @@ def select(agent: Agent, *, episodes: int, seed: int) -> Evaluation:
     """Run the episodes by which an agent is selected; none of them is one of `spaql.evaluate`.
 
     Agents of the same problem start each episode in the same state, so that their returns can be compared in
-    pairs. Compiled code draws the starts and the actions of a partition from one stream: there each episode
-    has a stream of its own.
+    pairs. Compiled code draws the starts and the actions of a partition from one stream, so each episode has
+    its own stream there.
     """
     policy, problem = agent.conclude(), agent.problem
     drawn_alike = problem.dynamics is not None and isinstance(policy, PartitionPolicy)

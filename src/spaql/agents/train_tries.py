@@ -1,4 +1,4 @@
-"""Training several tries, in this process or in workers; each leaves a run folder of its own."""
+"""Training several tries, in this process or in workers; each writes its own run folder."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ if TYPE_CHECKING:
 TRIES_FILE = "tries.csv"
 """The table of the tries, in a run folder."""
 TRIES_FOLDER = "tries"
-"""Where the tries are, each in a run folder of its own."""
+"""The folder of the tries, each in its own run folder."""
 _SELECTION_FILE = "selection.json"
-"""What the selection episodes of a try returned, in the folder of the try."""
+"""The returns of the selection episodes of a try, in the folder of the try."""
 _ALONE = "train with workers=1, in this process"
 
 
 Finished = Callable[[int, Try], None]
-"""Called with the number of a try and what it came to, as tries are finished."""
+"""Called with the number and the result of each try when it is finished."""
 
 
 def train_tries(
@@ -61,10 +61,10 @@ def train_tries(
     callback: Callback | None = None,
     finished: Finished | None = None,
 ) -> Tries:
-    """Train agents like the given one from several seeds, and let it become the one that is picked.
+    """Train agents like the given one from several seeds, and turn it into the one that is picked.
 
-    The tries are trained in folders of their own under `folder`. What is there already is gone on with, so
-    that an interrupted call may be repeated, to the same bytes.
+    The tries are trained in separate folders under `folder`. Those found there are resumed, so that an
+    interrupted call may be repeated, to the same bytes.
     """
     check_tries(agent, tries, workers, callback)
     seeds = try_seeds(agent.seed, tries)
@@ -105,18 +105,18 @@ def learn_best(
 
 
 def begin_table(folder: Path, seed: int, tries: int) -> None:
-    """Write the table of tries that are to be trained: their seeds."""
+    """Write the table of tries, with only their seeds, before training."""
     write_atomically(folder / TRIES_FILE, tries_csv(try_seeds(seed, tries), [None] * tries, None).encode())
 
 
 def root_seed(folder: Path) -> int:
-    """Read from which seed the tries of a run folder were begun."""
+    """Return the seed from which the seeds of the tries in a run folder were drawn."""
     try:
         with (folder / TRIES_FILE).open(encoding="utf-8", newline="") as file:
             return int(next(csv.DictReader(file))["seed"])
     except FileNotFoundError:
         raise SettingError(
-            f"There are no tries in {folder} to go on with: if there is a run, it has one seed."
+            f"There are no tries in {folder} to resume: if there is a run, it has one seed."
         ) from None
     except (OSError, ValueError, LookupError, StopIteration) as error:
         raise SettingError(f"{folder / TRIES_FILE} is no table of tries: remove the folder.") from error
@@ -153,18 +153,18 @@ class _Job:
 
 @dataclass(frozen=True)
 class _Plan:
-    """What all tries have in common: how to make an untrained agent."""
+    """What all tries share: how to make an untrained agent."""
 
     agent_type: type[Agent]
     settings: dict[str, Any]
     problem: Problem
 
     def agent(self, seed: int) -> Agent:
-        """Make an untrained agent."""
+        """Return an untrained agent."""
         return self.agent_type(self.problem, seed=seed, **self.settings)
 
     def sent(self) -> bytes:
-        """Write it for a worker process, where compiled dynamics are found again by their module and id."""
+        """Return it pickled for a worker process, which finds compiled dynamics by their module and id."""
         problem, plant, spec = self.problem, self.problem.dynamics, None
         if problem.env is not None and ":" not in problem.env:
             spec = spec_of(problem.env)
@@ -180,7 +180,7 @@ class _Plan:
 
 
 def _received(sent: bytes) -> _Plan:
-    """Read what `_Plan.sent` wrote, in another process."""
+    """Return the plan that `_Plan.sent` pickled, in another process."""
     try:
         plan: _Plan
         spec: EnvSpec | None
@@ -209,7 +209,7 @@ def _received(sent: bytes) -> _Plan:
 def _carried_out(
     plan: _Plan, jobs: list[_Job], workers: int, callback: Callback | None
 ) -> Iterator[tuple[int, Try]]:
-    """Return the tries as they are finished."""
+    """Yield the tries as they are finished."""
     if workers == 1:
         for job in jobs:
             try:
@@ -234,7 +234,7 @@ def _where(job: _Job, jobs: list[_Job]) -> str:
 
 
 def _carry_out_apart(sent: bytes, job: _Job) -> Try | Exception:
-    """Train a try in a worker process; an error is returned, since to try again would not help."""
+    """Train a try in a worker process; an error is returned, since a retry would not help."""
     try:
         return _carry_out(_received(sent), job)
     except Exception as error:
@@ -246,7 +246,7 @@ def _carry_out_apart(sent: bytes, job: _Job) -> Try | Exception:
 
 
 def _carry_out(plan: _Plan, job: _Job, callback: Callback | None = None) -> Try:
-    """Train a try, from where it was left, save it, and run its selection episodes."""
+    """Train or resume a try, save it, and run its selection episodes."""
     agent, folder, budget = plan.agent(job.seed), job.folder, job.budget
     if any((folder / name).exists() for name in (CHECKPOINT_FILE, MODEL_FILE)):
         found = resumed(agent, folder, same_seed=True)
@@ -271,7 +271,7 @@ def _carry_out(plan: _Plan, job: _Job, callback: Callback | None = None) -> Try:
 
 
 def _selected(agent: Agent, job: _Job) -> tuple[np.ndarray[Any, np.dtype[np.float64]], int]:
-    """Return the returns of the selection episodes and their steps; an agent plays them once."""
+    """Return the returns of the selection episodes and their steps, from the file if it has them."""
     file, episodes = job.folder / _SELECTION_FILE, job.budget.selection_episodes
     key = {
         "agent": hashlib.sha256((job.folder / MODEL_FILE).read_bytes()).hexdigest(),

@@ -1,4 +1,4 @@
-"""Several tries, which differ in their seed alone: what each came to, and which one is picked."""
+"""Several tries, which differ only in their seed: their results, and which one is picked."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from spaql.policy import PartitionPolicy, Policy, RuleTree
 from spaql.stats import mean_ci95
 from spaql.tables import comma_separated
 
-_TOLD_APART = 1.96
-"""Standard errors of the difference by which a try is told from the best one."""
+_CRITICAL_VALUE = 1.96
+"""Standard errors beyond which a difference from the best try is significant."""
 SELECTION_EPISODES = 100
-"""By which a try is picked, unless said otherwise."""
+"""Default number of episodes by which a try is picked."""
 
 
 @dataclass(frozen=True)
@@ -50,16 +50,16 @@ class Try:
 
     @property
     def shown_size(self) -> str:
-        """The size in words; nothing for a policy without one."""
+        """The size as text; empty for a policy without one."""
         return "" if self.size is None else counted(self.size, self.unit)
 
 
 @dataclass(frozen=True, repr=False)
 class Tries:
-    """What several tries came to, and which was picked.
+    """The results of several tries, and which one was picked.
 
-    The selection mean of the picked one is biased upwards, for it is why it was picked: judge it by
-    `spaql.evaluate`, whose episodes have picked nothing.
+    The selection mean of the picked one is biased upwards, because it was picked for it: judge it by
+    `spaql.evaluate`, whose episodes were not used to pick.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class Tries:
 
     @property
     def alike(self) -> int:
-        """How many tries the selection cannot tell from the best, itself included."""
+        """Number of tries that do not differ significantly from the best, itself included."""
         return len(_alike(self.tries))
 
     @property
@@ -126,13 +126,13 @@ class Tries:
 
 
 def pick(tries: Sequence[Try]) -> int:
-    """Pick a try: the smallest policy among those that the selection cannot tell from the best one.
+    """Return the index of the smallest policy among the tries that do not differ significantly from the best.
 
-    The best one has the highest selection mean. Another cannot be told from it if two things hold: the mean
-    difference between the two, episode by episode, is at most 1.96 of its standard errors; and its mean is at
-    most one standard error of the best one's mean below that. The first alone would let a policy pass that
-    fails now and then, for its failures widen the standard error. Of equal sizes, or where policies have
-    none, the higher mean is picked, then the earlier try.
+    The best one has the highest selection mean. Another does not differ significantly from it under two
+    conditions: the mean difference between the two, episode by episode, is at most 1.96 of its standard
+    errors; and its mean is at most one standard error of the best one's mean below that. The first alone
+    would accept a policy that fails occasionally, because its failures widen the standard error. Of equal
+    sizes, or where policies have none, the higher mean is picked, then the earlier try.
 
     Examples
     --------
@@ -149,29 +149,29 @@ def pick(tries: Sequence[Try]) -> int:
 
 
 def _alike(tries: Sequence[Try]) -> list[int]:
-    """Return the tries that the selection cannot tell from the best one."""
+    """Return the tries that do not differ significantly from the best one."""
     best = max(tries, key=lambda one: one.mean)
     found = []
     for index, one in enumerate(tries):
         differences = best.returns - one.returns
-        if differences.mean() <= min(_threshold(differences), _threshold(best.returns) / _TOLD_APART):
+        if differences.mean() <= min(_threshold(differences), _threshold(best.returns) / _CRITICAL_VALUE):
             found.append(index)
     return found
 
 
 def _threshold(values: NDArray[np.float64]) -> float:
-    return _TOLD_APART * float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else 0.0
+    return _CRITICAL_VALUE * float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else 0.0
 
 
 def size_of(policy: Policy) -> tuple[int | None, str]:
-    """Return the leaves of a tree or the arms of a partition, and which of them they are."""
+    """Return the number of leaves of a tree or of arms of a partition, and its unit."""
     if isinstance(policy, RuleTree):
         return policy.n_leaves, "leaf"
     return (policy.partition.arms, "arm") if isinstance(policy, PartitionPolicy) else (None, "")
 
 
 def shown_try(index: int, tries: int, one: Try) -> str:
-    """Return the line that says what a try came to."""
+    """Return the line that reports a try."""
     played = counted(len(one.returns), "selection episode")
     size = f", {one.shown_size}" if one.shown_size else ""
     return (
@@ -180,7 +180,7 @@ def shown_try(index: int, tries: int, one: Try) -> str:
 
 
 def tries_csv(seeds: Sequence[int], tries: Sequence[Try | None], picked: int | None) -> str:
-    """Write a row for each try; one that is not finished has a seed alone."""
+    """Return a CSV table with a row for each try; one that is not finished has only a seed."""
     names = (
         "selection_mean",
         "selection_ci95",

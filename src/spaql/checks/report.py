@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Literal, NoReturn, TypeVar
 
 from spaql.errors import SpaqlError
-from spaql.problems.user_errors import told
+from spaql.problems.user_errors import describe_error
 
 Case = TypeVar("Case")
 
@@ -61,7 +61,7 @@ class Check(Generic[Case]):
         except SpaqlError as error:
             outcome, why = "failed", str(error)
         except Exception as error:
-            outcome, why = "failed", told(error)
+            outcome, why = "failed", describe_error(error)
         return Finding(self.name, self.promise, outcome, why)
 
 

@@ -1,4 +1,4 @@
-"""The command line; each command is a file that is loaded when it is used."""
+"""The command line; the module of each command is loaded when it is used."""
 
 from __future__ import annotations
 
@@ -68,6 +68,6 @@ def main() -> None:
       spaql show runs/swing-up --digits 3
       spaql evaluate runs/swing-up --episodes 500
     """
-    # `module:id` may name a file of this folder, as with `python -m`; it comes last and hides no package.
+    # `module:id` may name a file of this folder, as with `python -m`; it comes last, to shadow no package.
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())

@@ -1,4 +1,4 @@
-"""Arguments that several commands share: what they are completed by, and what was probably meant."""
+"""Arguments that several commands share, with their completion and suggestions for typing errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def existing_run(run: Path) -> Path:
-    """Refuse what is neither a run folder nor a file, with the run that was probably meant."""
+    """Return the path of a run folder or file; any other is refused, with the run probably meant."""
     from spaql.agents.agent_file import MODEL_FILE
 
     if run.is_file() or (run / MODEL_FILE).exists():
@@ -37,7 +37,7 @@ def existing_run(run: Path) -> Path:
 
 
 _DEPTHS = ("*", "*/*", "*/*/*")
-"""How far below a folder runs are looked for: as far as ENV/ALGO/seed=SEED."""
+"""Depths at which runs are searched for, down to ENV/ALGO/seed=SEED."""
 _LISTED = 10
 
 
@@ -60,9 +60,9 @@ algorithm_option = click.option(
 
 
 def run_argument(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the argument RUN, a run folder or a model file, and what it takes to read one."""
+    """Add the argument RUN, a run folder or a model file, to a command, with the options to read one."""
     params: list[click.Parameter] = vars(algorithm_option(command))["__click_params__"]
-    params.insert(0, params.pop())  # click keeps them the last first: the rarest option ends the list
+    params.insert(0, params.pop())  # click stores them in reverse: this option is listed last
     return click.argument(
         "run", type=click.Path(path_type=Path), callback=lambda _, __, run: existing_run(run)
     )(command)
@@ -76,14 +76,14 @@ quiet_option = click.option("--quiet", is_flag=True, help="show no progress")
 
 
 def refuse_failed(summary: Summary) -> None:
-    """End the command, with the first of the errors, if runs of a study failed that it cannot do without."""
+    """End the command with the first of the errors if runs of a study failed."""
     if summary.failed:
         run_id, error = next(iter(summary.failed.items()))
         raise click.ClickException(f"{len(summary.failed)} runs failed, {run_id} for one: {error}")
 
 
 def read(run: Path) -> Agent | Controller:
-    """Read an agent or a controller."""
+    """Return the agent or controller of a run."""
     from spaql.agents import Agent, Controller, load
 
     source = load(run)
@@ -93,7 +93,7 @@ def read(run: Path) -> Agent | Controller:
 
 
 def read_to_play(run: Path) -> Agent | Controller:
-    """Read an agent or a controller that is to be run: first import the module that its environment names."""
+    """Return an agent or controller to be run, after importing the module that its environment names."""
     from spaql.problems import check_environment
 
     source = read(run)
@@ -104,14 +104,14 @@ def read_to_play(run: Path) -> Agent | Controller:
 
 
 def made_by(source: Agent | Controller) -> str:
-    """Say what made it: an algorithm, or a person's hand."""
+    """Return the name of the algorithm, or `controller`."""
     from spaql.agents import Agent
 
     return source.learner_type.name if isinstance(source, Agent) else "controller"
 
 
 def read_action(tree: RuleTree, given: str) -> int | str | list[float]:
-    """Read an action as it is given on the command line: the number or name of one of a list, or numbers."""
+    """Return an action given on the command line: the number or name of one of a list, or numbers."""
     from gymnasium.spaces import Box
 
     if isinstance(tree.action_space, Box):
@@ -120,25 +120,25 @@ def read_action(tree: RuleTree, given: str) -> int | str | list[float]:
 
 
 class Choice(click.Choice[str]):
-    """One of some words; for another, the nearest is named."""
+    """A choice whose error names the nearest value."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Refuse what is none of the words."""
+        """Return the value if it is one of the choices."""
         if value not in self.choices:
             self.fail(f"{value!r} is not one of them: {nearest(value, self.choices)}", param, ctx)
         return super().convert(value, param, ctx)
 
 
 class ChoiceOrOwn(Choice):
-    """One of some words, or MODULE:NAME: one of the user's own, whose module is imported."""
+    """A choice, or MODULE:NAME for one of the user's own, whose module is imported."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Refuse what is neither."""
+        """Return the value if it is one of the choices or MODULE:NAME."""
         return value if ":" in value else super().convert(value, param, ctx)
 
 
 def complete_environment(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """List the environments whose names begin so, the paper's setups first."""
+    """Return the environments whose names start so, the paper's setups first."""
     from spaql.problems import PRESETS, environment_names
 
     return [
@@ -151,6 +151,6 @@ def complete_environment(ctx: click.Context, param: click.Parameter, incomplete:
 def complete_environment_or_run(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """List environments; where there is none, let the shell list files."""
+    """Return matching environments; if there is none, let the shell list files."""
     found = complete_environment(ctx, param, incomplete) if incomplete else []
     return found or [CompletionItem(incomplete, type="file")]

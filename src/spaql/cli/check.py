@@ -55,8 +55,8 @@ def check(subject: str, horizon: int | None) -> Report:
 def _coloured(report: CheckReport) -> str:
     lines = []
     for line in str(report).splitlines():
-        outcome, space, said = line.partition(" ")
+        outcome, space, rest = line.partition(" ")
         if outcome in _STYLES:
             outcome = styled(outcome, **_STYLES[outcome])
-        lines.append(outcome + space + said)
+        lines.append(outcome + space + rest)
     return "\n".join(lines)

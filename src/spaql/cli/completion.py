@@ -1,4 +1,4 @@
-"""`spaql completion`: what a shell needs to complete commands, options and names."""
+"""`spaql completion`: shell completion of commands, options and names."""
 
 from __future__ import annotations
 

@@ -33,14 +33,14 @@ STUDY_KINDS = ("curves", "scores", "profile")
 Along = tuple[str | int, tuple[float, float] | None]
 
 
-def _observation(word: str) -> str | int:
-    if not word:
+def _observation(value: str) -> str | int:
+    if not value:
         raise ValueError("an observation has a name or number")
-    return int(word) if word.isdigit() else word
+    return int(value) if value.isdigit() else value
 
 
 def _parse_axis(ctx: click.Context, param: click.Parameter, value: str | None) -> Along | None:
-    """Read the name or number of an observation, and after it the ends of the axis, if they are given."""
+    """Return the name or number of an observation, and the ends of the axis if they are given."""
     if value is None:
         return None
     name, *ends = value.rsplit(":", 2)
@@ -173,7 +173,7 @@ def _drawn(record: Record, kind: str, out: Path | None) -> Report:
 
 
 def _of_study(study: Path, kind: str) -> Record:
-    """Compute the record of a study; one run is none."""
+    """Return the record of a study; a single run is refused."""
     from spaql.agents.agent_file import MODEL_FILE
     from spaql.figures import compute_learning_curves, compute_profile, compute_scores
 
@@ -187,7 +187,7 @@ def _of_study(study: Path, kind: str) -> Record:
 
 
 def _check_kind(agent: Agent | Controller, kind: str) -> None:
-    """Refuse pictures of what there is not, before anything is played or trained."""
+    """Refuse pictures that the run cannot provide, before anything is played or trained."""
     from spaql.agents import PlanTree
     from spaql.policy import PartitionPolicy
     from spaql.policy.resolve import policy_of

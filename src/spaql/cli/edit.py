@@ -84,26 +84,26 @@ def edit(
         what = {"leaf": leaf, "do": action, "lock": lock}
     data: dict[str, Any] = {"file": str(out), **what}
     lines = []
-    for word, one in (("before", tree), ("after", after)):
+    for label, one in (("before", tree), ("after", after)):
         result = evaluate(one, source.problem, episodes=episodes, seed=seed)
         worst = float(result.returns.min())
-        data[word] = {"leaves": one.n_leaves, "mean": result.mean, "ci95": result.ci95, "worst": worst}
+        data[label] = {"leaves": one.n_leaves, "mean": result.mean, "ci95": result.ci95, "worst": worst}
         returned = with_interval(result.mean, result.ci95)
         shown = number(worst, places(result.mean, result.ci95))
-        lines.append(f"{word:7} {counted(one.n_leaves, 'leaf')}, return {returned}, worst {shown}")
+        lines.append(f"{label:7} {counted(one.n_leaves, 'leaf')}, return {returned}, worst {shown}")
     Controller(after, source.problem, {"from": run.name, **what}).save(out)
     return Report(data, "\n".join([*lines, f"Saved as {out}."]))
 
 
 def _offsets(given: tuple[str, ...]) -> float | dict[str, float] | None:
-    """Read offsets: a number, or numbers by the names of those of an action."""
+    """Return offsets: a number, or numbers by the names of those of an action."""
     if len(given) == 1 and "=" not in given[0]:
         return _number(given[0], "--offset 0.5")
     return dict(_named(one, "--offset 0.5, or --offset torque=0.5") for one in given) or None
 
 
 def _gains(given: tuple[str, ...], tree: RuleTree) -> dict[str | tuple[str, str], float]:
-    """Read gains by the names of observations, after those of numbers of an action if there are several."""
+    """Return gains by the names of observations, with those of an action's numbers if there are several."""
     gains: dict[str | tuple[str, str], float] = {}
     for one in given:
         name, value = _named(one, "--gain speed=-2.5, or --gain torque:speed=-2.5")

@@ -1,4 +1,4 @@
-"""`spaql export`: a learned policy for the machine that it was made for."""
+"""`spaql export`: a learned policy as code for its target machine."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def export(
 def _with_noise(
     run: Path, exported: ExportedPolicy, episodes: int, step: int | None
 ) -> tuple[dict[str, Any], list[str]]:
-    """Count, in fresh episodes with noise, where the safe action is taken: as data, and as lines."""
+    """Return how often fresh episodes with noise take the safe action: as data, and as lines."""
     from spaql.evaluation import safe_action_use
 
     try:
@@ -166,7 +166,7 @@ def _text(found: Equivalence, out: Path) -> str:
 
 
 def _provenance(source: Agent | Controller, model: Path) -> list[str]:
-    """Say where a controller comes from."""
+    """Return lines on the origin of a controller."""
     from spaql.agents import Agent
 
     if isinstance(source, Agent):

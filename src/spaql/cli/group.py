@@ -1,4 +1,4 @@
-"""The group of commands: each is loaded when it is used, and all end in the same way."""
+"""The group of commands: each is loaded when it is used, and errors are handled in one place."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ import click
 from spaql.errors import SpaqlError, nearest
 
 FAILED, INTERRUPTED, BROKEN_PIPE = 1, 130, 141
-"""Exit codes beside 0 and click's 2; the last two are those of a shell, 128 and the number of the signal."""
+"""Exit codes besides 0 and click's 2; the last two are 128 plus the signal's number, as in a shell."""
 
 _METAVARS = {"integer": "N", "float": "X"}
-"""Short names for numbers, which leave the help more room."""
+"""Short metavars for numbers, which leave the help more room."""
 
 
 class _WholeNumber(click.types.IntParamType):
-    """A whole number; one that is written otherwise is refused with how to write it."""
+    """A whole number; the error for another notation shows how to write it."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read the number."""
+        """Return the number."""
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter:
@@ -49,18 +49,18 @@ class LazyGroup(click.Group):
         self._names = [name for commands in sections.values() for name in commands]
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Run a command; a sign that stdout or stderr cannot show is written by its number."""
+        """Run a command; characters that stdout or stderr cannot encode are escaped."""
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
         return super().main(*args, **kwargs)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Give the names of all commands, in the order of the help."""
+        """Return the names of all commands, in the order of the help."""
         return self._names
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """Load a command."""
+        """Return a command, loading its module."""
         if name not in self._names:
             return None
         file = name.replace("-", "_")
@@ -75,20 +75,20 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that is asked for, or say which one was probably meant."""
+        """Return the requested command, or fail with the one probably meant."""
         if args[0] not in self._names and not args[0].startswith("-"):
             ctx.fail(f"There is no command {args[0]!r}: {nearest(args[0], self._names)}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands of each section with what they do."""
+        """Write the commands of each section with their summaries."""
         width = max(map(len, self._names))
         for section, commands in self._sections.items():
             with formatter.section(section):
                 formatter.write_dl([(f"{name:{width}}", does) for name, does in commands.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command that is asked for, and end with a sentence and a code whatever happens."""
+        """Run the requested command; errors end it with a message and an exit code."""
         try:
             return super().invoke(ctx)
         except click.NoSuchOption as error:
@@ -100,7 +100,7 @@ class LazyGroup(click.Group):
             click.echo("Interrupted.", err=True)
             raise click.exceptions.Exit(INTERRUPTED) from None
         except BrokenPipeError:
-            # Python would complain at its end that what is left cannot be written either.
+            # Otherwise Python would report at exit that the rest cannot be written either.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise click.exceptions.Exit(BROKEN_PIPE) from None
         except OSError as error:
@@ -109,7 +109,7 @@ class LazyGroup(click.Group):
 
 
 def _options_for(error: SpaqlError) -> str:
-    """Say by which options the settings are given that an error asks for."""
+    """Return the options for the settings that an error asks for."""
     given = [f"--{name.replace('_', '-')} {value}" for name, value in error.settings.items()]
     return f" On the command line: {' and '.join(given)}." if given else ""
 
@@ -119,7 +119,7 @@ def _options(command: click.Command) -> list[click.Option]:
 
 
 def _environment_note(command: click.Command) -> str | None:
-    """Say how options are read from the environment, by the example of one that takes a value."""
+    """Return a note on options from environment variables, with one that takes a value as example."""
     options = [option for option in _options(command) if not option.is_flag]
     if not options:
         return None

@@ -11,7 +11,7 @@ from spaql.agents import Agent
 class StopOnInterrupt:
     """A callback that ends training after the iteration in which Ctrl-C was pressed.
 
-    To press it again ends the command at once.
+    Pressing it again ends the command at once.
     """
 
     pressed = False
@@ -24,14 +24,14 @@ class StopOnInterrupt:
         signal.signal(signal.SIGINT, self._before)
 
     def __call__(self, agent: Agent, row: dict[str, float]) -> bool:
-        """Go on unless it was pressed."""
+        """Return whether to continue: not after Ctrl-C."""
         return not self.pressed
 
     def saved(self) -> None:
-        """Let Ctrl-C do again what it did before.
+        """Restore the previous effect of Ctrl-C.
 
-        If it was pressed already, to press it again ends the process without a word of Python's, whose
-        handlers are not called while compiled code runs.
+        If it was pressed already, pressing it again kills the process directly, because Python's handlers are
+        not called while compiled code runs.
         """
         signal.signal(signal.SIGINT, signal.SIG_DFL if self.pressed else self._before)
 

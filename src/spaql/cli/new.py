@@ -13,7 +13,7 @@ from spaql.errors import SettingError
 
 _SUFFIX = ".template"
 _HIDDEN = "dot-"
-"""Begins the name of a template for a file whose own name begins with a dot."""
+"""Prefix of a template for a file whose name starts with a dot."""
 
 
 @click.command()
@@ -31,14 +31,14 @@ def new(folder: Path) -> Report:
       cd two-tanks && python -m pytest
       spaql train plant:TwoTanks-v0 --total-timesteps 3000 --out runs/first
     """
-    words = re.findall(r"[A-Za-z0-9]+", folder.name)
+    parts = re.findall(r"[A-Za-z0-9]+", folder.name)
     if not re.fullmatch(r"[A-Za-z][\w-]*", folder.name, re.ASCII):
         raise SettingError(
             f"{folder.name!r} cannot name a project: take a letter, then letters, digits, - and _."
         )
     if folder.exists():
         raise SettingError(f"{folder} is there already: choose another name, or remove it.")
-    plant = "".join(word[0].upper() + word[1:] for word in words) + "-v0"
+    plant = "".join(part[0].upper() + part[1:] for part in parts) + "-v0"
     written = write_project(folder, plant)
     lines = [f"wrote  {file}" for file in written]
     lines += ["", f"Next: cd {folder}; python -m pytest; spaql train plant:{plant} --total-timesteps 3000"]
@@ -47,7 +47,7 @@ def new(folder: Path) -> Report:
 
 
 def write_project(folder: Path, plant: str) -> list[Path]:
-    """Write the files of a project whose plant has this id; gives their paths."""
+    """Write the files of a project whose plant has this id; return their paths."""
     from spaql.archive import write_together
 
     written = {}

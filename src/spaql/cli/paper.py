@@ -86,7 +86,7 @@ def paper(
     if trpo or "trpo" in only:
         stages["trpo"] = (long, trpo_runs(size))
     for store, runs in stages.values():
-        store.missing(runs)  # refuses what was run by other rules, also in a stage that is not asked for
+        store.missing(runs)  # refuses runs of other rules, also in a stage that is not requested
     figures = [name for name in only if name not in _STAGES]
     reported = not only or "report" in only
     if figures or reported:

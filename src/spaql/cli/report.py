@@ -1,4 +1,4 @@
-"""What the commands read and print: numbers, and reports as text for people or JSON for programs."""
+"""Input and output of the commands: numbers, and reports as text for people or JSON for programs."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ import click
 
 @dataclass(frozen=True)
 class Report:
-    """What a command found, as data for programs and as text for people.
+    """The result of a command, as data for programs and as text for people.
 
-    What takes time to make is given as a function, and made only if it is asked for.
+    Parts that take time to compute are given as functions, called only if needed.
     """
 
     data: Any
     text: str | Callable[[], str]
     code: int = 0
-    """Of the exit: 1 if what was looked at has faults."""
+    """Exit code: 1 if faults were found."""
 
 
 def reports(what: str) -> Callable[[Callable[..., Report]], Callable[..., None]]:
-    """Give a command that returns a `Report` the option --json, which prints its data on stdout, alone."""
+    """Add the option --json, which prints only the data on stdout, to a command that returns a `Report`."""
 
     def decorate(command: Callable[..., Report]) -> Callable[..., None]:
         @click.option("--json", "as_json", is_flag=True, help=f"print {what} as JSON")
@@ -52,7 +52,7 @@ def reports(what: str) -> Callable[[Callable[..., Report]], Callable[..., None]]
 
 @contextmanager
 def _others_on_stderr() -> Iterator[None]:
-    """Send to stderr what environments, compilers and workers would print on stdout."""
+    """Redirect stdout of environments, compilers and workers to stderr."""
     kept = os.dup(1)
     os.dup2(2, 1)
     try:
@@ -64,7 +64,7 @@ def _others_on_stderr() -> Iterator[None]:
 
 
 def without_infinities(data: Any) -> Any:
-    """Put null where JSON has no number: for infinities, and what is not a number."""
+    """Return the data with None for infinities and NaN, which JSON does not have."""
     if isinstance(data, dict):
         return {key: without_infinities(value) for key, value in data.items()}
     if isinstance(data, list | tuple):
@@ -73,7 +73,7 @@ def without_infinities(data: Any) -> Any:
 
 
 def rendered(*parts: Any) -> str:
-    """Render texts and tables of rich: in style on a terminal, plainly elsewhere or where NO_COLOR is set."""
+    """Return texts and tables of rich, rendered: styled on a terminal, plain elsewhere or with NO_COLOR."""
     from rich.console import Console
 
     colours = None if _no_colour() else "auto"
@@ -84,9 +84,9 @@ def rendered(*parts: Any) -> str:
     return captured.get()
 
 
-def styled(words: str, **style: Any) -> str:
-    """Style words for a terminal; `click.echo` takes the style off elsewhere, and NO_COLOR everywhere."""
-    return words if _no_colour() else click.style(words, **style)
+def styled(text: str, **style: Any) -> str:
+    """Return text styled for a terminal, plain with NO_COLOR; `click.echo` strips styles elsewhere."""
+    return text if _no_colour() else click.style(text, **style)
 
 
 def _no_colour() -> bool:
@@ -94,12 +94,12 @@ def _no_colour() -> bool:
 
 
 def numbers(ctx: click.Context, param: click.Parameter, value: str | None) -> list[float] | None:
-    """Read numbers with commas between them, as an option's callback."""
+    """Return numbers separated by commas, as an option's callback."""
     return None if value is None else read_numbers(value)
 
 
 def names(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str] | None:
-    """Read names with commas between them, as an option's callback; one with a comma in it is quoted."""
+    """Return names separated by commas, as an option's callback; one that contains a comma is quoted."""
     if value is None:
         return None
     try:
@@ -111,7 +111,7 @@ def names(ctx: click.Context, param: click.Parameter, value: str | None) -> list
 
 
 def read_numbers(value: str) -> list[float]:
-    """Read numbers with commas between them."""
+    """Return numbers separated by commas."""
     try:
         return [float(x) for x in value.split(",")]
     except ValueError as error:
@@ -119,5 +119,5 @@ def read_numbers(value: str) -> list[float]:
 
 
 def plain(value: float) -> Any:
-    """Show a whole number as one."""
+    """Return a whole number as an int, any other as a float."""
     return int(value) if float(value).is_integer() else float(value)

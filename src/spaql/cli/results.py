@@ -1,4 +1,4 @@
-"""`spaql results`: what the finished runs of a folder say."""
+"""`spaql results`: a summary of the finished runs of a folder."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def results(folder: Path, csv_file: Path | None, parquet_file: Path | None, dige
 
 
 def summarise(table: Results) -> list[dict[str, Any]]:
-    """Count the runs that differ in their seed alone, with the means of their results."""
+    """Return the groups of runs that differ only in their seed, with the means of their results."""
     import numpy as np
 
     from spaql.experiments.run import BUDGETS
@@ -87,7 +87,7 @@ def summarise(table: Results) -> list[dict[str, Any]]:
 
 
 def _table(groups: list[dict[str, Any]]) -> str:
-    """Write what all groups have in common, then a line for each with what differs and what came out."""
+    """Return what all groups have in common, then a line for each with what differs and its results."""
     keys = list(groups[0])[: list(groups[0]).index("runs")]
     shown = [name for name in _MEASURED if any(isinstance(group.get(name), dict) for group in groups)]
     different = [key for key in keys if len({str(group[key]) for group in groups}) > 1]
@@ -115,7 +115,7 @@ def _shown(value: Any) -> str:
 
 
 def _interval(name: str, value: dict[str, float]) -> str:
-    """Write a mean with its interval; of large counts, the mean alone."""
+    """Return a mean with its interval; of large counts, the mean alone."""
     from spaql.experiments.table import interval
 
     mean, half = value["mean"], value["ci95"]

@@ -94,7 +94,7 @@ def _explanation(source: Agent | Controller, observation: list[float], step: int
 
 
 def _data(source: Agent | Controller, tree: RuleTree) -> dict[str, Any]:
-    """Give the size of a tree, and of each leaf the observations with two ends, null where it has none."""
+    """Return the size of a tree, and the intervals of each leaf, with null for infinite ends."""
     from spaql.agents import Agent
     from spaql.interpret import table
     from spaql.policy.text import leaf_text
@@ -137,7 +137,7 @@ def _text(source: Agent | Controller, tree: RuleTree, form: str, digits: int | N
 
 
 def _edit(origin: Mapping[str, Any]) -> str:
-    """Say what was changed by hand."""
+    """Return a text on what was changed by hand."""
     if origin.get("do") is not None:
         return f", leaf {origin.get('leaf')} set by hand to {origin['do']}"
     if "threshold" in origin:
@@ -148,7 +148,7 @@ def _edit(origin: Mapping[str, Any]) -> str:
 
 
 def _remarks(source: Agent | Controller, tree: RuleTree, digits: int | None) -> list[str]:
-    """Say what a controller was made from, and where it is locked."""
+    """Return remarks on what a controller was made from, and where it is locked."""
     from spaql.agents import Controller
     from spaql.policy.explanation import conditions
     from spaql.policy.text import leaf_text

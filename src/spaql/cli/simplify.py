@@ -67,7 +67,7 @@ def simplify(
             chosen.tree, source.problem, {"from": run.name, "agreement": chosen.agreement}
         )
         controller.save(out)
-        # These episodes chose the tree: others say what it is worth.
+        # These episodes selected the tree, so others evaluate it.
         again = evaluate(controller, episodes=episodes, seed=seed + 1)
         data["saved"] = {"file": str(out), "leaves": chosen.tree.n_leaves, **_returned(again)}
         returned = with_interval(again.mean, again.ci95)

@@ -1,4 +1,4 @@
-"""`spaql stress`: from where, and under what changes, a controller fails."""
+"""`spaql stress`: the starts and the changes of the plant under which a controller fails."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def _varied(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, list[float]]:
-    """Read parameters, each with its values."""
+    """Return parameters, each with its values."""
     values: dict[str, list[float]] = {}
     for one in given:
         name, sign, listed = one.partition("=")
@@ -137,7 +137,7 @@ def stress(
 def _robustness(
     agent: Agent | Controller, bench: Bench | None, vary: dict[str, list[float]], seed: int
 ) -> tuple[list[RobustnessRow], str]:
-    """Give the rows of the table, and what is to be said where no parameter is in them."""
+    """Return the rows of the table, and a remark if they vary no parameter."""
     from spaql.evaluation import parameters_of, robustness
 
     rows = robustness(agent, bench=bench, parameters=() if vary else None, values=vary, seed=seed)
@@ -149,7 +149,7 @@ def _robustness(
 
 
 def _robustness_alone(agent: Agent | Controller, vary: dict[str, list[float]], seed: int) -> Report:
-    """Report the robustness of a policy whose plant has no known region of starts, and say so."""
+    """Return a report of robustness alone, for a plant without a known region of starts."""
     rows, remark = _robustness(agent, None, vary, seed)
     why = f"The region of starts of {agent.problem.name} is not known: give --low X,Y,... and --high X,Y,..."
     data = {"starts": None, "not_tested": why, "robustness": [dataclasses.asdict(row) for row in rows]}
@@ -170,7 +170,7 @@ def _robustness_text(rows: list[RobustnessRow], remark: str) -> str:
 def _bench(
     problem: Problem, low: list[float] | None, high: list[float] | None, threshold: float | None
 ) -> Bench:
-    """Give the bench of the plant, with what was asked for in its place."""
+    """Return the bench of the plant, with the requested region and threshold."""
     from spaql.evaluation import Bench, find_bench
     from spaql.evaluation.bench import returns_at_least
     from spaql.evaluation.stress import known_bench

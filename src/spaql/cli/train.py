@@ -1,4 +1,4 @@
-"""`spaql train`: learn a policy, and leave a run folder."""
+"""`spaql train`: learn a policy, and write a run folder."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from spaql.policy import RuleTree
 from spaql.problems.guard import OutOfBoundsError
 
 _FRESH = 100
-"""New episodes by which the result is judged."""
+"""Number of new episodes that evaluate the result."""
 _STEPS = 5_000
-"""Of a training whose length is not given."""
+"""Default number of training steps."""
 
 
-_OWN = "spaql.own_settings"
-"""Where the context keeps the options of an algorithm of the user's own."""
+_OWN_SETTINGS = "spaql.own_settings"
+"""Key of the context for the options of the user's own algorithm."""
 
 
 class _SettingOption(click.Option):
@@ -49,25 +49,25 @@ class _SettingOption(click.Option):
 
 
 class _TrainCommand(click.Command):
-    """A command whose help lists the settings of the algorithms apart from what is common to all.
+    """A command whose help lists the settings of the algorithms separately from the common options.
 
     An algorithm of the user's own is imported before the options are read, and adds its settings to them.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Find the algorithm first."""
+        """Import the algorithm before parsing."""
         given = [after for option, after in itertools.pairwise(args) if option == "--algo"]
         given += [arg.removeprefix("--algo=") for arg in args if arg.startswith("--algo=")]
         given += [os.environ.get("SPAQL_TRAIN_ALGO", "")]
         if ":" in given[0]:
-            ctx.meta[_OWN] = _options_of({given[0]: agent_type(given[0])})
+            ctx.meta[_OWN_SETTINGS] = _options_of({given[0]: agent_type(given[0])})
         return super().parse_args(ctx, args)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Give all parameters; of settings with one name, the option of the shipped algorithms."""
+        """Return all parameters; for settings of one name, the option of the shipped algorithms."""
         params = super().get_params(ctx)
         known = {param.name for param in params}
-        return params + [option for option in ctx.meta.get(_OWN, ()) if option.name not in known]
+        return params + [option for option in ctx.meta.get(_OWN_SETTINGS, ()) if option.name not in known]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options in sections."""
@@ -83,8 +83,8 @@ class _TrainCommand(click.Command):
 
 
 def _setting_options(command: Callable[..., Report]) -> Callable[..., Report]:
-    """Give the command an option for every setting of every algorithm."""
-    # Where click's own decorators collect what the command is given, the last first.
+    """Add an option for every setting of every algorithm to the command."""
+    # Where click's own decorators collect parameters, in reverse order.
     vars(command).setdefault("__click_params__", []).extend(reversed(_options_of(agent_types())))
     return command
 
@@ -307,7 +307,7 @@ def train(
             )
         fresh = evaluate(agent, episodes=_FRESH, seed=agent.seed + 1)
         if interrupt.pressed:
-            save_run(agent, folder)  # with the policy, if it was made only to be judged
+            save_run(agent, folder)  # with the policy, if the evaluation computed it
     result = {
         "run": str(folder),
         "env": env,
@@ -318,19 +318,19 @@ def train(
         "fresh_ci95": fresh.ci95,
         "fresh_episodes": _FRESH,
     }
-    if isinstance(agent.policy, RuleTree):  # the last one of the history may be older
+    if isinstance(agent.policy, RuleTree):  # the last row of the history may be older
         result["leaves"] = agent.policy.n_leaves
     named = f" --algo {algo}" if ":" in algo else ""
     return Report(result, _text(result) + named, code=INTERRUPTED if interrupt.pressed else 0)
 
 
 def _take(folder: Path, *, resume: bool) -> None:
-    """Hold a run folder until the command ends; refuse one with a run in it, unless that is resumed."""
-    from spaql.experiments.leases import held  # with what a study needs, which the help does not
+    """Lock a run folder until the command ends; refuse one with a run in it, unless that is resumed."""
+    from spaql.experiments.leases import held  # imports much that the help does not need
 
-    begun = (CHECKPOINT_FILE, MODEL_FILE, TRIES_FILE)
-    if resume and not any((folder / name).exists() for name in begun):
-        raise SettingError(f"There is no run in {folder} to go on with: leave out --resume.")
+    run_files = (CHECKPOINT_FILE, MODEL_FILE, TRIES_FILE)
+    if resume and not any((folder / name).exists() for name in run_files):
+        raise SettingError(f"There is no run in {folder} to resume: leave out --resume.")
     if not folder.is_file():
         click.get_current_context().with_resource(held(folder))
     if not resume and folder.exists() and (not folder.is_dir() or any(folder.glob("[!.]*"))):
@@ -341,7 +341,7 @@ def _take(folder: Path, *, resume: bool) -> None:
 
 
 def _check_owners(algo: str, given: dict[str, Any]) -> None:
-    """Refuse settings that are those of other algorithms, and say whose they are."""
+    """Refuse settings of other algorithms, naming those algorithms."""
     own = {item.name for item in dataclasses.fields(agent_type(algo).learner_type.settings_type)}
     for param in click.get_current_context().command.params:
         if isinstance(param, _SettingOption) and param.name in given and param.name not in own:
@@ -362,10 +362,10 @@ def _nothing_left(agent: Agent, folder: Path, *, by_steps: bool) -> str:
 
 @contextmanager
 def _advised(env: str, horizon: int | None) -> Iterator[None]:
-    """Say of an environment that fails by which command more is found out."""
+    """Add advice to run `spaql check` to errors of an environment."""
     try:
         yield
-    except OutOfBoundsError:  # it says what to do, and a check may have gone elsewhere
+    except OutOfBoundsError:  # it has its own advice, and a check may not reproduce it
         raise
     except BadEnvironmentError as error:
         limit = "" if horizon is None else f" --horizon {horizon}"

@@ -1,4 +1,4 @@
-"""`spaql train --tries`: several seeds, of which one is picked, and then judged by other episodes."""
+"""`spaql train --tries`: several seeds, of which one is picked and evaluated in other episodes."""
 
 from __future__ import annotations
 
@@ -43,26 +43,26 @@ def report_tries(
     same_seed: bool,
     quiet: bool,
 ) -> Report:
-    """Train the tries of a run folder, save the one that is picked in it, and judge it."""
+    """Train the tries of a run folder, save the picked one in it, and return its evaluation."""
     workers = min(tries, cores()) if workers is None else workers
     check_tries(agent, tries, workers)
     if resume:
         found = root_seed(folder)
         if same_seed and found != agent.seed:
-            raise SettingError(f"The tries in {folder} were begun with the seed {found}, not {agent.seed}.")
+            raise SettingError(f"The tries in {folder} were started with the seed {found}, not {agent.seed}.")
         agent.seed = found
     else:
         begin_table(folder, agent.seed, tries)
     finished = 0
 
-    def tell(index: int, one: Try) -> None:
+    def report(index: int, one: Try) -> None:
         nonlocal finished
         finished += 1
         if not quiet:
             click.echo(shown_try(index, tries, one), err=True)
 
     try:
-        tried = _trained(agent, budget, folder, tries, workers, tell)
+        tried = _trained(agent, budget, folder, tries, workers, report)
     except KeyboardInterrupt:
         click.echo(
             f"Interrupted: {finished} of {tries} tries are finished in {folder}, and none is picked; "
@@ -79,9 +79,9 @@ def report_tries(
 
 
 def refuse_tries(folder: Path) -> None:
-    """Refuse to go on with one of several tries as if it were the only one."""
+    """Refuse to resume one of several tries as if it were the only one."""
     if (folder / TRIES_FILE).exists():
-        raise SettingError(f"{folder} is a run of several tries: give --tries to go on with them.")
+        raise SettingError(f"{folder} is a run of several tries: give --tries to resume them.")
 
 
 def _trained(
@@ -90,19 +90,19 @@ def _trained(
     folder: Path,
     tries: int,
     workers: int,
-    tell: Callable[[int, Try], None],
+    report: Callable[[int, Try], None],
 ) -> Tries:
     """Train the tries; in this process, Ctrl-C waits for the end of an iteration."""
     place = folder / TRIES_FOLDER
     if workers > 1:
-        return train_tries(agent, budget, place, tries=tries, workers=workers, finished=tell)
+        return train_tries(agent, budget, place, tries=tries, workers=workers, finished=report)
     with StopOnInterrupt() as interrupt:
 
-        def go_on(trained: Agent, row: dict[str, float]) -> None:
+        def stop(trained: Agent, row: dict[str, float]) -> None:
             if interrupt.pressed:
                 raise KeyboardInterrupt
 
-        return train_tries(agent, budget, place, tries=tries, workers=workers, callback=go_on, finished=tell)
+        return train_tries(agent, budget, place, tries=tries, workers=workers, callback=stop, finished=report)
 
 
 def _data(agent: Agent, folder: Path, tried: Tries, fresh: Evaluation) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`spaql warm-up`: compile now what would be compiled later."""
+"""`spaql warm-up`: compile in advance."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spaql.cli.report import Report, reports
 from spaql.formatting import counted
 
 _STEPS, _EFFORT = 300, 0.001
-"""Of a training that is made to compile what one needs."""
+"""Length of the training that triggers compilation."""
 
 
 @click.command("warm-up")

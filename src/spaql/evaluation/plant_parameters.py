@@ -16,7 +16,7 @@ from spaql.errors import BadEnvironmentError, SettingError, nearest
 from spaql.evaluation.bench import BENCHES, Bench
 from spaql.evaluation.derived_plant_parameters import derived_from
 from spaql.problems import Problem
-from spaql.problems.user_errors import words_of
+from spaql.problems.user_errors import message_of
 
 
 def parameters_of(problem: Problem) -> dict[str, Any]:
@@ -183,7 +183,7 @@ def _check_made(
                 call()
             except Exception as error:
                 raise BadEnvironmentError(
-                    f"With {_listed(values)} changed, {problem.name} fails at {when}: {words_of(error)}."
+                    f"With {_listed(values)} changed, {problem.name} fails at {when}: {message_of(error)}."
                 ) from error
             for name, value in kept.items():
                 if (now := getattr(env.unwrapped, name)) != value:

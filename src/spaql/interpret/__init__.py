@@ -1,4 +1,4 @@
-"""Controllers for people: rule trees, smaller ones, and tables and graphs of them."""
+"""Readable controllers: rule trees, smaller ones, and tables and graphs of them."""
 
 from spaql.interpret.build import rule_tree
 from spaql.interpret.dot import dot

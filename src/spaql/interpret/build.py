@@ -1,4 +1,4 @@
-"""From a greedy policy to its exact rule tree."""
+"""The exact rule tree of a greedy policy."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def rule_tree(
     observations: Sequence[str] = (),
     actions: Sequence[str] = (),
 ) -> RuleTree:
-    """Turn a greedy policy into the rule tree that does the same.
+    """Return the rule tree that is equivalent to a greedy policy.
 
-    For every observation, inside the bounds of its space or not, the tree gives the action that
-    `policy.predict(observation, deterministic=True)` gives. Nothing is sampled or fitted.
+    For every observation, inside the bounds of its space or not, the tree has the action that
+    `policy.predict(observation, deterministic=True)` returns. Nothing is sampled or fitted.
 
     Parameters
     ----------
@@ -44,15 +44,15 @@ def rule_tree(
     step
         The time step, of a policy that depends on it (AQL).
     within
-        Bounds of the observations that matter, such as `policy.observation_space`: the tree may do anything
-        beyond them, and is smaller for it.
+        Bounds of the observations that matter, such as `policy.observation_space`: beyond them the tree
+        may have any action, which makes it smaller.
     minimise
         Rebuild the tree with as few leaves as can be found. Otherwise its cuts are in the order of the
-        partition's.
+        partition's cuts.
     effort
-        How many cuts to look at in the search for the smallest tree, about 100 million a second.
+        Number of cuts to examine in the search for the smallest tree, about 100 million per second.
     observations, actions
-        Names for people; those of the plant by default.
+        Names to show; those of the plant by default.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def rule_tree(
 
 
 def tree_number(policy: PartitionPolicy, step: int | None) -> int:
-    """Give the number of the tree of balls that is played at a time step."""
+    """Return the number of the tree of balls that is played at a time step."""
     last = len(policy.flat.roots) - 1
     if not policy.time_variant:
         if step is not None:
@@ -93,7 +93,7 @@ def _plain(
     observations: tuple[str, ...],
     actions: tuple[str, ...],
 ) -> RuleTree:
-    """Write the cuts of the flattened policy as rules, one dimension after the other."""
+    """Return the cuts of the flattened policy as rules, one dimension after the other."""
     states, done = policy.states, policy.actions
     leaves, rows = leaves_of(done.space, policy.leaf_actions)
     nodes, n = Nodes(), states.dims
@@ -116,7 +116,7 @@ def _plain(
 
 
 class _Writer:
-    """Writes a flattened policy as rules; what no observation within the bounds can reach is left out."""
+    """Writes a flattened policy as rules; nodes that no observation within the bounds reaches are omitted."""
 
     def __init__(self, flat: Flat, rows: NDArray[np.int64], nodes: Nodes) -> None:
         self._flat = flat
@@ -125,7 +125,7 @@ class _Writer:
         self._dims = flat.cut.shape[1]
 
     def write(self, node: int, low: NDArray[np.float64], high: NDArray[np.float64]) -> int:
-        """Write what is under a node of the flattened policy; both bounds belong to the region."""
+        """Write the subtree of a node of the flattened policy; both bounds belong to the region."""
         if self._flat.first_child[node] < 0:
             return self._nodes.leaf(int(self._rows[node]))
         return self._write_rule(node, 0, 0, low, high)
@@ -133,7 +133,7 @@ class _Writer:
     def _write_rule(
         self, node: int, j: int, orthant: int, low: NDArray[np.float64], high: NDArray[np.float64]
     ) -> int:
-        """Write the rules of a node from dimension j on; the orthant says what was found before."""
+        """Write the rules of a node from dimension j on; the orthant encodes the sides taken before."""
         if j == self._dims:
             return self.write(int(self._flat.first_child[node]) + orthant, low, high)
         cut = float(self._flat.cut[node, j])

@@ -17,15 +17,15 @@ Ints = NDArray[np.int64]
 class Cells:
     """Boxes `low <= place < high` that do not overlap, each with a label.
 
-    The place of a number in a dimension is how many of the thresholds are not above it. Where no box is, any
-    label will do.
+    The place of a number in a dimension is the count of thresholds that are not above it. Where there is no
+    box, any label is allowed.
     """
 
     low: Ints
     high: Ints
     label: Ints
     thresholds: tuple[NDArray[np.float64], ...]
-    """Of each dimension, rising."""
+    """Of each dimension, in ascending order."""
 
     @property
     def shape(self) -> Ints:
@@ -33,11 +33,11 @@ class Cells:
         return np.array([len(row) + 1 for row in self.thresholds], np.int64)
 
     def where(self, wanted: NDArray[np.bool_]) -> Cells:
-        """Keep some of the boxes."""
+        """Return some of the boxes."""
         return Cells(self.low[wanted], self.high[wanted], self.label[wanted], self.thresholds)
 
     def half(self, dimension: int, place: int, *, upper: bool) -> Cells:
-        """Keep what lies on one side of a cut, which goes through boxes."""
+        """Return the part on one side of a cut; boxes that it crosses are split."""
         low, high = self.low.copy(), self.high.copy()
         if upper:
             low[:, dimension] = np.maximum(low[:, dimension], place)
@@ -47,7 +47,7 @@ class Cells:
 
 
 def tree_cells(tree: RuleTree, within: Box | None = None) -> Cells:
-    """Give the leaves of a tree as boxes, each with its row in the table of leaves as label.
+    """Return the leaves of a tree as boxes, each with its row in the table of leaves as label.
 
     With `within`, boxes beyond its bounds are left out.
     """
@@ -80,7 +80,7 @@ def tree_cells(tree: RuleTree, within: Box | None = None) -> Cells:
 
 
 def bounds(grid: tuple[NDArray[np.float64], ...], within: Box | None) -> tuple[Ints, Ints]:
-    """Give the first place that is wanted in each dimension, and the one after the last."""
+    """Return the first place within the bounds in each dimension, and the one after the last."""
     if within is None:
         return np.zeros(len(grid), np.int64), np.array([len(row) + 1 for row in grid], np.int64)
     low, high = within.low.astype(np.float64).ravel(), within.high.astype(np.float64).ravel()
@@ -90,7 +90,7 @@ def bounds(grid: tuple[NDArray[np.float64], ...], within: Box | None) -> tuple[I
 
 
 def merged(cells: Cells) -> Cells:
-    """Join boxes of one label that share a whole side, until none do."""
+    """Return the boxes with those of one label that share a whole side joined, until none do."""
     low, high, label = cells.low, cells.high, cells.label
     dims, before = low.shape[1], -1
     while len(low) != before:
@@ -107,7 +107,7 @@ def merged(cells: Cells) -> Cells:
 
 
 def compressed(cells: Cells) -> Cells:
-    """Leave out the thresholds at which no box begins or ends; gives the same boxes on a coarser grid."""
+    """Return the same boxes on a coarser grid, without thresholds at which no box starts or ends."""
     lows, highs, grid = [], [], []
     for j, row in enumerate(cells.thresholds):
         edges = np.unique(np.concatenate([cells.low[:, j], cells.high[:, j]]))

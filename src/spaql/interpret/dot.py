@@ -9,17 +9,17 @@ from spaql.policy.tree import RuleTree
 
 
 def dot(tree: RuleTree, digits: int | None = 3) -> str:
-    """Write a rule tree in Graphviz's language, DOT.
+    """Return a rule tree in Graphviz's language, DOT.
 
-    Rules that stand at several places of the tree are drawn once, with an arrow from each of them; leaves are
-    drawn wherever they stand.
+    Rules that occur at several places of the tree are drawn once, with an arrow from each of them; leaves are
+    drawn at every place.
 
     Parameters
     ----------
     tree
-        What to write.
+        The tree.
     digits
-        Round numbers to so many digits; with None each has as many as identify it.
+        Round numbers to this many digits; with None each has as many as identify it.
 
     Examples
     --------

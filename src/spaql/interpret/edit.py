@@ -30,24 +30,23 @@ def edited(
     gains: Mapping[Any, float] | None = None,
     lock: bool = False,
 ) -> RuleTree:
-    """Change what is done in a leaf: its action, or numbers of the law that computes it.
+    """Return a tree with another action in a leaf, or other numbers in the law that computes it.
 
     Parameters
     ----------
     tree
-        What to change; it stays as it is.
+        The tree; it is not modified.
     leaf
         The number of the leaf, as in `text(tree, numbered=True)`.
     action
         Of a list, its name or number; of a Box, its numbers, within their bounds.
     offset
-        Of the law, in place of the one that it has. Of an action of several numbers, by the name of each that
-        is to change.
+        The new offset of the law; for an action of several numbers, by the name of each that is to change.
     gains
         Of the law, by the names of observations, with their units or without; others stay as they are. Of an
         action of several numbers, by pairs of a number's name and an observation's.
     lock
-        Lock the leaf, too (see `locked`).
+        Also lock the leaf (see `locked`).
 
     Examples
     --------
@@ -72,16 +71,16 @@ def edited(
 
 
 def moved(tree: RuleTree, rule: int, threshold: float) -> RuleTree:
-    """Move the threshold of a rule.
+    """Return a tree with another threshold of a rule.
 
     Parameters
     ----------
     tree
-        What to change; it stays as it is.
+        The tree; it is not modified.
     rule
         The number of the rule, as in `text(tree, numbered=True)`.
     threshold
-        Where the two sides are to meet. It has to leave observations to every leaf on both sides.
+        The new threshold. It must leave observations to every leaf on both sides.
 
     Examples
     --------
@@ -115,7 +114,7 @@ def moved(tree: RuleTree, rule: int, threshold: float) -> RuleTree:
 
 
 def _with_threshold(tree: RuleTree, way: Sequence[tuple[int, bool]], threshold: float) -> RuleTree:
-    """Write a tree anew, with another threshold at the end of a way."""
+    """Return a tree with another threshold at the end of a path."""
     nodes, made = Nodes(), [0] * tree.n_nodes
     left, right = tree.left.tolist(), tree.right.tolist()
     rules = list(zip(tree.feature.tolist(), tree.threshold.tolist(), strict=True))
@@ -126,14 +125,14 @@ def _with_threshold(tree: RuleTree, way: Sequence[tuple[int, bool]], threshold: 
             made[i] = nodes.rule(*rules[i], made[left[i]], made[right[i]])
     *before, (node, _) = way
     root = nodes.rule(rules[node][0], threshold, made[left[node]], made[right[node]])
-    # A part that is shared stays as it is elsewhere: only the way to this rule is written anew.
+    # A shared subtree stays unchanged elsewhere: only the path to this rule is rebuilt.
     for i, lower in reversed(before):
         root = nodes.rule(*rules[i], *((root, made[right[i]]) if lower else (made[left[i]], root)))
     return tree_of(nodes, root, tree)
 
 
 def _region(tree: RuleTree, way: Sequence[tuple[int, bool]]) -> tuple[Floats, Floats]:
-    """Give the bounds `low <= x < high` of what goes this way."""
+    """Return the bounds `low <= x < high` of the observations that follow a path."""
     low, high = np.full(tree.dims, -np.inf), np.full(tree.dims, np.inf)
     for node, lower in way:
         j, cut = int(tree.feature[node]), float(tree.threshold[node])
@@ -145,7 +144,7 @@ def _region(tree: RuleTree, way: Sequence[tuple[int, bool]]) -> tuple[Floats, Fl
 
 
 def _room(tree: RuleTree, node: int, low: float, high: float) -> tuple[float, float]:
-    """Give the ends between which a threshold can be moved past no other one below it."""
+    """Return the ends between which a threshold can be moved without passing another one below it."""
     j, old = int(tree.feature[node]), float(tree.threshold[node])
     for child, lower in ((int(tree.left[node]), True), (int(tree.right[node]), False)):
         waiting, seen = [child], set()
@@ -169,7 +168,7 @@ def _refuse_locked(tree: RuleTree, low: Floats, high: Floats, what: str) -> None
 
 
 def locked(tree: RuleTree, leaf: int) -> RuleTree:
-    """Lock a leaf: whatever is made of the tree, such as a simpler one, does the same there.
+    """Return a tree with a locked leaf: trees made from it, such as simpler ones, have the same action there.
 
     Parameters
     ----------
@@ -182,20 +181,20 @@ def locked(tree: RuleTree, leaf: int) -> RuleTree:
 
 
 def overlaid(tree: RuleTree, lock: Lock) -> RuleTree:
-    """Do in a box what is locked there, and elsewhere what the tree says."""
+    """Return a tree with the locked action in a box, and that of the given tree elsewhere."""
     nodes = Nodes()
     whole = np.full(tree.dims, np.inf)
     return tree_of(nodes, _Overlay(tree, lock, nodes).lay(0, -whole, whole), tree)
 
 
 class _Overlay:
-    """Writes a tree anew, with a box in it."""
+    """Rebuilds a tree with a box in it."""
 
     def __init__(self, tree: RuleTree, lock: Lock, nodes: Nodes) -> None:
         self._tree, self._lock, self._nodes = tree, lock, nodes
 
     def lay(self, node: int, low: Floats, high: Floats) -> int:
-        """Write what is under a node, whose region is `low <= x < high`."""
+        """Write the subtree of a node, whose region is `low <= x < high`."""
         lock, nodes = self._lock, self._nodes
         if np.all(lock.low <= low) and np.all(high <= lock.high):
             return nodes.leaf(lock.row)
@@ -225,7 +224,7 @@ def _box(tree: RuleTree, leaf: int) -> tuple[Floats, Floats, int]:
 
 
 def _with_row(tree: RuleTree, action: int | str | Sequence[float]) -> tuple[Leaves, int]:
-    """Give the table of leaves with an action in it, and its row."""
+    """Return the table of leaves with an action in it, and its row."""
     leaves = tree.leaves
     if isinstance(leaves, Choices):
         table = np.append(leaves.number, tree.action_number(action))
@@ -235,7 +234,7 @@ def _with_row(tree: RuleTree, action: int | str | Sequence[float]) -> tuple[Leav
     assert isinstance(space, Box)
     low, high = space.low.ravel(), space.high.ravel()
     fits = value.shape == (len(tree.actions),) and np.isfinite(value).all()
-    # Bounds are numbers of the space's own type, and what is given is rounded to it.
+    # Bounds have the space's own type, and the given numbers are rounded to it.
     if not fits or np.any(value.astype(space.dtype) < low) or np.any(value.astype(space.dtype) > high):
         ends = zip(tree.actions, low.tolist(), high.tolist(), strict=True)
         raise SettingError(
@@ -256,7 +255,7 @@ def _with_law(
     offset: float | Mapping[Any, float] | None,
     gains: Mapping[Any, float],
 ) -> tuple[Leaves, int]:
-    """Give the table of leaves with a law in it that differs in some numbers from that of a row."""
+    """Return the table of leaves with a law in it that differs in some numbers from that of a row."""
     leaves = tree.leaves
     if not isinstance(leaves, Laws):
         raise SettingError(
@@ -279,12 +278,12 @@ def _with_law(
 
 
 def _only(tree: RuleTree) -> int:
-    """Refuse to guess which number of an action is meant."""
+    """Refuse an ambiguous number of an action."""
     if len(tree.actions) > 1:
         raise SettingError(f"An action has several numbers: say which of {', '.join(tree.actions)}.")
     return 0
 
 
 def _first(rows: NDArray[Any]) -> int:
-    """Give the first row that is equal to the last."""
+    """Return the first row that is equal to the last."""
     return int(np.flatnonzero((rows == rows[-1]).all(axis=1))[0])

@@ -1,8 +1,9 @@
-"""Smaller trees that say the same.
+"""Smaller equivalent trees.
 
-A tree is seen as boxes with labels. Where the grid of its thresholds is small enough, the smallest tree of
-all is found by going through every box of the grid, from the small ones to the large (`kernels.smallest`).
-A larger grid is cut first, where a greedy tree would then be smallest, until its parts are small enough.
+A tree is treated as boxes with labels. Where the grid of its thresholds is small enough, the smallest tree is
+found by dynamic programming over every box of the grid, from the small ones to the large
+(`kernels.trees.optimal_tree`). A larger grid is cut first, where a greedy tree would then be smallest, until
+its parts are small enough.
 """
 
 from __future__ import annotations
@@ -23,27 +24,27 @@ from spaql.policy.nodes import Nodes
 from spaql.policy.tree import RuleTree
 
 EFFORT = 100_000_000
-"""Cuts that are looked at in all on the way to smallest trees: about a second."""
+"""Default number of cuts examined in all: about a second."""
 _ALWAYS = 100_000
-"""Cuts that are looked at for any part of a tree."""
+"""Number of cuts allowed for any part of a tree, however small the effort."""
 _ROOM = 8_000_000
 """The most boxes of a table: 64 MB."""
 _TRIES = 8
-"""Cuts that are tried where a grid is too large."""
+"""Number of cuts tried where a grid is too large."""
 
 
 def minimised(tree: RuleTree, within: Box | None = None, effort: int = EFFORT) -> RuleTree:
-    """Rebuild a tree with fewer leaves and the same action everywhere, or within some bounds.
+    """Return a tree with fewer leaves and the same action everywhere, or within some bounds.
 
     Parameters
     ----------
     tree
-        What to rebuild. It is returned as it is if nothing smaller is found.
+        The tree. It is returned unchanged if nothing smaller is found.
     within
-        Bounds of the observations that matter; beyond them, anything may be done.
+        Bounds of the observations that matter; beyond them, any action is allowed.
     effort
-        How many cuts to look at in the search for the smallest tree; if it needs more, a good tree is found
-        instead. The result's `smallest` tells which.
+        Number of cuts to examine in the search for the smallest tree; if it needs more, a good tree is found
+        instead. The result's `smallest` is True for the smallest tree.
     """
     cells = tree_cells(tree, within)
     cells = dataclasses.replace(cells, label=first_equal(tree.leaves)[cells.label])  # rows may be equal
@@ -53,20 +54,20 @@ def minimised(tree: RuleTree, within: Box | None = None, effort: int = EFFORT) -
 
 
 def small_tree(like: RuleTree, cells: Cells, effort: int = EFFORT) -> tuple[RuleTree, bool]:
-    """Build a small tree for boxes, whose labels are rows in the leaves of another tree."""
+    """Return a small tree for boxes whose labels are rows in the leaves of another tree."""
     nodes = Nodes()
     root, proven = _grow(nodes, cells, effort)
     return tree_of(nodes, root, like), proven
 
 
 def tree_of(nodes: Nodes, root: int, like: RuleTree) -> RuleTree:
-    """Make a tree of the nodes under a root, with all else from another tree."""
+    """Return a tree of the nodes under a root, with everything else from another tree."""
     arrays: dict[str, Any] = nodes.arrays(root)
     return dataclasses.replace(like, smallest=False, **arrays)
 
 
 def _grow(nodes: Nodes, cells: Cells, effort: float) -> tuple[int, bool]:
-    """Grow the tree of a region; tells whether it is the smallest."""
+    """Grow the tree of a region; return it, and whether it is the smallest."""
     cells = compressed(merged(cells))
     if (cells.label == cells.label[0]).all():
         return nodes.leaf(int(cells.label[0])), True
@@ -92,7 +93,7 @@ def _grow_smallest(nodes: Nodes, cells: Cells) -> int:
 def add_nodes(
     nodes: Nodes, arrays: tuple[Ints, ...], thresholds: Sequence[NDArray[np.float64]], rows: Ints
 ) -> int:
-    """Add a tree in the form that the kernels give; `rows` are the leaves that its labels stand for."""
+    """Add a tree in the form that the kernels return; `rows` are the leaves of its labels."""
     feature, cut, left, right = arrays
     made: list[int] = [0] * len(feature)
     for i in range(len(feature) - 1, -1, -1):
@@ -105,7 +106,7 @@ def add_nodes(
 
 
 def work(shape: Ints) -> tuple[int, int]:
-    """Give the boxes of a grid, and how many cuts of them there are."""
+    """Return the number of boxes of a grid, and of cuts through them."""
     places = [int(m) for m in shape]
     boxes = math.prod(m * (m + 1) // 2 for m in places)
     return boxes, boxes * sum(m - 1 for m in places) // 3

@@ -1,4 +1,4 @@
-"""Smaller trees that say nearly the same where a controller goes."""
+"""Smaller trees that approximate a controller on the observations that it visits."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 _ROOM = 12_000_000
-"""The most numbers of a table: 96 MB."""
+"""The most entries of a table: 96 MB."""
 _EFFORT = 200_000_000
-"""The most cuts that are looked at for the cheapest tree of a part."""
+"""The most cuts examined for the cheapest tree of a part."""
 _TRIES = 4
-"""Cuts that are tried where a grid is too large."""
+"""Number of cuts tried where a grid is too large."""
 _STEP = 2.0**0.5
-"""Between one price of a leaf and the next."""
+"""Ratio of one price of a leaf to the next."""
 
 
 def simplified(
     tree: RuleTree, observations: ArrayLike, *, price: float = 0.0, weights: ArrayLike | None = None
 ) -> RuleTree:
-    """Find the tree that says the same for given observations at the least cost.
+    """Return the tree that agrees with another one on given observations at the least cost.
 
-    Every leaf has a price, and every observation for which another action is given costs its weight. Where
-    no observation is and no leaf is locked, anything may be done. The tree is the cheapest of all whose
+    Every leaf has a price, and every observation with another action costs its weight. Where there
+    is no observation and no locked leaf, any action is allowed. The tree is the cheapest of all whose
     thresholds are among those of the given one, as long as the grid that these span has no more than some
     million boxes.
 
     Parameters
     ----------
     tree
-        What to simplify.
+        The tree to simplify.
     observations
-        Where it is to say the same: those of some of its episodes, one a row.
+        The observations on which to agree: those of some of its episodes, one per row.
     price
-        Of a leaf. With 0, the same action is given for all the observations, with the fewest leaves for that.
+        Of a leaf. With 0, the result agrees on all the observations, with the fewest leaves for that.
     weights
         Of the observations, 1 each by default.
 
@@ -70,7 +70,7 @@ def simplified(
 def shrinking(
     tree: RuleTree, observations: ArrayLike, *, weights: ArrayLike | None = None
 ) -> Iterator[RuleTree]:
-    """Give ever smaller trees for given observations, from one that errs nowhere to the last of two or more.
+    """Yield ever smaller trees for given observations, from one without errors to one of two or more leaves.
 
     Each is cheapest at some price of a leaf (see `simplified`).
     """
@@ -92,7 +92,7 @@ def _with_locks(tree: RuleTree) -> RuleTree:
 
 @dataclass(frozen=True)
 class _Visits:
-    """Places of a grid where observations are, each with the label that it is to have."""
+    """Places of a grid with observations, each with its target label."""
 
     place: Ints
     label: Ints
@@ -101,7 +101,7 @@ class _Visits:
 
     @property
     def least_price(self) -> float:
-        """A price at which no error is made: all the leaves that there can be cost less than one."""
+        """A price at which no error is made: all possible leaves together cost less than one error."""
         return float(self.weight.min()) / (4 * len(self.weight))
 
     @property
@@ -112,7 +112,7 @@ class _Visits:
         return _Visits(self.place[wanted], self.label[wanted], self.weight[wanted], self.thresholds)
 
     def compressed(self) -> _Visits:
-        """Leave out thresholds between which nothing is; of those that separate the same, keep the middle."""
+        """Return it without redundant thresholds; of those that separate the same places, keep the middle."""
         places, grid = [], []
         for j, row in enumerate(self.thresholds):
             used, place = np.unique(self.place[:, j], return_inverse=True)
@@ -135,7 +135,7 @@ def _visits(tree: RuleTree, observations: ArrayLike, weights: ArrayLike | None) 
 
 
 def _grow(nodes: Nodes, visits: _Visits, price: float) -> tuple[int, float]:
-    """Grow the tree of a region; gives what it costs, too."""
+    """Grow the tree of a region; return it and its cost."""
     visits = visits.compressed()
     rows, label = np.unique(visits.label, return_inverse=True)
     label = label.ravel().astype(np.int64)

@@ -21,7 +21,7 @@ class LeafTable:
 
     tree: RuleTree
     low: NDArray[np.float64]
-    """A row for each leaf, a column for each observation; minus infinity where it has no lower end."""
+    """A row for each leaf, a column for each observation; minus infinity where there is no lower end."""
     high: NDArray[np.float64]
     leaf: NDArray[np.int64]
     """Rows in the tree's table of leaves."""
@@ -31,10 +31,9 @@ class LeafTable:
 
 
 def table(tree: RuleTree) -> LeafTable:
-    """List the leaves of a tree with the interval of each observation.
+    """Return the leaves of a tree with the interval of each observation.
 
-    Leaves that no observation comes to are left out: the rows are boxes that do not overlap and leave nothing
-    out.
+    Leaves that no observation reaches are left out: the rows are boxes that cover the space without overlap.
 
     Examples
     --------
@@ -55,11 +54,11 @@ def table(tree: RuleTree) -> LeafTable:
 
 
 def table_csv(tree: RuleTree) -> str:
-    """Write the leaves as CSV for machines: exact numbers, the lower and upper end of each observation.
+    """Return the leaves as CSV for programs: exact numbers, the lower and upper end of each observation.
 
-    The lower end belongs to an interval, the upper one does not; ends that are not there are infinite. After
-    them comes what the leaf says: the number and the name of an action, or each number of a constant
-    action, or of each law its offset, its gains and the ends it is cut to.
+    The lower end belongs to an interval, the upper one does not; missing ends are infinite. Then follows the
+    action: its number and name, or each number of a constant action, or of each law its offset, its gains
+    and its bounds.
 
     Examples
     --------
@@ -79,12 +78,12 @@ def table_csv(tree: RuleTree) -> str:
 
 
 def table_markdown(tree: RuleTree, digits: int | None = 3) -> str:
-    """Write the leaves as a Markdown table for people, with rounded numbers unless `digits` is None."""
+    """Return the leaves as a Markdown table, with rounded numbers unless `digits` is None."""
     return markdown(_cells(tree, digits))
 
 
 def table_latex(tree: RuleTree, digits: int | None = 3) -> str:
-    """Write the leaves as a LaTeX table for people, with rounded numbers unless `digits` is None."""
+    """Return the leaves as a LaTeX table, with rounded numbers unless `digits` is None."""
     return latex(_cells(tree, digits))
 
 
@@ -103,7 +102,7 @@ def _cells(tree: RuleTree, digits: int | None) -> list[dict[str, str]]:
 
 
 def _interval(low: float, high: float, digits: int | None) -> str:
-    """Write an interval, whose lower end belongs to it; nothing where all numbers do."""
+    """Return an interval as text, whose lower end belongs to it; empty if it is unbounded."""
     if math.isinf(low):
         return "" if math.isinf(high) else f"< {number_text(high, digits)}"
     if math.isinf(high):
@@ -112,7 +111,7 @@ def _interval(low: float, high: float, digits: int | None) -> str:
 
 
 def _exact(tree: RuleTree, row: int) -> dict[str, str]:
-    """Write what a leaf says in full precision."""
+    """Return the action of a leaf in full precision."""
     leaves = tree.leaves
     if isinstance(leaves, Choices):
         return {"action": str(int(leaves.number[row])), "name": leaf_text(tree, row, None)}

@@ -1,4 +1,4 @@
-"""Policies: from raw observations to raw actions, whatever they were made from."""
+"""Policies: maps from raw observations to raw actions."""
 
 from spaql.policy.disturbed import DelayedPolicy, DisturbedPolicy, NoisyPolicy, RecordingPolicy
 from spaql.policy.explanation import Candidate, Change, Explanation

@@ -1,4 +1,4 @@
-"""Policies that stand between another policy and the plant: noise, delay, a record."""
+"""Wrappers of policies: noise, delay, a record."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from spaql.policy.policy import Policy, Rng
 
 
-class _Around(Policy):
-    """Another policy, with its spaces."""
+class _PolicyWrapper(Policy):
+    """A policy with the spaces of the one that it wraps."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
@@ -21,18 +21,18 @@ class _Around(Policy):
         self.time_variant = policy.time_variant
 
 
-class NoisyPolicy(_Around):
-    """See observations with Gaussian noise on them.
+class NoisyPolicy(_PolicyWrapper):
+    """Act on observations with added Gaussian noise.
 
     Parameters
     ----------
     policy
-        What acts on them.
+        The policy that acts on them.
     std
-        Standard deviation of the noise, one for each number of an observation, in raw units. What is observed
-        in whole numbers is rounded to them again, and one of a list stays one of the list.
+        Standard deviation of the noise, one for each number of an observation, in raw units. Noisy integer
+        observations are rounded, and those of a Discrete space stay in it.
     noise
-        Draws it.
+        Generator of the noise.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class NoisyPolicy(_Around):
         self._noise = noise
 
     def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
-        """Give a batch of raw actions."""
+        """Return a batch of raw actions."""
         std = self._std.reshape(np.shape(observations)[1:])
         seen = observations + self._noise.normal(size=np.shape(observations)) * std
         if isinstance(space := self.observation_space, Discrete):
@@ -60,10 +60,10 @@ class NoisyPolicy(_Around):
         return self.policy.act(seen.astype(observations.dtype), steps, rng)
 
 
-class DelayedPolicy(_Around):
-    """Act a step late: on what was seen one step before; at the first step, on what is seen then.
+class DelayedPolicy(_PolicyWrapper):
+    """Act on the observation of the step before; at the first step, on the current one.
 
-    For a controller without memory it is the same whether its observations or its actions come late. The
+    For a controller without memory, delayed observations and delayed actions are equivalent. The
     rows of a batch must be the same episodes from call to call, as they are in evaluations.
     """
 
@@ -72,7 +72,7 @@ class DelayedPolicy(_Around):
         self._before: NDArray[Any] | None = None
 
     def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
-        """Give a batch of raw actions."""
+        """Return a batch of raw actions."""
         seen = np.array(observations)
         if self._before is not None and len(self._before) == len(seen):
             first = (steps == 0).reshape(-1, *[1] * (seen.ndim - 1))
@@ -83,21 +83,20 @@ class DelayedPolicy(_Around):
         return self.policy.act(late, np.maximum(steps - 1, 0), rng)
 
 
-class DisturbedPolicy(_Around):
-    """Play other actions than the policy gives: noise on their numbers, or another one of a list at times.
+class DisturbedPolicy(_PolicyWrapper):
+    """Disturb the actions of a policy: Gaussian noise for a Box, random replacements for a list.
 
     Parameters
     ----------
     policy
-        What acts.
+        The policy whose actions are disturbed.
     level
-        Of a Box of actions, the standard deviation of Gaussian noise, as a part of that of the actions that
-        are played without it; the sum is cut to the bounds. Of a list, the probability of an action drawn at
-        random.
+        For a Box, the standard deviation of the noise relative to that of the undisturbed actions; the sum is
+        clipped to the bounds. For a list, the probability of replacing an action by a random one.
     played
-        Actions that are played without it, one a row.
+        Undisturbed actions, one per row.
     noise
-        Draws it.
+        Generator of the noise.
 
     Examples
     --------
@@ -115,7 +114,7 @@ class DisturbedPolicy(_Around):
         self._noise = noise
 
     def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
-        """Give a batch of raw actions."""
+        """Return a batch of raw actions."""
         actions, space = np.asarray(self.policy.act(observations, steps, rng)), self.action_space
         if isinstance(space, Discrete):
             drawn = self._noise.integers(space.start, space.start + space.n, size=len(steps))
@@ -126,8 +125,8 @@ class DisturbedPolicy(_Around):
         return np.clip(actions + off, space.low, space.high).astype(actions.dtype)
 
 
-class RecordingPolicy(_Around):
-    """Do what the policy does, and remember what was seen and done."""
+class RecordingPolicy(_PolicyWrapper):
+    """Act as the policy does, and record observations and actions."""
 
     def __init__(self, policy: Policy) -> None:
         super().__init__(policy)
@@ -135,7 +134,7 @@ class RecordingPolicy(_Around):
         self._done: list[NDArray[np.float64]] = []
 
     def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
-        """Give a batch of raw actions."""
+        """Return a batch of raw actions."""
         self._seen.append(np.array(observations, np.float64).reshape(len(steps), -1))
         actions = self.policy.act(observations, steps, rng)
         self._done.append(np.array(actions, np.float64).reshape(len(steps), -1))
@@ -143,19 +142,19 @@ class RecordingPolicy(_Around):
 
     @property
     def played(self) -> NDArray[np.float64]:
-        """What was done, one a row."""
+        """The recorded actions, one per row."""
         return np.concatenate(self._done)
 
     @property
     def visited(self) -> NDArray[np.float64]:
-        """What was seen, one a row."""
+        """The recorded observations, one per row."""
         return np.concatenate(self._seen)
 
     def episodes(self, lengths: NDArray[np.int64]) -> list[NDArray[np.float64]]:
-        """Give what was seen at each step of every episode of an evaluation, given their lengths.
+        """Return the observations of every episode of an evaluation, given the lengths of the episodes.
 
-        Environments are stepped together until the last episode ends: what others show after their own end is
-        left out.
+        Environments are stepped together until the last episode ends; observations after the end of each
+        episode are left out.
         """
         found: list[NDArray[np.float64]] = []
         call = 0

@@ -1,4 +1,4 @@
-"""Why this action? What a policy can say of one observation."""
+"""Explanations of the action for one observation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DIGITS = 4
 
 @dataclass(frozen=True)
 class Candidate:
-    """Actions that share a ball of the partition, and what is known of them."""
+    """Actions that share a ball of the partition, with its Q and visits."""
 
     actions: str
     q: float
@@ -28,30 +28,30 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Deed:
-    """What is done for one observation."""
+class Outcome:
+    """The action for one observation."""
 
     action: str
-    """In words."""
+    """As text."""
     value: tuple[float, ...]
-    """In numbers, as the environment takes them."""
+    """As numbers, as the environment takes them."""
     law: str = ""
-    """What they are computed by, if they depend on where in its leaf the observation lies."""
+    """The law that computes them, if they vary within the leaf."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """A boundary at which another action begins, if one number of the observation moves and no other."""
+    """A boundary beyond which the action is another one, if only one number of the observation changes."""
 
     observation: str
     by: float
     to: float
     action: str
-    """What is done beyond; by a law, what it begins with."""
+    """The action beyond the boundary; of a law, the one at the boundary."""
     value: tuple[float, ...]
     """The same in numbers."""
     law: str
-    """What is done by beyond, if the action is not the same all over that leaf."""
+    """The law beyond the boundary, if the action varies within that leaf."""
 
     def __str__(self) -> str:
         verb, to_where = ("rose", "to") if self.by > 0 else ("fell", "below")
@@ -61,25 +61,25 @@ class Change:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What is done for an observation, the rule that says so, and how near another action is."""
+    """The action for an observation, the rule that leads to it, and the nearest other actions."""
 
     observation: dict[str, float]
     outside: tuple[str, ...]
-    """Which of its numbers the environment never gives, and what they lie between otherwise."""
+    """Numbers that lie outside the observation space, each with its range."""
     action: str
     value: tuple[float, ...]
-    """The action in numbers, as the environment takes it."""
+    """The action as numbers, as the environment takes it."""
     law: str
-    """What computes the action, if it is not the same all over the leaf."""
+    """The law that computes the action, if it varies within the leaf."""
     leaf: str
-    """Which leaf was reached."""
+    """The leaf that was reached."""
     conditions: tuple[str, ...]
-    """What the rule asks; none if there is one leaf."""
+    """The conditions of the rule; none if there is one leaf."""
     candidates: tuple[Candidate, ...]
-    """The actions to choose from, best first, for a policy that keeps their values."""
+    """The actions to choose from, best first, for a policy with action values."""
     changes: tuple[Change, ...]
-    """Of each number that can change the action alone, the nearest boundary at which it does; the nearest of
-    all first. Of laws, boundaries at which another one begins, with an action other than the one played."""
+    """For each number that can change the action alone, the nearest boundary at which it does, sorted by
+    distance. For laws, boundaries to another law whose action differs from the current one."""
 
     def __str__(self) -> str:
         lines = [f"{name} = {number_text(x, DIGITS)}" for name, x in self.observation.items()]
@@ -103,12 +103,12 @@ class Explanation:
         return "\n".join(lines + _block("instead", nearest or [nothing]))
 
 
-def _block(word: str, rows: Sequence[str]) -> list[str]:
-    return [f"{word if i == 0 else '':8} {row}" for i, row in enumerate(rows)]
+def _block(label: str, rows: Sequence[str]) -> list[str]:
+    return [f"{label if i == 0 else '':8} {row}" for i, row in enumerate(rows)]
 
 
 def observed(observation: object, names: Sequence[str]) -> tuple[Floats, dict[str, float]]:
-    """Bring one observation into numbers with names; anything else is refused."""
+    """Return one observation as an array and by name; anything else is refused."""
     point = np.asarray(observation, np.float64).ravel()
     if len(point) != len(names):
         raise SettingError(f"An observation has {len(names)} numbers ({', '.join(names)}), not {len(point)}.")
@@ -120,14 +120,14 @@ def observed(observation: object, names: Sequence[str]) -> tuple[Floats, dict[st
 def conditions(
     low: Floats, high: Floats, names: Sequence[str], digits: int | None = DIGITS
 ) -> tuple[str, ...]:
-    """Say what lies in a box, `low <= x < high`; dimensions without bounds are left out."""
-    said = []
+    """Return the conditions of a box `low <= x < high` as text; dimensions without bounds are left out."""
+    texts = []
     for name, first, last in zip(names, low.tolist(), high.tolist(), strict=True):
         left = "" if first == -math.inf else f"{number_text(first, digits)} <= "
         right = "" if last == math.inf else f" < {number_text(last, digits)}"
         if left or right:
-            said.append(f"{left}{name}{right}")
-    return tuple(said)
+            texts.append(f"{left}{name}{right}")
+    return tuple(texts)
 
 
 def explain_cell(
@@ -140,56 +140,58 @@ def explain_cell(
     space: Box | Discrete,
     which: Callable[[Floats], NDArray[Any]],
     play: Callable[[Floats], NDArray[Any]],
-    do: Callable[[Floats], Deed],
+    do: Callable[[Floats], Outcome],
     candidates: tuple[Candidate, ...] = (),
 ) -> Explanation:
-    """Explain what is done in the cell of an observation.
+    """Return the explanation of the action in the cell of an observation.
 
     Parameters
     ----------
     point, named
         The observation (see `observed`).
     low, high, leaf
-        The bounds of its cell, and what the cell is called.
+        The bounds of its cell, and the name of the cell.
     cuts
-        Where cells may end, in each dimension.
+        Boundaries of cells, in each dimension.
     space
         Of the observations.
     which
-        Tells apart what the action comes from, such as the law of a leaf, one row an observation.
+        Returns what identifies the origin of the action, such as the law of a leaf, one row per observation.
     play
-        Gives the actions that are played, one row an observation.
+        Returns the actions that are played, one row per observation.
     do
-        Gives what is done for one observation.
+        Returns the outcome for one observation.
     candidates
-        What there is to choose from.
+        The actions to choose from.
     """
-    deed, names = do(point), list(named)
+    outcome, names = do(point), list(named)
     law, played = (of(point[np.newaxis]) for of in (which, play))
     changes = []
     for j, row in enumerate(cuts):
         inside = row[(row > _low(space, j)) & (row <= _high(space, j))]
         if not len(inside):
             continue
-        # The last number under a cut is below it, the cut itself is above.
+        # The largest float below a cut lies under it, the cut itself above.
         targets = np.where(inside > point[j], inside, np.nextafter(inside, -np.inf))
         beyond = np.repeat(point[np.newaxis], len(targets), axis=0)
         beyond[:, j] = targets
-        # Another law may be cut to the same action, or give one that reads the same.
+        # Another law may be clipped to the same action, or to one that is printed the same.
         other = np.any(which(beyond) != law, axis=1) & np.any(play(beyond) != played, axis=1)
         for i in sorted(np.flatnonzero(other), key=lambda i: abs(inside[i] - point[j])):
             new = do(beyond[i])
-            if new.action != deed.action:
+            if new.action != outcome.action:
                 by, to = float(inside[i] - point[j]), float(inside[i])
-                way = abs(by) / (float(np.ptp(inside)) or 1.0)  # of the way from the first cut to the last
+                way = abs(by) / (
+                    float(np.ptp(inside)) or 1.0
+                )  # relative to the distance between the first cut and the last
                 changes.append((way, j, Change(names[j], by, to, new.action, new.value, new.law)))
                 break
     return Explanation(
         observation=named,
         outside=_outside(named, space),
-        action=deed.action,
-        value=deed.value,
-        law=deed.law,
+        action=outcome.action,
+        value=outcome.value,
+        law=outcome.law,
         leaf=leaf,
         conditions=conditions(low, high, names),
         candidates=candidates,
@@ -198,14 +200,14 @@ def explain_cell(
 
 
 def _outside(named: dict[str, float], space: Box | Discrete) -> tuple[str, ...]:
-    """Say which numbers of an observation lie out of its space; what float32 rounds to an end is inside."""
-    said = []
+    """Return a text for each number outside its space; one that float32 rounds to a bound is inside."""
+    texts = []
     for j, (name, x) in enumerate(named.items()):
         low, high = _low(space, j), _high(space, j)
         if not low <= np.float32(x) <= high:
             ends = f"{number_text(low, DIGITS)} to {number_text(high, DIGITS)}"
-            said.append(f"{name} is never {number_text(x, DIGITS)}: its range is {ends}")
-    return tuple(said)
+            texts.append(f"{name} is never {number_text(x, DIGITS)}: its range is {ends}")
+    return tuple(texts)
 
 
 def _low(space: Box | Discrete, j: int) -> float:

@@ -1,4 +1,4 @@
-"""What stands in the leaves of a rule tree: one table a tree, one row a different leaf."""
+"""The leaves of a rule tree: one table per tree, one row per different leaf."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Choices:
         return len(self.number)
 
     def give(self, rows: NDArray[np.int64], observations: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Give the action of a leaf for each observation."""
+        """Return the action of a leaf for each observation."""
         return self.number[rows]
 
     def check(self, observations: int, actions: Box | Discrete) -> None:
@@ -36,7 +36,7 @@ class Choices:
 
 @dataclass(frozen=True, eq=False)
 class Constants:
-    """Constant actions in raw units, one a row."""
+    """Constant actions in raw units, one per row."""
 
     value: NDArray[np.float64]
 
@@ -44,7 +44,7 @@ class Constants:
         return len(self.value)
 
     def give(self, rows: NDArray[np.int64], observations: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Give the action of a leaf for each observation."""
+        """Return the action of a leaf for each observation."""
         return self.value[rows]
 
     def check(self, observations: int, actions: Box | Discrete) -> None:
@@ -58,10 +58,10 @@ class Constants:
 class Laws:
     """Affine laws u = clip(K s + c, low, high) of the raw observation s.
 
-    The order is part of the law, so that other code can give the same bits: begin with c, add K[j] s[j] for
-    one j after the other, leaving out those whose gain is 0, then cut u to low if it is less, and to high if
-    it is more. All of it is done in double precision. Infinite terms that cancel give NaN: what is done then,
-    the tree says.
+    The order is part of the law, so that other code can compute the same bits: start with c, add K[j] s[j]
+    for one j after the other, leaving out those whose gain is 0, then set u to low if it is less, and to high
+    if it is more. Everything is computed in double precision. Infinite terms that cancel result in NaN, for
+    which the tree has a default action.
     """
 
     gain: NDArray[np.float64]
@@ -76,11 +76,11 @@ class Laws:
         return len(self.offset)
 
     def give(self, rows: NDArray[np.int64], observations: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Give the action of a leaf for each observation."""
+        """Return the action of a leaf for each observation."""
         u = self.offset[rows]
         for j in range(self.gain.shape[2]):
             gain = self.gain[rows, :, j]
-            # Gains of 0 are left out because 0 times infinity is no number.
+            # Gains of 0 are left out because 0 times infinity is NaN.
             u = np.where(gain != 0.0, u + gain * np.where(gain != 0.0, observations[:, j : j + 1], 0.0), u)
         u = np.where(u < self.low, self.low, u)
         return np.where(u > self.high, self.high, u)
@@ -109,7 +109,7 @@ def _numbers(actions: Box | Discrete, what: str) -> int:
 
 
 def leaves_of(actions: Box | Discrete, given: NDArray[Any]) -> tuple[Leaves, NDArray[np.int64]]:
-    """Make a table of the different actions among those given; tells which row each of them is."""
+    """Return a table of the different actions among those given, and the row of each of them."""
     if isinstance(actions, Discrete):
         numbers, rows = np.unique(given.astype(np.int64), return_inverse=True)
         return Choices(numbers), rows.ravel()
@@ -118,7 +118,7 @@ def leaves_of(actions: Box | Discrete, given: NDArray[Any]) -> tuple[Leaves, NDA
 
 
 def first_equal(leaves: Leaves) -> NDArray[np.int64]:
-    """Give, for each row of a table, the first row that says the same.
+    """Return, for each row of a table, the first row that is equal to it.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Building rule trees from the leaves up, with equal parts kept once."""
+"""Building rule trees from the leaves up, with equal subtrees stored once."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ Key = tuple[int, float, int, int]
 
 
 class Nodes:
-    """Nodes that are made once and known by number; children have lower numbers than their parents."""
+    """Unique nodes, identified by number; children have lower numbers than their parents."""
 
     def __init__(self) -> None:
         self._keys: list[Key] = []
         self._number: dict[Key, int] = {}
         self.leaves: list[int] = []
-        """How many leaves there are under each node, with equal parts written out."""
+        """Number of leaves under each node, with shared subtrees counted each time."""
 
     def leaf(self, row: int) -> int:
-        """Give the leaf of a row in the table of leaves."""
+        """Return the leaf of a row in the table of leaves."""
         return self._node((-1, float(row), -1, -1), 1)
 
     def rule(self, feature: int, threshold: float, left: int, right: int) -> int:
-        """Give the node of a rule; one whose sides are equal is not needed."""
+        """Return the node of a rule; if both sides are equal, that side."""
         if left == right:
             return left
         return self._node((feature, threshold, left, right), self.leaves[left] + self.leaves[right])
@@ -36,7 +36,7 @@ class Nodes:
         return number
 
     def arrays(self, root: int) -> dict[str, NDArray[np.generic]]:
-        """Give the arrays of a `RuleTree`: what is under a root, parents first."""
+        """Return the arrays of a `RuleTree`: the nodes under a root, parents first."""
         reached = {root}
         for number in range(root, -1, -1):
             if number in reached and self._keys[number][0] >= 0:

@@ -14,17 +14,17 @@ from spaql.kernels.partition.balls import BITS, INTERVAL
 from spaql.kernels.partition.lookup import flatten
 from spaql.kernels.partition.lookup_batch import central_actions, look_up, redraw
 from spaql.partition import Partition
-from spaql.policy.explanation import DIGITS, Candidate, Deed, Explanation, explain_cell, observed
+from spaql.policy.explanation import DIGITS, Candidate, Explanation, Outcome, explain_cell, observed
 from spaql.policy.policy import Policy, Rng
 from spaql.policy.text import number_text
 from spaql.spaces import StandardActions, StandardStates, action_names, observation_names
 
 
 class PartitionPolicy(Policy):
-    """Play an action of the relevant ball with the highest Q, for a partition as it is now.
+    """Play an action of the relevant ball with the highest Q, for a snapshot of a partition.
 
-    Drawn, the action is uniform over those of the ball, as in the paper's rollouts; otherwise it is the
-    centre of an interval, or the first remaining action of a list.
+    With a generator, the action is drawn uniformly from those of the ball, as in the paper's rollouts;
+    otherwise it is the centre of an interval, or the first remaining action of a list.
     """
 
     def __init__(self, states: StandardStates, actions: StandardActions, partition: Partition) -> None:
@@ -37,29 +37,29 @@ class PartitionPolicy(Policy):
         self.flat = flatten(partition.balls, partition.trees, states.state_map, states.thresholds)
         self._standing = central_actions(self.flat, partition.balls.action_sizes, actions.action_map)
         self._shaped = actions.shaped(self._standing)
-        """Of each leaf, the action without a draw: in numbers, and in the form of the action space."""
+        """The deterministic action of each leaf: as numbers, and in the form of the action space."""
 
     @property
     def leaf_actions(self) -> Any:
-        """The actions without a draw, one for each node of `flat`; only those of its leaves are played."""
+        """The deterministic actions, one for each node of `flat`; only those of its leaves are played."""
         return self._shaped
 
     def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
-        """Give a batch of raw actions."""
+        """Return a batch of raw actions."""
         batch = self.states.batch(observations)
         leaves = np.empty(len(batch), np.int64)
         choices = look_up(tuple(self.flat), steps, batch, leaves)
         if choices < 0:
             row = -1 - choices
             raise BadEnvironmentError(f"Observation {row} of the batch holds NaN: {batch[row]}.")
-        if rng is None or not choices:  # where one action remains, no random number is spent
+        if rng is None or not choices:  # where one action remains, no random number is drawn
             return self._shaped[leaves]
         raw, sizes = self._standing[leaves], self.partition.balls.action_sizes
         redraw(self.flat, sizes, self.actions.action_map, leaves, rng.random(choices), raw)
         return self.actions.shaped(raw)
 
     def explain(self, observation: Any, step: int = 0) -> Explanation:
-        """Say why this is done for an observation: the cell it lies in, and what is known of each action.
+        """Explain the action for an observation: the cell that it lies in, and Q and visits of each action.
 
         Parameters
         ----------
@@ -86,9 +86,9 @@ class PartitionPolicy(Policy):
             look_up(tuple(self.flat), np.full(len(batch), tree), batch, leaves)
             return self._standing[leaves]
 
-        def do(point: NDArray[np.float64]) -> Deed:
+        def do(point: NDArray[np.float64]) -> Outcome:
             value = tuple(actions(point[np.newaxis])[0].tolist())
-            return Deed(self._said([(x,) for x in value]), value)
+            return Outcome(self._ranges_text([(x,) for x in value]), value)
 
         low, high, cell, cuts = self._way_to(point, tree)
         return explain_cell(
@@ -106,7 +106,7 @@ class PartitionPolicy(Policy):
         )
 
     def _way_to(self, point: NDArray[np.float64], tree: int) -> tuple[Any, Any, int, list[Any]]:
-        """Follow one observation: the bounds of its cell, its number, and all cuts of the tree."""
+        """Return the bounds and the number of the cell of an observation, and all cuts of the tree."""
         flat, dims = self.flat, self.states.dims
         low, high = np.full(dims, -np.inf), np.full(dims, np.inf)
         node = int(flat.roots[tree])
@@ -124,7 +124,7 @@ class PartitionPolicy(Policy):
         return low, high, node - int(flat.roots[tree]), cuts
 
     def _candidates(self, point: NDArray[np.float64], tree: int) -> tuple[Candidate, ...]:
-        """Give the actions of each relevant ball, best first; of equal Q the highest action is played."""
+        """Return the actions of each relevant ball, best first; of equal Q, the highest action is played."""
         found = self.partition.relevant(self.states.standardise(point).tolist(), tree)
         balls, sizes = self.partition.balls, self.partition.balls.action_sizes
         candidates = []
@@ -136,17 +136,19 @@ class PartitionPolicy(Policy):
                 standard = np.zeros((len(numbers), len(sizes)))
                 standard[:, j] = numbers
                 ranges.append(tuple(float(x) for x in raw_actions(self.actions.action_map, standard)[:, j]))
-            candidates.append(Candidate(self._said(ranges), float(balls.q[ball]), int(balls.visits[ball])))
+            candidates.append(
+                Candidate(self._ranges_text(ranges), float(balls.q[ball]), int(balls.visits[ball]))
+            )
         candidates.reverse()
         return tuple(sorted(candidates, key=lambda one: -one.q))
 
-    def _said(self, ranges: list[tuple[float, ...]]) -> str:
-        """Put actions into words: of each number the values it may have, or the two ends of an interval."""
+    def _ranges_text(self, ranges: list[tuple[float, ...]]) -> str:
+        """Return ranges of actions as text: the values of each number, or the ends of its interval."""
         space, names = self.actions.space, action_names(self.actions.space, self.actions.names)
         if isinstance(space, Discrete):
             return " or ".join(names[int(x) - int(space.start)] for x in ranges[0])
-        word = " or " if self.actions.levels else " to "
+        separator = " or " if self.actions.levels else " to "
         return ", ".join(
-            f"{name} = {word.join(number_text(x, DIGITS) for x in row)}"
+            f"{name} = {separator.join(number_text(x, DIGITS) for x in row)}"
             for name, row in zip(names, ranges, strict=True)
         )

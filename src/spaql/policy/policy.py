@@ -24,16 +24,16 @@ class Policy(ABC):
 
     @abstractmethod
     def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
-        """Give a batch of raw actions.
+        """Return a batch of raw actions.
 
         Parameters
         ----------
         observations
-            Raw observations, one a row.
+            Raw observations, one per row.
         steps
             The time step of each, counted from 0.
         rng
-            Draws where a policy leaves a choice; with None, the same action is given every time.
+            Generator for policies that draw actions; with None, actions are deterministic.
         """
 
     def predict(
@@ -45,10 +45,10 @@ class Policy(ABC):
         *,
         rng: Rng | None = None,
     ) -> tuple[Any, tuple[NDArray[np.int64], ...] | None]:
-        """Give the action for one observation or a batch of them, and the state to pass on.
+        """Return the action for one observation or a batch of them, and the next state.
 
         The signature is Stable-Baselines3's. The state is the time step of a time-variant policy and
-        None for every other; an `episode_start` sets it back.
+        None for every other; an `episode_start` resets it.
         """
         shape = self.observation_space.shape or ()
         array = np.asarray(observation)

@@ -1,4 +1,4 @@
-"""The policy that knows nothing."""
+"""The random policy."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from spaql.spaces import StandardActions, StandardStates
 
 
 class RandomPolicy(Policy):
-    """Draw every action uniformly, whatever the observation; the floor that a policy must beat."""
+    """Draw every action uniformly, whatever the observation: the lower baseline for a policy."""
 
     def __init__(self, states: StandardStates, actions: StandardActions) -> None:
         self.actions = actions
@@ -19,7 +19,7 @@ class RandomPolicy(Policy):
         self.action_space = actions.space
 
     def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
-        """Give a batch of raw actions."""
+        """Return a batch of raw actions."""
         rng = rng or np.random.default_rng(0)
         uniforms = rng.random((len(steps), self.actions.dims))
         sizes = np.array(self.actions.sizes)

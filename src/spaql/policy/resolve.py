@@ -1,4 +1,4 @@
-"""What functions accept for a policy: the policy itself, an agent or controller, or the path of its file."""
+"""What functions accept as a policy: the policy itself, an agent or controller, or the path of its file."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ class HasPolicy(Protocol):
 
     @property
     def policy(self) -> Policy:
-        """What to use."""
+        """The policy to use."""
 
 
 PathLike = str | os.PathLike[str]
 Source = Policy | HasPolicy | PathLike
-"""A policy, which a rule tree is, too; an agent or controller; or the path of a run folder or agent file."""
+"""A policy, such as a rule tree; an agent or controller; or the path of a run folder or agent file."""
 
 
 _readers: list[Callable[[PathLike], Any]] = []
 
 
 def register_reader(read: Callable[[PathLike], Any]) -> None:
-    """Register the function that reads files: agents have it, which build on policies."""
+    """Register the function that reads files; it belongs to the agents, a layer above."""
     _readers[:] = [read]
 
 

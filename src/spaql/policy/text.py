@@ -1,4 +1,4 @@
-"""Rule trees as if-then rules to read."""
+"""Rule trees as readable if-then rules."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 def text(tree: RuleTree, digits: int | None = None, *, numbered: bool = False) -> str:
-    """Write a rule tree as indented rules.
+    """Return a rule tree as indented rules.
 
     Parameters
     ----------
     tree
-        What to write; parts that it shares are written wherever they stand.
+        The tree; shared subtrees are written at every place.
     digits
-        Round numbers to so many digits. By default each has as many as identify it, so that the text is the
-        controller; only what is next to 0, below 1e-300, is written as 0.
+        Round numbers to this many digits. By default each has as many as identify it, so that the text is
+        exact; only numbers below 1e-300 in magnitude are written as 0.
     numbered
         Write the number of each leaf and of each rule after it, from 1 on.
 
@@ -50,23 +50,23 @@ def text(tree: RuleTree, digits: int | None = None, *, numbered: bool = False) -
 
 
 class BinaryTree(Protocol):
-    """One as parallel arrays: what is asked for is below a threshold, or not."""
+    """A binary tree as parallel arrays; each node compares a number with a threshold."""
 
     @property
     def feature(self) -> NDArray[np.integer[Any]]:
-        """What a node asks for; -1 for a leaf."""
+        """The number that a node compares; -1 for a leaf."""
 
     @property
     def threshold(self) -> NDArray[np.float64]:
-        """Of each node."""
+        """The threshold of each node."""
 
     @property
     def left(self) -> NDArray[np.integer[Any]]:
-        """Where it goes on if so."""
+        """The child for numbers below the threshold."""
 
     @property
     def right(self) -> NDArray[np.integer[Any]]:
-        """Where it goes on if not."""
+        """The child for all others."""
 
 
 def rule_lines(
@@ -76,9 +76,9 @@ def rule_lines(
     leaf: Callable[[int], Sequence[str]],
     remark: Callable[[], str] = lambda: "",
 ) -> Iterator[str]:
-    """Give the lines of a tree, those of each leaf as given for its node, and rules with a remark.
+    """Yield the lines of a tree, with those of each leaf as `leaf` returns them and a remark after each rule.
 
-    What waits is on a stack, because a tree may be deeper than Python's.
+    It uses a stack of its own, because a tree may be deeper than Python's recursion limit.
     """
     waiting: list[tuple[int, int, str]] = [(0, 0, "start")]
     while waiting:
@@ -91,15 +91,15 @@ def rule_lines(
             for line in leaf(node):
                 yield indent + line
             continue
-        word = "elif" if role == "else" else "if"
+        keyword = "elif" if role == "else" else "if"
         threshold = number_text(float(tree.threshold[node]), digits)
-        yield f"{indent}{word} {names[tree.feature[node]]} < {threshold}:{remark()}"
+        yield f"{indent}{keyword} {names[tree.feature[node]]} < {threshold}:{remark()}"
         waiting.append((int(tree.right[node]), level, "else"))
         waiting.append((int(tree.left[node]), level + 1, "then"))
 
 
 def leaf_text(tree: RuleTree, row: int, digits: int | None = None) -> str:
-    """Say what is done in a leaf, given by its row in the table of leaves."""
+    """Return the action of a leaf as text, given its row in the table of leaves."""
     leaves, names = tree.leaves, tree.actions
     if isinstance(leaves, Choices):
         assert isinstance(tree.action_space, Discrete)
@@ -119,14 +119,14 @@ def leaf_text(tree: RuleTree, row: int, digits: int | None = None) -> str:
 
 
 def values_text(names: Sequence[str], values: Sequence[float], digits: int | None) -> str:
-    """Write the numbers of an action, each with its name."""
+    """Return the numbers of an action as text, each with its name."""
     return ", ".join(f"{name} = {number_text(x, digits)}" for name, x in zip(names, values, strict=True))
 
 
 def number_text(x: float, digits: int | None) -> str:
-    """Write a number: the shortest that is read as the same, or rounded.
+    """Return a number as text: the shortest that is read as the same number, or rounded.
 
-    Where 0 is mapped into the cube with an error of rounding, thresholds may be the last floats before it.
+    A threshold at 0 may be the float next to it, where 0 is mapped into the cube with a rounding error.
     """
     if abs(x) < 1e-300:
         x = 0.0

@@ -12,24 +12,24 @@ from numpy.typing import NDArray
 
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.formatting import counted
-from spaql.policy.explanation import DIGITS, Deed, Explanation, explain_cell, observed
+from spaql.policy.explanation import DIGITS, Explanation, Outcome, explain_cell, observed
 from spaql.policy.leaves import Laws, Leaves, first_equal
 from spaql.policy.policy import Policy, Rng
 from spaql.policy.text import leaf_text, text, values_text
 from spaql.spaces import action_names, count_actions, observation_names
 
 _LOCKS = 2**14
-"""Of a tree, at most: each takes many times the memory that it takes in a file."""
+"""The most locks of a tree: each takes many times more memory than in a file."""
 
 
 @dataclass(frozen=True, eq=False)
 class Lock:
-    """A box `low <= x < high` in which a person has settled what is done."""
+    """A box `low <= x < high` in which a person has fixed the action."""
 
     low: NDArray[np.float64]
     high: NDArray[np.float64]
     row: int
-    """In the table of leaves."""
+    """The row in the table of leaves."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class RuleTree(Policy):
 
     Nodes are rows of parallel arrays, node 0 the root, children after their parents. Node i asks whether
     `x[feature[i]] < threshold[i]`, in double precision, and goes to `left[i]` if so, else to `right[i]`. A
-    node may be the child of several: equal parts of a tree are kept once.
+    node may be the child of several: equal subtrees are stored once.
 
     Examples
     --------
@@ -67,14 +67,14 @@ class RuleTree(Policy):
     """
 
     feature: NDArray[np.int32]
-    """The number of an observation that a node looks at; -1 for a leaf."""
+    """The number of an observation that a node compares; -1 for a leaf."""
     threshold: NDArray[np.float64]
     left: NDArray[np.int32]
     right: NDArray[np.int32]
     leaf: NDArray[np.int32]
-    """The row of a leaf in the table of leaves; -1 for a node that is none."""
+    """The row of a leaf in the table of leaves; -1 for inner nodes."""
     leaves: Leaves
-    """What the leaves say."""
+    """The table of leaves."""
     observation_space: Box | Discrete
     action_space: Box | Discrete
     observations: tuple[str, ...] = ()
@@ -82,11 +82,11 @@ class RuleTree(Policy):
     actions: tuple[str, ...] = ()
     """Names of the actions of a list, or of the numbers of an action, with their units."""
     smallest: bool = False
-    """Whether no tree of fewer leaves gives the same actions, and this is proven."""
+    """Whether it is proven that no tree of fewer leaves has the same actions."""
     locks: tuple[Lock, ...] = ()
-    """Where trees made from this one have to do the same."""
+    """Boxes in which trees made from this one must have the same actions."""
     within: Box | None = None
-    """Where it does what it was made from does: everywhere, or for observations within these bounds."""
+    """Bounds within which it agrees with the policy that it was made from; None if everywhere."""
 
     def __post_init__(self) -> None:
         kinds = {"feature": np.int32, "threshold": np.float64}
@@ -103,27 +103,27 @@ class RuleTree(Policy):
 
     @property
     def dims(self) -> int:
-        """The numbers of an observation."""
+        """Length of an observation."""
         return int(np.prod(self.observation_space.shape or (1,)))
 
     @property
     def n_leaves(self) -> int:
-        """The leaves of the tree as it is printed, with equal parts written out."""
+        """Number of leaves of the printed tree, with shared subtrees counted each time."""
         return int(self._sizes[0])
 
     @property
     def n_nodes(self) -> int:
-        """The different nodes, with equal parts counted once."""
+        """Number of different nodes, with shared subtrees counted once."""
         return len(self.feature)
 
     @property
     def depth(self) -> int:
-        """The most questions that are asked before an action is given."""
+        """The largest number of comparisons before an action."""
         return int(self._depths[0])
 
     @property
     def default_action(self) -> tuple[float, ...]:
-        """The action where there is no number to decide by: the first of a list, or the one nearest to 0."""
+        """The action where none can be computed: the first of a list, or the one nearest to 0."""
         if isinstance(self.action_space, Discrete):
             return (float(self.action_space.start),)
         low, high = (end.astype(np.float64) for end in (self.action_space.low, self.action_space.high))
@@ -133,7 +133,7 @@ class RuleTree(Policy):
         """Return the actions for a batch of observations, in the form of the action space.
 
         They depend on neither the time step nor a random number. Where infinite observations cancel in an
-        affine law, it is the default action.
+        affine law, the default action is returned.
         """
         batch = np.asarray(observations, np.float64).reshape(-1, self.dims)
         rows = self.find(batch)
@@ -144,7 +144,7 @@ class RuleTree(Policy):
         return raw
 
     def explain(self, observation: Any) -> Explanation:
-        """Say why this is done for an observation: the rule that was followed, and what would change it."""
+        """Explain the action for an observation: the rule that was followed, and what would change it."""
         point, named = observed(observation, self.observations)
         number = self.leaf_number(point)
         low, high, _ = self.box(number)
@@ -159,27 +159,27 @@ class RuleTree(Policy):
             self.observation_space,
             lambda batch: same[self.find(batch)][:, np.newaxis],
             lambda batch: self.act(batch).reshape(len(batch), -1),
-            self._deed,
+            self._outcome,
         )
 
-    def _deed(self, point: NDArray[np.float64]) -> Deed:
+    def _outcome(self, point: NDArray[np.float64]) -> Outcome:
         batch = point[np.newaxis]
         row = self.find(batch)
         with np.errstate(invalid="ignore", over="ignore"):
             done = np.atleast_1d(self.leaves.give(row, batch)[0])
-        # As it is played: where infinite observations cancel in a law, the default action.
+        # As in `act`: where infinite observations cancel in a law, the default action.
         done = np.where(np.isnan(done), self.default_action, done).astype(done.dtype)
-        said, value = leaf_text(self, int(row[0]), DIGITS), tuple(done.tolist())
+        described, value = leaf_text(self, int(row[0]), DIGITS), tuple(done.tolist())
         if isinstance(self.leaves, Laws):
-            return Deed(values_text(self.actions, value, DIGITS), value, law=said)
-        return Deed(said, value)
+            return Outcome(values_text(self.actions, value, DIGITS), value, law=described)
+        return Outcome(described, value)
 
     def find(self, batch: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Give, for rows of observations, the row in the table of leaves."""
+        """Return, for rows of observations, the rows in the table of leaves."""
         return self.leaf[self.find_nodes(batch)].astype(np.int64)
 
     def find_nodes(self, batch: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Give the node that is the leaf of each row of observations."""
+        """Return the leaf node of each row of observations."""
         nan = np.isnan(batch).any(axis=1)
         if nan.any():
             row = int(np.flatnonzero(nan)[0])
@@ -194,7 +194,7 @@ class RuleTree(Policy):
         return node
 
     def action_number(self, given: Any) -> int:
-        """Give the number of an action of a list, given by its number or its name."""
+        """Return the number of an action of a list, given by its number or its name."""
         space = self.action_space
         assert isinstance(space, Discrete)
         first, names = int(space.start), list(self.actions)
@@ -207,12 +207,12 @@ class RuleTree(Policy):
 
     @cached_property
     def thresholds(self) -> tuple[NDArray[np.float64], ...]:
-        """The different thresholds of each number of an observation, rising."""
+        """The different thresholds of each number of an observation, in ascending order."""
         inner = self.feature >= 0
         return tuple(np.unique(self.threshold[inner & (self.feature == j)]) for j in range(self.dims))
 
     def leaf_number(self, point: NDArray[np.float64]) -> int:
-        """Give the number of the leaf of one observation; leaves are counted from 1 as they are printed."""
+        """Return the number of the leaf of one observation; leaves are counted from 1 in printed order."""
         node, before = 0, 0
         while (j := int(self.feature[node])) >= 0:
             if point[j] < self.threshold[node]:
@@ -223,7 +223,7 @@ class RuleTree(Policy):
         return before + 1
 
     def box(self, leaf: int) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
-        """Give the bounds `low <= x < high` of a leaf, given by its number, and its row in the table."""
+        """Return the bounds `low <= x < high` of a leaf, given by its number, and its row in the table."""
         low, high = np.full(self.dims, -np.inf), np.full(self.dims, np.inf)
         node, left_of = 0, leaf - 1
         while (j := int(self.feature[node])) >= 0:
@@ -238,15 +238,15 @@ class RuleTree(Policy):
         return low, high, int(self.leaf[node])
 
     def way_to(self, rule: int) -> list[tuple[int, bool]]:
-        """Give the nodes on the way to a rule, given by its number, each with whether it goes on to the left.
+        """Return the path to a rule, given by its number: each node, and whether it continues to the left.
 
-        Rules are counted from 1 as they are printed; the last one is the rule itself.
+        Rules are counted from 1 in printed order; the last node is the rule itself.
         """
         node, left_of = 0, rule - 1
         way = []
         while left_of:
             lower = int(self.left[node])
-            before = int(self._sizes[lower]) - 1  # a binary tree has one rule less than leaves
+            before = int(self._sizes[lower]) - 1  # a binary tree has one rule fewer than leaves
             way.append((node, left_of <= before))
             left_of -= 1 if left_of <= before else before + 1
             node = lower if way[-1][1] else int(self.right[node])
@@ -254,7 +254,7 @@ class RuleTree(Policy):
 
     @cached_property
     def _sizes(self) -> NDArray[np.int64]:
-        """The leaves under each node."""
+        """Number of leaves under each node."""
         sizes = np.ones(self.n_nodes, np.int64)
         for i in range(self.n_nodes - 1, -1, -1):
             if self.feature[i] >= 0:
@@ -263,7 +263,7 @@ class RuleTree(Policy):
 
     @cached_property
     def _depths(self) -> NDArray[np.int64]:
-        """The most questions that are asked from each node on."""
+        """The largest number of comparisons from each node on."""
         depths = np.zeros(self.n_nodes, np.int64)
         for i in range(self.n_nodes - 1, -1, -1):
             if self.feature[i] >= 0:
@@ -271,7 +271,7 @@ class RuleTree(Policy):
         return depths
 
     def _check(self) -> None:
-        """Refuse arrays that are no tree, so that looking up always ends."""
+        """Refuse arrays that are not a tree, so that a lookup always ends."""
         n = self.n_nodes
         arrays = (self.threshold, self.left, self.right, self.leaf)
         if n < 1 or any(array.shape != (n,) for array in arrays) or self.feature.ndim != 1:

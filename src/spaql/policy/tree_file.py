@@ -25,7 +25,7 @@ _LEAVES: dict[str, tuple[type[Leaves], tuple[str, ...]]] = {
 
 
 def tree_to(tree: RuleTree) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Describe a tree (see `tree_from`)."""
+    """Return the description of a tree (see `tree_from`)."""
     kind = next(name for name, (leaves, _) in _LEAVES.items() if isinstance(tree.leaves, leaves))
     data = {
         "leaves": kind,
@@ -45,12 +45,12 @@ def tree_to(tree: RuleTree) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 
 
 def nodes_from(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-    """Give the arrays of a tree's nodes, refusing those of other types."""
+    """Return the arrays of a tree's nodes, refusing those of other types."""
     return {name: typed(arrays[name], kind) for name, kind in NODES.items()}
 
 
 def tree_from(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> RuleTree:
-    """Build the tree that was described; raises `ArchiveError` if there can be none."""
+    """Return the described tree; raises `ArchiveError` if the description is invalid."""
     with reading("rule tree"):
         make, names = _LEAVES[data["leaves"]]
         kind = np.int64 if make is Choices else np.float64
@@ -59,7 +59,7 @@ def tree_from(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Ru
         if within is not None and not isinstance(within, Box):
             raise ArchiveError("The file bounds a tree by something else than a Box.")
         actions = space_from(data["action_space"])
-        if len(data["actions"]) != count_actions(actions):  # else as many names would be made up
+        if len(data["actions"]) != count_actions(actions):  # otherwise default names would replace them
             raise ArchiveError("The file does not name the actions of its tree.")
         locks = zip(*(arrays[f"locks.{name}"] for name in ("low", "high", "row")), strict=True)
         return RuleTree(

@@ -227,13 +227,13 @@ Dynamics(
 
 
 def find_dynamics(env: str) -> Dynamics | None:
-    """Return the dynamics of this id, or the compiled twin of Gymnasium's environment of this id.
+    """Return the dynamics of this id, or the compiled version of Gymnasium's environment of this id.
 
-    There are none where another environment has been registered under the id, or where Gymnasium's code has
-    been changed. The module of `module:id` is not imported: where it was not yet, there are none.
+    The result is None if another environment has been registered under the id, or Gymnasium's code has been
+    changed. The module of `module:id` is not imported here: before it is, the result is None.
     """
     name = env.rpartition(":")[2]
     if (own := DYNAMICS.get(name)) is not None:
         return own if own.is_registered else None
-    twin = DYNAMICS.get(f"spaql/{name}")
-    return twin if twin is not None and twin.is_registered and is_original(name) else None
+    compiled = DYNAMICS.get(f"spaql/{name}")
+    return compiled if compiled is not None and compiled.is_registered and is_original(name) else None

@@ -1,4 +1,4 @@
-"""Copies of an environment that was given as an object: each is its own, and all are what was given."""
+"""Independent copies of an environment that was given as an object."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from gymnasium.utils import EzPickle
 
 from spaql.errors import BadEnvironmentError
 from spaql.problems.recognition import attributes_of, difference, drawing_tools, is_opaque, layers
-from spaql.problems.user_errors import words_of
+from spaql.problems.user_errors import message_of
 
 Environment = gymnasium.Env[Any, Any]
 
 
 def copied(env: Environment) -> Environment:
-    """Copy an environment, with all that was changed or replaced on it.
+    """Return a copy of an environment, with everything that was changed or replaced on it.
 
     Examples
     --------
@@ -33,17 +33,17 @@ def copied(env: Environment) -> Environment:
         return _attributes_copied(env)
     except Exception as error:
         if any(isinstance(layer, EzPickle) for layer in layers(env)):
-            # Made anew from the arguments of its constructor: only for one that this copies in full.
+            # Made again from the arguments of its constructor: only if nothing is lost.
             if not (lost := difference(env, lambda: copy.deepcopy(env))):
                 made = copy.deepcopy(env)
                 made.unwrapped.spec = env.unwrapped.spec  # which `gymnasium.make` adds after the constructor
                 return made
             raise _refusal(env, lost) from error
-        raise _refusal(env, words_of(error)) from error
+        raise _refusal(env, message_of(error)) from error
 
 
 def is_pickled_in_part(env: Environment) -> bool:
-    """Whether something of an environment would be lost on the way to another process."""
+    """Return whether something of an environment would be lost on the way to another process."""
     made_anew = any(isinstance(layer, EzPickle) for layer in layers(env))
     return made_anew and bool(difference(env, lambda: copy.deepcopy(env)))
 
@@ -59,10 +59,10 @@ def _refusal(env: Environment, why: str) -> BadEnvironmentError:
 
 
 def _attributes_copied(env: Environment) -> Environment:
-    """Copy by instance attributes, also where a class would be made anew from its constructor's arguments.
+    """Return a copy by instance attributes, even if the class is pickled by its constructor's arguments.
 
-    Functions are one and the same in a copy, for `copy.deepcopy`. One that was put on the environment, and
-    that refers to it, would then play in the original: it is built again, to refer to the copy.
+    `copy.deepcopy` shares functions between a copy and the original. A function that was set on the
+    environment and refers to it would then act on the original: it is rebuilt, to refer to the copy.
     """
     chain = list(layers(env))
     memo: dict[int, Any] = {id(tool): None for layer in chain for tool in drawing_tools(layer)}
@@ -82,7 +82,7 @@ def _attributes_copied(env: Environment) -> Environment:
 
 
 def _is_its_attributes(layer: Environment) -> bool:
-    """Whether a layer has no way of its own to be copied, but for its constructor's arguments."""
+    """Return whether a layer defines no copying of its own, except by its constructor's arguments."""
     kind = type(layer)
     plain = kind.__getstate__ in (object.__getstate__, EzPickle.__getstate__)
     return plain and not hasattr(kind, "__deepcopy__") and kind.__reduce_ex__ is object.__reduce_ex__
@@ -96,17 +96,17 @@ class _Functions:
         self._found: dict[int, types.FunctionType] = {}
         self._methods: list[types.MethodType] = []
         self._cells: dict[int, tuple[types.CellType, types.CellType]] = {}
-        met: dict[int, Any] = {}
+        visited: dict[int, Any] = {}
         for layer in chain:
             for value in vars(layer).values():
-                for function in _functions_in(value, self._layers, met):
+                for function in _functions_in(value, self._layers, visited):
                     if isinstance(function, types.MethodType):
                         self._methods.append(function)
                     elif self._refers(function, {}):
                         self._found[id(function)] = function
 
     def build_into(self, memo: dict[int, Any]) -> None:
-        """Build each function again, with cells that are still empty, and say so to `copy.deepcopy`."""
+        """Rebuild each function, with cells that are still empty, into the memo of `copy.deepcopy`."""
         for function in self._found.values():
             cells = tuple(self._cell(cell) for cell in function.__closure__ or ())
             names = dict(function.__globals__) if self._own_globals(function) else function.__globals__
@@ -121,7 +121,7 @@ class _Functions:
                 memo[id(method)] = types.MethodType(memo[id(method.__func__)], memo[id(method.__self__)])
 
     def fill(self, memo: dict[int, Any]) -> None:
-        """Let the functions that were built refer to the copy."""
+        """Fill the cells and globals of the rebuilt functions with the copy."""
         for old, new in self._cells.values():
             new.cell_contents = copy.deepcopy(old.cell_contents, memo)
         for function in self._found.values():
@@ -129,7 +129,7 @@ class _Functions:
                 memo[id(function)].__globals__[name] = copy.deepcopy(function.__globals__[name], memo)
 
     def _cell(self, cell: types.CellType) -> types.CellType:
-        """Give the cell of a built function: an empty one if it is to refer to the copy."""
+        """Return the cell of a rebuilt function: an empty one if it is to refer to the copy."""
         if not self._refers(_contents(cell), {}):
             return cell
         return self._cells.setdefault(id(cell), (cell, types.CellType()))[1]
@@ -137,26 +137,26 @@ class _Functions:
     def _own_globals(self, function: types.FunctionType) -> list[str]:
         return [name for name, value in _globals_of(function) if self._refers(value, {})]
 
-    def _refers(self, value: Any, met: dict[int, Any]) -> bool:
-        """Whether a value is, or holds, a layer."""
+    def _refers(self, value: Any, visited: dict[int, Any]) -> bool:
+        """Return whether a value is, or holds, a layer."""
         if id(value) in self._layers:
             return True
-        if id(value) in met:
+        if id(value) in visited:
             return False
-        met[id(value)] = value
-        return any(self._refers(part, met) for part in _parts(value))
+        visited[id(value)] = value
+        return any(self._refers(part, visited) for part in _parts(value))
 
 
 def _functions_in(
-    value: Any, stop: set[int], met: dict[int, Any], *, copied: bool = True
+    value: Any, stop: set[int], visited: dict[int, Any], *, copied: bool = True
 ) -> Iterator[types.FunctionType | types.MethodType]:
-    """Find the functions and methods that a value holds; layers are looked at by themselves.
+    """Yield the functions and methods that a value holds; layers are searched separately.
 
     Objects are searched if they are copied with the environment; those that functions refer to are not.
     """
-    if id(value) in stop or id(value) in met or type(value) in weakref.ProxyTypes:
+    if id(value) in stop or id(value) in visited or type(value) in weakref.ProxyTypes:
         return
-    met[id(value)] = value
+    visited[id(value)] = value
     is_function = isinstance(value, types.FunctionType | types.MethodType)
     if is_function:
         yield value
@@ -165,11 +165,11 @@ def _functions_in(
         own = getattr(value, "__dict__", None)
         parts += own.values() if isinstance(own, dict) and not hasattr(type(value), "__deepcopy__") else ()
     for part in parts:
-        yield from _functions_in(part, stop, met, copied=copied and not is_function)
+        yield from _functions_in(part, stop, visited, copied=copied and not is_function)
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """Go through what containers, functions, methods and partial functions hold."""
+    """Yield the contents of containers, functions, methods and partial functions."""
     if isinstance(value, dict):
         yield from value.values()
     elif isinstance(value, list | tuple | set | frozenset):
@@ -191,7 +191,7 @@ def _contents(cell: types.CellType) -> Any:
 
 
 def _globals_of(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
-    """Go through the global names of a function; of functions, those that are of its own module."""
+    """Yield the global variables that a function uses, without functions of other modules."""
     waiting, names = [function.__code__], set[str]()
     while waiting:
         code = waiting.pop()

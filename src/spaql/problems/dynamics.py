@@ -1,4 +1,4 @@
-"""Dynamics: a plant as three small functions, compiled, and a Gymnasium environment as well."""
+"""Dynamics: a plant as three small functions, compiled and registered as a Gymnasium environment."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gymnasium.spaces import Box, Discrete
 from spaql.errors import SettingError
 from spaql.kernels.jit import ENABLED, NumbaError, njit
 from spaql.kernels.partition.rollout import Loops, compile_loops
-from spaql.problems.user_errors import told
+from spaql.problems.user_errors import describe_error
 
 State = tuple[float, ...]
 
@@ -32,24 +32,24 @@ class Dynamics:
     """A plant as three small functions.
 
     States are tuples of floats. The functions are compiled by Numba, so they are written in the plain Python
-    and `math` that it understands; functions that they call in turn are decorated with `numba.njit`.
+    and `math` that it supports; functions that they call must be decorated with `numba.njit`.
 
     Parameters
     ----------
     id
-        What Gymnasium and the model file call it, such as `DCMotor-v0`; it is registered under this
-        name, which no other environment may have; a plant that is made again takes the place of the first.
+        Its id in Gymnasium and in model files, such as `DCMotor-v0`. No other environment may have it; a
+        plant that is made again replaces the first.
     start
-        `start(rng)` gives the first state of an episode, drawn by a `numpy.random.Generator`.
+        `start(rng)` returns the first state of an episode, drawn by a `numpy.random.Generator`.
     step
-        `step(state, action)` gives the next state, the reward, and whether the episode has terminated. The
+        `step(state, action)` returns the next state, the reward, and whether the episode has terminated. The
         action is an index for a list of actions, and an array of numbers for ranges.
     observe
-        `observe(state)` gives what is seen of a state, a tuple of floats; the state itself by default.
+        `observe(state)` returns the observation of a state, a tuple of floats; the state itself by default.
     observations
-        The name of each number that is seen, with its range; infinite where there is none.
+        The name of each number of an observation, with its range; infinite where there is none.
     actions
-        The names of the actions; or the name of each number that can be set, with its range.
+        The names of the actions; or the name of each number of an action, with its range.
     horizon
         Steps of an episode.
     reference
@@ -88,7 +88,7 @@ class Dynamics:
     reference: tuple[float, ...] | None = None
     renderer: str | None = None
     state_dims: int = field(init=False, repr=False, default=0)
-    """How many numbers a state has."""
+    """Length of a state."""
 
     def __post_init__(self) -> None:
         spec = gymnasium.registry.get(self.id)
@@ -111,25 +111,25 @@ class Dynamics:
         )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Dynamics:
-        """Return the dynamics: they never change, so that environments that are copied share them."""
+        """Return the dynamics themselves: they are immutable, so copied environments share them."""
         return self
 
     @property
     def is_registered(self) -> bool:
-        """Whether the id makes this plant: neither another plant nor another environment took it since."""
+        """Whether the id still makes this plant, and no other plant or environment."""
         spec = gymnasium.registry.get(self.id)
         own = spec is not None and (spec.entry_point, spec.kwargs) == (_ENTRY_POINT, {"dynamics": self.id})
         return own and DYNAMICS.get(self.id) is self
 
     @property
     def observation_space(self) -> Box:
-        """What is seen, as Gymnasium has it: in single precision."""
+        """The Gymnasium space of the observations, in single precision."""
         bounds = np.array(list(self.observations.values()), np.float32)
         return Box(bounds[:, 0], bounds[:, 1], dtype=np.float32)
 
     @property
     def action_space(self) -> Box | Discrete:
-        """What can be done, as Gymnasium has it."""
+        """The Gymnasium space of the actions."""
         if isinstance(self.actions, Mapping):
             bounds = np.array(list(self.actions.values()), np.float32)
             return Box(bounds[:, 0], bounds[:, 1], dtype=np.float32)
@@ -146,9 +146,9 @@ class Dynamics:
         """The loops over these dynamics; each is compiled, or taken from the cache, when first called."""
         compiled = [_compiled(function) for function in (self.start, self.step, self.observe)]
         try:
-            self._tried(*compiled)  # the errors of the loops would hide where the fault is
+            self._tried(*compiled)  # errors in the loops would hide the location of the fault
         except NumbaError as error:
-            raise SettingError(told(error)) from error
+            raise SettingError(describe_error(error)) from error
         return compile_loops(
             *compiled,
             n_state=self.state_dims,
@@ -158,7 +158,7 @@ class Dynamics:
         )
 
     def _tried(self, start: Callable[..., Any], step: Callable[..., Any], observe: Callable[..., Any]) -> int:
-        """Try the functions once, and say what is wrong with what they give; gives the numbers of a state."""
+        """Call the functions once, refuse invalid results, and return the length of a state."""
         state = start(np.random.default_rng(0))
         _check_floats(state, "start", "a state")
         space = self.action_space
@@ -172,7 +172,9 @@ class Dynamics:
         seen = observe(state)
         _check_floats(seen, "observe", "an observation")
         if len(seen) != len(self.observations):
-            raise SettingError(f"observe gives {len(seen)} numbers, and {len(self.observations)} are named.")
+            raise SettingError(
+                f"observe returns {len(seen)} numbers, and {len(self.observations)} are named."
+            )
         if self.reference is not None and len(self.reference) != len(seen):
             raise SettingError(f"The reference must have {len(seen)} numbers, as an observation has.")
         return len(state)
@@ -180,29 +182,29 @@ class Dynamics:
 
 _ENTRY_POINT = "spaql.problems.environment:DynamicsEnv"
 DYNAMICS: dict[str, Dynamics] = {}
-"""All dynamics that there are, by their id."""
+"""All dynamics by their id."""
 
 
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give the Python function behind a compiled one."""
+    """Return the Python function of a compiled one."""
     plain: Callable[..., Any] = getattr(function, "py_func", function)
     return plain
 
 
 def _check_floats(value: Any, function: str, what: str) -> None:
     if not isinstance(value, tuple) or not value or not all(isinstance(x, float) for x in value):
-        raise SettingError(f"{function} must give {what} as a tuple of floats, and gave {value!r}.")
+        raise SettingError(f"{function} must return {what} as a tuple of floats, and returned {value!r}.")
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function, unless it is compiled already."""
+    """Return the compiled function; one that is compiled already is returned as it is."""
     if not ENABLED or hasattr(function, "py_func"):
         return function
     return njit(function, depends_on="".join(_sources((function,))))
 
 
 def _sources(functions: Sequence[Callable[..., Any]]) -> Iterator[str]:
-    """Give all that compiled code of these functions is made from: their code, and what it refers to."""
+    """Yield everything that the compiled code depends on: the functions' code, and what it refers to."""
     waiting, seen = [_plain(f) for f in functions], set()
     while waiting:
         function = waiting.pop()

@@ -17,7 +17,7 @@ Observation = NDArray[np.float32]
 
 
 class DynamicsVectorEnv(VectorEnv[Observation, Any, Any]):
-    """Many episodes of compiled dynamics, stepped by one call; an ended one is reset on the next step."""
+    """Many episodes of compiled dynamics, stepped by one call; a finished one is reset on the next step."""
 
     metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012 (Gymnasium's own form)
 
@@ -35,7 +35,7 @@ class DynamicsVectorEnv(VectorEnv[Observation, Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin an episode in each."""
+        """Start an episode in each."""
         super().reset(seed=seed)
         self._steps = np.zeros(self.num_envs, np.int64)
         self._ended = np.zeros(self.num_envs, np.bool_)
@@ -72,7 +72,7 @@ class DynamicsEnv(gymnasium.Env[Any, Any]):
         self.render_mode = render_mode
         self._state = np.zeros((1, self.dynamics.state_dims))
         self._observation = np.zeros((1, len(self.dynamics.observations)))
-        self._artist: Any = None
+        self._renderer: Any = None
         self._last_action: Any = None
 
     @property
@@ -85,7 +85,7 @@ class DynamicsEnv(gymnasium.Env[Any, Any]):
         self._state[0] = state
 
     def _get_obs(self) -> Observation:
-        """Observe the state, by the name that Gymnasium's own environments have for it."""
+        """Return the observation; the method has the name that Gymnasium's own environments use."""
         self.dynamics.loops.observe(self._state, self._observation)
         seen: Observation = self._observation[0].astype(np.float32)
         return seen
@@ -93,7 +93,7 @@ class DynamicsEnv(gymnasium.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin an episode."""
+        """Start an episode."""
         super().reset(seed=seed)
         self.dynamics.loops.reset(_ONE, self.np_random, self._state, self._observation)
         self._last_action = None
@@ -112,21 +112,21 @@ class DynamicsEnv(gymnasium.Env[Any, Any]):
         return self._observation[0].astype(np.float32), float(reward[0]), bool(terminated[0]), False, {}
 
     def render(self) -> Any:
-        """Draw the state with the environment that knows how."""
+        """Render the state with the environment named by `renderer`."""
         if self.dynamics.renderer is None or self.render_mode is None:
             return None
-        if self._artist is None:
-            self._artist = gymnasium.make(self.dynamics.renderer, render_mode=self.render_mode).unwrapped
-            self._artist.reset()
-        self._artist.state = self._state[0].copy()
+        if self._renderer is None:
+            self._renderer = gymnasium.make(self.dynamics.renderer, render_mode=self.render_mode).unwrapped
+            self._renderer.reset()
+        self._renderer.state = self._state[0].copy()
         if not isinstance(self.action_space, Discrete):
-            self._artist.last_u = None if self._last_action is None else float(self._last_action[0])
-        return self._artist.render()
+            self._renderer.last_u = None if self._last_action is None else float(self._last_action[0])
+        return self._renderer.render()
 
     def close(self) -> None:
         """Close the window, if there is one."""
-        if self._artist is not None:
-            self._artist.close()
+        if self._renderer is not None:
+            self._renderer.close()
 
 
 _ONE = np.ones(1, np.bool_)

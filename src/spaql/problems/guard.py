@@ -1,4 +1,4 @@
-"""Watching environments: what they give that is no observation or reward is refused, with step and value."""
+"""Guards for environments: invalid observations and rewards are refused, with step and value."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from spaql.errors import BadEnvironmentError, SpaqlError
 from spaql.kernels.partition.standardise import misfit
-from spaql.problems.user_errors import place_of, words_of
+from spaql.problems.user_errors import message_of, place_of
 
 MARGIN = 0.1
-"""Of the range of a number that it may lie out of bounds: noise carries numbers over the edge, and the last
-observation of an episode, which is not held against bounds at all, often tells that it was left."""
+"""Part of its range by which a number may lie out of bounds, because of noise. The last observation of an
+episode is not compared with the bounds: it often lies beyond them because leaving them ends the episode."""
 _NUMBERS = "fiub"
 """Kinds of NumPy's types that are real numbers."""
 _OLD_API = "That is the API of the old Gym: return"
@@ -29,20 +29,20 @@ _RESET = f"not an observation and a dictionary. {_OLD_API} (observation, info) f
 
 
 class OutOfBoundsError(BadEnvironmentError):
-    """An observation that its space does not hold; its message says all that there is to say."""
+    """An observation outside its space; the message is complete without further advice."""
 
 
 class Guard:
-    """Refuses observations and rewards of a problem that cannot be, naming the step and the value.
+    """Refuses invalid observations and rewards of a problem, naming the step and the value.
 
     Parameters
     ----------
     name
-        Of the environment, for people.
+        Of the environment, for messages.
     space
         Of the observations.
     episode
-        What the steps are of, for people.
+        What the steps belong to, for messages.
     """
 
     def __init__(self, name: str, space: gymnasium.Space[Any], episode: str) -> None:
@@ -66,13 +66,13 @@ class Guard:
         self.step = 0
 
     def refusal(self, what: str, episode: int | None = None) -> BadEnvironmentError:
-        """Say that something cannot be, where it happened."""
+        """Return the error for an invalid result, with the step."""
         number = "" if episode is None else f" (number {episode})"
         return BadEnvironmentError(f"At step {self.step} of {self.episode}{number}, {self.name} {what}.")
 
     @contextmanager
     def explained(self) -> Iterator[None]:
-        """Turn what an environment raises into an error that names the step."""
+        """Convert exceptions of an environment into errors that name the step."""
         try:
             yield
         except multiprocessing.TimeoutError as error:
@@ -81,13 +81,13 @@ class Guard:
             raise
         except Exception as error:
             place = place_of(error)
-            what = f"raised {words_of(error)}" + (f" ({place})" if place else "")
+            what = f"raised {message_of(error)}" + (f" ({place})" if place else "")
             if "expected 5, got 4" in str(error):
                 what += f". {_OLD_API} (observation, reward, terminated, truncated, info) from step"
             raise self.refusal(what) from error
 
     def check(self, observations: Any, running: NDArray[np.bool_], ended: NDArray[np.bool_]) -> None:
-        """Refuse a batch of observations, one a row, of which those of running episodes count."""
+        """Refuse invalid observations in a batch, one per row; only those of running episodes count."""
         single = len(running) == 1
         with self.explained():
             array = np.asarray(observations)
@@ -112,7 +112,7 @@ class Guard:
             raise OutOfBoundsError(str(refusal)) if math.isfinite(x) else refusal
 
     def check_reward(self, reward: Any) -> float:
-        """Refuse what is no finite number."""
+        """Return a reward; anything but a finite number is refused."""
         if np.ndim(reward) != 0 or np.asarray(reward).dtype.kind not in _NUMBERS:
             raise self.refusal(f"gave {reward!r} where a reward, one number, should be")
         if not math.isfinite(reward):
@@ -120,18 +120,18 @@ class Guard:
         return float(reward)
 
     def check_flag(self, flag: Any, name: str) -> bool:
-        """Refuse what is neither true nor false."""
+        """Return a flag; anything but true or false is refused."""
         if not isinstance(flag, bool | np.bool_ | int | np.integer):
             raise self.refusal(f"gave {flag!r} where {name}, true or false, should be")
         return bool(flag)
 
 
-_HERE = np.ones(1, np.bool_)
+_RUNNING = np.ones(1, np.bool_)
 _NOT_ENDED = np.zeros(1, np.bool_)
 
 
 class GuardedEnv:
-    """One environment, watched; in a process of its own if its steps have a time limit."""
+    """One guarded environment; in a process of its own if its steps have a time limit."""
 
     def __init__(
         self,
@@ -141,14 +141,16 @@ class GuardedEnv:
         step_timeout: float | None = None,
     ) -> None:
         self._guard, self._spaces = guard, spaces
-        self._apart = None if step_timeout is None else GuardedVectorEnv(apart(make, 1), guard, step_timeout)
-        self._env = make() if self._apart is None else None
+        self._in_process = (
+            None if step_timeout is None else GuardedVectorEnv(in_processes(make, 1), guard, step_timeout)
+        )
+        self._env = make() if self._in_process is None else None
 
     def reset(self, seed: int) -> Any:
-        """Begin an episode; gives the observation."""
+        """Start an episode; return the observation."""
         guard = self._guard
-        if self._apart is not None:
-            return self._apart.reset(seed)[0]
+        if self._in_process is not None:
+            return self._in_process.reset(seed)[0]
         assert self._env is not None
         guard.step = 0
         with guard.explained():
@@ -159,14 +161,14 @@ class GuardedEnv:
         for was, now in zip(self._spaces, spaces, strict=True):
             if now is not was and now != was:
                 raise guard.refusal(f"changed a space from {was} to {now}")
-        guard.check([result[0]], _HERE, _NOT_ENDED)
+        guard.check([result[0]], _RUNNING, _NOT_ENDED)
         return result[0]
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool]:
-        """Make a step; gives the observation, the reward, and whether it terminated or was truncated."""
+        """Make a step; return the observation, the reward, and whether it terminated or was truncated."""
         guard = self._guard
-        if self._apart is not None:
-            observations, rewards, *ends = self._apart.step([action], _HERE)
+        if self._in_process is not None:
+            observations, rewards, *ends = self._in_process.step([action], _RUNNING)
             return observations[0], float(rewards[0]), bool(ends[0][0]), bool(ends[1][0])
         assert self._env is not None
         guard.step += 1
@@ -177,25 +179,26 @@ class GuardedEnv:
             guard.check_flag(result[2], "terminated"),
             guard.check_flag(result[3], "truncated"),
         )
-        guard.check([result[0]], _HERE, np.array([terminated]))
+        guard.check([result[0]], _RUNNING, np.array([terminated]))
         return result[0], reward, terminated, truncated
 
     def close(self) -> None:
         """Close the environment, or end its process."""
-        if self._apart is not None:
-            self._apart.close()
+        if self._in_process is not None:
+            self._in_process.close()
         elif self._env is not None:
             self._env.close()
 
 
-class Answering(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """One of many environments: what vector environments stumble over is named here.
+class CheckedResults(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """One of many environments, whose results are checked before a vector environment fails on them.
 
-    They raise on the result of a reset that is no pair, and on real numbers for a space of whole ones.
+    Vector environments fail on a result of reset that is not a pair, and on real numbers for a space of
+    integers.
     """
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
-        """Begin an episode."""
+        """Start an episode."""
         result = self.env.reset(seed=seed, options=options)
         if not isinstance(result, tuple) or len(result) != 2:
             raise TypeError(f"{result!r} from reset is {_RESET}")
@@ -215,7 +218,7 @@ class Answering(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 class GuardedVectorEnv:
-    """Environments that are stepped together, watched."""
+    """Guarded environments that are stepped together."""
 
     def __init__(
         self, env: VectorEnv[Any, Any, Any], guard: Guard, step_timeout: float | None = None
@@ -225,9 +228,9 @@ class GuardedVectorEnv:
         self._sound = True
 
     def reset(self, seed: int) -> Any:
-        """Begin an episode in each; gives the observations."""
+        """Start an episode in each; return the observations."""
         self.guard.step = 0
-        with self._watched():
+        with self._guarded():
             if self._step_timeout is None:
                 observations, _ = self._env.reset(seed=seed)
             else:
@@ -239,17 +242,17 @@ class GuardedVectorEnv:
     def step(
         self, actions: Any, running: NDArray[np.bool_]
     ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
-        """Make a step in each; what those that are not running give counts for nothing."""
+        """Make a step in each; results of those that are not running are ignored."""
         guard = self.guard
         guard.step += 1
-        with self._watched():
+        with self._guarded():
             if self._step_timeout is None:
                 result = self._env.step(actions)
             else:
                 self._env.step_async(actions)  # type: ignore[attr-defined]
                 result = self._env.step_wait(self._step_timeout)  # type: ignore[attr-defined]
             observations, given, terminated, truncated, _ = result
-            # Some give JAX's arrays.
+            # Some environments return JAX arrays.
             rewards = np.asarray(given, np.float64).reshape(len(running))
             terminated, truncated = np.asarray(terminated, np.bool_), np.asarray(truncated, np.bool_)
         bad = running & ~np.isfinite(rewards)
@@ -260,7 +263,7 @@ class GuardedVectorEnv:
         return observations, rewards, terminated, truncated
 
     @contextmanager
-    def _watched(self) -> Iterator[None]:
+    def _guarded(self) -> Iterator[None]:
         try:
             with self.guard.explained(), warnings.catch_warnings():
                 # Gymnasium warns of an error in a process before it raises it.
@@ -271,7 +274,7 @@ class GuardedVectorEnv:
             raise
 
     def close(self) -> None:
-        """Close the environments; processes that failed, and may hang, are killed."""
+        """Close the environments; failed processes, which may hang, are killed."""
         if isinstance(self._env, AsyncVectorEnv) and not self._sound:
             for process in self._env.processes:
                 process.kill()
@@ -286,6 +289,6 @@ def _real_numbers(kind: np.dtype[Any]) -> str:
     return f"Its space is one of {kind}: make it one of floating-point numbers"
 
 
-def apart(make: Callable[[], gymnasium.Env[Any, Any]], n: int) -> AsyncVectorEnv:
-    """Make n environments in processes of their own."""
+def in_processes(make: Callable[[], gymnasium.Env[Any, Any]], n: int) -> AsyncVectorEnv:
+    """Return n environments in separate processes."""
     return AsyncVectorEnv([make] * n, autoreset_mode=AutoresetMode.NEXT_STEP)

@@ -1,4 +1,4 @@
-"""Whether Gymnasium's classic control problems are as installed, so that their compiled twins hold."""
+"""Checks that Gymnasium's classic control problems are unmodified, so that their compiled versions apply."""
 
 import importlib.util
 import inspect
@@ -16,12 +16,12 @@ _ENTRY_POINTS = {
     "Acrobot-v1": "acrobot:AcrobotEnv",
 }
 _FOLDER = "gymnasium.envs.classic_control."
-_BENEATH = ("gymnasium.core", "gymnasium.wrappers.common")
+_BASE_MODULES = ("gymnasium.core", "gymnasium.wrappers.common")
 """Modules of the base class and of the wrappers that `gymnasium.make` adds."""
 
 
 def is_original(env: str) -> bool:
-    """Whether an id makes Gymnasium's own environment, with its code and constants as they were installed.
+    """Return whether an id makes Gymnasium's own environment, with its code and constants as installed.
 
     Someone may have registered another environment under the id, or replaced a method of the class or a
     function that it calls.
@@ -36,11 +36,11 @@ def is_original(env: str) -> bool:
     if spec is None or spec.entry_point != entry_point or spec.kwargs or spec.additional_wrappers:
         return False
     module = entry_point.partition(":")[0]
-    return all(_is_as_installed(name) for name in (module, *_BENEATH))
+    return all(_is_as_installed(name) for name in (module, *_BASE_MODULES))
 
 
 def is_classic(env: str) -> bool:
-    """Whether an id is one of those that Gymnasium gives to its classic control problems."""
+    """Return whether an id is that of one of Gymnasium's classic control problems."""
     return env in _ENTRY_POINTS
 
 
@@ -50,7 +50,7 @@ def _is_as_installed(name: str) -> bool:
 
 @cache
 def _as_installed(name: str) -> types.ModuleType:
-    """Run the file of a module again, beside the module that is in use."""
+    """Return a second instance of a module, executed from its file."""
     spec = importlib.util.find_spec(name)
     assert spec is not None
     assert spec.loader is not None
@@ -60,7 +60,7 @@ def _as_installed(name: str) -> types.ModuleType:
 
 
 def _same(used: Any, installed: Any) -> bool:
-    """Whether a namespace holds the functions, classes and constants of another, and nothing beside them."""
+    """Return whether two namespaces have the same functions, classes and constants."""
     names = {name for name in (*used, *installed) if not _is_magic(name)}
     return all(
         name in used and name in installed and _same_value(used[name], installed[name]) for name in names
@@ -68,7 +68,7 @@ def _same(used: Any, installed: Any) -> bool:
 
 
 def _is_magic(name: str) -> bool:
-    """Whether Python writes it by itself; special methods, such as `__init__`, count."""
+    """Return whether Python generates the name; special methods, such as `__init__`, are compared."""
     return name.startswith("__") and name not in ("__init__", "__new__", "__getattr__", "__getattribute__")
 
 
@@ -91,7 +91,7 @@ def _same_value(used: Any, installed: Any) -> bool:
         return _same(used, installed)
     if inspect.isclass(used):
         return _same(vars(used), vars(installed)) and _names(used) == _names(installed)
-    # Type variables and the like are made anew with every run of the file.
+    # Type variables and the like differ between executions of the file.
     return not isinstance(used, bool | int | float | str | bytes) or used == installed
 
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 @dataclass(frozen=True, kw_only=True)
 class Preset:
-    """What the paper fixes for a problem."""
+    """The paper's settings of a problem."""
 
     env: str
     horizon: int
@@ -19,7 +19,7 @@ class Preset:
 
 
 _HIGHEST_COST = math.pi**2 + 0.1 * 8**2 + 0.001 * 2**2
-"""Of a step of Pendulum."""
+"""The highest cost of a step of Pendulum."""
 
 PRESETS: Mapping[str, Preset] = MappingProxyType(
     {

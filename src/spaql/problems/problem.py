@@ -1,4 +1,4 @@
-"""A problem: how to make an environment, and how its numbers become standard ones."""
+"""A problem: how to make an environment, and how to standardise its observations and actions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spaql.errors import BadEnvironmentError, SettingError
 from spaql.problems.copies import is_pickled_in_part
 from spaql.problems.dynamics import Dynamics
 from spaql.problems.environment import DynamicsVectorEnv
-from spaql.problems.guard import Answering, Guard, GuardedEnv, apart
+from spaql.problems.guard import CheckedResults, Guard, GuardedEnv, in_processes
 from spaql.problems.originals import is_classic, is_original
 from spaql.problems.recognition import difference_from_id
 from spaql.problems.registry import make_named, spec_of
@@ -35,14 +35,14 @@ SCALE_STEPS = 1_000
 class Problem:
     """An environment with a horizon, a standard space and, for regulators, a reference.
 
-    Made by `make_problem`. The policy learned on it carries `states` and `actions`, so it takes raw
-    observations and gives raw actions with nothing else to keep.
+    Made by `make_problem`. The policy learned on it contains `states` and `actions`, so it maps raw
+    observations to raw actions on its own.
     """
 
     name: str
     env: str | None
-    """The environment's id, or None for an environment that was given as an object and is not what its id
-    makes; `runs_on` says which."""
+    """The environment's id, or None for an environment that was given as an object and differs from what its
+    id makes; see `runs_on`."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Keyword arguments of the environment."""
     horizon: int
@@ -53,19 +53,19 @@ class Problem:
     reward_range: tuple[float, float] = (0.0, 1.0)
     """Rewards to learn from are mapped from this range to [0, 1]; returns stay raw."""
     dynamics: Dynamics | None = None
-    """What is trained and evaluated on in compiled code, instead of the environment."""
+    """Compiled dynamics for training and evaluation, instead of the environment."""
     interactions: int = 0
     """Environment steps spent on measuring unbounded dimensions."""
     parallel: bool = False
-    """Step the environments of an evaluation in processes of their own: for slow simulators."""
+    """Whether to step the environments of an evaluation in separate processes: for slow simulators."""
     step_timeout: float | None = None
     """Seconds that a step of an environment may take."""
     template: Environment | None = field(default=None, repr=False, compare=False)
-    """A copy of the environment that was given as an object, if it is not what its id makes."""
+    """A copy of the environment that was given as an object, if it differs from what its id makes."""
 
     def __post_init__(self) -> None:
-        apart = self.parallel or self.step_timeout is not None
-        if apart and self.template is not None and is_pickled_in_part(self.template):
+        separate = self.parallel or self.step_timeout is not None
+        if separate and self.template is not None and is_pickled_in_part(self.template):
             raise SettingError(
                 f"The {type(self.template.unwrapped).__name__} that was given would lose its changes on the "
                 "way to another process: leave out parallel and step_timeout, or register it and give its id."
@@ -73,7 +73,7 @@ class Problem:
 
     @property
     def runs_on(self) -> str:
-        """What is trained and evaluated on, in words.
+        """What is trained and evaluated on, as text.
 
         Examples
         --------
@@ -97,7 +97,7 @@ class Problem:
         return f"gymnasium.make({self.env!r}{options})"
 
     def make(self) -> Environment:
-        """Make a fresh environment that truncates episodes at the horizon."""
+        """Return a new environment that truncates episodes at the horizon."""
         if self.template is not None:
             return limited_copy(self.template, self.horizon)
         if self.env is None:
@@ -108,21 +108,21 @@ class Problem:
         return make_named(self.env, self.horizon, self.options)
 
     def make_vector(self, n: int) -> VectorEnv[Any, Any, Any]:
-        """Make n environments that are stepped together, Gymnasium's own where it has one."""
+        """Return n environments that are stepped together: Gymnasium's vector environment if it has one."""
         if self.dynamics is not None:
             return DynamicsVectorEnv(self.dynamics.id, n, self.horizon)
         if self.parallel or self.step_timeout is not None:
-            return apart(self._make_answering, n)
+            return in_processes(self._make_checked, n)
         plain = self.template is None and not self.options
         if plain and self.env is not None and _has_vector_form(self.env):
             return gymnasium.make_vec(self.env, n, max_episode_steps=self.horizon)
-        return SyncVectorEnv([self._make_answering] * n, autoreset_mode=AutoresetMode.NEXT_STEP)
+        return SyncVectorEnv([self._make_checked] * n, autoreset_mode=AutoresetMode.NEXT_STEP)
 
-    def _make_answering(self) -> Environment:
-        return Answering(self.make())
+    def _make_checked(self) -> Environment:
+        return CheckedResults(self.make())
 
     def learning_reward(self, reward: float) -> float:
-        """Give the reward that the algorithm learns from."""
+        """Return the reward that the algorithm learns from."""
         low, high = self.reward_range
         return (reward - low) / (high - low)
 
@@ -147,7 +147,7 @@ def make_problem(
     observation_names: Sequence[str] | None = None,
     action_names: Sequence[str] | None = None,
 ) -> Problem:
-    """Make a problem from an environment.
+    """Return the problem of an environment.
 
     Parameters
     ----------
@@ -172,21 +172,21 @@ def make_problem(
     options
         Keyword arguments for the environment.
     compiled
-        Use compiled dynamics where there are: `Dynamics`, and Gymnasium's CartPole, Pendulum, MountainCar,
-        MountainCarContinuous and Acrobot, whose compiled twins agree with them step by step, unless the
+        Use compiled dynamics if there are any: `Dynamics`, and Gymnasium's CartPole, Pendulum, MountainCar,
+        MountainCarContinuous and Acrobot, whose compiled versions agree with them step by step, unless the
         environment, its class or the entry of its id has been changed.
     parallel
-        Step the environments of an evaluation in processes of their own, one for each of its episodes:
-        for simulators that take a millisecond or more a step. The results are the same; compiled dynamics
-        need no such help and ignore it.
+        Step the environments of an evaluation in separate processes, one for each of its episodes: for
+        simulators that take a millisecond or more per step. The results are the same; compiled dynamics
+        ignore it.
     measured
         Spend random steps on measuring dimensions without bounds. Otherwise they are squashed by tanh(x),
-        which only suits who standardises by other means.
+        which only suits algorithms that standardise by other means.
     step_timeout
         Seconds that a step (or reset) may take; past them `BadEnvironmentError` is raised, and what was
-        learned before the iteration is kept. All environments then run in processes of their own, which can
-        be killed whatever they are at; compiled dynamics, which cannot, are not used. Steps of an evaluation
-        are made together, so there it is the time until the last has made its own.
+        learned before the iteration is kept. All environments then run in separate processes, which can be
+        killed at any time; compiled dynamics, which cannot, are not used. The environments of an evaluation
+        are stepped together, so there it limits the time until the last one is done.
     seed
         Of the random steps.
     observation_names
@@ -224,13 +224,13 @@ def make_problem(
     try:
         refuse_running_statistics(probe)
         limit = source.horizon(horizon, probe)
-        endless = unbounded(probe.observation_space)
-        endless[[j for j in squash if j in range(len(endless))]] = False
+        no_bounds = unbounded(probe.observation_space)
+        no_bounds[[j for j in squash if j in range(len(no_bounds))]] = False
         if not measured:
-            squash = {**squash, **{int(j): 1.0 for j in np.flatnonzero(endless)}}
-            endless[:] = False
+            squash = {**squash, **{int(j): 1.0 for j in np.flatnonzero(no_bounds)}}
+            no_bounds[:] = False
         first = whole_number("seed", seed, least=0)
-        samples = _random_observations(source, limit, probe, first, step_timeout) if endless.any() else None
+        samples = _random_observations(source, limit, probe, first, step_timeout) if no_bounds.any() else None
         plant = source.dynamics
         seen, done = (tuple(plant.observations), tuple(plant.actions)) if plant is not None else ((), ())
         states = StandardStates.of(probe.observation_space, squash, samples, seen)
@@ -268,7 +268,7 @@ def make_problem(
 
 
 def _range(given: Sequence[float]) -> tuple[float, float]:
-    """Read two numbers, the lower one first."""
+    """Return a pair of numbers, the lower one first; anything else is refused."""
     if len(given) != 2 or not given[0] < given[1]:
         raise SettingError(f"reward_range is {given!r}, and must be two numbers, the lower one first.")
     low, high = (real_number("An end of reward_range", end) for end in given)
@@ -276,14 +276,14 @@ def _range(given: Sequence[float]) -> tuple[float, float]:
 
 
 def _has_vector_form(env: str) -> bool:
-    """Whether Gymnasium steps many environments of an id together, in the same way as one."""
+    """Return whether Gymnasium has a vector environment of an id that is equivalent to many single ones."""
     return spec_of(env).vector_entry_point is not None and (not is_classic(env) or is_original(env))
 
 
 def _random_observations(
     source: Source, horizon: int, probe: Environment, seed: int, step_timeout: float | None
 ) -> NDArray[np.float64]:
-    """Observe `SCALE_STEPS` steps of random episodes."""
+    """Return the observations of `SCALE_STEPS` steps of random episodes."""
     actions = copy.deepcopy(probe.action_space)
     actions.seed(seed)
     guard = Guard(source.name, probe.observation_space, "a random episode")

@@ -1,8 +1,8 @@
-"""Whether an environment that was given as an object is what its id makes.
+"""Comparison of an environment that was given as an object with what its id makes.
 
 Environments are compared layer by layer: the same classes, with equal instance attributes. A method that was
-replaced on the object is an attribute that the other does not have. What a reset overwrites does not count,
-and is found by a reset of both with the same seed; what cannot be compared counts as different.
+replaced on the object is an attribute that the other does not have. What a reset overwrites is
+ignored: both are reset with the same seed. What cannot be compared counts as different.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from spaql.problems.registry import make_named
 Environment = gymnasium.Env[Any, Any]
 
 _NEUTRAL = (TimeLimit, OrderEnforcing, PassiveEnvChecker, HumanRendering, RenderCollection)
-"""Wrappers that hand observations, rewards and actions on; the horizon of a problem is the time limit."""
-_ASIDE = {"env", "spec", "render_mode", "_cached_spec"}
-"""Attributes that are no part of what an environment does: the next layer is compared by itself."""
+"""Wrappers that change no observations, rewards or actions; the horizon of a problem is the time limit."""
+_IGNORED = {"env", "spec", "render_mode", "_cached_spec"}
+"""Attributes that do not affect behaviour, and the next layer, which is compared separately."""
 _DRAWING = {"screen", "clock", "surf", "isopen"}
 """Attributes that Gymnasium's own environments need to render, and for nothing else."""
 _PLAIN = (bool, int, float, complex, str, bytes, np.ndarray, np.generic)
 
 
 def layers(env: Environment) -> Iterator[Environment]:
-    """Go through an environment from the outermost wrapper to the environment itself."""
+    """Yield the layers of an environment from the outermost wrapper to the environment itself."""
     while isinstance(env, gymnasium.Wrapper):
         yield env
         env = env.env
@@ -42,7 +42,7 @@ def layers(env: Environment) -> Iterator[Environment]:
 
 
 def time_limit(env: Environment) -> int | None:
-    """Return the steps after which an environment's wrappers truncate an episode, if any do: the fewest.
+    """Return the fewest steps after which a wrapper of an environment truncates an episode, if any does.
 
     Examples
     --------
@@ -54,12 +54,12 @@ def time_limit(env: Environment) -> int | None:
 
 
 def options_of(spec: EnvSpec) -> dict[str, Any]:
-    """Return the keyword arguments by which an environment is made again, to be run and not to be drawn."""
+    """Return the keyword arguments that make an environment again, without rendering."""
     return {key: value for key, value in spec.kwargs.items() if key != "render_mode"}
 
 
 def difference_from_id(env: Environment) -> str:
-    """Say in what an environment differs from a fresh one of its id; empty if it is shown not to.
+    """Return how an environment differs from a new one of its id; empty if it provably does not.
 
     Examples
     --------
@@ -77,9 +77,9 @@ def difference_from_id(env: Environment) -> str:
 
 
 def difference(env: Environment, make: Callable[[], Environment]) -> str:
-    """Say in what an environment differs from those that a function makes; empty if it is shown not to."""
+    """Return how an environment differs from those that a function makes; empty if it provably does not."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # whoever made the environment has seen them
+        warnings.simplefilter("ignore")  # they were shown when the environment was made
         try:
             fresh = make()
             given, made = (_kinds(one) for one in (env, fresh))
@@ -87,25 +87,25 @@ def difference(env: Environment, make: Callable[[], Environment]) -> str:
                 return f"it is {_chain(given)}, not {_chain(made)}"
             found = _compare(env, fresh)
             return found and _difference_after_reset(env, fresh, make(), found)
-        except Exception as error:  # of the environment: then nothing is shown
+        except Exception as error:  # from the environment's own code: then nothing is proven
             return f"it cannot be compared ({type(error).__name__}: {error})"
 
 
 def _kinds(env: Environment) -> list[type]:
-    return [type(layer) for layer in _telling(env)]
+    return [type(layer) for layer in _relevant_layers(env)]
 
 
 def _chain(kinds: list[type]) -> str:
     return f"{'('.join(kind.__name__ for kind in kinds)}{')' * (len(kinds) - 1)}"
 
 
-def _telling(env: Environment) -> list[Environment]:
-    """Give the layers that may change observations, rewards or actions."""
+def _relevant_layers(env: Environment) -> list[Environment]:
+    """Return the layers that may change observations, rewards or actions."""
     return [layer for layer in layers(env) if not _is_neutral(layer)]
 
 
 def _is_neutral(layer: Environment) -> bool:
-    """Whether a layer is one of the wrappers above, and nothing of it was replaced."""
+    """Return whether a layer is one of `_NEUTRAL`, with nothing replaced."""
     own = vars(layer)
     replaced = any(hasattr(type(layer), name) for name in own)
     spaces = own.get("_action_space"), own.get("_observation_space")
@@ -123,18 +123,18 @@ def drawing_tools(layer: Environment) -> list[Any]:
 
 
 def attributes_of(layer: Environment) -> dict[str, Any]:
-    """Return the attributes of a layer that say what it does."""
-    aside = _ASIDE | _DRAWING if _is_gymnasiums(layer) else _ASIDE
-    return {name: value for name, value in vars(layer).items() if name not in aside}
+    """Return the attributes of a layer that affect its behaviour."""
+    ignored = _IGNORED | _DRAWING if _is_gymnasiums(layer) else _IGNORED
+    return {name: value for name, value in vars(layer).items() if name not in ignored}
 
 
 def _compare(env: Environment, other: Environment, opaque: set[tuple[int, str]] | None = None) -> str:
-    """Name the first difference between the layers of two environments.
+    """Return the first difference between the layers of two environments.
 
     Attributes of Gymnasium's own classes that cannot be compared are added to `opaque` if it is given.
     """
     comparison = _Comparison()
-    pairs = list(zip(_telling(env), _telling(other), strict=True))
+    pairs = list(zip(_relevant_layers(env), _relevant_layers(other), strict=True))
     comparison.assume(pairs)
     for i, pair in enumerate(pairs):
         kind = type(pair[0]).__name__
@@ -150,14 +150,13 @@ def _compare(env: Environment, other: Environment, opaque: set[tuple[int, str]] 
     return ""
 
 
-def _difference_after_reset(env: Environment, fresh: Environment, graft: Environment, found: str) -> str:
-    """Name the first difference that is left once both environments were reset with the same seed.
+def _difference_after_reset(env: Environment, fresh: Environment, replica: Environment, found: str) -> str:
+    """Return the first difference that is left after both environments were reset with the same seed.
 
-    The one that was given is not touched: an environment that was made anew, the graft, gets its attributes.
-    Gymnasium's Box2D environments hold objects that cannot be copied or compared; those count for nothing if
-    each reset makes them anew.
+    The given environment is not modified: a new one, the replica, gets its attributes. Gymnasium's Box2D
+    environments hold objects that cannot be copied or compared; they are ignored if each reset replaces them.
     """
-    pairs = list(zip(_telling(env), _telling(graft), strict=True))
+    pairs = list(zip(_relevant_layers(env), _relevant_layers(replica), strict=True))
     held = [{name for name, value in attributes_of(given).items() if is_opaque(value)} for given, _ in pairs]
     if any(names and not _is_gymnasiums(given) for names, (given, _) in zip(held, pairs, strict=True)):
         return found
@@ -168,50 +167,50 @@ def _difference_after_reset(env: Environment, fresh: Environment, graft: Environ
         for name in attributes_of(made):
             del vars(made)[name]
         vars(made).update(instead | copy.deepcopy(known, memo))
-    for one in (graft, fresh):
+    for one in (replica, fresh):
         one.reset(seed=0)
     opaque = {(i, name) for i, names in enumerate(held) for name in names}
-    if difference := _compare(graft, fresh, opaque):
+    if difference := _compare(replica, fresh, opaque):
         return difference
-    before = [vars(layer).copy() for layer in _telling(fresh)]
+    before = [vars(layer).copy() for layer in _relevant_layers(fresh)]
     fresh.reset(seed=1)
-    after = [vars(layer) for layer in _telling(fresh)]
+    after = [vars(layer) for layer in _relevant_layers(fresh)]
     kept = sorted(name for i, name in opaque if after[i].get(name) is before[i].get(name))
     return f"{type(env.unwrapped).__name__}.{kept[0]} cannot be compared" if kept else ""
 
 
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.CodeType, property)
-_WHOLE = (*_FUNCTIONS, type, types.ModuleType, range, weakref.ref, gymnasium.Env)
-"""Kinds of values that a copy shares, or that are copied by themselves."""
+_ATOMIC = (*_FUNCTIONS, type, types.ModuleType, range, weakref.ref, gymnasium.Env)
+"""Types of values that are shared by a copy or copied separately."""
 
 
-def is_opaque(value: Any, met: dict[int, Any] | None = None) -> bool:
-    """Whether a value holds something that can be neither compared nor copied, such as a simulator in C++."""
-    met = {} if met is None else met
-    whole = isinstance(value, (*_WHOLE, *_PLAIN)) or hasattr(type(value), "__deepcopy__")
-    if whole or type(value) in copyreg.dispatch_table or id(value) in met:
+def is_opaque(value: Any, visited: dict[int, Any] | None = None) -> bool:
+    """Return whether a value holds something that cannot be compared or copied, such as a C++ simulator."""
+    visited = {} if visited is None else visited
+    atomic = isinstance(value, (*_ATOMIC, *_PLAIN)) or hasattr(type(value), "__deepcopy__")
+    if atomic or type(value) in copyreg.dispatch_table or id(value) in visited:
         return False
-    met[id(value)] = value
+    visited[id(value)] = value
     try:
         parts = _parts(value)
     except Exception:
         return True
-    parts.pop(".__dict__", None)  # of which a copy has what the others say
-    return any(is_opaque(part, met) for part in parts.values())
+    parts.pop(".__dict__", None)  # the other parts determine it in a copy
+    return any(is_opaque(part, visited) for part in parts.values())
 
 
 class _Comparison:
-    """Compares values by what they hold; a pair of values that was met before is taken to be equal."""
+    """Compares values by their contents; a pair of values that was visited before counts as equal."""
 
     def __init__(self) -> None:
-        self._met: dict[tuple[int, int], Any] = {}  # with the values, so that no other has their place
+        self._visited: dict[tuple[int, int], Any] = {}  # holds the values, so that their ids are not reused
 
     def assume(self, pairs: list[tuple[Any, Any]]) -> None:
-        """Take pairs of values to be equal."""
-        self._met.update({(id(a), id(b)): (a, b) for a, b in pairs})
+        """Treat pairs of values as equal."""
+        self._visited.update({(id(a), id(b)): (a, b) for a, b in pairs})
 
     def of_attributes(self, left: dict[str, Any], right: dict[str, Any], where: str) -> str:
-        """Name the first difference between attributes."""
+        """Return the first difference between attributes."""
         for name in (*left, *right):
             if name not in right:
                 return f"{where}.{name} was added or replaced"
@@ -222,8 +221,8 @@ class _Comparison:
         return ""
 
     def of(self, a: Any, b: Any, where: str) -> str:
-        """Name the first difference between two values."""
-        if a is b or (id(a), id(b)) in self._met:
+        """Return the first difference between two values."""
+        if a is b or (id(a), id(b)) in self._visited:
             return ""
         self.assume([(a, b)])
         if type(a) is not type(b):
@@ -234,7 +233,7 @@ class _Comparison:
             return f"{where} is {_short(a)}, not {_short(b)}"
         try:
             parts = _parts(a), _parts(b)
-        except Exception:  # of whatever kind: the value does not say what it holds
+        except Exception:  # the value may raise anything
             return f"{where} cannot be compared"
         for name in parts[0] if set(parts[0]) == set(parts[1]) else ():
             if found := self.of(parts[0][name], parts[1][name], f"{where}{name}"):
@@ -248,7 +247,7 @@ def _short(value: Any) -> str:
 
 
 def _bits(value: Any) -> Any:
-    """Give a number, a text or an array as bytes, of which NaN is like NaN."""
+    """Return a number, a string or an array in a form in which NaN equals NaN."""
     if isinstance(value, np.ndarray) and value.dtype.hasobject:
         return value.shape, [id(x) for x in value.ravel()]
     if isinstance(value, np.ndarray | np.generic):
@@ -257,7 +256,7 @@ def _bits(value: Any) -> Any:
 
 
 def _parts(value: Any) -> dict[str, Any]:
-    """Take a value apart, each part by a name; raises what the value raises if it cannot be."""
+    """Return the parts of a value by name; raises whatever the value raises if this fails."""
     if isinstance(value, np.random.Generator):
         return {".bit_generator": value.bit_generator.state}
     if type(value) is dict:
@@ -268,7 +267,7 @@ def _parts(value: Any) -> dict[str, Any]:
         return {f"[{part!r}]": part for part in value}
     if isinstance(value, gymnasium.Env):
         return {f".{name}": part for name, part in attributes_of(value).items()}
-    if isinstance(value, gymnasium.Space):  # what is drawn from a space is not what an environment does
+    if isinstance(value, gymnasium.Space):  # the generator of a space does not affect the environment
         return {f".{name}": part for name, part in vars(value).items() if name != "_np_random"}
     if isinstance(value, types.FunctionType):
         cells = [cell.cell_contents for cell in value.__closure__ or ()]
@@ -284,7 +283,7 @@ def _parts(value: Any) -> dict[str, Any]:
 
 
 def _reduced(value: Any) -> dict[str, Any]:
-    """Take an object apart into its attributes, and into what `copy.deepcopy` makes another one from."""
+    """Return the attributes of an object, and what `copy.deepcopy` would rebuild it from."""
     reduced = value.__reduce_ex__(4)
     if isinstance(reduced, str):
         return {f" ({reduced})": type(value)}

@@ -1,4 +1,4 @@
-"""Environments by name: which there are, how one is made, and what to say where there is none."""
+"""Environments by name: the known names, making one, and errors for unknown names."""
 
 import difflib
 import re
@@ -13,18 +13,18 @@ from gymnasium.envs.registration import EnvSpec
 
 from spaql.errors import BadEnvironmentError, MissingExtraError, SpaqlError
 from spaql.problems.presets import PRESETS
-from spaql.problems.user_errors import place_of, told
+from spaql.problems.user_errors import describe_error, place_of
 
 
 def environment_names() -> list[str]:
-    """List what can be named: presets, then the ids that Gymnasium knows, each in its newest version."""
+    """Return the known names: presets, then the ids registered in Gymnasium, each in its newest version."""
     newest: dict[str, EnvSpec] = {}
     for spec in gymnasium.registry.values():
         family = f"{spec.namespace}/{spec.name}"
         if family not in newest or (spec.version or 0) > (newest[family].version or 0):
             newest[family] = spec
-    twins = {f"spaql/{name}" for name in gymnasium.registry}
-    return [*PRESETS, *sorted({spec.id for spec in newest.values()} - twins)]
+    compiled_versions = {f"spaql/{name}" for name in gymnasium.registry}
+    return [*PRESETS, *sorted({spec.id for spec in newest.values()} - compiled_versions)]
 
 
 def check_environment(env: str) -> None:
@@ -34,12 +34,12 @@ def check_environment(env: str) -> None:
 
 
 def is_model_file(env: str) -> bool:
-    """Whether a name is that of a model file: a learned plant to go on with."""
+    """Return whether a name is that of a model file, which holds a learned plant."""
     return env.endswith(".spaql")
 
 
 def spec_of(env: str) -> EnvSpec:
-    """Look an environment up; `module:id` imports the module first, as Gymnasium's `make` does."""
+    """Return the spec of an environment; `module:id` imports the module first, as in `gymnasium.make`."""
     if re.match(r"[A-Za-z]:[/\\]", env) and ":" not in env[2:]:
         raise BadEnvironmentError(
             f"{env} is a path, and no environment: give an id, module:id, or the file of a learned plant "
@@ -59,7 +59,7 @@ def spec_of(env: str) -> EnvSpec:
 
 
 def make_named(env: str, horizon: int | None, options: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
-    """Make an environment by its id."""
+    """Return a new environment of an id."""
     limit = {} if horizon is None else {"max_episode_steps": horizon}
     with _explained(env):
         return gymnasium.make(env, disable_env_checker=True, **limit, **options)
@@ -85,16 +85,16 @@ def _explained(env: str) -> Iterator[None]:
             raise BadEnvironmentError(cannot + advice) from error
         if isinstance(error, gymnasium.error.Error):
             raise BadEnvironmentError(f"{cannot}{error}") from error
-        raise BadEnvironmentError(("" if place_of(error) else cannot) + told(error)) from error
+        raise BadEnvironmentError(("" if place_of(error) else cannot) + describe_error(error)) from error
 
 
 def _meant(env: str, error: gymnasium.error.UnregisteredEnv) -> str:
-    """Say what was probably meant by an environment that is not registered."""
+    """Return advice for an environment that is not registered, with the name probably meant."""
     module, colon, name = env.rpartition(":")
     for file in sorted(Path.cwd().glob("*.py")) if not module else ():
         if re.search(f"[\"']{re.escape(name)}[\"']", file.read_text(encoding="utf-8", errors="ignore")):
             return f"did you mean {file.stem}:{name}?"
-    known = {re.sub(r"-v\d+$", "", one): one for one in environment_names()}  # all ids end alike
+    known = {re.sub(r"-v\d+$", "", one): one for one in environment_names()}  # all end alike
     if near := difflib.get_close_matches(re.sub(r"-v\d+$", "", name), known, 1):
         return f"did you mean {module}{colon}{known[near[0]]}?"
     if module:

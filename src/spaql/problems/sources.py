@@ -1,4 +1,4 @@
-"""Where the environments of a problem come from: an id with options, or an object to copy."""
+"""The source of a problem's environments: an id with options, or an object to copy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from spaql.problems.registry import is_model_file, make_named, spec_of
 
 Environment = gymnasium.Env[Any, Any]
 LEARNED = "spaql.plants:spaql/LearnedPlant-v0"
-"""The environment that a model file of a learned plant is."""
+"""The id of the environment that runs the model file of a learned plant."""
 
 
 @dataclass(frozen=True)
@@ -38,22 +38,22 @@ class Source:
     """The time limit of an object that was given."""
 
     def probe(self, horizon: int | None) -> Environment:
-        """Return an environment to look at; without a horizon, the template itself."""
+        """Return an environment to inspect; without a horizon, the template itself."""
         if self.template is not None:
             return self.template if horizon is None else limited_copy(self.template, horizon)
         assert self.env is not None
         return make_named(self.env, horizon or self.limit, self.options)
 
     def horizon(self, asked: int | None, probe: Environment) -> int:
-        """Return the steps of an episode: those that were asked for, or else the environment's own limit."""
+        """Return the steps of an episode: the requested number, or else the environment's own limit."""
         kept = None if self.template is None else time_limit(self.template)
         if asked is not None and kept is not None and asked > kept:
             raise SettingError(
                 f"The horizon of {asked} steps cannot be reached: the {self.name} that was given truncates "
                 f"episodes after {kept}. Give it a longer time limit, or a horizon of at most {kept}."
             )
-        said = probe.spec.max_episode_steps if probe.spec is not None else None
-        horizon = asked or time_limit(probe) or said
+        declared = probe.spec.max_episode_steps if probe.spec is not None else None
+        horizon = asked or time_limit(probe) or declared
         if horizon is None:
             raise SettingError(
                 f"{self.name} sets no limit to an episode: give a horizon, the steps of one.",
@@ -63,12 +63,12 @@ class Source:
 
 
 def limited_copy(env: Environment, horizon: int) -> Environment:
-    """Copy an environment that was given as an object, and truncate its episodes at the horizon."""
+    """Return a copy of an environment that truncates episodes at the horizon."""
     return TimeLimit(copied(env), horizon)
 
 
 def find_source(env: Any, options: Mapping[str, Any] | None) -> tuple[Source, Preset | None]:
-    """Tell where the environments of what was given come from."""
+    """Return the source of what was given, and its preset if it has one."""
     if options and not isinstance(env, str):
         raise SettingError("Options are for environments that are given by their id: this one is made.")
     if isinstance(env, Dynamics):
@@ -96,7 +96,7 @@ def _of_name(env: str, options: Mapping[str, Any] | None) -> tuple[Source, Prese
 
 
 def _of_object(env: Environment) -> Source:
-    """Name an environment by its id if it is what the id makes; otherwise keep it, as a copy."""
+    """Return a source by id if the environment is what its id makes; otherwise one that copies it."""
     spec, limit = env.unwrapped.spec, time_limit(env)
     if spec is None or not _is_data(options_of(spec)) or difference_from_id(env):
         return Source(type(env.unwrapped).__name__, None, {}, copied(env), None, limit)
@@ -108,7 +108,7 @@ def _of_object(env: Environment) -> Source:
 
 
 def _is_data(options: Mapping[str, Any]) -> bool:
-    """Whether a model file can hold the options of an environment."""
+    """Return whether a model file can hold the options of an environment."""
     try:
         return bool(json.loads(json.dumps(options)) == options)
     except (TypeError, ValueError):
@@ -116,27 +116,27 @@ def _is_data(options: Mapping[str, Any]) -> bool:
 
 
 def _refuse_unless_environment(env: Any) -> None:
-    """Refuse what is no environment, and say what to give instead."""
+    """Refuse anything but an environment, with advice on what to give instead."""
     if isinstance(env, gymnasium.Env):
         return
-    if isinstance(env, VectorEnv) or hasattr(env, "num_envs"):  # which those of other libraries have too
-        said = (
+    if isinstance(env, VectorEnv) or hasattr(env, "num_envs"):  # other libraries' too
+        message = (
             "A vector environment was given: give one environment, or its id; spaql makes copies by itself."
         )
     elif isinstance(env, type):
-        said = f"The class {env.__name__} was given: give an environment of it, as in {env.__name__}()."
+        message = f"The class {env.__name__} was given: give an environment of it, as in {env.__name__}()."
     elif callable(env):
         name = getattr(env, "__name__", type(env).__name__)
-        said = f"The function {name} was given: call it, and give the environment that it returns."
+        message = f"The function {name} was given: call it, and give the environment that it returns."
     elif any(base.__module__.partition(".")[0] == "gym" for base in type(env).__mro__):
-        said = f"{type(env).__name__} is an environment of the old package gym: make it a gymnasium.Env."
+        message = f"{type(env).__name__} is an environment of the old package gym: make it a gymnasium.Env."
     else:
-        said = f"{env!r} is no environment: give an id, a Gymnasium environment or spaql.Dynamics."
-    raise SettingError(said)
+        message = f"{env!r} is no environment: give an id, a Gymnasium environment or spaql.Dynamics."
+    raise SettingError(message)
 
 
 def refuse_running_statistics(env: Environment) -> None:
-    """Refuse wrappers that change what numbers mean while it runs, each copy of an environment by itself."""
+    """Refuse wrappers whose running statistics would differ between the copies of an environment."""
     for layer in layers(env):
         if isinstance(layer, NormalizeObservation) and layer.update_running_mean:
             raise SettingError(

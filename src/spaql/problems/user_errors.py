@@ -1,4 +1,4 @@
-"""Errors in a user's own code, told by file, line and function."""
+"""Descriptions of errors in a user's own code, with file, line and function."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ _NUMBA_ADVICE = (
 )
 
 
-def told(error: Exception) -> str:
-    """Say where in a user's code an error comes from, and what it says.
+def describe_error(error: Exception) -> str:
+    """Return the location of an error in a user's code, and its message.
 
     Examples
     --------
-    >>> told(ValueError("the valve is stuck"))
+    >>> describe_error(ValueError("the valve is stuck"))
     'ValueError: the valve is stuck'
     """
     place = place_of(error)
-    return f"{place}: {words_of(error)}" if place else words_of(error)
+    return f"{place}: {message_of(error)}" if place else message_of(error)
 
 
-def words_of(error: Exception) -> str:
-    """Give the kind of an error and what it says, of Numba's many lines the telling one."""
+def message_of(error: Exception) -> str:
+    """Return the type of an error and its message; of Numba's many lines, the one with the cause."""
     if isinstance(error, NumbaError):
         lines = (line.strip() for line in str(error).splitlines())
         why = next((line for line in lines if line and not line.startswith("Failed in ")), "")
         return f"Numba cannot compile it. {why.rstrip('.')}. {_NUMBA_ADVICE}"
-    said = error.msg if isinstance(error, SyntaxError) else str(error)
-    return f"{type(error).__name__}: {said}{_meant(error)}" if said else type(error).__name__
+    message = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"{type(error).__name__}: {message}{_meant(error)}" if message else type(error).__name__
 
 
 def place_of(error: BaseException) -> str:
-    """Give the place in a user's code that an error comes from; nothing if it has none there."""
+    """Return the location of an error in a user's code; empty if there is none."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{_shown(error.filename)}, line {error.lineno}"
     if isinstance(error, NumbaError) and (found := re.search(r'File "(.+)", line (\d+)', str(error))):
@@ -61,12 +61,12 @@ def place_of(error: BaseException) -> str:
 
 
 def place_of_code(code: CodeType) -> str:
-    """Give the place where a function begins."""
+    """Return the location of the first line of a function."""
     return f"{_shown(code.co_filename)}, line {code.co_firstlineno}"
 
 
 def _meant(error: Exception) -> str:
-    """Say which name was probably meant by one that is not there."""
+    """Return a hint at the name that was probably meant by one that does not exist."""
     if isinstance(error, AttributeError):
         known = dir(error.obj)
     elif isinstance(error, NameError) and error.__traceback__:
@@ -90,6 +90,6 @@ def _may_be_own(file: str) -> bool:
 
 
 def _shown(file: str) -> str:
-    """Write a file's path as from this folder, if it is in it."""
+    """Return the path of a file, relative to the current folder if it is inside."""
     path = Path(file).resolve()
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

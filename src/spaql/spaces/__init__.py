@@ -1,4 +1,4 @@
-"""Standardise observations and actions into the cube, and back."""
+"""Maps of observations and actions into the standard cube, and back."""
 
 from spaql.spaces.actions import StandardActions
 from spaql.spaces.describe import describe_space, space_from

@@ -1,4 +1,4 @@
-"""Actions in raw units, and the ranges of integers that a partition knows them by."""
+"""Actions in raw units, and the ranges of integers that represent them in a partition."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class StandardActions:
 
     A standard action has one number for each dimension: the index of a finite action, or a point of
     [-1, 1] for an interval. A Box may be cut into `levels` even levels, both ends included, which
-    makes every one of its dimensions finite.
+    makes all its dimensions finite.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class StandardActions:
     space: Box | Discrete
     levels: int | None = None
     names: tuple[str, ...] = ()
-    """Of each number of a Box, or of each action of a list, for people; none if they are not known."""
+    """Names of the numbers of a Box, or of the actions of a list; empty if they are not known."""
 
     @classmethod
     def of(cls, space: Space[Any], levels: int | None = None, names: tuple[str, ...] = ()) -> StandardActions:
@@ -83,11 +83,11 @@ class StandardActions:
         return (self.levels or INTERVAL,) * self.space.shape[0]
 
     def restore(self, standard: NDArray[np.float64]) -> NDArray[Any]:
-        """Turn standard actions, one a row, into a batch of raw ones."""
+        """Return a batch of raw actions for standard ones, one per row."""
         return self.shaped(raw_actions(self.action_map, standard))
 
     def shaped(self, raw: NDArray[np.float64]) -> NDArray[Any]:
-        """Bring rows of raw actions into the form of the action space."""
+        """Return rows of raw actions in the form of the action space."""
         if isinstance(self.space, Discrete):
             return raw[:, 0].astype(np.int64)
         return raw.astype(self.space.dtype)

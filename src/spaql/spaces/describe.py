@@ -10,14 +10,14 @@ from gymnasium.spaces import Box, Discrete
 from spaql.errors import ArchiveError
 
 _NUMBERS = ["float16", "float32", "float64"] + [f"{u}int{8 * n}" for u in ("", "u") for n in (1, 2, 4, 8)]
-"""Types of a Box; to NumPy, other names of types may be small programs."""
+"""Types accepted for a Box; NumPy parses other names of types as expressions."""
 
 _LARGEST = 2**53
-"""Whole numbers up to here are exact in double precision."""
+"""Integers up to here are exact in double precision."""
 
 
 def describe_space(space: Space[Any]) -> dict[str, Any]:
-    """Describe a Box or Discrete space as JSON-ready data.
+    """Return a Box or Discrete space as JSON-ready data.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def describe_space(space: Space[Any]) -> dict[str, Any]:
 
 
 def space_from(description: Mapping[str, Any]) -> Box | Discrete:
-    """Build the space that was described; raises `ArchiveError` if there can be none.
+    """Return the described space; raises `ArchiveError` if the description is invalid.
 
     Examples
     --------

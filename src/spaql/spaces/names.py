@@ -1,4 +1,4 @@
-"""What to call the numbers of an observation and the actions, where nobody has named them."""
+"""Names of the numbers of an observation and of the actions, with defaults."""
 
 import re
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from spaql.values import whole_number
 
 
 def observation_names(space: Box | Discrete, names: Sequence[str] = ()) -> tuple[str, ...]:
-    """Give the names of the numbers of an observation: those given, or x0, x1 and so on.
+    """Return the names of the numbers of an observation: those given, or x0, x1 and so on.
 
     Examples
     --------
@@ -22,7 +22,7 @@ def observation_names(space: Box | Discrete, names: Sequence[str] = ()) -> tuple
 
 
 def count_actions(space: Box | Discrete) -> int:
-    """Give how many actions of a list, or numbers of an action, there are to name.
+    """Return the number of actions of a list, or the length of an action.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def count_actions(space: Box | Discrete) -> int:
 
 
 def action_names(space: Box | Discrete, names: Sequence[str] = ()) -> tuple[str, ...]:
-    """Give the names of the actions of a list, or of the numbers of an action.
+    """Return the names of the actions of a list, or of the numbers of an action.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def action_names(space: Box | Discrete, names: Sequence[str] = ()) -> tuple[str,
 
 
 def given_names(what: str, names: Sequence[str], n: int) -> tuple[str, ...]:
-    """Check names that a person gave: as many as there are, all different, each on one line.
+    """Return the user's names after a check: as many as needed, all different, each on one line.
 
     Examples
     --------
@@ -70,9 +70,9 @@ def given_names(what: str, names: Sequence[str], n: int) -> tuple[str, ...]:
 def find_observation(
     wanted: str | int, names: Sequence[str], more: Sequence[str] = (), what: str = "observation"
 ) -> int:
-    """Give the number of an observation, known by it or by its name, with its unit or without.
+    """Return the number of an observation, given by its number or its name, with or without its unit.
 
-    An error names what else could have been meant, too, and what is looked for.
+    The error lists the names, those in `more` too, and calls what was wanted `what`.
     """
     if not isinstance(wanted, str):
         if 0 <= (number := whole_number(f"The number of an {what}", wanted)) < len(names):
@@ -88,7 +88,7 @@ def find_observation(
 
 
 def split_unit(name: str) -> tuple[str, str]:
-    """Take a name and its unit apart.
+    """Return a name and its unit separately.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What to wrap an environment with whose spaces cannot be learned on, as expressions that can be run."""
+"""Wrappers for environments with unsupported spaces, as expressions that can be run."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 def numbers_recipe(space: Space[Any]) -> str:
-    """Return an expression by which observations of an environment `env` become a vector of numbers.
+    """Return an expression that turns the observations of an environment `env` into a vector of numbers.
 
     Examples
     --------
@@ -29,20 +29,20 @@ gymnasium.spaces.Box(0.0, 15.0, (1,)))
 
 
 def bounds_recipe(space: Box) -> str:
-    """Return an expression by which an environment `env` has bounds of actions; which suit it, users know."""
+    """Return an expression that gives the actions of an environment `env` bounds, for the user to adapt."""
     low = np.where(np.isfinite(space.low), space.low, np.where(np.isfinite(space.high), space.high - 20, -10))
     high = np.where(np.isfinite(space.high), space.high, low + 20)
     return f"gymnasium.wrappers.TransformAction(env, lambda u: u, {_box(low, high)})"
 
 
 def rounding_recipe(space: Box) -> str:
-    """Return an expression by which an environment `env` with a Box of whole numbers takes real ones."""
+    """Return an expression that lets an environment `env` with a Box of integers take real numbers."""
     rounded = f'numpy.rint(u).astype("{space.dtype}")'
     return f"gymnasium.wrappers.TransformAction(env, lambda u: {rounded}, {_box(space.low, space.high)})"
 
 
 def list_recipe(space: Space[Any]) -> str:
-    """Return an expression by which an environment `env` takes the number of a combination, or nothing."""
+    """Return an expression that lets an environment `env` take the index of a combination, or nothing."""
     if not isinstance(space, MultiDiscrete | MultiBinary) or len(space.shape) != 1:
         return ""
     sizes = [2] * space.shape[0] if isinstance(space, MultiBinary) else [int(n) for n in space.nvec]
@@ -53,7 +53,7 @@ def list_recipe(space: Space[Any]) -> str:
 
 
 def _box(low: NDArray[Any], high: NDArray[Any]) -> str:
-    """Write a Box of real numbers."""
+    """Return the expression of a Box of real numbers."""
     lows, highs = ([float(x) for x in ends] for ends in (low, high))
     if len(set(lows)) == len(set(highs)) == 1:
         return f"gymnasium.spaces.Box({lows[0]}, {highs[0]}, ({len(lows)},))"

@@ -1,4 +1,4 @@
-"""Observations in raw units, and the cube in which partitions live."""
+"""Observations in raw units, and their map into the standard cube of partitions."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from spaql.kernels.partition.lookup import thresholds
 from spaql.kernels.partition.standardise import StateMap, standardise
 from spaql.spaces.recipes import numbers_recipe
 
-_ENDLESS = 1e30
-"""Bounds beyond this (environments write the largest float32 for want of a better one) are none."""
+_LARGEST_BOUND = 1e30
+"""Larger bounds count as infinite; environments often use the largest float32."""
 _KNOWN_LEVELS = 8
-"""Depth to which the cuts of a partition are found beforehand; deeper ones are rare."""
+"""Depth to which the cuts of a partition are precomputed; deeper ones are rare."""
 _SPREAD = 6.0
 """Standard deviations of random steps at which a measured dimension is squashed to tanh(1) = 0.76: a
-policy that has learned may go far beyond what a random one has seen."""
+trained policy may visit states far beyond those of a random one."""
 
 
 def _refuse_unless_supported(space: Space[Any]) -> None:
@@ -49,7 +49,7 @@ def _bounds(space: Box | Discrete) -> tuple[NDArray[np.float64], NDArray[np.floa
 
 
 def unbounded(space: Space[Any]) -> NDArray[np.bool_]:
-    """Tell which dimensions of an observation space have no usable bounds.
+    """Return which dimensions of an observation space have no usable bounds.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def unbounded(space: Space[Any]) -> NDArray[np.bool_]:
     _refuse_unless_supported(space)
     assert isinstance(space, Box | Discrete)
     low, high = _bounds(space)
-    return (np.abs(low) > _ENDLESS) | (np.abs(high) > _ENDLESS)
+    return (np.abs(low) > _LARGEST_BOUND) | (np.abs(high) > _LARGEST_BOUND)
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class StandardStates:
     space: Box | Discrete
     state_map: StateMap
     names: tuple[str, ...] = ()
-    """Of each dimension, with its unit, for people; none if they are not known."""
+    """Name of each dimension, with its unit; empty if they are not known."""
 
     @classmethod
     def of(
@@ -83,7 +83,7 @@ class StandardStates:
         samples: NDArray[np.float64] | None = None,
         names: tuple[str, ...] = (),
     ) -> StandardStates:
-        """Standardise a space.
+        """Return the map of a space.
 
         Parameters
         ----------
@@ -92,7 +92,7 @@ class StandardStates:
         squash
             Dimensions to squash around 0, each with its scale (1 / m in the paper's phi_m).
         samples
-            Observations, one a row, to measure the other unbounded dimensions by.
+            Observations, one per row, from which the scales of other unbounded dimensions are measured.
         names
             Of the dimensions.
 
@@ -104,20 +104,20 @@ class StandardStates:
         >>> states.restore([0.5])
         array([4.])
         """
-        endless = unbounded(space)
+        without_bounds = unbounded(space)
         assert isinstance(space, Box | Discrete)
         low, high = _bounds(space)
         dims = len(low)
         squash = dict(squash or {})
         if any(j not in range(dims) or not s > 0 for j, s in squash.items()):
             raise SettingError(f"Squash names dimensions 0 to {dims - 1}, each with a scale above 0.")
-        squashed = endless.copy()
+        squashed = without_bounds.copy()
         squashed[list(squash)] = True
         center, scale = np.zeros(dims), np.ones(dims)
         affine = ~squashed
         center[affine] = (low[affine] + high[affine]) / 2
         scale[affine] = np.where(high > low, (high - low) / 2, 1.0)[affine]
-        measured = endless & ~np.isin(np.arange(dims), list(squash))
+        measured = without_bounds & ~np.isin(np.arange(dims), list(squash))
         if measured.any():
             if samples is None:
                 raise SettingError(
@@ -138,19 +138,19 @@ class StandardStates:
 
     @cached_property
     def thresholds(self) -> NDArray[np.float64]:
-        """Where the coarser cells of a partition are cut, in raw units (see `kernels.flat.thresholds`)."""
+        """Cuts of the coarser cells of a partition, in raw units (see `kernels.partition.lookup`)."""
         return thresholds(self.state_map, _KNOWN_LEVELS)
 
     def batch(self, observations: Any) -> NDArray[np.float64]:
-        """Bring raw observations, one or many, into rows of float64."""
+        """Return raw observations, one or many, as rows of float64."""
         return np.ascontiguousarray(observations, np.float64).reshape(-1, self.dims)
 
     def standardise(self, observation: ArrayLike) -> NDArray[np.float64]:
-        """Map one raw observation into the cube."""
+        """Return the point of the cube for one raw observation."""
         return standardise(self.state_map, self.batch(observation)[0])
 
     def restore(self, standard: ArrayLike) -> NDArray[np.float64]:
-        """Map a point of the cube back to raw units; the ends of a squashed dimension are infinite."""
+        """Return a point of the cube in raw units; the ends of a squashed dimension are infinite."""
         point = np.asarray(standard, np.float64)
         with np.errstate(divide="ignore"):
             stretched = np.where(self.state_map.squash, np.arctanh(point), point)
