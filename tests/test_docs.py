@@ -72,6 +72,7 @@ def test_python_blocks_run_in_order(page: Path, tmp_path: Path) -> None:
     run_script("\n".join(script), tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
 def test_cells_of_notebooks_run_in_order(notebook: Path, tmp_path: Path) -> None:
     cells = [cell for cell in json.loads(notebook.read_text())["cells"] if cell["cell_type"] == "code"]

@@ -312,6 +312,7 @@ def test_a_header_takes_little_memory(tmp_path: Path) -> None:
         archive.save(path, {"x": "y" * 2**20}, {})
 
 
+@pytest.mark.long
 def test_a_large_file_takes_little_more_than_itself(tmp_path: Path) -> None:
     agent = spaql.AQL("cartpole200", seed=0, rollouts=1).learn(iterations=3000, progress_bar=False)
     agent.save(tmp_path / "large.spaql")

@@ -102,7 +102,7 @@ def test_every_stage_leaves_its_files(out: Path) -> None:
     assert "http-equiv" not in page
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_deleted_runs_are_restored_to_the_same_bytes(out: Path) -> None:
     before = contents(out / "data"), contents(out / "tables"), contents(out / "figures")
     digests = [RunStore(out / "runs" / name).digest() for name in ("scaling", "long")]

@@ -66,7 +66,7 @@ def names(block: Any, part: str) -> list[str]:
 
 
 @pytest.mark.parametrize("number", ["double", "float"])
-@pytest.mark.parametrize("kind", ["choices", "constants", "laws"])
+@pytest.mark.parametrize("kind", ["choices", pytest.param("laws", marks=pytest.mark.long), "constants"])
 def test_another_parser_comes_to_the_same_actions(kind: str, number: str, tmp_path: Path) -> None:
     tree = random_tree(np.random.default_rng(5), 3, 4 if kind == "laws" else 12, kind)
     controller = controller_of(tree, number, 4 if kind == "choices" else [1.0, -2.0])

@@ -25,7 +25,7 @@ def make_card(source: spaql.Agent | spaql.Controller, path: Path) -> str:
     return policy_card(path, spaql.load(path), episodes=20, starts=64)
 
 
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", ["cartpole200", pytest.param("pendulum5", marks=pytest.mark.long)])
 def test_it_holds_all_that_was_measured(name: str, tmp_path: Path) -> None:
     agent = AGENTS[name]().learn(iterations=50, progress_bar=False)
     page = make_card(agent, tmp_path / "a.spaql")

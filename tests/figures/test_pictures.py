@@ -366,7 +366,7 @@ def test_a_drawn_tree_reads_as_it_decides(cart: Learned) -> None:
     check_layout(record)
 
 
-@pytest.mark.parametrize("leaves", [1, 2, 64])
+@pytest.mark.parametrize("leaves", [1, 2, pytest.param(64, marks=pytest.mark.long)])
 def test_trees_of_any_shape_are_laid_out(leaves: int) -> None:
     if leaves == 1:
         check_layout(compute_tree(spaql.rule_tree(spaql.SPAQL("cartpole200", seed=0))))

@@ -82,7 +82,7 @@ NUMBERS = {
 """That an action is made of: weights and biases, layer by layer."""
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.usefixtures("untraced")
 @pytest.mark.filterwarnings("ignore")  # torch's own
 @pytest.mark.parametrize(("algorithm", "problem"), NUMBERS)
@@ -100,7 +100,7 @@ def test_a_network_is_trained_and_evaluated_on_the_way(algorithm: str, problem: 
     assert json.loads((store.folder(run) / "result.json").read_text())["run"]["settings"] == run.settings
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("algorithm", "problem"), [("dqn", "CartPole-v1"), ("ppo", "MountainCar-v0")])
 def test_evaluating_does_not_change_what_is_learned(algorithm: str, problem: str) -> None:
@@ -114,7 +114,7 @@ def test_evaluating_does_not_change_what_is_learned(algorithm: str, problem: str
     assert np.array_equal(*(policy.predict(seen)[0] for policy in policies))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 def test_a_network_that_learned_from_normalised_observations_acts_on_raw_ones() -> None:
     pytest.importorskip("sb3_contrib")
