@@ -188,7 +188,7 @@ def test_partition_machine() -> None:
     run_state_machine_as_test(
         PartitionMachine,
         settings=settings(
-            max_examples=150,
+            max_examples=500,
             stateful_step_count=60,
             derandomize=True,
             database=None,

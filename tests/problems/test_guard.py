@@ -91,7 +91,7 @@ BAD: dict[str, tuple[Callable[[World, Answer], Any], str]] = {
     ),
     "raises": (
         boom,
-        r"raised RuntimeError: the simulator has diverged( \(.*test_bad_worlds.py, line \d+, in boom\))?\.",
+        r"raised RuntimeError: the simulator has diverged( \(.*test_guard.py, line \d+, in boom\))?\.",
     ),
     "other spaces": (spaces_changed, r"shape \(3,\), not \(2,\)"),
 }
