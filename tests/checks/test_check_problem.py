@@ -350,7 +350,7 @@ def test_the_advice_on_bounds_does_not_lead_back_to_the_check(tmp_path: Any, mon
     (tmp_path / "leaving_plant.py").write_text(LEAVING)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    name, few = ["leaving_plant:test/Leaving-v0"], ["--total-timesteps", "300"]
+    name, few = ["leaving_plant:test/Leaving-v0"], ["--total-timesteps", "300", "--seed", "1"]
     trained = CliRunner().invoke(main, ["train", *name, *few, "--quiet", "--out", "run"])
     assert trained.exit_code == 1
     assert "widen the observation space" in trained.stderr
