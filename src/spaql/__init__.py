@@ -137,7 +137,7 @@ _MODULES = {
     "studies",
 }
 """The documented submodules, which are attributes after `import spaql`; each is imported on first use."""
-_READ_FILES = {"export", "interpret"}
+_READ_FILES = {"spaql.export", "spaql.interpret"}
 """Those that take the path of a file, which agents read, and do not import agents themselves."""
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -146,13 +146,11 @@ def __getattr__(name: str) -> Any:
     """Load a name on first use, so that importing the package, and the command line's help, are quick."""
     if name == "__version__":
         value: Any = import_module("importlib.metadata").version("spaql")
-    elif name in _MODULES:
-        value = import_module(f"spaql.{name}")
-        if name in _READ_FILES:
-            import_module("spaql.agents")
-    elif name in _HOME_OF:
-        value = getattr(import_module(_HOME_OF[name]), name)
-        if _HOME_OF[name].removeprefix("spaql.") in _READ_FILES:
+    elif name in _MODULES or name in _HOME_OF:
+        home = _HOME_OF.get(name, f"spaql.{name}")
+        module = import_module(home)
+        value = module if name in _MODULES else getattr(module, name)
+        if home in _READ_FILES:
             import_module("spaql.agents")
     else:
         raise AttributeError(f"module 'spaql' has no attribute {name!r}")

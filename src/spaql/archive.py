@@ -209,6 +209,20 @@ def load(path: str | os.PathLike[str]) -> Document:
         raise ArchiveError(f"Cannot read {os.fspath(path)}. {error}") from error
 
 
+def load_json(path: str | os.PathLike[str], form: str, version: int) -> Any:
+    """Return the data of a JSON file that states its format and version."""
+    try:
+        data = json.loads(Path(path).read_bytes())
+    except OSError as error:
+        raise ArchiveError(f"Cannot read {os.fspath(path)}: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:
+        raise ArchiveError(f"{os.fspath(path)} is not JSON ({error}).") from error
+    with reading(form):
+        if data["format"] != form or data["version"] != version:
+            raise ArchiveError(f"The file is not a {form} of version {version}: update spaql to read it.")
+    return data
+
+
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file under a temporary name, flush it to disk, and rename it.
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from spaql.errors import ArchiveError, SettingError
+from spaql.archive import load_json, reading
 from spaql.export.equivalence import Run, Target
 from spaql.export.target_controller import MachineController
 from spaql.policy import Choices, Constants, Laws, Leaves, RuleTree
@@ -84,15 +84,8 @@ def tree_from_json(path: str | os.PathLike[str]) -> RuleTree:
     ...
     spaql.errors.ArchiveError: Cannot read missing.json: No such file or directory.
     """
-    try:
-        data = json.loads(Path(path).read_bytes())
-    except OSError as error:
-        raise ArchiveError(f"Cannot read {os.fspath(path)}: {error.strerror}.") from error
-    except ValueError as error:
-        raise ArchiveError(f"{os.fspath(path)} is not JSON ({error}).") from error
-    try:
-        if data["format"] != FORMAT or data["version"] != VERSION:
-            raise ArchiveError(f"The file is not a {FORMAT} of version {VERSION}: update spaql to read it.")
+    data = load_json(path, FORMAT, VERSION)
+    with reading("rule tree"):
         made, parts = _KINDS[data["leaves"]["kind"]]
         leaves = made(**{part: np.array(data["leaves"][part], kind) for part, kind in parts.items()})
         nodes = {part: data["nodes"][part] for part in _NODES}
@@ -105,7 +98,3 @@ def tree_from_json(path: str | os.PathLike[str]) -> RuleTree:
             actions=tuple(map(str, data["actions"])),
             smallest=bool(data["smallest"]),
         )
-    except (KeyError, TypeError, ValueError, IndexError, OverflowError, SettingError) as error:
-        if isinstance(error, ArchiveError):
-            raise
-        raise ArchiveError(f"{os.fspath(path)} does not hold a rule tree ({error}).") from error

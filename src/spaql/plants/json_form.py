@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from spaql.archive import reading, write_atomically
+from spaql.archive import load_json, reading, write_atomically
 from spaql.errors import ArchiveError
 from spaql.plants.plant import PlantModel
 from spaql.plants.plant_file import plant_of, plant_to, spaces_of
@@ -54,15 +54,8 @@ def write_json(model: PlantModel, path: str | os.PathLike[str]) -> None:
 
 def read_json(path: str | os.PathLike[str]) -> PlantModel:
     """Return the plant of a JSON file; raises `ArchiveError` for any other file."""
-    try:
-        data = json.loads(Path(path).read_bytes())
-    except OSError as error:
-        raise ArchiveError(f"Cannot read {os.fspath(path)}: {error.strerror}.") from error
-    except (ValueError, RecursionError) as error:
-        raise ArchiveError(f"{os.fspath(path)} is not JSON ({error}).") from error
+    data = load_json(path, FORMAT, VERSION)
     with reading("plant"):
-        if data["format"] != FORMAT or data["version"] != VERSION:
-            raise ArchiveError(f"The file is not a {FORMAT} of version {VERSION}: update spaql to read it.")
         return _model(data)
 
 
