@@ -27,6 +27,9 @@ def main() -> None:
     for env in ("Pendulum-v1", "CartPole-v1"):
         agent = spaql.PlanTree(env, seed=2, effort=args.effort)
         digest(f"plantree {env}", agent.learn(total_timesteps=args.budget, progress_bar=False))
+    for env in ("Pendulum-v1", "CartPole-v1"):
+        agent = spaql.TreeSearch(env, seed=2)
+        digest(f"treesearch {env}", agent.learn(total_timesteps=50 * args.budget, progress_bar=False))
     agent = spaql.SPAQLTS("cartpole200", seed=1)
     digest("spaql-ts cartpole200", agent.learn(iterations=60, progress_bar=False))
     text = "\n".join(spaql.policy.text(one.tree, digits=17) for one in size_curve(agent, episodes=20))

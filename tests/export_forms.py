@@ -30,8 +30,8 @@ FORMS: dict[str, tuple[Target, str]] = {
     "SQL": (SqlCase(), "double"),
     "JSON": (JsonTree(), "double"),
 }
-KINDS = ("choices", "constants", "laws")
-SAFE = {"choices": 4, "constants": [1.0, -2.0], "laws": [1.0, -2.0]}
+KINDS = ("choices", "constants", "laws", "switching laws")
+SAFE = {"choices": 4, "constants": [1.0, -2.0], "laws": [1.0, -2.0], "switching laws": 5}
 """Safe actions of the trees in `random_trees`."""
 
 

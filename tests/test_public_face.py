@@ -17,7 +17,7 @@ NAMES = [
     "AQL", "Agent", "ArchiveError", "BadEnvironmentError", "CheckReport", "Controller", "Dynamics",
     "Evaluation", "History", "Learner", "MissingExtraError", "Partition", "PartitionLearner",
     "PartitionPolicy", "PlanTree", "Policy", "Problem", "RandomPolicy", "Results", "RuleTree",
-    "Run", "SPAQL", "SPAQLTS", "SettingError", "Settings", "SpaqlError", "Summary",
+    "Run", "SPAQL", "SPAQLTS", "SettingError", "Settings", "SpaqlError", "Summary", "TreeSearch",
     "UnsupportedSpaceError", "__version__", "check_agent", "check_problem", "evaluate", "grid",
     "load", "make_problem", "read_study", "results", "rule_tree", "sweep",
 ]  # fmt: skip

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         stats,
         studies,
     )
-    from spaql.agents import AQL, SPAQL, SPAQLTS, Agent, Controller, History, PlanTree, load
+    from spaql.agents import AQL, SPAQL, SPAQLTS, Agent, Controller, History, PlanTree, TreeSearch, load
     from spaql.algorithms import Learner, PartitionLearner, Settings
     from spaql.checks import CheckReport, check_agent, check_problem
     from spaql.errors import (
@@ -69,6 +69,7 @@ __all__ = [
     "Settings",
     "SpaqlError",
     "Summary",
+    "TreeSearch",
     "UnsupportedSpaceError",
     "__version__",
     "agents",
@@ -100,7 +101,17 @@ __all__ = [
 ]
 
 _HOMES = {
-    "spaql.agents": ("AQL", "SPAQL", "SPAQLTS", "Agent", "Controller", "History", "PlanTree", "load"),
+    "spaql.agents": (
+        "AQL",
+        "SPAQL",
+        "SPAQLTS",
+        "Agent",
+        "Controller",
+        "History",
+        "PlanTree",
+        "TreeSearch",
+        "load",
+    ),
     "spaql.algorithms": ("Learner", "PartitionLearner", "Settings"),
     "spaql.checks": ("CheckReport", "check_agent", "check_problem"),
     "spaql.errors": (

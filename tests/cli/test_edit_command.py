@@ -3,12 +3,14 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
 import spaql
 from spaql.cli import main
-from spaql.policy import text
+from spaql.policy import SwitchingLaws, text
+from spaql.problems import make_problem
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "0.1" / "controller-plantree-pendulum.spaql"
 
@@ -82,3 +84,53 @@ def test_what_cannot_be_is_said_and_nothing_is_written(
 ) -> None:
     assert said in " ".join(command(tmp_path, *words, code=code).stderr.split())
     assert not (tmp_path / "edited.spaql").exists()
+
+
+@pytest.fixture
+def switching(tmp_path: Path) -> Path:
+    """A controller that pushes right where the pole falls to the right, by a sum and by a switching law."""
+    problem = make_problem("cartpole200")
+    gain = np.array([np.zeros((2, 4)), [[0.0] * 4, [0.1, 0.3, 3.0, 1.0]]])
+    scores = SwitchingLaws(gain, np.array([[0.0, -np.inf], [0.05, 0.0]]))
+    tree = spaql.RuleTree(
+        [4, -1, -1], [-0.4, 0, 0], [1, -1, -1], [2, -1, -1], [-1, 0, 1],
+        scores, problem.states.space, problem.actions.space, problem.states.names, problem.actions.names,
+        combinations=[[0.0, 0.0, 1.0, 0.5]],
+    )  # fmt: skip
+    spaql.Controller(tree, problem).save(tmp_path / "switching.spaql")
+    return tmp_path / "switching.spaql"
+
+
+def invoke(*words: str | Path, code: int = 0) -> str:
+    result = CliRunner().invoke(main, [str(word) for word in words])
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def test_scores_and_sums(switching: Path, tmp_path: Path) -> None:
+    out = tmp_path / "edited.spaql"
+    words = ("--out", out, "--episodes", "2")
+    invoke("edit", switching, "--leaf", "2", "--gain", "push right:pole angle=5", "--lock", *words)
+    shown = rules(out)
+    assert shown[0].endswith(": 2 leaves; 8 numbers")
+    where = "-0.4 <= pole angle [rad] + 0.5 * pole speed [rad/s]"
+    law = (
+        "push right if 0.1 * cart position [m] + 0.3 * cart speed [m/s] + 5.0 * pole angle [rad] "
+        "+ pole speed [rad/s] > 0.05 else push left"
+    )
+    assert shown[2] == f"# locked: {where}: {law}"
+    assert shown[-1] == f"    {law}  # leaf 2"
+    invoke("edit", switching, "--rule", "1", "--threshold", "-0.5", *words)
+    assert rules(out)[2] == "if pole angle [rad] + 0.5 * pole speed [rad/s] < -0.5:  # rule 1"
+    said = invoke("edit", switching, "--leaf", "2", "--gain", "pole angle=5", *words, code=1)
+    assert "say which of push left, push right" in said
+
+
+def test_a_tree_with_sums_is_shown_as_data(switching: Path) -> None:
+    data = json.loads(invoke("show", switching, "--json"))
+    assert data["numbers"] == 8
+    name = "pole angle [rad] + 0.5 * pole speed [rad/s]"
+    assert data["rules"][0] == {"when": {name: [None, -0.4]}, "do": "push left"}
+    at = json.loads(invoke("show", switching, "--at", "0,0,0,0", "--json"))
+    assert at["conditions"] == [f"-0.4 <= {name}"]
+    assert at["changes"][0]["action"] == "push right"

@@ -15,11 +15,11 @@ from spaql import RuleTree
 from spaql.export.differences import differences
 from spaql.export.equivalence import EquivalenceError, Target, check_equivalence
 from spaql.export.target_controller import MachineController, controller_of
-from spaql.policy import Choices, Constants
+from spaql.policy import Choices, Constants, SwitchingLaws
 
 
-def drawn(seed: int, dims: int, leaves: int, kind: str) -> RuleTree:
-    return random_tree(np.random.default_rng(seed), dims, leaves, kind)
+def drawn(seed: int, dims: int, leaves: int, kind: str, sums: int = 0) -> RuleTree:
+    return random_tree(np.random.default_rng(seed), dims, leaves, kind, sums=sums)
 
 
 def check(target: Target, controller: MachineController, files: dict, folder: Path, points: int) -> None:
@@ -27,8 +27,15 @@ def check(target: Target, controller: MachineController, files: dict, folder: Pa
     check_equivalence(target, controller, files, "controller", folder, points)
 
 
+def plain_sum(total: float, weights: list[float], x: list[float]) -> float:
+    for weight, v in zip(weights, x, strict=True):
+        if weight != 0.0:
+            total = total + weight * v
+    return total
+
+
 def plainly(tree: RuleTree, safe: tuple[float, ...], x: list[float], guarded: bool) -> list[float]:
-    """The definition, in plain Python: guard, walk, law."""
+    """The definition, in plain Python: guard, sums, walk, law."""
     low, high = tree.observation_space.low.tolist(), tree.observation_space.high.tolist()
     # A tenth of the range, as far as that is finite.
     room = [0.1 * (b - a) if math.isfinite(b - a) else 0.0 for a, b in zip(low, high, strict=True)]
@@ -36,30 +43,40 @@ def plainly(tree: RuleTree, safe: tuple[float, ...], x: list[float], guarded: bo
         return list(safe)
     if guarded and any(v < a - r or v > b + r for v, a, b, r in zip(x, low, high, room, strict=True)):
         return list(safe)
+    numbers = [*x, *(plain_sum(0.0, weights, x) for weights in tree.combinations.tolist())]
     node = 0
     while tree.feature[node] >= 0:
-        node = int((tree.left if x[tree.feature[node]] < tree.threshold[node] else tree.right)[node])
+        node = int((tree.left if numbers[tree.feature[node]] < tree.threshold[node] else tree.right)[node])
     row, leaves = int(tree.leaf[node]), tree.leaves
     if isinstance(leaves, Choices):
         return [float(leaves.number[row])]
     if isinstance(leaves, Constants):
         return leaves.value[row].tolist()
+    gains = zip(leaves.offset[row].tolist(), leaves.gain[row].tolist(), strict=True)
+    sums = [plain_sum(offset, gain, x) for offset, gain in gains]
+    if isinstance(leaves, SwitchingLaws):
+        scores = [-math.inf if math.isnan(u) else u for u in sums]
+        return [float(leaves.start + scores.index(max(scores)))]
     action = []
-    for i, u in enumerate(leaves.offset[row].tolist()):
-        for gain, v in zip(leaves.gain[row, i].tolist(), x, strict=True):
-            if gain != 0.0:
-                u = u + gain * v
+    for i, u in enumerate(sums):
         u = leaves.low[i] if u < leaves.low[i] else leaves.high[i] if u > leaves.high[i] else u
         action.append(safe[i] if math.isnan(u) else float(u))
     return action
 
 
 @settings(max_examples=30)
-@given(st.integers(0, 2**32), st.integers(1, 6), st.integers(1, 40), st.sampled_from(KINDS), st.booleans())
+@given(
+    st.integers(0, 2**32),
+    st.integers(1, 6),
+    st.integers(1, 40),
+    st.sampled_from(KINDS),
+    st.booleans(),
+    st.sampled_from([0, 1, 4]),
+)
 def test_what_is_wanted_is_the_definition(
-    seed: int, dims: int, leaves: int, kind: str, guarded: bool
+    seed: int, dims: int, leaves: int, kind: str, guarded: bool, sums: int
 ) -> None:
-    tree = drawn(seed, dims, leaves, kind)
+    tree = drawn(seed, dims, leaves, kind, sums)
     controller = controller_of(tree, "double", SAFE[kind] if guarded else None)
     rng = np.random.default_rng(seed)
     cuts = [
@@ -88,14 +105,16 @@ def test_what_is_wanted_is_the_definition(
     st.sampled_from([1, 2, 7, 50, 300]),
     st.sampled_from(KINDS),
     st.booleans(),
+    st.sampled_from([0, 1, 4]),
 )
 def test_every_form_does_what_the_tree_does(
-    tmp_path: Path, form: str, seed: int, dims: int, leaves: int, kind: str, guarded: bool
+    tmp_path: Path, form: str, seed: int, dims: int, leaves: int, kind: str, guarded: bool, sums: int
 ) -> None:
     target, number = FORMS[form]
-    if number == "fixed" and kind == "laws":
-        kind = "constants"
-    controller = controller_of(drawn(seed, dims, leaves, kind), number, SAFE[kind] if guarded else None)
+    if number == "fixed":  # which has neither laws nor sums
+        kind, sums = "constants" if kind.endswith("laws") else kind, 0
+    tree = drawn(seed, dims, leaves, kind, sums)
+    controller = controller_of(tree, number, SAFE[kind] if guarded else None)
     check(target, controller, target.write(controller, "controller"), tmp_path / str(seed), 3000)
 
 

@@ -15,12 +15,12 @@ from spaql.export.equivalence import EquivalenceError, check_equivalence
 from spaql.export.target_controller import MachineController, controller_of
 from spaql.export.test_states import comparison_points
 
-KINDS = ("choices", "constants", "laws")
+KINDS = ("choices", "constants", "laws", "switching laws")
 FORMS = ("rules", "table")
 
 
-def controller(number: str, kind: str, leaves: int = 40, seed: int = 3) -> MachineController:
-    return controller_of(random_tree(np.random.default_rng(seed), 3, leaves, kind), number)
+def controller(number: str, kind: str, leaves: int = 40, seed: int = 3, sums: int = 0) -> MachineController:
+    return controller_of(random_tree(np.random.default_rng(seed), 3, leaves, kind, sums=sums), number)
 
 
 @pytest.mark.parametrize("number", ["double", "float", "fixed"])
@@ -33,11 +33,14 @@ def test_sanitizers_find_nothing(form: str, number: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("kind", "sums"), [("laws", 0), ("choices", 1), ("switching laws", 0)])
 @pytest.mark.parametrize("flags", ["-std=gnu99 -O3 -march=native", "-std=gnu11 -O3 -mfma -ffp-contract=fast"])
-def test_products_and_sums_are_never_fused(form: str, flags: str, tmp_path: Path) -> None:
+def test_products_and_sums_are_never_fused(
+    form: str, kind: str, sums: int, flags: str, tmp_path: Path
+) -> None:
     if " fma " not in Path("/proc/cpuinfo").read_text():
         pytest.skip("this processor cannot fuse them")
-    made = controller("double", "laws")
+    made = controller("double", kind, sums=sums)
     target = CCode(form, (*FLAGS[1:], *flags.split()))
     files = target.write(made, "controller")
     check_equivalence(target, made, files, "controller", tmp_path, 100_000)
@@ -98,18 +101,20 @@ def test_small_machines(machine: Machine, form: str, number: str, tmp_path: Path
 
 @pytest.mark.skipif(bool(missing(AVR)), reason="needs avr-gcc and simavr")
 @pytest.mark.parametrize(
-    ("number", "leaves", "message"),
+    ("number", "leaves", "sums", "message"),
     [
-        ("double", "choices", "export float or fixed numbers instead"),
-        ("double", "laws", "laws need it"),
-        ("float", "laws", "laws need it"),
+        ("double", "choices", 0, "export float or fixed numbers instead"),
+        ("double", "laws", 0, "laws need it"),
+        ("float", "laws", 0, "laws need it"),
+        ("float", "switching laws", 0, "laws need it"),
+        ("float", "choices", 1, "sums of observations need it"),
     ],
 )
 def test_doubles_do_not_compile_for_an_avr(
-    number: str, leaves: str, message: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    number: str, leaves: str, sums: int, message: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(subprocess.CalledProcessError):
-        compile_for(AVR, tmp_path, CCode().write(controller(number, leaves), "controller"))
+        compile_for(AVR, tmp_path, CCode().write(controller(number, leaves, sums=sums), "controller"))
     assert f"double must have 64 bits: {message}" in capfd.readouterr().err
 
 
@@ -126,10 +131,13 @@ void check(void)
 
 
 @pytest.mark.skipif(not shutil.which("frama-c"), reason="needs frama-c")
-@pytest.mark.parametrize(("form", "kind"), [("table", "choices"), ("rules", "choices"), ("table", "laws")])
-def test_no_input_reads_out_of_bounds(form: str, kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("form", "kind", "sums"),
+    [("table", "choices", 0), ("rules", "choices", 0), ("table", "laws", 0), ("table", "switching laws", 3)],
+)
+def test_no_input_reads_out_of_bounds(form: str, kind: str, sums: int, tmp_path: Path) -> None:
     """Frama-C's value analysis of all inputs at once, NaN and infinities included."""
-    made = controller("double", kind)
+    made = controller("double", kind, sums=sums)
     for file, content in CCode(form).write(made, "controller").items():
         (tmp_path / file).write_bytes(content)
     (tmp_path / "any.c").write_text(ANY.format(kind="double"))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from export_forms import SAFE
 from random_trees import random_tree
 from spaql.export.structured_text import StructuredText
 from spaql.export.target_controller import controller_of
@@ -42,6 +43,9 @@ def value(node: Any, variables: dict[str, Any]) -> Any:
         return int(str(node.value))
     if kind == "FunctionCall":
         return FUNCTIONS[str(node.name.name)](value(node.parameters[0].value, variables))
+    if kind == "UnaryOperation":
+        assert str(node.op) == "NOT"
+        return not value(node.expr, variables)
     assert kind == "BinaryOperation", kind
     return OPERATORS[str(node.op)](value(node.left, variables), value(node.right, variables))
 
@@ -66,10 +70,19 @@ def names(block: Any, part: str) -> list[str]:
 
 
 @pytest.mark.parametrize("number", ["double", "float"])
-@pytest.mark.parametrize("kind", ["choices", pytest.param("laws", marks=pytest.mark.long), "constants"])
-def test_another_parser_comes_to_the_same_actions(kind: str, number: str, tmp_path: Path) -> None:
-    tree = random_tree(np.random.default_rng(5), 3, 4 if kind == "laws" else 12, kind)
-    controller = controller_of(tree, number, 4 if kind == "choices" else [1.0, -2.0])
+@pytest.mark.parametrize(
+    ("kind", "sums"),
+    [
+        ("choices", 0),
+        pytest.param("laws", 0, marks=pytest.mark.long),
+        ("constants", 0),
+        ("choices", 2),
+        ("switching laws", 0),
+    ],
+)
+def test_another_parser_comes_to_the_same_actions(kind: str, sums: int, number: str, tmp_path: Path) -> None:
+    tree = random_tree(np.random.default_rng(5), 3, 4 if kind.endswith("laws") else 12, kind, sums=sums)
+    controller = controller_of(tree, number, SAFE[kind])
     text = StructuredText().write(controller, "controller")["controller.st"].decode()
     block = blark.parse_source_code(text).transform().items[0]
     assert str(block.name) == "Controller"

@@ -5,9 +5,12 @@ import html
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+from gymnasium.spaces import Box, Discrete
 
 import spaql
+from spaql.policy import SwitchingLaws
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("scipy")
@@ -55,3 +58,18 @@ def test_a_policy_of_many_steps_is_described_without_rules(tmp_path: Path) -> No
     page = make_card(agent, tmp_path / "aql.spaql")
     assert "spaql show --step" in page
     assert "The rules" not in page
+
+
+def test_the_plane_of_the_map_is_that_of_sums_and_scores() -> None:
+    """Observations 1 and 3 are compared by the first rule, in a sum, and 3 by the law of a leaf."""
+    from spaql.figures.card import _plane
+
+    scores = SwitchingLaws(np.array([[[0.0] * 4, [0.0, 0.0, 0.0, 2.0]]]), np.zeros((1, 2)))
+    space = Box(-1.0, 1.0, (4,))
+    one = spaql.RuleTree([-1], [0], [-1], [-1], [0], scores, space, Discrete(2))
+    assert _plane(one) == (3, 0)
+    tree = spaql.RuleTree(
+        [4, -1, 0, -1, -1], [0, 0, 0.5, 0, 0], [1, -1, 3, -1, -1], [2, -1, 4, -1, -1], [-1, 0, -1, 0, 0],
+        scores, space, Discrete(2), combinations=[[0.0, 1.0, 0.0, -1.0]],
+    )  # fmt: skip
+    assert _plane(tree) == (3, 1)

@@ -32,12 +32,13 @@ from spaql.figures import (
     svg,
 )
 from spaql.figures.axis import find_axis
+from spaql.figures.colours import choice_colours
 from spaql.figures.drawing import read, write
 from spaql.figures.map_drawing import count_ticks
 from spaql.figures.maps import AxisRange
 from spaql.figures.record import from_data, to_json
 from spaql.figures.style import number_ticks
-from spaql.policy import Choices, RuleTree
+from spaql.policy import Choices, RuleTree, SwitchingLaws
 
 pytest.importorskip("matplotlib")
 
@@ -381,6 +382,40 @@ def test_constants_and_large_trees(pendulum: Learned) -> None:
     check_layout(compute_tree([one.tree for one in curve if one.tree.n_leaves <= 64][-1]))
     with pytest.raises(SettingError, match="65 leaves, and a drawing takes 64"):
         compute_tree(chain(65))
+
+
+def switching() -> RuleTree:
+    """A rule on a sum, an action, and switching laws of three actions and of two."""
+    never = -np.inf
+    gain = np.array([[[0, 0], [0, 0], [0, 0]], [[1, 0], [0, 0], [-1, 0.5]], [[0, 0], [0, 0], [2, 0.1]]])
+    return RuleTree(
+        feature=[2, -1, 0, -1, -1],
+        threshold=[-0.5, 0, 0.25, 0, 0],
+        left=[1, -1, 3, -1, -1],
+        right=[2, -1, 4, -1, -1],
+        leaf=[-1, 0, -1, 1, 2],
+        leaves=SwitchingLaws(gain, np.array([[never, 0, never], [0, 0.3, 0.25], [0.4, never, 0]])),
+        observation_space=Box(-1.0, 1.0, (2,)),
+        action_space=Discrete(3),
+        observations=("position [m]", "speed [m/s]"),
+        actions=("left", "none", "right"),
+        combinations=[[1.0, -0.5]],
+    )
+
+
+def test_sums_and_switching_laws_are_drawn() -> None:
+    record = compute_tree(switching())
+    assert [node.text for node in record.nodes] == [
+        "position - 0.5 * speed\n< −0.5",
+        "none",
+        "position\n< 0.25 m",
+        "highest of left: position, none: 0.3,\nright: 0.25 - position + 0.5 * speed",
+        "right if 2 * position + 0.1 * speed > 0.4\nelse left",
+    ]
+    # An action has its colour, and laws are grey.
+    assert record.nodes[1].colour == tuple(choice_colours(3)[1].tolist())
+    assert record.nodes[3].colour == record.nodes[4].colour == (0.9, 0.9, 0.9)
+    check_layout(record)
 
 
 def test_records_are_data_and_pictures_are_text(cart: Learned, tmp_path: Path) -> None:

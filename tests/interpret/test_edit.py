@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 import spaql
 import spaql.export
+from oblique_trees import START, oblique_trees, points
 from spaql.interpret import edited, locked, minimised, moved, simplified
-from spaql.policy import Choices, Constants, Laws, text
+from spaql.policy import Choices, Constants, Laws, Leaves, SwitchingLaws, text
 from spaql.policy.nodes import Nodes
+from uncompiled import examples
 
 
 @st.composite
@@ -69,9 +71,7 @@ def test_a_locked_leaf_cannot_be_edited() -> None:
         edited(tree, 2, 0)
 
 
-def _stump(
-    leaves: Choices | Constants | Laws, actions: Box | Discrete, names: tuple[str, ...] = ()
-) -> spaql.RuleTree:
+def _stump(leaves: Leaves, actions: Box | Discrete, names: tuple[str, ...] = ()) -> spaql.RuleTree:
     return spaql.RuleTree(
         [0, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1], [-1, 0, 1], leaves, Box(-1.0, 1.0, (1,)), actions,
         actions=names,
@@ -274,3 +274,77 @@ def test_an_edited_law_is_exported_and_saved_as_it_is(tmp_path: Path) -> None:
     space: dict = {}
     exec((tmp_path / "controller.py").read_text(), space)
     assert [space["act"]([x]) for x in (0.2, 0.25)] == [(0.2,), (0.5,)]
+
+
+@given(tree=oblique_trees(), data=st.data())
+@settings(max_examples=examples(150))
+def test_an_edit_of_a_tree_with_sums_changes_one_leaf(tree: spaql.RuleTree, data: st.DataObject) -> None:
+    leaf, batch = data.draw(st.integers(1, tree.n_leaves)), points(60)
+    inside = np.array([tree.leaf_number(point) == leaf for point in batch])
+    listed = isinstance(tree.action_space, Discrete)
+    action = data.draw(st.integers(START, START + 2)) if listed else 0.25
+    changed = edited(tree, leaf, action if listed else [action], lock=True)
+    wanted = np.where(inside, action, tree.act(batch).ravel())
+    assert np.array_equal(changed.act(batch).ravel(), wanted)
+    # Trees made from it keep the locked leaf.
+    for small in (minimised(changed), simplified(changed, batch[:9], price=2.0)):
+        assert (small.act(batch[inside]).ravel() == action).all()
+    for point in batch[inside][:1]:
+        with pytest.raises(spaql.SettingError, match="locked"):
+            edited(changed, changed.leaf_number(point), action)
+
+
+@given(tree=oblique_trees().filter(lambda tree: tree.n_leaves > 1), data=st.data())
+@settings(max_examples=examples(100))
+def test_a_threshold_of_a_sum_is_moved(tree: spaql.RuleTree, data: st.DataObject) -> None:
+    rule = data.draw(st.integers(1, tree.n_leaves - 1))
+    node = tree.way_to(rule)[-1][0]
+    j, old = int(tree.feature[node]), float(tree.threshold[node])
+    try:
+        changed = moved(tree, rule, old + 1e-3)
+    except spaql.SettingError as error:
+        assert tree.number_names()[j] in str(error)  # noqa: PT017 - what is refused is named
+        return
+    batch = points(60)
+    numbers = tree.numbers(batch)[:, j]
+    between = (numbers >= old) & (numbers < old + 1e-3)
+    assert np.array_equal(changed.act(batch)[~between], tree.act(batch)[~between])
+    assert text(changed) != text(tree) or changed.n_leaves < tree.n_leaves
+
+
+def _switching() -> spaql.RuleTree:
+    """Open where 2 x > 0.5, and stay as it is in the leaf after it."""
+    never = -np.inf
+    offset = np.array([[0.5, never, 0.0], [never, 1.0, never]])
+    leaves = SwitchingLaws(np.array([[[0.0], [0.0], [2.0]], [[0.0], [0.0], [0.0]]]), offset)
+    return _stump(leaves, Discrete(3), ("close", "stay", "open"))
+
+
+def test_scores_are_changed_one_by_one() -> None:
+    tree = _switching()
+    assert text(edited(tree, 2, "open")).splitlines()[-1] == "    open"
+    assert text(edited(tree, 1, 1)).splitlines()[0] == "stay"  # as in the other leaf, whatever its score
+    changed = edited(tree, 1, offset={"close": 0.25}, gains={("open", "x0"): 3.0})
+    assert text(changed).splitlines()[1] == "    open if 3.0 * x0 > 0.25 else close"
+    changed = edited(tree, 1, offset={"stay": 0.1}, gains={("stay", 0): -1.0})
+    assert text(changed).splitlines()[1] == "    highest of close: 0.5, stay: 0.1 - x0, open: 2.0 * x0"
+    assert text(edited(tree, 1, offset={2: -np.inf})).splitlines()[1] == "    close"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"offset": 0.5}, "a score for each action: say which of close, stay, open"),
+        ({"gains": {"x0": 0.5}}, "say which of close, stay, open"),
+        ({"offset": {"shut": 0.5}}, "no action 'shut'"),
+        ({"offset": {"open": np.inf}}, "not NaN or infinite"),
+        ({"offset": {"open": np.nan}}, "not NaN or infinite"),
+        ({"gains": {("open", "x0"): np.inf}}, "not NaN or infinite"),
+        ({"offset": {"open": -np.inf, "close": -np.inf}}, "leave one of the offsets finite"),
+        ({"gains": {("stay", "x0"): 1.0}}, "stay is never taken in this leaf"),
+        ({"action": "shut"}, "no action 'shut'"),
+    ],
+)
+def test_what_no_switching_law_can_have_is_refused(change: dict, said: str) -> None:
+    with pytest.raises(spaql.SettingError, match=said):
+        edited(_switching(), 1, **change)

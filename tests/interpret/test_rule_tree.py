@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spaql
+from oblique_trees import oblique_trees, points
 from spaql.interpret import minimised, rule_tree
 from spaql.interpret.cells import tree_cells
-from spaql.policy import Choices, Constants, Laws, PartitionPolicy, RandomPolicy, RuleTree
+from spaql.policy import Choices, Constants, Laws, PartitionPolicy, RandomPolicy, RuleTree, SwitchingLaws
 from spaql.spaces import StandardActions, StandardStates
+from uncompiled import examples
 
 AGENTS = {
     "cartpole200": lambda: spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1),
@@ -255,3 +257,54 @@ def test_a_tree_is_a_policy() -> None:
     env = agent.problem.make()
     observation, _ = env.reset(seed=0)
     assert tree.act(observation)[0] == agent.predict(observation, deterministic=True)[0]
+
+
+@given(tree=oblique_trees())
+@settings(max_examples=examples(150))
+def test_smaller_trees_with_sums_are_exact(tree: RuleTree) -> None:
+    """Also where sums are NaN, because infinite observations cancel."""
+    batch = points()
+    small = minimised(tree)
+    assert np.array_equal(small.act(batch), tree.act(batch))
+    assert small.n_leaves <= tree.n_leaves
+    within = Box(np.array([-0.5, -1.0, 0.0]), np.array([0.5, 0.0, 1.0]), dtype=np.float64)
+    inside = np.clip(batch, within.low, within.high)
+    small = minimised(tree, within)
+    assert np.array_equal(small.act(inside), tree.act(inside))
+    assert small.n_leaves <= tree.n_leaves
+
+
+def _by_sum(leaves: Choices | SwitchingLaws) -> RuleTree:
+    """Nested cuts of one sum, and of the number that it consists of."""
+    return RuleTree(
+        [1, -1, 0, -1, -1], [0.0, 0, -1.0, 0, 0], [1, -1, 3, -1, -1], [2, -1, 4, -1, -1], [-1, 0, -1, 1, 2],
+        leaves, Box(-2.0, 2.0, (1,)), Discrete(3), combinations=[[2.0]],
+    )  # fmt: skip
+
+
+def test_the_smallest_tree_with_sums_is_not_claimed() -> None:
+    """The second leaf is not reached: 2 x >= 0 and x < -1. Sums are taken to be independent."""
+    small = minimised(_by_sum(Choices(np.array([0, 1, 2]))))
+    assert (small.n_leaves, small.smallest) == (3, False)
+    small = minimised(_by_sum(Choices(np.array([1, 1, 1]))))
+    assert (small.n_leaves, small.smallest) == (1, True)
+
+
+def test_the_smallest_tree_of_switching_laws_is_not_claimed() -> None:
+    """Two laws that differ may have the same actions on one side of a cut; constants never do."""
+    gain, offset = np.zeros((2, 2, 1)), np.array([[0.0, -np.inf], [-np.inf, 2.0]])
+    nodes = {"feature": [0, -1, -1], "threshold": [0.5, 0, 0], "left": [1, -1, -1], "right": [2, -1, -1]}
+    spaces = {"observation_space": Box(-2.0, 2.0, (1,)), "action_space": Discrete(2)}
+    constants = RuleTree(**nodes, leaf=[-1, 0, 1], leaves=SwitchingLaws(gain, offset), **spaces)
+    assert minimised(constants).smallest
+    gain[1, 1], offset[1] = 1.0, 0.0
+    laws = RuleTree(**nodes, leaf=[-1, 0, 1], leaves=SwitchingLaws(gain, offset), **spaces)
+    assert not minimised(laws).smallest
+    same = SwitchingLaws(np.zeros((2, 2, 1)), np.array([[3.0, -np.inf], [0.0, -np.inf]]))
+    alike = minimised(RuleTree(**nodes, leaf=[-1, 0, 1], leaves=same, **spaces))
+    assert (alike.n_leaves, alike.smallest) == (1, True)
+
+
+def test_bounds_of_another_length_are_refused() -> None:
+    with pytest.raises(spaql.SettingError, match="bounds have 2 numbers, and observations 1"):
+        minimised(_by_sum(Choices(np.array([0, 1, 2]))), Box(-1.0, 1.0, (2,)))

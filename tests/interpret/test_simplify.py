@@ -3,13 +3,17 @@
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete
+from hypothesis import given, settings
 
 import spaql
+from oblique_trees import oblique_trees, points
 from spaql.evaluation import size_curve
 from spaql.interpret import shrinking, simplified
 from spaql.interpret import simplify as module
-from spaql.policy import Choices, RuleTree
+from spaql.policy import Choices, RuleTree, SwitchingLaws
 from spaql.policy.nodes import Nodes
+from spaql.problems import make_problem
+from uncompiled import examples
 
 
 @pytest.fixture(scope="module")
@@ -89,3 +93,33 @@ def test_what_a_curve_needs(agent: spaql.Agent) -> None:
         size_curve(spaql.rule_tree(agent))
     with pytest.raises(spaql.SettingError, match="rounds is 0"):
         size_curve(agent, rounds=0)
+
+
+@given(tree=oblique_trees())
+@settings(max_examples=examples(100))
+def test_trees_with_sums_agree_on_the_observations(tree: RuleTree) -> None:
+    batch = points(30)
+    small = simplified(tree, batch)
+    assert np.array_equal(small.act(batch), tree.act(batch))
+    assert small.n_leaves <= tree.n_leaves
+    assert not small.smallest
+    for one in shrinking(tree, batch):
+        assert one.n_leaves <= tree.n_leaves
+
+
+def test_the_agreement_of_switching_laws_is_that_of_actions() -> None:
+    """Scores multiplied by 2 or 4 are other laws with the same actions: smaller trees agree everywhere."""
+    gain, factor = np.array([[0.0] * 4, [0.1, 0.3, 3.0, 1.0]]), np.array([1.0, 2.0, 4.0])[:, None, None]
+    nodes = Nodes()
+    root = nodes.rule(4, 0.0, nodes.leaf(0), nodes.rule(1, 0.0, nodes.leaf(1), nodes.leaf(2)))
+    space = make_problem("cartpole200").states.space
+    tree = RuleTree(
+        **nodes.arrays(root),
+        leaves=SwitchingLaws(gain * factor, np.zeros((3, 2))),
+        observation_space=space,
+        action_space=Discrete(2),
+        combinations=[[1, 0, -1, 0]],
+    )
+    curve = size_curve(tree, "cartpole200", episodes=5, rounds=1)
+    assert [one.agreement for one in curve] == [1.0] * len(curve)
+    assert curve[0].tree.n_leaves < curve[-1].tree.n_leaves == 3

@@ -9,11 +9,15 @@ import subprocess
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete
+from hypothesis import given, settings
 
 import spaql
+from oblique_trees import oblique_trees
+from oblique_trees import points as observations
 from spaql.interpret import dot, table, table_csv, table_latex, table_markdown
-from spaql.policy import Choices, Laws, RuleTree
+from spaql.policy import Choices, Laws, RuleTree, SwitchingLaws
 from spaql.tables import latex, markdown
+from uncompiled import examples
 
 AGENTS = {
     "cartpole200": lambda: spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1),
@@ -154,3 +158,66 @@ def test_graphviz_draws_them(tree: RuleTree) -> None:
         drawn = subprocess.run(["dot", "-Tsvg"], input=dot(one), capture_output=True, text=True, check=True)
         assert drawn.stderr == ""
         assert drawn.stdout.count('class="edge"') == 2 * int((one.feature >= 0).sum())
+
+
+def from_sums(tree: RuleTree, text: str, batch: np.ndarray) -> np.ndarray:
+    """Control by the text of a table of switching laws, whose sums are columns like observations."""
+    rows = list(csv.DictReader(io.StringIO(text)))
+    names = table(tree).names()
+    low, high = (
+        np.array([[float(row[f"{name} {end}"]) for name in names] for row in rows]) for end in ("low", "high")
+    )
+    numbers = tree.numbers(batch)
+    inside = ((low <= numbers[:, None]) & (numbers[:, None] < high)).all(axis=2)
+    assert (inside.sum(axis=1) == 1).all()
+    given = []
+    for x, i in zip(batch.tolist(), inside.argmax(axis=1), strict=True):
+        scores = []
+        for action in tree.actions:
+            score = float(rows[i][f"{action} offset"])
+            for name, value in zip(tree.observations, x, strict=True):
+                score += float(rows[i][f"{action} gain of {name}"]) * value
+            scores.append(score)
+        given.append(int(tree.action_space.start) + int(np.argmax(scores)))
+    return np.array(given)
+
+
+@given(tree=oblique_trees(("switching",)))
+@settings(max_examples=examples(60))
+def test_csv_of_sums_and_switching_laws_is_the_controller(tree: RuleTree) -> None:
+    batch = observations(40)[:-3]
+    assert np.array_equal(from_sums(tree, table_csv(tree), batch), tree.act(batch))
+
+
+def switching() -> RuleTree:
+    """Two sums, which read the same if rounded."""
+    return RuleTree(
+        feature=[2, -1, 3, -1, -1],
+        threshold=[0.25, 0, 0.5, 0, 0],
+        left=[1, -1, 3, -1, -1],
+        right=[2, -1, 4, -1, -1],
+        leaf=[-1, 0, -1, 1, 0],
+        leaves=SwitchingLaws(
+            np.array([[[0.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [1.0, -0.5]]]),
+            np.array([[0.0, -np.inf], [0.125, 0.0]]),
+        ),
+        observation_space=Box(-1.0, 1.0, (2,)),
+        action_space=Discrete(2),
+        observations=("level [m]", "inflow"),
+        actions=("close", "open"),
+        combinations=[[1.0, -1 / 3], [1.0, -0.3333]],
+    )
+
+
+def test_sums_that_read_the_same_are_columns_of_their_own() -> None:
+    lines = table_markdown(switching(), digits=2).splitlines()
+    name = "level [m] - 0.33 * inflow"
+    assert lines[0] == f"| level [m] | inflow | {name} | {name} (2) | action |"
+    assert lines[3] == "|  |  | ≥ 0.25 | < 0.5 | open if level [m] - 0.5 * inflow > 0.12 else close |"
+    assert len(lines) == 5
+
+
+def test_graphs_write_sums_out() -> None:
+    graph = dot(switching())
+    assert 'n0 [label="level [m] - 0.333 * inflow < 0.25"];' in graph
+    assert '[label="open if level [m] - 0.5 * inflow > 0.125 else close"' in graph

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spaql
+from oblique_trees import oblique_trees
 from random_trees import random_tree
-from spaql.policy import Choices, Explanation, Laws, PartitionPolicy
+from spaql.policy import Choices, Explanation, Laws, PartitionPolicy, SwitchingLaws
 from uncompiled import examples
 
 AGENTS = {
@@ -248,3 +249,86 @@ def test_infinite_observations_that_cancel_are_explained_by_what_is_played() -> 
     law = Laws(np.ones((1, 1, 2)), np.zeros((1, 1)), np.array([-1.0]), np.array([1.0]))
     tree = spaql.RuleTree([-1], [0], [-1], [-1], [0], law, Box(-np.inf, np.inf, (2,)), Box(-1.0, 1.0, (1,)))
     assert tree.explain([np.inf, -np.inf]).value == (tree.predict([np.inf, -np.inf])[0][0],)
+
+
+@given(tree=oblique_trees(), point=st.tuples(*[st.floats(-2, 2)] * 3))
+@settings(max_examples=examples(300))
+def test_changes_across_sums_and_scores_are_played(tree: spaql.RuleTree, point: tuple[float, ...]) -> None:
+    """What is said to change the action does, to the last bit, and is explained as it is played."""
+    explained = tree.explain(point)
+    done = tree.predict(point)[0]
+    assert explained.value == tuple(np.ravel(done).tolist())
+    for change in explained.changes:
+        j, beyond = list(explained.observation).index(change.observation), np.array(point)
+        beyond[j] = change.to if change.by > 0 else np.nextafter(change.to, -np.inf)
+        assert np.any(tree.predict(beyond)[0] != done)
+        assert tuple(np.ravel(tree.predict(beyond)[0]).tolist()) == change.value
+        assert -2 <= beyond[j] <= 2
+
+
+@given(tree=oblique_trees(("choices", "switching")), point=st.tuples(*[st.floats(-2, 2)] * 3))
+@settings(max_examples=examples(200))
+def test_no_action_of_a_list_changes_before_the_nearest_change(
+    tree: spaql.RuleTree, point: tuple[float, ...]
+) -> None:
+    """Random observations closer than it, or all if no change is named, have the same action."""
+    explained, rng = tree.explain(point), np.random.default_rng(0)
+    done = tree.predict(point)[0]
+    nearest = {change.observation: abs(change.by) for change in explained.changes}
+    for j, name in enumerate(explained.observation):
+        batch = np.repeat([point], 200, axis=0)
+        batch[:, j] = rng.uniform(-2, 2, 200)
+        # Rounding may decide otherwise within some floats of a boundary.
+        near = np.abs(batch[:, j] - point[j]) < nearest.get(name, np.inf) - 1e-9
+        assert (tree.act(batch[near]) == done).all()
+
+
+def _switching_tree() -> spaql.RuleTree:
+    """Decide by x + y < 0.5, then push right where 2 x > y - 1."""
+    return spaql.RuleTree(
+        feature=[2, -1, -1],
+        threshold=[0.5, 0.0, 0.0],
+        left=[1, -1, -1],
+        right=[2, -1, -1],
+        leaf=[-1, 0, 1],
+        leaves=SwitchingLaws(
+            gain=np.array([[[0.0, 1.0], [2.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]]]),
+            offset=np.array([[-1.0, 0.0], [0.0, -np.inf]]),
+        ),
+        observation_space=Box(-2.0, 2.0, (2,)),
+        action_space=Discrete(2),
+        observations=("x", "y [m]"),
+        actions=("push left", "push right"),
+        combinations=[[1.0, 1.0]],
+    )
+
+
+def test_a_switching_law_is_explained_by_its_condition() -> None:
+    assert str(_switching_tree().explain([-0.5, -0.5])).splitlines()[3:] == [
+        "does     push right",
+        "by       push right if 2 * x - y [m] > -1 else push left",
+        "because  x + y [m] < 0.5",
+        "         (leaf 1 of 2)",
+        "instead  push left, if x fell by 0.25, below -0.75",
+        "         push left, if y [m] rose by 0.5, to 0",
+    ]
+    explained = _switching_tree().explain([2.0, 0.0])
+    assert (explained.action, explained.law) == ("push left", "")
+    assert [str(change) for change in explained.changes] == [
+        "push right, if x fell by 1.5, below 0.5",
+        "push right, if y [m] fell by 1.5, below -1.5",
+    ]
+
+
+def test_a_switching_law_that_nothing_changes_says_so() -> None:
+    tree = spaql.RuleTree(
+        [-1], [0], [-1], [-1], [0], SwitchingLaws(np.array([[[1.0], [1.0]]]), np.array([[0.0, 1.0]])),
+        Box(-2.0, 2.0, (1,)), Discrete(2),
+    )  # fmt: skip
+    assert str(tree.explain([0.0])).splitlines()[-1] == "instead  nothing, whichever number changes alone"
+
+
+def test_infinite_observations_are_explained_with_sums() -> None:
+    for point in ([np.inf, -np.inf], [-np.inf, 0.0], [np.inf, 1.0]):
+        explained = _switching_tree().explain(point)
+        assert explained.value == (_switching_tree().predict(point)[0],)

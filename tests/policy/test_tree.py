@@ -1,15 +1,22 @@
 """Trees made by hand: laws, shared parts, text, and what is refused."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete
+from hypothesis import given, settings
 
+from oblique_trees import oblique_trees, points
 from spaql import RuleTree, SettingError
+from spaql.errors import ArchiveError
 from spaql.interpret import minimised
-from spaql.policy import Choices, Constants, Laws, text
+from spaql.policy import Choices, Constants, Laws, SwitchingLaws, text
 from spaql.policy.nodes import Nodes
+from spaql.policy.tree import Lock
+from spaql.policy.tree_file import tree_from, tree_to
+from uncompiled import examples
 
 SEEN = Box(-np.inf, np.inf, (2,), np.float64)
 LAWS = Laws(
@@ -20,8 +27,8 @@ LAWS = Laws(
 )
 
 
-def tree_of(nodes: Nodes, root: int, leaves, actions) -> RuleTree:
-    return RuleTree(**nodes.arrays(root), leaves=leaves, observation_space=SEEN, action_space=actions)
+def tree_of(nodes: Nodes, root: int, leaves, actions, **more) -> RuleTree:
+    return RuleTree(**nodes.arrays(root), leaves=leaves, observation_space=SEEN, action_space=actions, **more)
 
 
 @pytest.fixture
@@ -132,7 +139,7 @@ def test_text_of_choices_and_constants() -> None:
     [
         ({"left": [0, 2, -1, -1, -1]}, "come after"),
         ({"right": [9, 2, -1, -1, -1]}, "come after"),
-        ({"feature": [2, 1, -1, -1, -1]}, "observations 0 to 1"),
+        ({"feature": [2, 1, -1, -1, -1]}, "numbers 0 to 1"),
         ({"threshold": [np.nan, 0, 0, 0, 0]}, "threshold"),
         ({"leaf": [-1, -1, 0, 1, 3]}, "row in the table"),
         ({"leaf": [-1]}, "row for each node"),
@@ -163,3 +170,144 @@ def test_a_batch_of_one_observation_with_rows_is_a_batch() -> None:
     )  # fmt: skip
     actions = tree.act(np.ones((1, 1, 2)), np.zeros(1, np.int64), None)
     assert actions.tolist() == [1]
+
+
+def _value(written: str, names: tuple[str, ...], numbers: np.ndarray) -> float:
+    """Compute a printed sum as Python would."""
+    known = {f"n{i}": x for i, x in enumerate(numbers.tolist())}
+    for i, name in enumerate(names):
+        written = re.sub(rf"\b{name}\b", f"n{i}", written)
+    return float(eval(written, {"clip": lambda u, a, b: a if u < a else b if u > b else u}, known))
+
+
+def _read(tree: RuleTree, point: np.ndarray) -> float | str:
+    """Follow the printed text of a tree, and nothing else; return the number or the name of the action."""
+    level = 0  # of the block that is read
+    for line in str(tree).splitlines():
+        indent, said = (len(line) - len(line.lstrip())) // 4, line.strip()
+        if indent > level:  # in a block that is not entered
+            continue
+        rule = re.fullmatch(r"(?:el)?if (.+) < (.+):", said)
+        if said != "else:" and not rule:
+            return _read_leaf(tree, said, point)
+        if not rule or _value(rule[1], tree.observations, point) < float(rule[2]):
+            level = indent + 1
+    raise AssertionError("The text has no action for this observation.")
+
+
+def _read_leaf(tree: RuleTree, leaf: str, point: np.ndarray) -> float | str:
+    def value(written: str) -> float:
+        return _value(written, tree.observations, point)
+
+    if two := re.fullmatch(r"(.+) if (.+) ([<>]) (.+) else (.+)", leaf):
+        a, b = value(two[2]), value(two[4])
+        return two[1] if (a > b if two[3] == ">" else a < b) else two[5]
+    if several := re.fullmatch(r"highest of (.+)", leaf):
+        scores = dict(one.split(": ") for one in several[1].split(", "))
+        return max(scores, key=lambda name: value(scores[name]))  # the first of equal ones
+    if " = " in leaf:
+        return value(leaf.split(" = ")[1])
+    return leaf
+
+
+@given(tree=oblique_trees())
+@settings(max_examples=examples(150))
+def test_the_text_is_all_there_is(tree: RuleTree) -> None:
+    """Python computes the same action from the printed text, to the last bit."""
+    for point in points(40)[:-3]:
+        done = tree.predict(point)[0]
+        read = _read(tree, point)
+        if isinstance(tree.action_space, Discrete):
+            assert read == tree.actions[int(done) - int(tree.action_space.start)]
+        else:
+            assert read == done[0]
+
+
+SWITCHING = SwitchingLaws(
+    gain=np.array(
+        [[[0.0, 0.0], [1.0, -2.5]], [[0.5, 0.0], [0.0, 0.0]], [[1.0, 0.0], [0.0, -1.0]], [[0.0] * 2] * 2]
+    ),
+    offset=np.array([[0.25, 0.0], [0.0, 0.1], [0.125, -1 / 3], [-np.inf, 3.0]]),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("row", "exact", "rounded"),
+    [
+        (0, "open if x - 2.5 * v > 0.25 else close", "open if x - 2.5 * v > 0.25 else close"),
+        (1, "open if 0.5 * x < 0.1 else close", "open if 0.5 * x < 0.1 else close"),
+        (2, "open if -0.3333333333333333 - v > 0.125 + x else close", "open if x + v < -0.458 else close"),
+        (3, "open", "open"),
+    ],
+)
+def test_text_of_switching_laws(row: int, exact: str, rounded: str) -> None:
+    tree = RuleTree(
+        [-1], [0], [-1], [-1], [row], SWITCHING, SEEN, Discrete(2), ("x", "v"), ("close", "open")
+    )  # fmt: skip
+    assert str(tree) == exact
+    assert text(tree, digits=3) == rounded
+
+
+def test_numbers_that_a_person_reads(laws: RuleTree) -> None:
+    """Two thresholds, and of three laws 3, 2 and 1 numbers."""
+    assert laws.n_numbers == 8
+    nodes = Nodes()
+    part = nodes.rule(2, 0.0, nodes.leaf(0), nodes.leaf(3))
+    root = nodes.rule(2, 1.0, part, nodes.rule(3, 0.5, part, nodes.leaf(2)))
+    sums = [[1.0, 0.0], [1.0, -1.0], [5.0, 5.0]]
+    tree = tree_of(nodes, root, SWITCHING, Discrete(2), combinations=sums)
+    # Three different rules, two sums of which one has two weights, and laws of 3, 0 and 4 numbers.
+    assert tree.n_numbers == 3 + 3 + 3 + 0 + 4
+    choices = tree_of(nodes, nodes.leaf(0), Choices(np.array([0, 1])), Discrete(2))
+    assert choices.n_numbers == 0
+
+
+def test_a_single_score_that_may_be_infinite_is_no_constant() -> None:
+    """At -inf the score of the only action taken is not higher than any other: the first action is played."""
+    leaves = SwitchingLaws(np.array([[[0.0], [1.0]]]), np.array([[-np.inf, 0.0]]))
+    tree = RuleTree([-1], [0], [-1], [-1], [0], leaves, Box(-np.inf, np.inf, (1,)), Discrete(2))
+    assert tree.act([[-np.inf], [0.0]]).tolist() == [0, 1]
+    assert leaves.constant(0) is None
+
+
+@given(tree=oblique_trees())
+@settings(max_examples=examples(100))
+def test_files_of_trees_with_sums_and_switching_laws(tree: RuleTree) -> None:
+    again = tree_from(*tree_to(tree))
+    batch = points()
+    assert np.array_equal(again.act(batch), tree.act(batch))
+    assert str(again) == str(tree)
+    assert np.array_equal(again.combinations, tree.combinations)
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("combinations", np.array([[1.0, 0.0], [1.0, -1.0], [np.nan, 5.0]])),
+        ("combinations", np.array([[1.0, 0.0], [1.0, -1.0], [0.0, 0.0]])),
+        ("combinations", np.array([[1.0, 0.0]])),
+        ("combinations", np.array([1.0, 0.0])),
+        ("combinations", np.array([[1, 0], [0, 1]])),
+        ("combinations", np.zeros((3, 1))),
+        ("leaves.gain", np.zeros((4, 3, 2))),
+        ("leaves.gain", np.full((4, 2, 2), np.inf)),
+        ("leaves.gain", np.ones((4, 2, 2))),
+        ("leaves.offset", np.full((4, 2), -np.inf)),
+        ("leaves.offset", np.full((4, 2), np.nan)),
+        ("leaves.offset", np.zeros((3, 2))),
+        ("leaves.offset", np.zeros((4, 2), np.int64)),
+        ("locks.low", np.zeros((1, 2))),
+    ],
+)
+def test_a_file_with_other_sums_or_scores_is_refused(name: str, array: np.ndarray) -> None:
+    nodes = Nodes()
+    root = nodes.rule(2, 1.0, nodes.leaf(0), nodes.rule(3, 0.5, nodes.leaf(1), nodes.leaf(2)))
+    locks = (Lock(np.zeros(4), np.ones(4), 0),)
+    sums = [[1.0, 0.0], [1.0, -1.0]]
+    tree = tree_of(nodes, root, SWITCHING, Discrete(2), combinations=sums, locks=locks)
+    data, arrays = tree_to(tree)
+    tree_from(data, arrays)
+    with pytest.raises(ArchiveError):
+        tree_from(data, {**arrays, name: array})
+    with pytest.raises(ArchiveError):
+        tree_from({**data, "leaves": "laws"}, arrays)

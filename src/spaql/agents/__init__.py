@@ -5,7 +5,7 @@ from spaql.agents.agent_file import agent_types
 from spaql.agents.controller import Controller
 from spaql.agents.history import History
 from spaql.agents.loading import load
-from spaql.agents.registry import AQL, SPAQL, SPAQLTS, PlanTree, agent_type, check_settings
+from spaql.agents.registry import AQL, SPAQL, SPAQLTS, PlanTree, TreeSearch, agent_type, check_settings
 from spaql.agents.tries import Tries, Try
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Controller",
     "History",
     "PlanTree",
+    "TreeSearch",
     "Tries",
     "Try",
     "agent_type",

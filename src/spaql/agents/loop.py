@@ -8,7 +8,7 @@ from contextlib import closing
 from spaql.agents.history import History
 from spaql.algorithms import Learner, LearnerSettings, Settings
 from spaql.problems import Problem
-from spaql.rollouts import EpisodeRunner, Phase, Purpose, generator
+from spaql.rollouts import EpisodeRunner, Purpose, generator
 
 AfterIteration = Callable[[dict[str, float]], bool]
 """Called with every row of the history; training continues while it returns True."""
@@ -46,7 +46,7 @@ def _iterate(
         training_steps, interactions = int(last["training_steps"]), int(last["interactions"])
     rng = generator(seed, Purpose.TRAINING, iteration)
     mark = learner.mark()
-    trained_before, all_before = runner.interactions[Phase.TRAINING], runner.interactions.total
+    trained_before, all_before = runner.interactions.learned_from, runner.interactions.total
     try:
         mean = learner.iterate(runner, rng, trained=iteration > 0).mean
         learner.assess(mean)
@@ -58,7 +58,7 @@ def _iterate(
         "iteration": iteration,
         "mean_return": mean,
         "best_return": learner.best_return,
-        "training_steps": training_steps + runner.interactions[Phase.TRAINING] - trained_before,
+        "training_steps": training_steps + runner.interactions.learned_from - trained_before,
         "interactions": interactions + runner.interactions.total - all_before,
         **learner.columns(),
     }

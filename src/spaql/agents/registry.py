@@ -2,13 +2,14 @@
 
 import inspect
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 from spaql.agents.agent import Agent, make_settings
 from spaql.agents.agent_file import agent_types
-from spaql.algorithms import AQLLearner, PlanTreeLearner, SPAQLLearner, SPAQLTSLearner
+from spaql.algorithms import AQLLearner, PlanTreeLearner, SPAQLLearner, SPAQLTSLearner, TreeSearchLearner
 from spaql.errors import SettingError, imported, nearest
 from spaql.plants import PlantModel
+from spaql.policy import RuleTree
 from spaql.rollouts import Episode
 
 
@@ -54,6 +55,31 @@ class PlanTree(Agent):
     def hold_out(self) -> tuple[PlantModel, list[Episode]]:
         """Return a model of four fifths of the episodes so far, and the others as a test set."""
         return self._learner.hold_out()
+
+
+class TreeSearch(Agent):
+    """Search a small tree on the simulator itself, for simulators with cheap steps.
+
+    Every step is counted, those of judgements included. The policy is a `RuleTree`: its rules may compare
+    weighted sums of observations, and its leaves hold affine laws for a Box, or switching laws for a list.
+
+    Examples
+    --------
+    >>> agent = TreeSearch("CartPole-v1", seed=0).learn(total_timesteps=100_000, progress_bar=False)
+    >>> agent.policy.n_leaves <= 6
+    True
+    """
+
+    learner_type = TreeSearchLearner
+    _learner: TreeSearchLearner
+
+    def start_from(self, tree: RuleTree) -> Self:
+        """Begin the search at a tree instead of random ones; its locked leaves stay as they are."""
+        if len(self.history):
+            raise SettingError("The search has begun: make a new agent to start from a tree.")
+        self._learner.start_from(tree)
+        self._policy = None
+        return self
 
 
 def agent_type(name: str) -> type[Agent]:

@@ -14,13 +14,10 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import gymnasium
 import numpy as np
-from gymnasium.envs.registration import EnvSpec
 
 from spaql.agents.agent_file import MODEL_FILE, load_agent
 from spaql.agents.budget import Budget
@@ -30,8 +27,8 @@ from spaql.agents.selection import select
 from spaql.agents.tries import Tries, Try, pick, shown_try, size_of, tries_csv
 from spaql.archive import write_atomically
 from spaql.errors import SettingError, SpaqlError
-from spaql.problems import Problem, find_dynamics
-from spaql.problems.registry import spec_of
+from spaql.problems import Problem
+from spaql.problems.sending import receive, send
 from spaql.rollouts import try_seeds
 from spaql.workers import Workers, refuse_in_import
 
@@ -164,46 +161,25 @@ class _Plan:
         return self.agent_type(self.problem, seed=seed, **self.settings)
 
     def sent(self) -> bytes:
-        """Return it pickled for a worker process, which finds compiled dynamics by their module and id."""
-        problem, plant, spec = self.problem, self.problem.dynamics, None
-        if problem.env is not None and ":" not in problem.env:
-            spec = spec_of(problem.env)
-        home = None if plant is None else (plant.step.__module__, plant.id, plant.digest)
-        plain = dataclasses.replace(self, problem=dataclasses.replace(problem, dynamics=None))
+        """Return it pickled for a worker process."""
         try:
-            return pickle.dumps((plain, spec, home))
+            plan = pickle.dumps((self.agent_type, self.settings))
         except Exception as error:  # pickle, and what it is given, may raise anything
             raise SettingError(
-                f"{problem.name} or {self.agent_type.__name__} cannot be sent to a worker process ({error}): "
-                f"define it in a module and give its name, or {_ALONE}."
+                f"{self.agent_type.__name__} cannot be sent to a worker process ({error}): define it in a "
+                f"module and give its name, or {_ALONE}."
             ) from error
+        return pickle.dumps((plan, send(self.problem, _ALONE)))
 
 
 def _received(sent: bytes) -> _Plan:
     """Return the plan that `_Plan.sent` pickled, in another process."""
+    plan, problem = pickle.loads(sent)
     try:
-        plan: _Plan
-        spec: EnvSpec | None
-        plan, spec, home = pickle.loads(sent)
+        agent_type, settings = pickle.loads(plan)
     except Exception as error:
         raise SettingError(f"The agent cannot be made in a worker process ({error}): {_ALONE}.") from error
-    problem = plan.problem
-    if problem.env is not None and ":" in problem.env:
-        spec_of(problem.env)  # imports its module
-    if home is not None:
-        module, name, digest = home
-        if find_dynamics(name) is None:
-            import_module(module)
-        plant = find_dynamics(name)
-        if plant is None or plant.digest != digest:
-            raise SettingError(
-                f"{name} is not made, or not as it was, when {module} is imported in a worker process: make "
-                f"it at the top level of a module, or {_ALONE}."
-            )
-        problem = dataclasses.replace(problem, dynamics=plant)
-    if spec is not None:
-        gymnasium.registry.setdefault(spec.id, spec)
-    return dataclasses.replace(plan, problem=problem)
+    return _Plan(agent_type, settings, receive(problem, _ALONE))
 
 
 def _carried_out(

@@ -1,4 +1,4 @@
-"""The learners AQL, SPAQL, SPAQL-TS and PlanTree, and the interface of a learner."""
+"""The learners AQL, SPAQL, SPAQL-TS, PlanTree and TreeSearch, and the interface of a learner."""
 
 from spaql.algorithms.aql import AQLLearner, AQLSettings
 from spaql.algorithms.learner import Learner, LearnerSettings, Settings, setting
@@ -7,6 +7,7 @@ from spaql.algorithms.plantree import PlanTreeLearner, PlanTreeSettings
 from spaql.algorithms.rule_sets import RuleSet
 from spaql.algorithms.spaql import SPAQLLearner, SPAQLSettings
 from spaql.algorithms.spaql_ts import SPAQLTSLearner, SPAQLTSSettings
+from spaql.algorithms.treesearch import TreeSearchLearner, TreeSearchSettings
 
 __all__ = [
     "AQLLearner",
@@ -23,5 +24,7 @@ __all__ = [
     "SPAQLTSLearner",
     "SPAQLTSSettings",
     "Settings",
+    "TreeSearchLearner",
+    "TreeSearchSettings",
     "setting",
 ]

@@ -91,6 +91,8 @@ class Learner(ABC):
     standardised: ClassVar[bool] = True
     """Whether it works in the standard cube and learns from scaled rewards; if not, no steps are spent on
     measuring the cube, and rewards are not scaled."""
+    iteration_is: ClassVar[str] = "episode"
+    """What the return of an iteration without evaluation is measured by."""
     best_return: float | None = None
     """The best mean return of an evaluation so far."""
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 @run_argument
 @click.option("--leaf", type=int, help="number of the leaf to change (see spaql show RUN --numbers)")
 @click.option("--do", "action", metavar="ACTION", help="name or number of an action, or numbers: 0.5,-1")
-@click.option("--offset", metavar="[ACTION=]VALUE", multiple=True, help="of the leaf's law")
-@click.option("--gain", metavar="[ACTION:]OBSERVATION=VALUE", multiple=True, help="of the leaf's law")
+@click.option("--offset", metavar="[ACTION=]VALUE", multiple=True, help="of the leaf's law, or a score")
+@click.option("--gain", metavar="[ACTION:]OBSERVATION=VALUE", multiple=True, help="the same")
 @click.option("--lock", is_flag=True, help="simpler trees made from this one do the same there")
 @click.option("--rule", type=int, help="number of the rule to change instead")
 @click.option("--threshold", type=float, help="of the rule")
@@ -43,14 +43,16 @@ def edit(
 ) -> Report:
     """Change a leaf or a rule of the policy in RUN, try it, and save it as a controller of its own.
 
-    A leaf gets another action, or other numbers of its law; a rule, another threshold. Names may leave out
-    their units. Every other command takes the file that is written, such as spaql evaluate.
+    A leaf gets another action, or other numbers of its law; a rule, another threshold. A switching law has an
+    offset and gains for each action. Names of observations and of numbers of an action may leave out their
+    units. Every other command takes the file that is written, such as spaql evaluate.
 
     \b
     Examples:
       spaql show runs/cartpole --numbers
       spaql edit runs/cartpole --leaf 7 --do "push left" --lock --out edited.spaql
       spaql edit runs/swing-up --leaf 2 --gain speed=-2.5 --out edited.spaql
+      spaql edit runs/pole --leaf 1 --gain "push left:angle=-3" --out e.spaql
       spaql edit runs/swing-up --rule 1 --threshold -2.5 --out edited.spaql
       spaql evaluate edited.spaql --episodes 500
     """

@@ -160,6 +160,11 @@ def _text(found: Equivalence, out: Path) -> str:
             f"lost    doubles in {len(found.lost):,} boxes get another action when they are converted to "
             f"{found.number}: --report lists them"
         )
+    if found.lost is None:
+        lines.append(
+            "lost    not computed: doubles near an oblique cut, or near a tie of a switching law, may get "
+            f"another action when they are converted to {found.number}"
+        )
     if found.rounding:
         lines.append(f"rounded actions, by {found.rounding:.3g} at most")
     return "\n".join(lines)

@@ -100,11 +100,12 @@ def _data(source: Agent | Controller, tree: RuleTree) -> dict[str, Any]:
     from spaql.policy.text import leaf_text
 
     rows = table(tree)
+    names = rows.names()
     rules = [
         {
             "when": {
                 name: [float(low), float(high)]
-                for name, low, high in zip(tree.observations, rows.low[i], rows.high[i], strict=True)
+                for name, low, high in zip(names, rows.low[i], rows.high[i], strict=True)
                 if math.isfinite(low) or math.isfinite(high)
             },
             "do": leaf_text(tree, int(rows.leaf[i]), None),
@@ -118,6 +119,7 @@ def _data(source: Agent | Controller, tree: RuleTree) -> dict[str, Any]:
         "leaves": tree.n_leaves,
         "nodes": tree.n_nodes,
         "depth": tree.depth,
+        "numbers": tree.n_numbers,
         "smallest": tree.smallest,
         "rules": rules,
     }
@@ -132,7 +134,10 @@ def _text(source: Agent | Controller, tree: RuleTree, form: str, digits: int | N
     if form != "rules":
         return {"markdown": table_markdown, "latex": table_latex, "dot": dot}[form](tree, digits)
     proven = ", the fewest that do the same" if tree.smallest else ""
-    heading = f"# {source.problem.name}, {made_by(source)}: {counted(tree.n_leaves, 'leaf')}{proven}"
+    heading = (
+        f"# {source.problem.name}, {made_by(source)}: {counted(tree.n_leaves, 'leaf')}{proven}; "
+        f"{counted(tree.n_numbers, 'number')}"
+    )
     return "\n".join([heading, *_remarks(source, tree, digits), text(tree, digits, numbered=numbered)])
 
 
@@ -157,6 +162,8 @@ def _remarks(source: Agent | Controller, tree: RuleTree, digits: int | None) -> 
     if isinstance(source, Controller) and "from" in source.origin:
         remarks.append(f"# made from {source.origin['from']}{_edit(source.origin)}")
     for lock in tree.locks:
-        where = " and ".join(conditions(lock.low, lock.high, tree.observations, digits)) or "everywhere"
+        where = (
+            " and ".join(conditions(lock.low, lock.high, tree.number_names(digits), digits)) or "everywhere"
+        )
         remarks.append(f"# locked: {where}: {leaf_text(tree, lock.row, digits)}")
     return remarks

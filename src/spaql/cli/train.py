@@ -231,6 +231,7 @@ def train(
     Examples:
       spaql train Pendulum-v1 --total-timesteps 5000 --seed 1
       spaql train Pendulum-v1 --total-timesteps 5000 --tries 8
+      spaql train Acrobot-v1 --algo treesearch --total-timesteps 10000000
       spaql train plant:TwoTanks-v0 --total-timesteps 3000 --out runs/tanks
       spaql train cartpole200 --algo spaql-ts --iterations 500 --seed 1
       spaql train MountainCar-v0 --algo spaql --iterations 200 --scaling 4
@@ -264,6 +265,8 @@ def train(
         **given,
     )
     name = agent.learner_type.name
+    if (advice := recommended(name, total_timesteps)) and not quiet:
+        click.echo(advice, err=True)
     folder = out or Path("runs") / re.sub(r"[/\\:]", "-", env) / name / f"seed={agent.seed}"
     if workers is not None and tries == 1:
         raise click.UsageError("--workers train tries: give --tries, 2 or more.")
@@ -321,7 +324,30 @@ def train(
     if isinstance(agent.policy, RuleTree):  # the last row of the history may be older
         result["leaves"] = agent.policy.n_leaves
     named = f" --algo {algo}" if ":" in algo else ""
-    return Report(result, _text(result) + named, code=INTERRUPTED if interrupt.pressed else 0)
+    return Report(
+        result,
+        _text(result, agent.learner_type.iteration_is) + named,
+        code=INTERRUPTED if interrupt.pressed else 0,
+    )
+
+
+_FEW, _MANY = 20_000, 100_000
+"""Below the first, PlanTree is the better choice; above the second, TreeSearch."""
+
+
+def recommended(algo: str, steps: int | None) -> str:
+    """Return the advice to use another algorithm for a number of steps, if there is a better one."""
+    if steps is not None and algo == "treesearch" and steps < _FEW:
+        return (
+            f"TreeSearch plays whole episodes to compare controllers, and {steps:,} steps are few for that: "
+            "--algo plantree learns the plant, and needs fewer steps."
+        )
+    if steps is not None and algo == "plantree" and steps > _MANY:
+        return (
+            f"PlanTree is made for simulators whose steps are few or slow. For {steps:,} steps, --algo "
+            "treesearch searches on the simulator itself."
+        )
+    return ""
 
 
 def _take(folder: Path, *, resume: bool) -> None:
@@ -372,13 +398,13 @@ def _advised(env: str, horizon: int | None) -> Iterator[None]:
         raise BadEnvironmentError(f"{error} Try `spaql check {env}{limit}`.") from error
 
 
-def _text(result: dict[str, Any]) -> str:
+def _text(result: dict[str, Any], iteration: str) -> str:
     sizes = {"arms": "arm", "leaves": "leaf"}
     size = "".join(f"{counted(result[name], one)}, " for name, one in sizes.items() if name in result)
     evaluated = result["interactions"] > result["training_steps"]
     episodes = result["iteration"]
     digits = places(result["fresh_return"], result["fresh_ci95"])
-    of = counted(episodes + 1, "noisy evaluation") if evaluated else counted(episodes, "episode")
+    of = counted(episodes + 1, "noisy evaluation") if evaluated else counted(episodes, iteration)
     return "\n".join(
         [
             f"fresh return  {with_interval(result['fresh_return'], result['fresh_ci95'])}"

@@ -1,7 +1,8 @@
-"""Evaluation: fresh episodes, stress tests, robustness, measures of a closed loop, size-return fronts."""
+"""Evaluation: fresh episodes, stress tests, robustness, measures of a closed loop, sizes, limits."""
 
 from spaql.evaluation.bench import Bench, Signal, Success, find_bench
-from spaql.evaluation.episodes import evaluate
+from spaql.evaluation.episodes import evaluate, start_states
+from spaql.evaluation.limit import GridPlay, Limit, limit
 from spaql.evaluation.measures import Measures, measure
 from spaql.evaluation.model_errors import model_errors
 from spaql.evaluation.plant_parameters import parameters_of, with_parameters
@@ -14,6 +15,8 @@ from spaql.rollouts import Evaluation
 __all__ = [
     "Bench",
     "Evaluation",
+    "GridPlay",
+    "Limit",
     "Measures",
     "RobustnessRow",
     "SafeActionRow",
@@ -23,6 +26,7 @@ __all__ = [
     "Success",
     "evaluate",
     "find_bench",
+    "limit",
     "measure",
     "model_errors",
     "parameters_of",
@@ -31,6 +35,7 @@ __all__ = [
     "sample_starts",
     "size_curve",
     "smallest_within",
+    "start_states",
     "stress",
     "with_parameters",
 ]

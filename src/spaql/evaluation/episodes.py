@@ -5,11 +5,15 @@ from __future__ import annotations
 import dataclasses
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from spaql.errors import SettingError
 from spaql.policy import Policy
 from spaql.policy.resolve import PathLike, opened, policy_of
 from spaql.problems import EnvironmentLike, Problem, make_problem
 from spaql.rollouts import Evaluation, fresh_episodes
+from spaql.rollouts.batches import fresh_states
 from spaql.values import whole_number
 
 
@@ -76,3 +80,22 @@ def evaluate(
     if parallel:
         problem = dataclasses.replace(problem, parallel=True)
     return fresh_episodes(policy, problem, episodes, seed, deterministic=deterministic)
+
+
+def start_states(
+    agent: Playable, env: EnvironmentLike | None = None, *, episodes: int = 100, seed: int = 0
+) -> NDArray[np.float64]:
+    """Return the states of the plant, one per row, in which `evaluate` starts with the same arguments.
+
+    The problem must have compiled dynamics. Policies of partitions (of SPAQL and its relatives) start in
+    other states than all others.
+
+    Examples
+    --------
+    >>> from spaql.policy import RandomPolicy
+    >>> problem = make_problem("Pendulum-v1")
+    >>> start_states(RandomPolicy(problem.states, problem.actions), problem, episodes=3).shape
+    (3, 2)
+    """
+    policy, problem = policy_and_problem(agent, env)
+    return fresh_states(policy, problem, whole_number("episodes", episodes, least=1), seed)

@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
+from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from spaql.evaluation.episodes import Playable, evaluate, policy_and_problem
@@ -26,7 +27,8 @@ class SizedTree:
 
     tree: RuleTree
     agreement: float
-    """Share of the states visited by the exact tree in which the action is the same."""
+    """Share of the states visited by the exact tree in which the action is the same; of actions of a Box, the
+    constant or law that determines it."""
     evaluation: Evaluation
     """Evaluation by fresh episodes, which were not used to choose the tree."""
 
@@ -77,15 +79,20 @@ def size_curve(
     policy, problem = policy_and_problem(agent, env)
     exact = agent if isinstance(agent, RuleTree) else rule_tree(policy)
     tried, visited = _try(exact, problem, episodes, rounds, seed)
-    wanted = exact.find(visited)
+    wanted = _decided(exact, visited)
     return [
         SizedTree(
             tree,
-            float((tree.find(visited) == wanted).mean()),
+            float((_decided(tree, visited) == wanted).mean()),
             evaluate(tree, problem, episodes=episodes, seed=seed),
         )
         for tree in _front(tried, exact)
     ]
+
+
+def _decided(tree: RuleTree, visited: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return what is compared: the action of a list, or else the row in the table of leaves."""
+    return np.asarray(tree.act(visited) if isinstance(tree.action_space, Discrete) else tree.find(visited))
 
 
 def smallest_within(curve: Sequence[SizedTree], loss: float) -> SizedTree:

@@ -23,6 +23,7 @@ from spaql.export.c_common import (
     needs_infinity,
     prototype,
     undefined,
+    weighted,
 )
 from spaql.export.c_table import table
 from spaql.export.comments import name_of_action
@@ -147,13 +148,17 @@ def _rules(controller: MachineController, name: str) -> Iterator[str]:
     names, kind, laws = names_in(controller), TYPES[number.name], controller.tree.leaves
 
     def condition(j: int, t: float, below: bool) -> str:
-        if t == math.inf:
-            return f"{names[j]} {'<' if below else '>='} {'(float)' if kind == 'float' else ''}INFINITY"
-        return f"{names[j]} {'<' if below else '>='} {literal(controller, t, j)}"
+        cast = "(float)" if kind == "float" and j < tree.dims else ""
+        end = f"{cast}INFINITY" if t == math.inf else literal(controller, t, j)
+        if j >= tree.dims and not below:  # a sum may be NaN
+            return f"!({names[j]} < {end})"
+        return f"{names[j]} {'<' if below else '>='} {end}"
 
     def leaf(row: int) -> list[str]:
         if isinstance(laws, Laws):
             return [_law(controller, names, row, i) for i in range(controller.n_actions)]
+        if controller.scores(row):
+            return _switching_law(controller, names, row)
         note = f" /* {controller.leaf_name(row)} */" if controller.leaf_name(row) else ""
         values = enumerate(controller.leaf_value(row))
         return [f"action[{i}] = {literal(controller, value, action=i)};{note}" for i, value in values]
@@ -168,6 +173,10 @@ def _rules(controller: MachineController, name: str) -> Iterator[str]:
     for j, seen in enumerate(tree.observations):
         if j in used or number.name != "fixed":
             yield f"    const {kind} {names[j]} = observation[{j}]; /* {seen} */"
+    for name, weights in zip(names[tree.dims :], tree.combinations, strict=True):
+        yield f"    const double {name} = {weighted(controller, names, weights, None)};"
+    if controller.switches:
+        yield from ("    double best;", "    double score;")
     if number.name == "fixed" and used == {-1}:
         yield "    (void)observation;"
     yield ""
@@ -175,20 +184,29 @@ def _rules(controller: MachineController, name: str) -> Iterator[str]:
     if number.name != "fixed":
         safe = enumerate(controller.safe)
         lines = [f"action[{i}] = {literal(controller, x, action=i)}; /* the safe action */" for i, x in safe]
-        exception = undefined(names), lines
+        exception = undefined(names[: tree.dims]), lines
     yield from nested(tree, _KEYWORDS, condition, leaf, exception, 1)
     yield "}"
 
 
 def _law(controller: MachineController, names: Sequence[str], row: int, i: int) -> str:
-    """Return the assignment of a law, in a fixed order and in double precision whatever the number type."""
+    """Return the assignment of a law."""
     laws = controller.tree.leaves
     assert isinstance(laws, Laws)
-    single = controller.number.name == "float"
-    total = repr(float(laws.offset[row, i]))
-    for j, gain in enumerate(laws.gain[row, i].tolist()):
-        if gain != 0.0:
-            seen = f"(double){names[j]}" if single else names[j]
-            total = f"({total} + ({gain!r} * {seen}))"
+    total = weighted(controller, names, laws.gain[row, i], float(laws.offset[row, i]))
     ends = ", ".join(repr(float(x)) for x in (laws.low[i], laws.high[i], controller.safe[i]))
-    return f"action[{i}] = {'(float)' if single else ''}cut({total}, {ends});"
+    return f"action[{i}] = {'(float)' if controller.number.name == 'float' else ''}cut({total}, {ends});"
+
+
+def _switching_law(controller: MachineController, names: Sequence[str], row: int) -> list[str]:
+    """Return the statements of a switching law; a score that is NaN is never higher."""
+
+    def chosen(number: int) -> str:
+        (value,) = controller.machine_action(number)
+        return f"action[0] = {literal(controller, value, action=0)}; /* {controller.action_name(number)} */"
+
+    lines = ["best = -INFINITY;", chosen(int(controller.tree.default_action[0]))]
+    for number, offset, gain in controller.scores(row):
+        lines.append(f"score = {weighted(controller, names, gain, offset)};")
+        lines += ["if (score > best) {", "    best = score;", f"    {chosen(number)}", "}"]
+    return lines

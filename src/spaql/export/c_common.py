@@ -6,11 +6,13 @@ import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spaql.export.comments import heading, identifiers
+from spaql.export.conditions import terms
 from spaql.export.numbers import Fixed
 from spaql.export.target_controller import MachineController
-from spaql.policy import Laws
+from spaql.policy import Laws, SwitchingLaws
 
 TYPES = {"double": "double", "float": "float", "fixed": "int32_t"}
 _RESERVED = """
@@ -48,12 +50,14 @@ def checks(controller: MachineController) -> Iterator[str]:
     """Yield checks against compilers with other number types, and flags that change arithmetic."""
     if isinstance(controller.number, Fixed):
         return
-    laws = isinstance(controller.tree.leaves, Laws)
+    laws = isinstance(controller.tree.leaves, Laws | SwitchingLaws)
+    sums = len(controller.tree.combinations) > 0
     yield "#include <float.h>"
     yield ""
-    if laws or controller.number.name == "double":
-        # Laws are computed in double precision whatever the observations are.
-        what_to_do = "laws need it" if laws else "export float or fixed numbers instead"
+    if laws or sums or controller.number.name == "double":
+        # Laws and sums are computed in double precision whatever the observations are.
+        what_to_do = "sums of observations need it" if sums else "export float or fixed numbers instead"
+        what_to_do = "laws need it" if laws else what_to_do
         yield "#if DBL_MANT_DIG != 53"
         yield f'#error "double must have 64 bits: {what_to_do}"'
         yield "#endif"
@@ -68,7 +72,7 @@ def checks(controller: MachineController) -> Iterator[str]:
     yield "#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && (__FINITE_MATH_ONLY__ > 0))"
     yield '#error "compile without -ffast-math: it assumes that there is no NaN"'
     yield "#endif"
-    if laws:
+    if laws or sums:
         yield "/* A product and a sum are rounded one after the other, never fused. */"
         yield "#if defined(__GNUC__) && !defined(__clang__)"
         yield '#pragma GCC optimize ("fp-contract=off")'
@@ -87,8 +91,23 @@ def prototype(controller: MachineController, name: str, end: str) -> list[str]:
 
 
 def names_in(controller: MachineController) -> tuple[str, ...]:
-    """Return the names of the observations as C identifiers."""
-    return identifiers(controller.tree.observations, _RESERVED)
+    """Return the names of the numbers that rules compare as C identifiers: observations, then sums."""
+    tree = controller.tree
+    sums = (f"sum_{i}" for i in range(len(tree.combinations)))
+    return identifiers([*tree.observations, *sums], _RESERVED + ("best score" if controller.switches else ""))
+
+
+def weighted(
+    controller: MachineController, names: Sequence[str], weights: NDArray[np.float64], offset: float | None
+) -> str:
+    """Return a weighted sum in a fixed order, and in double precision whatever the number type."""
+    cast = "(double)" if controller.number.name == "float" else ""
+    total = None if offset is None else repr(offset)
+    for j, weight in terms(weights):
+        term = f"({weight!r} * {cast}{names[j]})"
+        total = term if total is None else f"({total} + {term})"
+    assert total is not None
+    return total
 
 
 def undefined(names: Sequence[str]) -> str:
@@ -97,13 +116,16 @@ def undefined(names: Sequence[str]) -> str:
 
 
 def needs_infinity(controller: MachineController) -> bool:
-    """Return whether a threshold is infinite, which needs INFINITY of <math.h>."""
-    return bool((controller.tree.threshold == math.inf).any())
+    """Return whether a threshold or an offset is infinite, which needs INFINITY of <math.h>."""
+    tree = controller.tree
+    return isinstance(tree.leaves, SwitchingLaws) or bool((tree.threshold == math.inf).any())
 
 
 def literal(controller: MachineController, x: float, feature: int = -1, action: int = -1) -> str:
     """Return a threshold or a number of an action as a literal of the number type."""
     number = controller.number
+    if feature >= controller.tree.dims:  # sums are doubles
+        return repr(x)
     if isinstance(number, Fixed):
         bits = number.observation_bits[feature] if feature >= 0 else number.action_bits[action]
         return f"{round(math.ldexp(x, bits))}"

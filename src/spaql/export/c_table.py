@@ -10,7 +10,7 @@ import numpy as np
 from spaql.export.c_common import CUT, TYPES, literal, needs_infinity, prototype, undefined
 from spaql.export.conditions import Table, numbered
 from spaql.export.target_controller import MachineController
-from spaql.policy import Laws
+from spaql.policy import Laws, SwitchingLaws
 
 _ROM = """
 /* Constants of an AVR stay in its flash memory only if they are read from there. */
@@ -49,37 +49,59 @@ def table(controller: MachineController, name: str) -> Iterator[str]:
 
 
 def _tables(controller: MachineController, rows: Table, index: str) -> Iterator[str]:
-    kind, feature = TYPES[controller.number.name], _index_type(controller.tree.dims)
+    tree = controller.tree
+    kind, feature = TYPES[controller.number.name], _index_type(tree.width)
+    sums = len(tree.combinations)
     yield f"#define RULES {len(rows.feature)}U"
     yield ""
     yield "/* Rule by rule: the observation that it looks at, the threshold, and the places to go to if the"
-    yield " * observation is below it, and if not. Places from RULES on are leaves. */"
+    yield f" * observation is below it, and if not. Places from RULES on are leaves.{'' if sums else ' */'}"
+    if sums:
+        yield f" * Numbers from {tree.dims} on are sums of the observations, with the weights below. */"
     yield from _array(f"{feature} FEATURE[RULES]", map(str, rows.feature))
     thresholds = zip(rows.feature, rows.threshold, strict=True)
-    written = ("INFINITY" if t == math.inf else literal(controller, t, j) for j, t in thresholds)
-    yield from _array(f"{kind} THRESHOLD[RULES]", written)
+    written = (
+        "INFINITY" if t == math.inf else repr(t) if sums else literal(controller, t, j) for j, t in thresholds
+    )
+    # Sums are compared in double precision, and all numbers with them.
+    yield from _array(f"{'double' if sums else kind} THRESHOLD[RULES]", written)
     yield from _array(f"{index} NEXT[RULES][2]", (f"{{{a}, {b}}}" for a, b in rows.after))
-    laws = isinstance(controller.tree.leaves, Laws)
+    if sums:
+        weights = map(_braced, tree.combinations.tolist())
+        yield from _array(f"double WEIGHT[{sums}][{tree.dims}]", weights)
+    laws = isinstance(tree.leaves, Laws | SwitchingLaws)
     yield from _law_tables(controller) if laws else _action_table(controller)
 
 
 def _look_up(controller: MachineController, index: str) -> Iterator[str]:
-    dims, laws = controller.tree.dims, isinstance(controller.tree.leaves, Laws)
+    dims, sums = controller.tree.dims, len(controller.tree.combinations)
+    laws = isinstance(controller.tree.leaves, Laws | SwitchingLaws)
     fast = "uint_fast32_t" if index == "uint32_t" else "uint_fast16_t"
     yield f"{fast} place = 0U;"
-    if controller.n_actions > 1 or laws:
+    if controller.n_actions > 1 or laws or sums:
         yield f"{fast} i;"
-    if laws:
+    if laws or sums:
         yield f"{fast} j;"
-    seen = f"observation[{_read_index(_index_type(dims))}(&FEATURE[place])]"
-    below = f"{seen} < {_READ[controller.number.name]}(&THRESHOLD[place])"
+    if sums:
+        yield f"double x[{dims + sums}];"
+    if isinstance(controller.tree.leaves, SwitchingLaws):
+        yield "double best = -INFINITY;"
+    feature = f"{_read_index(_index_type(dims + sums))}(&FEATURE[place])"
+    below = (
+        f"{'x' if sums else 'observation'}[{feature}] < {_READ[controller.number.name]}(&THRESHOLD[place])"
+    )
+    if isinstance(controller.tree.leaves, SwitchingLaws):
+        last = _switching_lines(controller)
+    else:
+        last = _law_lines(controller) if laws else _action_lines(controller)
     lines = [
+        *(_sum_lines(controller) if sums else []),
         "/* Every place comes after the one before it, so that this ends. */",
         "while (place < RULES) {",
         f"    place = {_read_index(index)}(&NEXT[place][({below}) ? 0 : 1]);",
         "}",
         "place -= RULES;",
-        *(_law_lines(controller) if laws else _action_lines(controller)),
+        *last,
     ]
     if controller.number.name == "fixed":
         yield from lines
@@ -112,11 +134,14 @@ def _action_lines(controller: MachineController) -> list[str]:
 
 
 def _law_tables(controller: MachineController) -> Iterator[str]:
-    laws, dims, n = controller.tree.leaves, controller.tree.dims, controller.n_actions
-    assert isinstance(laws, Laws)
+    laws, dims = controller.tree.leaves, controller.tree.dims
+    assert isinstance(laws, Laws | SwitchingLaws)
+    n = laws.offset.shape[1]
     gains = ("{" + ", ".join(_braced(row) for row in law) + "}" for law in laws.gain.tolist())
     yield from _array(f"double GAIN[{len(laws)}][{n}][{dims}]", gains)
     yield from _array(f"double OFFSET[{len(laws)}][{n}]", map(_braced, laws.offset.tolist()))
+    if isinstance(laws, SwitchingLaws):
+        return
     for name, values in (("LOW", laws.low), ("HIGH", laws.high), ("SAFE", controller.safe)):
         yield from _array(f"double {name}[{n}]", map(repr, np.asarray(values).tolist()))
 
@@ -126,20 +151,61 @@ def _law_lines(controller: MachineController) -> list[str]:
     return [
         f"for (i = 0U; i < {controller.n_actions}U; ++i) {{",
         "    double u = READ_FLOAT(&OFFSET[place][i]);",
-        f"    for (j = 0U; j < {controller.tree.dims}U; ++j) {{",
-        "        const double gain = READ_FLOAT(&GAIN[place][i][j]);",
-        "        if ((gain < 0.0) || (gain > 0.0)) {",
-        f"            u = u + (gain * {'(double)' if single else ''}observation[j]);",
-        "        }",
-        "    }",
+        *_terms(controller, "u", "gain", "GAIN[place][i][j]"),
         "    u = cut(u, READ_FLOAT(&LOW[i]), READ_FLOAT(&HIGH[i]), READ_FLOAT(&SAFE[i]));",
         f"    action[i] = {'(float)' if single else ''}u;",
         "}",
     ]
 
 
+def _switching_lines(controller: MachineController) -> list[str]:
+    laws = controller.tree.leaves
+    assert isinstance(laws, SwitchingLaws)
+    (first,) = controller.machine_action(laws.start)
+    return [
+        "/* The first of the highest scores; one that is NaN is never higher. */",
+        f"action[0] = {literal(controller, first, action=0)};",
+        f"for (i = 0U; i < {laws.offset.shape[1]}U; ++i) {{",
+        "    double score = READ_FLOAT(&OFFSET[place][i]);",
+        *_terms(controller, "score", "gain", "GAIN[place][i][j]"),
+        "    if (score > best) {",
+        "        best = score;",
+        f"        action[0] = {'(float)' if controller.number.name == 'float' else ''}"
+        f"({float(laws.start)!r} + (double)i);",
+        "    }",
+        "}",
+    ]
+
+
+def _sum_lines(controller: MachineController) -> list[str]:
+    dims, single = controller.tree.dims, controller.number.name == "float"
+    return [
+        f"for (j = 0U; j < {dims}U; ++j) {{",
+        f"    x[j] = {'(double)' if single else ''}observation[j];",
+        "}",
+        f"for (i = 0U; i < {len(controller.tree.combinations)}U; ++i) {{",
+        "    double sum = 0.0;",
+        *_terms(controller, "sum", "weight", "WEIGHT[i][j]"),
+        f"    x[{dims}U + i] = sum;",
+        "}",
+    ]
+
+
+def _terms(controller: MachineController, total: str, weight: str, place: str) -> list[str]:
+    """Return the loop that adds the terms of a weighted sum in a fixed order, in double precision."""
+    cast = "(double)" if controller.number.name == "float" else ""
+    return [
+        f"    for (j = 0U; j < {controller.tree.dims}U; ++j) {{",
+        f"        const double {weight} = READ_FLOAT(&{place});",
+        f"        if (({weight} < 0.0) || ({weight} > 0.0)) {{",
+        f"            {total} = {total} + ({weight} * {cast}observation[j]);",
+        "        }",
+        "    }",
+    ]
+
+
 def _braced(values: Sequence[float]) -> str:
-    return "{" + ", ".join(map(repr, values)) + "}"
+    return "{" + ", ".join("-INFINITY" if x == -math.inf else repr(x) for x in values) + "}"
 
 
 def _array(declaration: str, values: Iterator[str] | map[str]) -> Iterator[str]:

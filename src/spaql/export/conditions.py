@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spaql.errors import SettingError
 from spaql.policy import RuleTree
@@ -47,7 +48,7 @@ def nested(
     keywords
         Of the language.
     condition
-        Returns `observation < threshold`, or, with False, its negation.
+        Returns `number < threshold`, or, with False, its negation, which holds for a sum that is NaN.
     leaf
         Returns the lines for a row in the table of leaves.
     exception
@@ -99,6 +100,14 @@ def printed_sizes(tree: RuleTree) -> list[int]:
     return sizes
 
 
+def terms(weights: NDArray[np.float64]) -> list[tuple[int, float]]:
+    """Return the terms of a weighted sum in the order in which they are added: observation and weight.
+
+    Those whose weight is 0 are left out: 0 times infinity is NaN.
+    """
+    return [(j, weight) for j, weight in enumerate(weights.tolist()) if weight != 0.0]
+
+
 @dataclass(frozen=True)
 class Table:
     """The inner nodes of a tree as rows; indices after the last of them are rows in the table of leaves."""
@@ -106,7 +115,7 @@ class Table:
     feature: list[int]
     threshold: list[float]
     after: list[tuple[int, int]]
-    """The next index if the observation is below the threshold, and otherwise."""
+    """The next index if the number that is compared is below the threshold, and otherwise."""
 
 
 def numbered(tree: RuleTree) -> Table:

@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from spaql.errors import SettingError
 from spaql.export.rewrite import constants
 from spaql.export.target_controller import MachineController
-from spaql.policy import Laws, RuleTree
+from spaql.policy import Laws, RuleTree, SwitchingLaws
+from spaql.policy.leaves import first_equal
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,11 @@ class Difference:
 def differences(one: RuleTree, other: RuleTree) -> list[Difference]:
     """Return the observations, including infinite ones, for which two trees over one table differ.
 
-    The boxes do not overlap.
+    The boxes do not overlap. They are defined for trees that compare no sums.
 
     Examples
     --------
+    >>> import numpy as np
     >>> import dataclasses
     >>> from gymnasium.spaces import Box, Discrete
     >>> from spaql.policy import Choices
@@ -40,7 +41,9 @@ def differences(one: RuleTree, other: RuleTree) -> list[Difference]:
     >>> differences(tree, moved)
     [Difference(low=(0.5,), high=(0.5,), rows=(1, 0))]
     """
-    same = _labels(one)
+    if len(one.combinations) or len(other.combinations):
+        raise SettingError("Where trees that compare sums of observations differ is no set of boxes.")
+    same = first_equal(one.leaves)
     found = []
     waiting = [(0, 0, (-math.inf,) * one.dims, (math.inf,) * one.dims)]
     while waiting:
@@ -63,21 +66,18 @@ def differences(one: RuleTree, other: RuleTree) -> list[Difference]:
     return found
 
 
-def _labels(tree: RuleTree) -> list[int]:
-    leaves = tree.leaves
-    if isinstance(leaves, Laws):
-        table = np.concatenate([leaves.gain.reshape(len(leaves), -1), leaves.offset], axis=1)
-    else:
-        table = constants(leaves).reshape(len(leaves), -1).astype(np.float64)
-    return [int(label) for label in np.unique(table, axis=0, return_inverse=True)[1].ravel()]
-
-
-def lost_by_conversion(controller: MachineController) -> list[dict[str, Any]]:
+def lost_by_conversion(controller: MachineController) -> list[dict[str, Any]] | None:
     """Return boxes of double-precision observations whose conversion to the number type changes the leaf.
 
     Each has the actions of the policy and of the export, or the rows of their laws in the table of leaves.
+    Doubles near an oblique cut or near a tie of a switching law may get another action as well. These are no
+    boxes, and then None is returned.
     """
-    leaves = controller.exact.leaves
+    tree, leaves = controller.exact, controller.exact.leaves
+    if controller.number.name == "double":  # nothing is converted
+        return []
+    if len(tree.combinations) or isinstance(leaves, SwitchingLaws):
+        return None
     said = [[row] for row in range(len(leaves))]
     if not isinstance(leaves, Laws):
         said = constants(leaves).reshape(len(leaves), -1).tolist()
@@ -88,5 +88,5 @@ def lost_by_conversion(controller: MachineController) -> list[dict[str, Any]]:
             "policy": said[box.rows[0]],
             "export": said[box.rows[1]],
         }
-        for box in differences(controller.exact, controller.number.seen(controller.exact))
+        for box in differences(tree, controller.number.seen(tree))
     ]

@@ -20,7 +20,7 @@ from spaql.export.differences import lost_by_conversion
 from spaql.export.rewrite import constants
 from spaql.export.target_controller import MachineController
 from spaql.export.test_states import comparison_points
-from spaql.policy import Laws
+from spaql.policy import Laws, SwitchingLaws
 
 POINTS = 1_000_000
 """Random points to compare, besides all leaves and boundaries."""
@@ -73,9 +73,10 @@ class Equivalence:
     """Depth of the policy, without the tests of the limits."""
     rounding: float
     """The largest change of a constant action by rounding to the number type."""
-    lost: list[dict[str, Any]]
+    lost: list[dict[str, Any]] | None
     """All boxes of double-precision observations, ends included, whose conversion to the number type changes
-    the action."""
+    the action, or the law that computes it; None where they were not computed: for rules that compare sums of
+    observations, and for switching laws."""
     files: dict[str, str]
     """SHA-256 of each file."""
     provenance: tuple[str, ...]
@@ -145,7 +146,12 @@ def check_equivalence(
 
 
 def _rounding(controller: MachineController) -> float:
-    if isinstance(controller.exact.leaves, Laws):
+    leaves = controller.exact.leaves
+    if isinstance(leaves, Laws):
         return 0.0
-    table = constants(controller.exact.leaves).reshape(len(controller.exact.leaves), -1).astype(np.float64)
+    if isinstance(leaves, SwitchingLaws):
+        actions: NDArray[Any] = leaves.start + np.arange(leaves.offset.shape[1])
+    else:
+        actions = constants(leaves)
+    table = actions.reshape(len(actions), -1).astype(np.float64)
     return float(np.abs(controller.number.rounded(table) - table).max())

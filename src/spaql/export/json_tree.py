@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Discrete
 
 from spaql.archive import load_json, reading
 from spaql.export.equivalence import Run, Target
 from spaql.export.target_controller import MachineController
-from spaql.policy import Choices, Constants, Laws, Leaves, RuleTree
+from spaql.policy import Choices, Constants, Laws, Leaves, RuleTree, SwitchingLaws
 from spaql.spaces import describe_space, space_from
 
 FORMAT = "spaql-rule-tree"
@@ -24,6 +25,7 @@ _KINDS: dict[str, tuple[type[Any], dict[str, type[Any]]]] = {
     "choices": (Choices, {"number": np.int64}),
     "constants": (Constants, {"value": np.float64}),
     "laws": (Laws, dict.fromkeys(("gain", "offset", "low", "high"), np.float64)),
+    "switching laws": (SwitchingLaws, dict.fromkeys(("gain", "offset"), np.float64)),
 }
 _NODES = ("feature", "threshold", "left", "right", "leaf")
 
@@ -48,8 +50,10 @@ class JsonTree(Target):
             "safe_action": list(controller.safe),
             "smallest": tree.smallest,
             "leaves": _leaves(tree.leaves),
-            "nodes": {part: [_plain(x) for x in getattr(tree, part).tolist()] for part in _NODES},
+            "nodes": {part: _plain(getattr(tree, part).tolist()) for part in _NODES},
         }
+        if len(tree.combinations):  # files of trees without them keep their bytes
+            data["combinations"] = tree.combinations.tolist()
         return {f"{name}.json": (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()}
 
     def load(self, controller: MachineController, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
@@ -65,13 +69,16 @@ class JsonTree(Target):
         return "spaql.export.tree_from_json"
 
 
-def _plain(x: float) -> float | str:
+def _plain(x: Any) -> Any:
+    """Return numbers, or lists of them, with those that JSON does not have as text."""
+    if isinstance(x, list):
+        return [_plain(part) for part in x]
     return x if np.isfinite(x) else repr(x)
 
 
 def _leaves(leaves: Leaves) -> dict[str, Any]:
     kind = next(name for name, (made, _) in _KINDS.items() if isinstance(leaves, made))
-    return {"kind": kind} | {part: getattr(leaves, part).tolist() for part in _KINDS[kind][1]}
+    return {"kind": kind} | {part: _plain(getattr(leaves, part).tolist()) for part in _KINDS[kind][1]}
 
 
 def tree_from_json(path: str | os.PathLike[str]) -> RuleTree:
@@ -87,14 +94,18 @@ def tree_from_json(path: str | os.PathLike[str]) -> RuleTree:
     data = load_json(path, FORMAT, VERSION)
     with reading("rule tree"):
         made, parts = _KINDS[data["leaves"]["kind"]]
-        leaves = made(**{part: np.array(data["leaves"][part], kind) for part, kind in parts.items()})
+        table: dict[str, Any] = {part: np.array(data["leaves"][part], kind) for part, kind in parts.items()}
+        actions = space_from(data["action_space"])
+        if made is SwitchingLaws and isinstance(actions, Discrete):
+            table["start"] = int(actions.start)
         nodes = {part: data["nodes"][part] for part in _NODES}
         return RuleTree(
             **nodes | {"threshold": [float(t) for t in nodes["threshold"]]},
-            leaves=leaves,
+            leaves=made(**table),
             observation_space=space_from(data["observation_space"]),
-            action_space=space_from(data["action_space"]),
+            action_space=actions,
             observations=tuple(map(str, data["observations"])),
             actions=tuple(map(str, data["actions"])),
             smallest=bool(data["smallest"]),
+            combinations=np.array(data.get("combinations", []), np.float64),
         )

@@ -1,7 +1,8 @@
 """The number types of a machine, and rule trees in them.
 
 Thresholds are rounded up to the next number of the machine: for every number that the machine has,
-`x < threshold` is then decided as in double precision.
+`x < threshold` is then decided as in double precision. Sums of observations are computed and compared in
+double precision whatever the machine's numbers are, so that their thresholds stay as they are.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from spaql.errors import SettingError
 from spaql.export.rewrite import bounds, constants, skipping
-from spaql.policy import Laws, RuleTree
+from spaql.policy import Laws, RuleTree, SwitchingLaws
 from spaql.spaces import unbounded
 
 Doubles = NDArray[np.float64]
@@ -60,13 +61,16 @@ class Number(ABC):
         return outputs.astype(np.float64)
 
     def on_grid(self, tree: RuleTree) -> RuleTree:
-        """Return the rules with thresholds that are numbers of the machine."""
+        """Return the rules with thresholds that are numbers of the machine, but for those of sums."""
         pairs = zip(tree.feature.tolist(), tree.threshold.tolist(), strict=True)
-        up = np.array([self.up(j, t) if j >= 0 else 0.0 for j, t in pairs])
-        return dataclasses.replace(tree, threshold=up)
+        up = [0.0 if j < 0 else self.up(j, t) if j < tree.dims else t for j, t in pairs]
+        return dataclasses.replace(tree, threshold=np.array(up))
 
     def seen(self, tree: RuleTree) -> RuleTree:
-        """Return the rules that the machine follows when it is handed converted doubles."""
+        """Return the rules that the machine follows when it is handed converted doubles.
+
+        They are defined for rules that compare no sums.
+        """
         grid = self.on_grid(tree)
         pairs = zip(grid.feature.tolist(), grid.threshold.tolist(), strict=True)
         moved = np.array([self.first_not_below(j, t) if j >= 0 else 0.0 for j, t in pairs])
@@ -166,9 +170,10 @@ class Fixed(Number):
     @classmethod
     def of(cls, tree: RuleTree, safe: tuple[float, ...]) -> Fixed:
         """Return the type whose bits suit the bounds of the observations, the thresholds and the actions."""
-        if isinstance(tree.leaves, Laws):
+        what = "laws" if isinstance(tree.leaves, Laws | SwitchingLaws) else "sums of observations"
+        if what == "laws" or len(tree.combinations):
             raise SettingError(
-                "number is 'fixed', and laws are computed in double precision: use 'double' or 'float'."
+                f"number is 'fixed', and {what} are computed in double precision: use 'double' or 'float'."
             )
         low, high = bounds(tree.observation_space)
         endless = unbounded(tree.observation_space)
@@ -178,6 +183,7 @@ class Fixed(Number):
                 reach[j] = max(reach[j], abs(t))
         if not isinstance(tree.action_space, Box):
             return cls(tuple(map(_bits, reach)), (0,))
+        assert not isinstance(tree.leaves, SwitchingLaws)
         values = np.abs(np.vstack([constants(tree.leaves), safe]))
         return cls(tuple(map(_bits, reach)), tuple(_bits(x) for x in values.max(axis=0).tolist()))
 

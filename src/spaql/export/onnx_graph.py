@@ -17,7 +17,7 @@ from spaql.export.conditions import numbered
 from spaql.export.equivalence import Run, Target
 from spaql.export.rewrite import written_out
 from spaql.export.target_controller import MachineController
-from spaql.policy import Laws
+from spaql.policy import Laws, SwitchingLaws
 
 _LESS = 1
 """The mode of a node that tests `x < threshold`."""
@@ -113,7 +113,7 @@ class _Graph:
         kept = self._add("Where", whole, "observation", self._constant(np.array(0, controller.number.dtype)))
         rows = self._add("Cast", self._tree(kept), to=self._onnx.TensorProto.INT64)
         row = self._add("Squeeze", rows, self._constant(np.array([1])))
-        if isinstance(leaves, Laws):
+        if isinstance(leaves, Laws | SwitchingLaws):
             u = self._law(kept, row)
         else:
             values = np.array([controller.leaf_value(i) for i in range(len(leaves))])
@@ -131,6 +131,8 @@ class _Graph:
     def _tree(self, seen: str) -> str:
         """Add the look-up of the row in the table of leaves; returns its name."""
         tree, dtype = self._controller.tree, self._controller.number.dtype
+        if len(tree.combinations):  # they are compared in double precision, and all numbers with them
+            seen, dtype = self._with_sums(seen), np.dtype(np.float64)
         table = numbered(written_out(tree))  # onnxruntime wants a parent for every node
         rules, leaves = len(table.feature), len(tree.leaves)
         # The root must be a test: both children of the root of a single leaf are that leaf.
@@ -159,21 +161,39 @@ class _Graph:
         )
 
     def _law(self, seen: str, row: str) -> str:
-        """Add the laws, in double precision and a fixed order; returns the name of the action."""
+        """Add the laws; returns the name of the action."""
         laws = self._controller.tree.leaves
-        assert isinstance(laws, Laws)
+        assert isinstance(laws, Laws | SwitchingLaws)
         seen = self._add("Cast", seen, to=self._onnx.TensorProto.DOUBLE)
         zero = self._constant(np.array(0.0))
         u = self._add("Gather", self._constant(laws.offset), row, axis=0)
         for j in range(laws.gain.shape[2]):
             gain = self._add("Gather", self._constant(laws.gain[:, :, j]), row, axis=0)
-            unused = self._add("Equal", gain, zero)
-            column = self._add("Gather", seen, self._constant(np.array([j])), axis=1)
-            term = self._add("Mul", gain, self._add("Where", unused, zero, column))
-            u = self._add("Where", unused, u, self._add("Add", u, term))
+            u = self._with_term(u, gain, seen, j, zero)
+        if isinstance(laws, SwitchingLaws):
+            u = self._add("Where", self._add("Equal", u, u), u, self._constant(np.array(-np.inf)))
+            place = self._add("ArgMax", u, axis=1, keepdims=1)
+            place = self._add("Cast", place, to=self._onnx.TensorProto.DOUBLE)
+            return self._add("Add", place, self._constant(np.array(float(laws.start))))
         low, high = self._constant(laws.low), self._constant(laws.high)
         u = self._add("Where", self._add("Less", u, low), low, u)
         return self._add("Where", self._add("Greater", u, high), high, u)
+
+    def _with_sums(self, seen: str) -> str:
+        """Add the sums; returns the name of the observations with the sums after them, all doubles."""
+        weights = self._controller.tree.combinations
+        seen = self._add("Cast", seen, to=self._onnx.TensorProto.DOUBLE)
+        zero, sums = self._constant(np.array(0.0)), self._constant(np.zeros((1, len(weights))))
+        for j in range(weights.shape[1]):
+            sums = self._with_term(sums, self._constant(weights[np.newaxis, :, j]), seen, j, zero)
+        return self._add("Concat", seen, sums, axis=1)
+
+    def _with_term(self, total: str, weight: str, seen: str, j: int, zero: str) -> str:
+        """Add a product to sums, in double precision, where its weight is not 0; returns their name."""
+        unused = self._add("Equal", weight, zero)
+        column = self._add("Gather", seen, self._constant(np.array([j])), axis=1)
+        term = self._add("Mul", weight, self._add("Where", unused, zero, column))
+        return self._add("Where", unused, total, self._add("Add", total, term))
 
     def _add(self, kind: str, *inputs: str, output: str = "", domain: str = "", **settings: Any) -> str:
         output = output or f"t{len(self._nodes)}"

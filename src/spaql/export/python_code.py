@@ -14,10 +14,10 @@ from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from spaql.export.comments import heading, identifiers, name_of_action
-from spaql.export.conditions import Keywords, chosen_form, nested, numbered
+from spaql.export.conditions import Keywords, chosen_form, nested, numbered, terms
 from spaql.export.equivalence import Run, Target
 from spaql.export.target_controller import MachineController
-from spaql.policy import Laws
+from spaql.policy import Laws, SwitchingLaws
 
 _KEYWORDS = Keywords("if {}:", "elif {}:", "else:", "")
 _CUT = """
@@ -25,6 +25,15 @@ def _cut(u, low, high, safe):
     if u != u:
         return safe
     return low if u < low else high if u > high else u
+
+"""
+_HIGHEST = """
+def _highest(first, *scores):
+    chosen, best = first, float("-inf")
+    for action, score in scores:
+        if score > best:  # never for NaN
+            chosen, best = action, score
+    return chosen
 
 """
 
@@ -46,7 +55,11 @@ class PythonCode(Target):
         body = _rules if chosen_form(tree, self.form) == "rules" else _table
         if isinstance(tree.leaves, Laws):
             lines += _CUT.splitlines()
-        names = identifiers(tree.observations, "act observation place x")
+        if isinstance(tree.leaves, SwitchingLaws):
+            lines += _HIGHEST.splitlines()
+        sums = (f"sum_{i}" for i in range(len(tree.combinations)))
+        compared = identifiers([*tree.observations, *sums], "act observation place x")
+        names = compared[: tree.dims]
         unknown = " or ".join(f"{name} != {name}" for name in names)
         if len(unknown) > 90:
             unknown = "(\n        " + unknown.replace(" or ", "\n        or ") + "\n    )"
@@ -62,8 +75,12 @@ class PythonCode(Target):
             f"    {', '.join(names)}{',' if len(names) == 1 else ''} = map(float, observation)",
             f"    if {unknown}:",
             f"        return {_action(controller, controller.safe)}  # the safe action",
+            *(
+                f"    {word} = {_sum(names, weights)}"
+                for word, weights in zip(compared[tree.dims :], tree.combinations, strict=True)
+            ),
         ]
-        return {f"{name}.py": ("\n".join([*lines, *body(controller, names, function)]) + "\n").encode()}
+        return {f"{name}.py": ("\n".join([*lines, *body(controller, compared, function)]) + "\n").encode()}
 
     def load(self, controller: MachineController, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
         """Execute the file; returns the function from inputs to actions."""
@@ -83,11 +100,16 @@ class PythonCode(Target):
 
 def _rules(controller: MachineController, names: Sequence[str], function: list[str]) -> Iterator[str]:
     def condition(j: int, t: float, below: bool) -> str:
+        if j >= controller.tree.dims and not below:  # a sum may be NaN
+            return f"not {names[j]} < {_number(t)}"
         return f"{names[j]} {'<' if below else '>='} {_number(t)}"
 
     def leaf(row: int) -> list[str]:
         if isinstance(controller.tree.leaves, Laws):
             return [f"return {_law(controller, names, row)}"]
+        if scores := controller.scores(row):
+            pairs = (f"({number}, {_sum(names, gain, offset)})" for number, offset, gain in scores)
+            return [f"return _highest({int(controller.tree.default_action[0])}, {', '.join(pairs)})"]
         note = controller.leaf_name(row)
         return [f"return {_action(controller, controller.leaf_value(row))}" + (f"  # {note}" if note else "")]
 
@@ -103,6 +125,9 @@ def _table(controller: MachineController, names: Sequence[str], function: list[s
     if isinstance(laws, Laws):
         yield f"_LAW = {tuple(zip(laws.offset.tolist(), laws.gain.tolist(), strict=True))}"
         yield f"_LOW, _HIGH, _SAFE = {laws.low.tolist()}, {laws.high.tolist()}, {list(controller.safe)}"
+    elif isinstance(laws, SwitchingLaws):
+        rows = (_scores(controller, row) for row in range(len(laws)))
+        yield f"_SCORE = ({', '.join(rows)},)"
     else:
         rows = (_action(controller, controller.leaf_value(row)) for row in range(len(laws)))
         yield f"_ACTION = ({', '.join(rows)},)"
@@ -112,6 +137,15 @@ def _table(controller: MachineController, names: Sequence[str], function: list[s
     yield "    place = 0"
     yield f"    while place < {len(table.feature)}:"
     yield "        place = _NEXT[place][0 if x[_FEATURE[place]] < _THRESHOLD[place] else 1]"
+    if isinstance(laws, SwitchingLaws):
+        yield "    scores = []"
+        yield f"    for action, u, row in _SCORE[place - {len(table.feature)}]:"
+        yield "        for gain, seen in zip(row, x):"
+        yield "            if gain != 0.0:"
+        yield "                u = u + gain * seen"
+        yield "        scores.append((action, u))"
+        yield f"    return _highest({laws.start}, *scores)"
+        return
     if not isinstance(laws, Laws):
         yield f"    return _ACTION[place - {len(table.feature)}]"
         return
@@ -140,8 +174,20 @@ def _law(controller: MachineController, names: Sequence[str], row: int) -> str:
     assert isinstance(laws, Laws)
     parts = []
     for i, offset in enumerate(laws.offset[row].tolist()):
-        gains = enumerate(laws.gain[row, i].tolist())
-        total = " + ".join([repr(offset), *(f"{gain!r} * {names[j]}" for j, gain in gains if gain != 0.0)])
+        total = _sum(names, laws.gain[row, i], offset)
         ends = ", ".join(repr(float(x)) for x in (laws.low[i], laws.high[i], controller.safe[i]))
         parts.append(f"_cut({total}, {ends})")
     return f"({', '.join(parts)},)"
+
+
+def _scores(controller: MachineController, row: int) -> str:
+    """Return the actions that a switching law may take, with the offset and the gains of each."""
+    laws = controller.tree.leaves
+    assert isinstance(laws, SwitchingLaws)
+    taken = np.flatnonzero(laws.offset[row] > -math.inf).tolist()
+    return str(tuple((laws.start + i, float(laws.offset[row, i]), laws.gain[row, i].tolist()) for i in taken))
+
+
+def _sum(names: Sequence[str], weights: NDArray[np.float64], offset: float | None = None) -> str:
+    begin = [] if offset is None else [repr(offset)]
+    return " + ".join([*begin, *(f"{weight!r} * {names[j]}" for j, weight in terms(weights))])

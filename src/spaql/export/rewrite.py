@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
-from spaql.policy import Choices, Constants, Leaves, RuleTree
+from spaql.policy import Choices, Constants, Laws, Leaves, RuleTree, SwitchingLaws
 from spaql.problems.guard import MARGIN
 
 TOLERANCE = MARGIN
@@ -19,11 +19,19 @@ _ENDLESS = 1e30
 """Bounds beyond this count as infinite: environments use the largest float32 for no bound."""
 
 
-def constants(leaves: Leaves) -> NDArray[Any]:
+def constants(leaves: Choices | Constants | Laws) -> NDArray[Any]:
     """Return the constants of the leaves, or the offsets of laws."""
     if isinstance(leaves, Choices):
         return leaves.number
     return leaves.value if isinstance(leaves, Constants) else leaves.offset
+
+
+def only_action(leaves: SwitchingLaws, row: int) -> int | None:
+    """Return the action of a switching law that is the same for all observations, and None for others.
+
+    The score of a single action may be -infinity for infinite observations, unless its gains are 0.
+    """
+    return None if leaves.gain[row].any() else leaves.constant(row)
 
 
 def bounds(space: Box | Discrete) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -85,7 +93,11 @@ def _with_row(leaves: Leaves, safe: NDArray[np.float64]) -> Leaves:
     if isinstance(leaves, Constants):
         return Constants(np.vstack([leaves.value, safe]))
     gain = np.concatenate([leaves.gain, np.zeros((1, *leaves.gain.shape[1:]))])
-    return dataclasses.replace(leaves, gain=gain, offset=np.vstack([leaves.offset, safe]))
+    offset = safe
+    if isinstance(leaves, SwitchingLaws):
+        offset = np.full(leaves.offset.shape[1], -np.inf)
+        offset[int(safe[0]) - leaves.start] = 0.0
+    return dataclasses.replace(leaves, gain=gain, offset=np.vstack([leaves.offset, offset]))
 
 
 def decided(tree: RuleTree) -> RuleTree:
@@ -117,6 +129,17 @@ def skipping(tree: RuleTree, wanted: NDArray[np.bool_], to_left: NDArray[np.bool
         right=place[right[order]],
         leaf=tree.leaf[order],
     )
+
+
+def without_unused_sums(tree: RuleTree) -> RuleTree:
+    """Return the tree without the sums that no rule compares, and then without locks, which are over all."""
+    used = np.unique(tree.feature[tree.feature >= tree.dims]) - tree.dims
+    if len(used) == len(tree.combinations):
+        return tree
+    place = np.arange(tree.width)
+    place[tree.dims + used] = tree.dims + np.arange(len(used))
+    feature = np.where(tree.feature >= 0, place[tree.feature], -1)
+    return dataclasses.replace(tree, feature=feature, combinations=tree.combinations[used], locks=())
 
 
 def written_out(tree: RuleTree) -> RuleTree:

@@ -14,7 +14,7 @@ from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from spaql.export.comments import heading, identifiers
-from spaql.export.conditions import Keywords, nested
+from spaql.export.conditions import Keywords, nested, terms
 from spaql.export.equivalence import Run, Target
 from spaql.export.target_controller import MachineController
 from spaql.policy import Laws
@@ -26,6 +26,7 @@ _RESERVED = """
     primary range references right row select set table then to true union unique update user using
     values when where with action
 """
+_LARGEST = 1.7976931348623157e308
 
 
 class SqlCase(Target):
@@ -80,13 +81,17 @@ def _expression(controller: MachineController, columns: Sequence[str], i: int) -
     whole = isinstance(tree.action_space, Discrete)
 
     def condition(j: int, t: float, below: bool) -> str:
-        if t == math.inf:  # for which SQL has no literal
-            return f"{columns[j]} {'<=' if below else '>'} {literal(1.7976931348623157e308)}"
-        return f"{columns[j]} {'<' if below else '>='} {literal(t)}"
+        if j >= tree.dims:
+            total = _sum(columns, tree.combinations[j - tree.dims])
+            # A sum may be NaN, which is NULL.
+            return _compared(total, t, below) + ("" if below else f" OR {total} IS NULL")
+        return _compared(columns[j], t, below)
 
     def leaf(row: int) -> list[str]:
         if isinstance(tree.leaves, Laws):
             return [_law(controller, columns, row, i)]
+        if controller.scores(row):
+            return _switching_law(controller, columns, row)
         value = controller.leaf_value(row)[i]
         return [str(int(value)) if whole else literal(value)]
 
@@ -99,11 +104,35 @@ def _expression(controller: MachineController, columns: Sequence[str], i: int) -
 def _law(controller: MachineController, columns: Sequence[str], row: int, i: int) -> str:
     laws = controller.tree.leaves
     assert isinstance(laws, Laws)
-    gains = enumerate(laws.gain[row, i].tolist())
-    terms = [f"{literal(gain)} * {columns[j]}" for j, gain in gains if gain != 0.0]
-    u = " + ".join([literal(float(laws.offset[row, i])), *terms])
+    u = _sum(columns, laws.gain[row, i], float(laws.offset[row, i]))
     low, high, safe = (literal(float(x)) for x in (laws.low[i], laws.high[i], controller.safe[i]))
     return f"COALESCE(CASE WHEN {u} < {low} THEN {low} WHEN {u} > {high} THEN {high} ELSE {u} END, {safe})"
+
+
+def _switching_law(controller: MachineController, columns: Sequence[str], row: int) -> list[str]:
+    """Return the lines of a switching law.
+
+    The first action is taken whose score is not below that of any later one, if it is more than -infinity.
+    """
+    pairs = [(number, _sum(columns, gain, offset)) for number, offset, gain in controller.scores(row)]
+    lines: list[str] = []
+    for place, (number, score) in enumerate(pairs):
+        later = (f" AND ({score} >= {other} OR {other} IS NULL)" for _, other in pairs[place + 1 :])
+        test = f"{score} >= {literal(-_LARGEST)}" + "".join(later)
+        lines += [f"{'WHEN' if lines else 'CASE WHEN'} {test} THEN", f"    {number}"]
+    return [*lines, "ELSE", f"    {int(controller.tree.default_action[0])}", "END"]
+
+
+def _sum(columns: Sequence[str], weights: NDArray[np.float64], offset: float | None = None) -> str:
+    begin = [] if offset is None else [literal(offset)]
+    return " + ".join([*begin, *(f"{literal(weight)} * {columns[j]}" for j, weight in terms(weights))])
+
+
+def _compared(number: str, t: float, below: bool) -> str:
+    """Return `number < t`, or its negation; SQL has no literal for infinity."""
+    if t == math.inf:
+        return f"{number} {'<=' if below else '>'} {literal(_LARGEST)}"
+    return f"{number} {'<' if below else '>='} {literal(t)}"
 
 
 def literal(x: float) -> str:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from spaql.errors import SettingError
 from spaql.export.comments import heading, identifiers, name_of_action
-from spaql.export.conditions import Keywords, nested
+from spaql.export.conditions import Keywords, nested, terms
 from spaql.export.equivalence import Run, Target
 from spaql.export.target_controller import MachineController
 from spaql.policy import Laws
@@ -45,20 +45,25 @@ class StructuredText(Target):
             )
         tree, kind = controller.tree, _TYPES[controller.number.name]
         block = name[0].upper() + name[1:]
-        lines = [f"(* {line.replace('*)', '* )')} *)" for line in heading(controller, f"{name}.st") if line]
+        lines = [f"(* {_comment(line)} *)" for line in heading(controller, f"{name}.st") if line]
         lines += [f"FUNCTION_BLOCK {block}", "VAR_INPUT"]
-        inputs, outputs = _names(controller)
+        inputs, outputs, sums = _names(controller)
         for word, seen in zip(inputs, tree.observations, strict=True):
-            lines.append(f"    {word} : {kind}; (* {seen.replace('*)', '* )')} *)")
+            lines.append(f"    {word} : {kind}; (* {_comment(seen)} *)")
         lines += ["END_VAR", "VAR_OUTPUT"]
         whole = isinstance(tree.action_space, Discrete)
         notes = name_of_action(controller, "number of the action: ") if whole else tree.actions
         for word, note in zip(outputs, notes, strict=True):
-            lines.append(f"    {word} : {'DINT' if whole else kind}; (* {note.replace('*)', '* )')} *)")
+            lines.append(f"    {word} : {'DINT' if whole else kind}; (* {_comment(note)} *)")
         lines += ["END_VAR"]
-        if isinstance(tree.leaves, Laws):
-            lines += ["VAR", "    u : LREAL;", "END_VAR"]
-        lines += ["", *_body(controller, inputs, outputs), "END_FUNCTION_BLOCK"]
+        own = ["u"] if isinstance(tree.leaves, Laws) or controller.switches else []
+        own += ["best"] if controller.switches else []
+        if own or sums:
+            lines += ["VAR", *(f"    {word} : LREAL;" for word in [*own, *sums]), "END_VAR"]
+        lines += [""]
+        for word, weights in zip(sums, tree.combinations, strict=True):
+            lines += _sum(controller, inputs, word, weights, None)
+        lines += [*_body(controller, inputs, outputs, sums), "END_FUNCTION_BLOCK"]
         return {f"{name}.st": ("\n".join(lines) + "\n").encode()}
 
     def load(self, controller: MachineController, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
@@ -70,19 +75,33 @@ class StructuredText(Target):
         return "spaql.export.structured_text.read, which follows the standard; not run on a PLC"
 
 
-def _names(controller: MachineController) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _names(controller: MachineController) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Return the names of the observations, of the numbers of an action, and of the sums."""
     tree = controller.tree
-    inputs = identifiers(tree.observations, _RESERVED)
+    reserved = _RESERVED + ("best" if controller.switches else "")
+    inputs = identifiers(tree.observations, reserved)
+    outputs = identifiers(tree.actions, " ".join([reserved, *inputs]))
     if isinstance(tree.action_space, Discrete):
-        return inputs, ("chosen",)
-    return inputs, identifiers(tree.actions, " ".join([_RESERVED, *inputs]))
+        outputs = ("chosen",)
+    sums = [f"sum_{i}" for i in range(len(tree.combinations))]
+    return inputs, outputs, identifiers(sums, " ".join([reserved, *inputs, *outputs]))
 
 
-def _body(controller: MachineController, inputs: Sequence[str], outputs: Sequence[str]) -> Iterator[str]:
+def _body(
+    controller: MachineController, inputs: Sequence[str], outputs: Sequence[str], sums: Sequence[str]
+) -> Iterator[str]:
     tree, kind, laws = controller.tree, _TYPES[controller.number.name], controller.tree.leaves
     whole = isinstance(tree.action_space, Discrete)
 
     def condition(j: int, t: float, below: bool) -> str:
+        if j >= tree.dims:
+            end = (
+                "<= " + _literal("LREAL", _LARGEST["double"])
+                if t == math.inf
+                else "< " + _literal("LREAL", t)
+            )
+            test = f"{sums[j - tree.dims]} {end}"
+            return test if below else f"NOT ({test})"  # a sum may be NaN
         if t == math.inf:  # for which Structured Text has no literal
             end = _literal(kind, _LARGEST[controller.number.name])
             return f"{inputs[j]} {'<=' if below else '>'} {end}"
@@ -96,8 +115,10 @@ def _body(controller: MachineController, inputs: Sequence[str], outputs: Sequenc
         if isinstance(laws, Laws):
             numbers = range(controller.n_actions)
             return [line for i in numbers for line in _law(controller, inputs, outputs[i], row, i)]
+        if controller.scores(row):
+            return list(_switching_law(controller, inputs, outputs[0], row))
         lines, note = said(controller.leaf_value(row)), controller.leaf_name(row)
-        return [f"{lines[0]} (* {note.replace('*)', '* )')} *)"] if note else lines
+        return [f"{lines[0]} (* {_comment(note)} *)"] if note else lines
 
     unknown = "\n    OR ".join(f"({word} <> {word})" for word in inputs)
     safe = [f"{line} (* the safe action *)" for line in said(controller.safe)]
@@ -107,20 +128,59 @@ def _body(controller: MachineController, inputs: Sequence[str], outputs: Sequenc
 def _law(
     controller: MachineController, inputs: Sequence[str], output: str, row: int, i: int
 ) -> Iterator[str]:
-    """Yield the statements of a law, in a fixed order and in double precision whatever the number type."""
+    """Yield the statements of a law."""
     laws, single = controller.tree.leaves, controller.number.name == "float"
     assert isinstance(laws, Laws)
-    yield f"u := {_literal('LREAL', float(laws.offset[row, i]))};"
-    for word, gain in zip(inputs, laws.gain[row, i].tolist(), strict=True):
-        if gain != 0.0:
-            seen = f"REAL_TO_LREAL({word})" if single else word
-            yield f"u := u + ({_literal('LREAL', gain)} * {seen});"
+    yield from _sum(controller, inputs, "u", laws.gain[row, i], float(laws.offset[row, i]))
     low, high, safe = (_literal("LREAL", float(x)) for x in (laws.low[i], laws.high[i], controller.safe[i]))
     yield f"IF u <> u THEN u := {safe};"
     yield f"ELSIF u < {low} THEN u := {low};"
     yield f"ELSIF u > {high} THEN u := {high};"
     yield "END_IF;"
     yield f"{output} := {'LREAL_TO_REAL(u)' if single else 'u'};"
+
+
+def _switching_law(
+    controller: MachineController, inputs: Sequence[str], output: str, row: int
+) -> Iterator[str]:
+    """Yield the statements of a switching law, without -infinity, for which there is no literal.
+
+    The best score so far is replaced by a higher one, and by any other if it is NaN. If it is NaN or
+    -infinity at the end, no score was more.
+    """
+    first, *others = controller.scores(row)
+    yield from _sum(controller, inputs, "best", first[2], first[1])
+    yield f"{output} := {first[0]}; (* {_comment(controller.action_name(first[0]))} *)"
+    for number, offset, gain in others:
+        yield from _sum(controller, inputs, "u", gain, offset)
+        note = _comment(controller.action_name(number))
+        yield f"IF (u > best) OR (best <> best) THEN best := u; {output} := {number}; (* {note} *)"
+        yield "END_IF;"
+    default = int(controller.tree.default_action[0])
+    lowest = _literal("LREAL", -_LARGEST["double"])
+    yield f"IF (best < {lowest}) OR (best <> best) THEN {output} := {default};"
+    yield "END_IF;"
+
+
+def _sum(
+    controller: MachineController,
+    inputs: Sequence[str],
+    name: str,
+    weights: NDArray[np.float64],
+    offset: float | None,
+) -> Iterator[str]:
+    """Yield the statements of a sum, in a fixed order and in double precision whatever the number type."""
+    if offset is not None:
+        yield f"{name} := {_literal('LREAL', offset)};"
+    for j, weight in terms(weights):
+        seen = f"REAL_TO_LREAL({inputs[j]})" if controller.number.name == "float" else inputs[j]
+        before = "" if offset is None else f"{name} + "
+        yield f"{name} := {before}({_literal('LREAL', weight)} * {seen});"
+        offset = 0.0
+
+
+def _comment(text: str) -> str:
+    return text.replace("*)", "* )")
 
 
 def _literal(kind: str, x: float) -> str:
@@ -179,6 +239,7 @@ def read(text: str) -> Run:
 
 
 def _python(expression: str) -> str:
-    expression = expression.replace("<>", "!=").replace("\n    OR ", " or ").replace("LREAL#", "")
+    expression = re.sub(r"\s+OR\s+", " or ", expression.replace("<>", "!=")).replace("NOT (", "not (")
+    expression = expression.replace("LREAL#", "")
     expression = re.sub(r"\bREAL#([-+.0-9E]+)", lambda m: repr(float(np.float32(m[1]))), expression)
     return expression.replace("LREAL_TO_REAL", "single").replace("REAL_TO_LREAL", "float")

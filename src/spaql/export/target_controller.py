@@ -15,9 +15,17 @@ from numpy.typing import NDArray
 from spaql.errors import SettingError
 from spaql.export.conditions import printed_sizes
 from spaql.export.numbers import Number, number_of
-from spaql.export.rewrite import TOLERANCE, constants, decided, guarded, limits
+from spaql.export.rewrite import (
+    TOLERANCE,
+    constants,
+    decided,
+    guarded,
+    limits,
+    only_action,
+    without_unused_sums,
+)
 from spaql.formatting import counted
-from spaql.policy import Choices, RuleTree
+from spaql.policy import Choices, Leaves, RuleTree, SwitchingLaws
 
 
 @dataclass(frozen=True)
@@ -53,7 +61,7 @@ class MachineController:
 
     @cached_property
     def tree(self) -> RuleTree:
-        """The rules with thresholds that are numbers of the machine."""
+        """The rules with thresholds that are numbers of the machine; those of sums are doubles."""
         return self.number.on_grid(self.exact)
 
     @property
@@ -82,15 +90,48 @@ class MachineController:
 
     def leaf_value(self, row: int) -> tuple[float, ...]:
         """Return the constant action of a row in the table of leaves, in the numbers of the machine."""
-        values = np.array(constants(self.exact.leaves)[row], np.float64).reshape(1, -1)
-        return tuple(self.number.rounded(values)[0].tolist())
+        leaves = self.exact.leaves
+        if not isinstance(leaves, SwitchingLaws):
+            return self.machine_action(constants(leaves)[row])
+        if (action := only_action(leaves, row)) is None:
+            raise SettingError(
+                f"Leaf row {row} is a switching law, without a constant action: write `tree.leaves` instead."
+            )
+        return self.machine_action(action)
+
+    def machine_action(self, action: Any) -> tuple[float, ...]:
+        """Return an action in the numbers of the machine."""
+        return tuple(self.number.rounded(np.array(action, np.float64).reshape(1, -1))[0].tolist())
+
+    def scores(self, row: int) -> list[tuple[int, float, NDArray[np.float64]]]:
+        """Return the actions that a switching law may take, each with the offset and the gains of its score.
+
+        It is empty for a law that takes the same action for all observations, and for other leaves.
+        """
+        leaves = self.exact.leaves
+        if not isinstance(leaves, SwitchingLaws) or only_action(leaves, row) is not None:
+            return []
+        taken = np.flatnonzero(leaves.offset[row] > -np.inf).tolist()
+        return [(leaves.start + i, float(leaves.offset[row, i]), leaves.gain[row, i]) for i in taken]
+
+    @cached_property
+    def switches(self) -> bool:
+        """Whether a leaf has a switching law that takes more than one action."""
+        return any(self.scores(row) for row in set(self.exact.leaf[self.exact.feature < 0].tolist()))
 
     def leaf_name(self, row: int) -> str:
-        """Return the name of a Discrete action; empty for others."""
-        leaves, space = self.exact.leaves, self.exact.action_space
-        if isinstance(leaves, Choices) and isinstance(space, Discrete):
-            return self.exact.actions[int(leaves.number[row]) - int(space.start)]
-        return ""
+        """Return the name of a constant Discrete action; empty for others."""
+        leaves = self.exact.leaves
+        if isinstance(leaves, Choices):
+            return self.action_name(int(leaves.number[row]))
+        action = only_action(leaves, row) if isinstance(leaves, SwitchingLaws) else None
+        return "" if action is None else self.action_name(action)
+
+    def action_name(self, number: int) -> str:
+        """Return the name of a Discrete action, given by its number."""
+        space = self.exact.action_space
+        assert isinstance(space, Discrete)
+        return self.exact.actions[number - int(space.start)]
 
 
 def controller_of(
@@ -122,7 +163,7 @@ def controller_of(
         raise SettingError(
             f"tolerance is {tolerance}, and must be a share of each range, 0 or more, such as 0.1."
         )
-    if not all(np.isfinite(table).all() for table in vars(tree.leaves).values()):
+    if not _finite(tree.leaves):
         raise SettingError("The tree has an action or law that is not finite, which cannot be exported.")
     printed_sizes(tree)  # raises if there are too many leaves
     safe = tree.default_action if safe_action is None else _checked_action(tree, safe_action)
@@ -131,8 +172,15 @@ def controller_of(
         low, high = limits(tree.observation_space, tolerance)
         guard = Limits(tuple(low.tolist()), tuple(high.tolist()), tolerance)
         exact = guarded(tree, safe, low, high)
-    exact = decided(exact)
+    exact = without_unused_sums(decided(exact))
     return MachineController(tree, exact, number_of(number, exact, safe), safe, guard, tuple(provenance))
+
+
+def _finite(leaves: Leaves) -> bool:
+    """Return whether all numbers of leaves are finite, but for the offsets of actions never taken."""
+    if isinstance(leaves, SwitchingLaws):
+        return bool(np.isfinite(leaves.gain).all() and (leaves.offset < np.inf).all())
+    return all(np.isfinite(table).all() for table in vars(leaves).values())
 
 
 def _checked_action(tree: RuleTree, given: float | str | Sequence[float]) -> tuple[float, ...]:

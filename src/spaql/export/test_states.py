@@ -1,6 +1,6 @@
 """Inputs to compare two controllers at: leaf centres, boundaries with their neighbours, random points.
 
-All are numbers of the machine, as are the thresholds of the tree.
+All are numbers of the machine, as are the thresholds of the tree, but for those of sums.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.export.numbers import Fixed, Number
+from spaql.export.numbers import Double, Fixed, Number
+from spaql.export.oblique_states import Regions, cut_points, tie_points
 from spaql.export.rewrite import bounds
 from spaql.export.target_controller import MachineController
-from spaql.policy import RuleTree
+from spaql.policy import RuleTree, SwitchingLaws
 from spaql.spaces import unbounded
 
 Corner = tuple[float, ...]
@@ -39,12 +40,51 @@ def comparison_points(
     """
     number, tree = controller.number, controller.tree
     rng = np.random.default_rng(seed)
-    yield from _batches("leaf centres", number, leaf_centres(tree, number))
-    yield from _batches("boundaries and their neighbours", number, boundary_points(tree, number))
+    if len(tree.combinations) or isinstance(tree.leaves, SwitchingLaws):
+        yield from _oblique_points(tree, number, np.random.default_rng(seed))
+    if not len(tree.combinations):
+        yield from _batches("leaf centres", number, leaf_centres(tree, number))
+        yield from _batches("boundaries and their neighbours", number, boundary_points(tree, number))
     if not isinstance(number, Fixed):
         yield "NaN and infinities", number.inputs(_special_values(tree.dims))
     for begin in range(0, n, CHUNK):
         yield "random points", number.inputs(random_points(tree, min(CHUNK, n - begin), rng))
+
+
+def _oblique_points(
+    tree: RuleTree, number: Number, rng: np.random.Generator
+) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Yield inputs for trees with sums or switching laws, whose boundaries may be oblique."""
+    regions, centres = _regions(tree, number).centres(rng)
+    points: dict[str, Iterator[Doubles]] = {}
+    if len(tree.combinations):
+        points["leaf centres"] = iter([centres])
+        points["boundaries and their neighbours"] = cut_points(regions, range(tree.dims), rng)
+        points["oblique cuts and their neighbours"] = cut_points(regions, range(tree.dims, tree.width), rng)
+    if isinstance(tree.leaves, SwitchingLaws):
+        points["ties of switching laws and their neighbours"] = tie_points(regions, rng)
+    for kind, batches in points.items():
+        if len(found := np.concatenate([np.empty((0, tree.dims)), *batches])):
+            yield kind, number.inputs(np.unique(found, axis=0))
+    if tree.dims > 1 and len(centres):
+        yield "NaN and infinities", number.inputs(_cancelling(centres, rng))
+
+
+def _regions(tree: RuleTree, number: Number) -> Regions:
+    """Return the regions of the leaves, as often as they are printed."""
+    leaves = [(low, high, tree.leaf[i]) for i, low, high in _boxes(tree, number) if tree.feature[i] < 0]
+    low, high, row = (np.array(part) for part in zip(*leaves, strict=True))
+    center, spread = _range(tree)
+    return Regions(tree, number, low, high, row.astype(np.int64), center, spread)
+
+
+def _cancelling(centres: Doubles, rng: np.random.Generator) -> Doubles:
+    """Return points with two numbers whose products overflow or are infinite, so that sums may be NaN."""
+    points = centres[rng.integers(len(centres), size=max(1000, len(centres)))]
+    for _ in range(2):
+        places = rng.integers(points.shape[1], size=len(points))
+        points[np.arange(len(points)), places] = rng.choice([np.inf, -np.inf, 1.7e308, -1.7e308], len(points))
+    return points
 
 
 def _batches(kind: str, number: Number, points: Iterator[Corner]) -> Iterator[tuple[str, NDArray[Any]]]:
@@ -108,9 +148,15 @@ def _meetings(
 
 
 def _boxes(tree: RuleTree, number: Number) -> Iterator[tuple[int, Corner, Corner]]:
-    """Yield every node as it is printed, with the box of inputs that reach it, both ends included."""
+    """Yield every node as it is printed, with the box of inputs that reach it, both ends included.
+
+    For a tree with sums it is a box of all numbers that rules compare.
+    """
+    sums = [Double()] * len(tree.combinations)
+    numbers = [*[number] * tree.dims, *sums]
     ends = [
-        number.values(number.inputs(np.full((1, tree.dims), x)))[0].tolist() for x in (-math.inf, math.inf)
+        number.values(number.inputs(np.full((1, tree.dims), x)))[0].tolist() + [x] * len(sums)
+        for x in (-math.inf, math.inf)
     ]
     waiting: list[tuple[int, Corner, Corner]] = [(0, tuple(ends[0]), tuple(ends[1]))]
     while waiting:
@@ -122,7 +168,7 @@ def _boxes(tree: RuleTree, number: Number) -> Iterator[tuple[int, Corner, Corner
         if high[j] >= t:
             waiting.append((int(tree.right[node]), _with(low, j, max(low[j], t)), high))
         if low[j] < t:
-            top = min(high[j], number.neighbour(j, t, upper=False))
+            top = min(high[j], numbers[j].neighbour(j, t, upper=False))
             waiting.append((int(tree.left[node]), low, _with(high, j, top)))
 
 
@@ -156,18 +202,32 @@ def _special_values(dims: int) -> Doubles:
     return np.array(rows)
 
 
-def random_points(tree: RuleTree, n: int, rng: np.random.Generator) -> Doubles:
-    """Draw points: uniformly within the bounds, far beyond them, and on the grid of the thresholds."""
+def _range(tree: RuleTree) -> tuple[Doubles, Doubles]:
+    """Return the centre, and half of the width, of the bounds and thresholds of each number."""
     low, high = bounds(tree.observation_space)
-    kind = rng.integers(0, 4, (n, 1))
-    columns = []
     endless = unbounded(tree.observation_space)
+    ranges = []
     for j in range(tree.dims):
-        cuts = np.unique(tree.threshold[(tree.feature == j) & np.isfinite(tree.threshold)])
+        cuts = _finite_cuts(tree, j)
         first, last = (cuts[0], cuts[-1]) if len(cuts) else (-1.0, 1.0)
         if not endless[j]:
             first, last = min(first, low[j]), max(last, high[j])
-        center, spread = first / 2 + last / 2, max(last / 2 - first / 2, abs(first) * 1e-9, 1e-300)
+        ranges.append((first / 2 + last / 2, max(last / 2 - first / 2, abs(first) * 1e-9, 1e-300)))
+    center, spread = zip(*ranges, strict=True)
+    return np.array(center), np.array(spread)
+
+
+def _finite_cuts(tree: RuleTree, j: int) -> Doubles:
+    return np.unique(tree.threshold[(tree.feature == j) & np.isfinite(tree.threshold)])
+
+
+def random_points(tree: RuleTree, n: int, rng: np.random.Generator) -> Doubles:
+    """Draw points: uniformly within the bounds, far beyond them, and on the grid of the thresholds."""
+    centers, spreads = _range(tree)
+    kind = rng.integers(0, 4, (n, 1))
+    columns = []
+    for j in range(tree.dims):
+        cuts, center, spread = _finite_cuts(tree, j), centers[j], spreads[j]
         with np.errstate(over="ignore", invalid="ignore"):
             evenly = center + spread * rng.uniform(-1.05, 1.05, (2, n))
             beyond = center + spread * rng.standard_cauchy(n)

@@ -23,7 +23,7 @@ from spaql.figures.sizes import compute_sizes
 from spaql.figures.trees import MOST_LEAVES, compute_tree
 from spaql.formatting import counted, number, places, with_interval
 from spaql.interpret import rule_tree
-from spaql.policy import RandomPolicy, RuleTree, text
+from spaql.policy import RandomPolicy, RuleTree, SwitchingLaws, text
 from spaql.problems import Problem
 from spaql.rollouts import Evaluation
 from spaql.spaces import action_names, observation_names, split_unit
@@ -103,6 +103,8 @@ def _numbers(source: Agent | Controller, fresh: Evaluation, seed: int) -> str:
         tree = rule_tree(source)
         size, word = counted(tree.n_leaves, "leaf").split()
         shown[word + (", the fewest that do the same" if tree.smallest else "")] = size
+        size, word = counted(tree.n_numbers, "number").split()
+        shown[f"{word} in the rules"] = size
     if isinstance(source, Agent) and len(source.history):
         last = source.history.last()
         shown["training steps"] = f"{int(last['training_steps']):,}"
@@ -182,13 +184,19 @@ def _drawn_tree(
 
 
 def _plane(tree: RuleTree) -> tuple[str | int, str | int]:
-    """Return the axes of a map: the observations that are tested first and most, or an angle."""
+    """Return the axes of a map: the observations that are tested first and most, or an angle.
+
+    Of a sum, and of a switching law, all observations that it depends on count as tested.
+    """
     weight, waiting = np.zeros(tree.dims), [(0, 1.0)]
+    tested = np.concatenate([np.eye(tree.dims), tree.combinations]) != 0.0
     while waiting:
         node, share = waiting.pop()
         j = int(tree.feature[node])
+        if j < 0 and isinstance(tree.leaves, SwitchingLaws):
+            weight += share * tree.leaves.gain[tree.leaf[node]].any(axis=0)
         if j >= 0:
-            weight[j] += share
+            weight += share * tested[j]
             waiting += [(int(tree.left[node]), share / 2), (int(tree.right[node]), share / 2)]
     order = [int(j) for j in np.argsort(-weight, kind="stable")]
     names = [split_unit(name)[0] for name in tree.observations]

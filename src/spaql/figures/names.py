@@ -9,6 +9,7 @@ NAMES: Mapping[str, str] = MappingProxyType(
         "spaql": "SPAQL",
         "spaql-ts": "SPAQL-TS",
         "plantree": "PlanTree",
+        "treesearch": "TreeSearch",
         "classical": "Textbook",
         "sac": "SAC",
         "tqc": "TQC",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,8 +12,8 @@ from spaql.figures.colours import choice_colours, ink, number_colours
 from spaql.figures.drawing import register
 from spaql.figures.style import GREY, new_figure
 from spaql.formatting import counted
-from spaql.policy import Choices, Constants, RuleTree
-from spaql.policy.text import leaf_text, number_text
+from spaql.policy import Choices, Constants, RuleTree, SwitchingLaws
+from spaql.policy.text import leaf_text, number_text, sum_text
 from spaql.spaces import split_unit
 
 if TYPE_CHECKING:
@@ -113,21 +113,43 @@ def _nodes(tree: RuleTree, digits: int) -> tuple[TreeNode, ...]:
 
 
 def _text(tree: RuleTree, node: int, digits: int) -> str:
-    if tree.feature[node] < 0:
-        return leaf_text(tree, int(tree.leaf[node]), digits)
-    name, unit = split_unit(tree.observations[tree.feature[node]])
+    j, short = int(tree.feature[node]), [split_unit(name)[0] for name in tree.observations]
+    if j < 0:
+        row = int(tree.leaf[node])
+        if isinstance(tree.leaves, SwitchingLaws):
+            return _two_lines(leaf_text(replace(tree, observations=tuple(short)), row, digits))
+        return leaf_text(tree, row, digits)
+    if j < tree.dims:
+        name, unit = split_unit(tree.observations[j])
+    else:  # in a sum, the weights have units of their own
+        name, unit = sum_text(tree.combinations[j - tree.dims], short, digits), ""
     threshold = number_text(float(tree.threshold[node]), digits).replace("-", "−")
     return f"{name}\n< {threshold} {unit}".rstrip()
 
 
+def _two_lines(law: str) -> str:
+    """Return a switching law in two lines at most: its condition and the other action, or all its scores."""
+    if " else " in law:
+        return "\nelse ".join(law.rsplit(" else ", 1))
+    scores = law.split(", ")
+    half = (len(scores) + 1) // 2
+    return ",\n".join(", ".join(part) for part in (scores[:half], scores[half:]) if part)
+
+
 def _colour(tree: RuleTree, node: int) -> tuple[float, ...]:
-    """Return the colour of a leaf's action, or of its first number; all laws have the same colour."""
+    """Return the colour of a leaf's action, or of its first number; all laws have the same colour.
+
+    A switching law that takes only one action has the colour of that action.
+    """
     if tree.feature[node] >= 0:
         return ()
     row, leaves, space = int(tree.leaf[node]), tree.leaves, tree.action_space
+    number = leaves.constant(row) if isinstance(leaves, SwitchingLaws) else None
     if isinstance(leaves, Choices):
+        number = int(leaves.number[row])
+    if number is not None:
         first = int(getattr(space, "start", 0))
-        colour = choice_colours(len(tree.actions))[int(leaves.number[row]) - first]
+        colour = choice_colours(len(tree.actions))[number - first]
     elif isinstance(leaves, Constants):
         low, high = (float(np.ravel(getattr(space, end))[0]) for end in ("low", "high"))
         colour = number_colours(leaves.value[row, :1], low, high)[0]
@@ -145,17 +167,19 @@ def draw_tree(record: TreeRecord) -> Figure:
         columns.append(left)
         left += max((sizes[i] for i in questions), default=0.0) + _GAP
     right = max(columns[node.depth] + size for node, size in zip(record.nodes, sizes, strict=True))
-    height = _ROW * (1 + max(node.row for node in record.nodes))
+    # Leaves of two lines are as high as a row.
+    row = _ROW * (1.25 if any(node.colour and "\n" in node.text for node in record.nodes) else 1.0)
+    height = row * (1 + max(node.row for node in record.nodes))
     figure = new_figure(record.title, record.note, height + 0.9, width=max(right + 0.3, 5.5))
     ax = figure.subplots()
     for i, node in enumerate(record.nodes):
-        x, y = columns[node.depth], node.row * _ROW
+        x, y = columns[node.depth], node.row * row
         if node.parent >= 0:
             parent = record.nodes[node.parent]
-            start = columns[parent.depth] + sizes[node.parent], parent.row * _ROW
+            start = columns[parent.depth] + sizes[node.parent], parent.row * row
             _draw_answer(ax, node.answer, start, (x, y))
         _draw_node(ax, node, x, y, sizes[i])
-    ax.set(xlim=(-0.1, max(right + 0.1, 5.3)), ylim=(height - _ROW / 2, -_ROW / 2))
+    ax.set(xlim=(-0.1, max(right + 0.1, 5.3)), ylim=(height - row / 2, -row / 2))
     ax.axis("off")
     return figure
 
@@ -171,7 +195,7 @@ def _measure(text: str) -> float:
 def _draw_node(ax: Axes, node: TreeNode, x: float, y: float, width: float) -> None:
     from matplotlib.patches import FancyBboxPatch
 
-    height = _ROW * (0.72 if node.colour else 0.98)
+    height = _ROW * (0.98 if "\n" in node.text else 0.72)
     ax.add_patch(
         FancyBboxPatch(
             (x, y - height / 2),

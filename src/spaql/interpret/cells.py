@@ -8,6 +8,7 @@ import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
+from spaql.errors import SettingError
 from spaql.policy.tree import RuleTree
 
 Ints = NDArray[np.int64]
@@ -49,8 +50,12 @@ class Cells:
 def tree_cells(tree: RuleTree, within: Box | None = None) -> Cells:
     """Return the leaves of a tree as boxes, each with its row in the table of leaves as label.
 
-    With `within`, boxes beyond its bounds are left out.
+    A sum that rules compare is a dimension of its own, like a number of the observation, so that there may be
+    boxes that no observation is in. A sum that is NaN belongs to the last place, as it does for rules. With
+    `within`, boxes beyond its bounds are left out.
     """
+    if within is not None and within.low.size != tree.dims:
+        raise SettingError(f"The bounds have {within.low.size} numbers, and observations {tree.dims}.")
     inner = np.flatnonzero(tree.feature >= 0)
     grid = tree.thresholds
     place = np.zeros(tree.n_nodes, np.int64)
@@ -80,13 +85,17 @@ def tree_cells(tree: RuleTree, within: Box | None = None) -> Cells:
 
 
 def bounds(grid: tuple[NDArray[np.float64], ...], within: Box | None) -> tuple[Ints, Ints]:
-    """Return the first place within the bounds in each dimension, and the one after the last."""
-    if within is None:
-        return np.zeros(len(grid), np.int64), np.array([len(row) + 1 for row in grid], np.int64)
-    low, high = within.low.astype(np.float64).ravel(), within.high.astype(np.float64).ravel()
-    first = [np.searchsorted(row, x, side="right") for row, x in zip(grid, low, strict=True)]
-    last = [np.searchsorted(row, x, side="right") + 1 for row, x in zip(grid, high, strict=True)]
-    return np.array(first, np.int64), np.array(last, np.int64)
+    """Return the first place within the bounds in each dimension, and the one after the last.
+
+    The bounds are those of observations; the dimensions after them, of sums, are not bounded.
+    """
+    first, last = np.zeros(len(grid), np.int64), np.array([len(row) + 1 for row in grid], np.int64)
+    if within is not None:
+        ends = zip(within.low.astype(np.float64).flat, within.high.astype(np.float64).flat, strict=True)
+        for j, (low, high) in enumerate(ends):
+            first[j] = np.searchsorted(grid[j], low, side="right")
+            last[j] = np.searchsorted(grid[j], high, side="right") + 1
+    return first, last
 
 
 def merged(cells: Cells) -> Cells:

@@ -34,10 +34,11 @@ def dot(tree: RuleTree, digits: int | None = 3) -> str:
 def _lines(tree: RuleTree, digits: int | None) -> Iterator[str]:
     yield '  node [shape=box, style=rounded, fontname="sans-serif"];'
     yield '  edge [fontname="sans-serif"];'
+    names = tree.number_names(digits)
     for i in range(tree.n_nodes):
         if tree.feature[i] < 0:
             continue
-        question = f"{tree.observations[tree.feature[i]]} < {number_text(float(tree.threshold[i]), digits)}"
+        question = f"{names[tree.feature[i]]} < {number_text(float(tree.threshold[i]), digits)}"
         yield f"  n{i} [label={_quoted(question)}];"
     if tree.feature[0] < 0:
         yield _leaf("l0", tree, 0, digits)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from gymnasium.spaces import Box
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from spaql.errors import SettingError
 from spaql.interpret.minimise import tree_of
-from spaql.policy import Choices, Constants, Laws, Leaves, RuleTree
+from spaql.policy import Choices, Constants, Laws, Leaves, RuleTree, SwitchingLaws
+from spaql.policy.leaves import first_equal
 from spaql.policy.nodes import Nodes
 from spaql.policy.tree import Lock
 from spaql.spaces import find_observation
@@ -41,10 +42,12 @@ def edited(
     action
         Of a list, its name or number; of a Box, its numbers, within their bounds.
     offset
-        The new offset of the law; for an action of several numbers, by the name of each that is to change.
+        The new offset of the law; for an action of several numbers, by the name of each that is to change. Of
+        a switching law, the offsets of scores, by the names of actions; -inf is for one that is never taken.
     gains
         Of the law, by the names of observations, with their units or without; others stay as they are. Of an
-        action of several numbers, by pairs of a number's name and an observation's.
+        action of several numbers, by pairs of a number's name and an observation's. Of a switching law, by
+        pairs of an action's name and an observation's.
     lock
         Also lock the leaf (see `locked`).
 
@@ -103,9 +106,10 @@ def moved(tree: RuleTree, rule: int, threshold: float) -> RuleTree:
     j, old = int(tree.feature[node]), float(tree.threshold[node])
     first, last = _room(tree, node, low[j], high[j])
     if not first < threshold < last or not np.isfinite(threshold):
+        name = tree.number_names()[j]
         raise SettingError(
-            f"The threshold of rule {rule}, {tree.observations[j]} < {old!r}, can lie between {first!r} and "
-            f"{last!r}, so that no leaf loses all of its observations: not at {threshold!r}."
+            f"The threshold of rule {rule}, {name} < {old!r}, can lie between {first!r} and {last!r}, so "
+            f"that no leaf loses all of its observations: not at {threshold!r}."
         )
     between = low.copy(), high.copy()
     between[0][j], between[1][j] = min(old, threshold), max(old, threshold)
@@ -132,8 +136,8 @@ def _with_threshold(tree: RuleTree, way: Sequence[tuple[int, bool]], threshold: 
 
 
 def _region(tree: RuleTree, way: Sequence[tuple[int, bool]]) -> tuple[Floats, Floats]:
-    """Return the bounds `low <= x < high` of the observations that follow a path."""
-    low, high = np.full(tree.dims, -np.inf), np.full(tree.dims, np.inf)
+    """Return the bounds `low <= x < high` of what follows a path, for the numbers that rules compare."""
+    low, high = np.full(tree.width, -np.inf), np.full(tree.width, np.inf)
     for node, lower in way:
         j, cut = int(tree.feature[node]), float(tree.threshold[node])
         if lower:
@@ -183,7 +187,7 @@ def locked(tree: RuleTree, leaf: int) -> RuleTree:
 def overlaid(tree: RuleTree, lock: Lock) -> RuleTree:
     """Return a tree with the locked action in a box, and that of the given tree elsewhere."""
     nodes = Nodes()
-    whole = np.full(tree.dims, np.inf)
+    whole = np.full(tree.width, np.inf)
     return tree_of(nodes, _Overlay(tree, lock, nodes).lay(0, -whole, whole), tree)
 
 
@@ -227,8 +231,9 @@ def _with_row(tree: RuleTree, action: int | str | Sequence[float]) -> tuple[Leav
     """Return the table of leaves with an action in it, and its row."""
     leaves = tree.leaves
     if isinstance(leaves, Choices):
-        table = np.append(leaves.number, tree.action_number(action))
-        return Choices(table), _first(table[:, np.newaxis])
+        return _last(Choices(np.append(leaves.number, tree.action_number(action))))
+    if isinstance(leaves, SwitchingLaws):
+        return _last(leaves.with_constant(tree.action_number(action)))
     value = np.asarray(action, np.float64).ravel() if not isinstance(action, str) else np.empty(0)
     space = tree.action_space
     assert isinstance(space, Box)
@@ -242,11 +247,8 @@ def _with_row(tree: RuleTree, action: int | str | Sequence[float]) -> tuple[Leav
             f"{', '.join(f'{name} from {a:g} to {b:g}' for name, a, b in ends)}."
         )
     if isinstance(leaves, Constants):
-        table = np.vstack([leaves.value, value])
-        return Constants(table), _first(table)
-    gain = np.concatenate([leaves.gain, np.zeros((1, *leaves.gain.shape[1:]))])
-    laws = Laws(gain, np.vstack([leaves.offset, value]), leaves.low, leaves.high)
-    return laws, _first(np.hstack([gain.reshape(len(gain), -1), laws.offset]))
+        return _last(Constants(np.vstack([leaves.value, value])))
+    return _last(_appended(leaves, np.zeros(leaves.gain.shape[1:]), value))
 
 
 def _with_law(
@@ -257,33 +259,73 @@ def _with_law(
 ) -> tuple[Leaves, int]:
     """Return the table of leaves with a law in it that differs in some numbers from that of a row."""
     leaves = tree.leaves
-    if not isinstance(leaves, Laws):
+    if not isinstance(leaves, Laws | SwitchingLaws):
         raise SettingError(
             "The leaves of this tree hold actions, no laws with offsets and gains: give an action."
         )
     new_offset, new_gain = leaves.offset[row].copy(), leaves.gain[row].copy()
     if isinstance(offset, Mapping):
         for name, value in offset.items():
-            new_offset[find_observation(name, tree.actions, what="action")] = value
+            new_offset[_acted(tree, name)] = value
     elif offset is not None:
         new_offset[_only(tree)] = offset
+    if isinstance(leaves, SwitchingLaws):
+        new_gain[new_offset == -np.inf] = 0.0  # as of all actions that are never taken
     for names, value in gains.items():
-        acted, seen = names if isinstance(names, tuple) else (_only(tree), names)
-        i = find_observation(acted, tree.actions, what="action")
-        new_gain[i, find_observation(seen, tree.observations)] = value
-    if not (np.isfinite(new_offset).all() and np.isfinite(new_gain).all()):
+        acted, seen = (_acted(tree, names[0]), names[1]) if isinstance(names, tuple) else (_only(tree), names)
+        new_gain[acted, find_observation(seen, tree.observations)] = value
+    if isinstance(leaves, SwitchingLaws):
+        _check_scores(tree, new_offset, new_gain)
+    elif not (np.isfinite(new_offset).all() and np.isfinite(new_gain).all()):
         raise SettingError("Offsets and gains of a law are finite numbers, not NaN or infinite.")
-    gain, table = np.concatenate([leaves.gain, [new_gain]]), np.vstack([leaves.offset, new_offset])
-    return Laws(gain, table, leaves.low, leaves.high), _first(np.hstack([gain.reshape(len(gain), -1), table]))
+    return _last(_appended(leaves, new_gain, new_offset))
+
+
+def _check_scores(tree: RuleTree, offset: Floats, gain: Floats) -> None:
+    """Refuse scores that no switching law can have."""
+    never = offset == -np.inf
+    if never.all():
+        raise SettingError("A switching law takes an action at least: leave one of the offsets finite.")
+    if not (np.isfinite(offset[~never]).all() and np.isfinite(gain).all()):
+        raise SettingError(
+            "Offsets and gains of a switching law are finite numbers, not NaN or infinite, except for the "
+            "offset -inf of an action that is never taken."
+        )
+    if idle := [tree.actions[i] for i in np.flatnonzero(never & gain.any(axis=1))]:
+        raise SettingError(
+            f"{idle[0]} is never taken in this leaf, its offset being -inf, and has no gains: give it a "
+            "finite offset as well."
+        )
+
+
+def _acted(tree: RuleTree, name: Any) -> int:
+    """Return the place of an action of a list, or of a number of an action."""
+    if isinstance(tree.leaves, SwitchingLaws):
+        return tree.action_number(name) - tree.leaves.start
+    return find_observation(name, tree.actions, what="action")
 
 
 def _only(tree: RuleTree) -> int:
-    """Refuse an ambiguous number of an action."""
+    """Refuse an ambiguous number of an action, or score."""
     if len(tree.actions) > 1:
-        raise SettingError(f"An action has several numbers: say which of {', '.join(tree.actions)}.")
+        several = (
+            "A switching law has a score for each action"
+            if isinstance(tree.leaves, SwitchingLaws)
+            else "An action has several numbers"
+        )
+        raise SettingError(f"{several}: say which of {', '.join(tree.actions)}.")
     return 0
 
 
-def _first(rows: NDArray[Any]) -> int:
-    """Return the first row that is equal to the last."""
-    return int(np.flatnonzero((rows == rows[-1]).all(axis=1))[0])
+_Affine = TypeVar("_Affine", bound=Laws | SwitchingLaws)
+
+
+def _appended(laws: _Affine, gain: Floats, offset: Floats) -> _Affine:
+    """Return a table of laws with one more."""
+    gains, offsets = np.concatenate([laws.gain, [gain]]), np.vstack([laws.offset, offset])
+    return dataclasses.replace(laws, gain=gains, offset=offsets)
+
+
+def _last(leaves: Leaves) -> tuple[Leaves, int]:
+    """Return a table, and the first row that is equal to its last one."""
+    return leaves, int(first_equal(leaves)[-1])

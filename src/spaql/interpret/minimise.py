@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from spaql.interpret.cells import Cells, Ints, compressed, merged, tree_cells
 from spaql.kernels.trees.optimal_tree import best_cut, fewest_leaves, smallest_tree
-from spaql.policy.leaves import first_equal
+from spaql.policy.leaves import SwitchingLaws, first_equal
 from spaql.policy.nodes import Nodes
 from spaql.policy.tree import RuleTree
 
@@ -44,13 +44,24 @@ def minimised(tree: RuleTree, within: Box | None = None, effort: int = EFFORT) -
         Bounds of the observations that matter; beyond them, any action is allowed.
     effort
         Number of cuts to examine in the search for the smallest tree; if it needs more, a good tree is found
-        instead. The result's `smallest` is True for the smallest tree.
+        instead. The result's `smallest` is True if it is proven to be the smallest. That is not proven for
+        trees of several leaves that compare sums, whose values are not independent, or that hold switching
+        laws, of which different ones may agree in a part of the space.
     """
     cells = tree_cells(tree, within)
     cells = dataclasses.replace(cells, label=first_equal(tree.leaves)[cells.label])  # rows may be equal
     small, proven = small_tree(tree, cells, effort)
     found = tree if small.n_leaves > tree.n_leaves else small
+    proven = proven and (found.n_leaves == 1 or _independent(found))
     return dataclasses.replace(found, smallest=proven, within=within or tree.within)
+
+
+def _independent(tree: RuleTree) -> bool:
+    """Return whether every box can hold observations, and different rows have different actions in it."""
+    if np.any(tree.feature >= tree.dims):
+        return False
+    rows, leaves = tree.leaf[tree.feature < 0], tree.leaves
+    return not isinstance(leaves, SwitchingLaws) or all(leaves.constant(row) is not None for row in rows)
 
 
 def small_tree(like: RuleTree, cells: Cells, effort: int = EFFORT) -> tuple[RuleTree, bool]:

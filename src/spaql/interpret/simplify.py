@@ -35,10 +35,10 @@ def simplified(
 ) -> RuleTree:
     """Return the tree that agrees with another one on given observations at the least cost.
 
-    Every leaf has a price, and every observation with another action costs its weight. Where there
-    is no observation and no locked leaf, any action is allowed. The tree is the cheapest of all whose
-    thresholds are among those of the given one, as long as the grid that these span has no more than some
-    million boxes.
+    Every leaf has a price, and every observation with another action, or another law that computes it, costs
+    its weight. Where there is no observation and no locked leaf, any action is allowed. The tree is the
+    cheapest of all whose thresholds are among those of the given one, of numbers and sums alike, as long as
+    the grid that these span has no more than some million boxes.
 
     Parameters
     ----------
@@ -128,7 +128,8 @@ def _visits(tree: RuleTree, observations: ArrayLike, weights: ArrayLike | None) 
         raise SettingError("A tree is simplified for one observation or more, each of a weight above 0.")
     label = tree.find(batch)
     grid = tree.thresholds
-    place = [np.searchsorted(row, batch[:, j], side="right") for j, row in enumerate(grid)]
+    numbers = tree.numbers(batch)
+    place = [np.searchsorted(row, numbers[:, j], side="right") for j, row in enumerate(grid)]
     rows, group = np.unique(np.column_stack([label, *place]), axis=0, return_inverse=True)
     total = np.bincount(group.ravel(), weight).astype(np.float64)
     return _Visits(rows[:, 1:].astype(np.int64), rows[:, 0].astype(np.int64), total, grid)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spaql.interpret.cells import tree_cells
-from spaql.policy.leaves import Choices, Constants
+from spaql.policy.leaves import Choices, Constants, Laws
 from spaql.policy.text import leaf_text, number_text
 from spaql.policy.tree import RuleTree
 from spaql.tables import comma_separated, latex, markdown
@@ -21,7 +22,8 @@ class LeafTable:
 
     tree: RuleTree
     low: NDArray[np.float64]
-    """A row for each leaf, a column for each observation; minus infinity where there is no lower end."""
+    """A row for each leaf, a column for each number that rules compare: those of an observation, and its sums
+    (see `RuleTree.numbers`); minus infinity where there is no lower end."""
     high: NDArray[np.float64]
     leaf: NDArray[np.int64]
     """Rows in the tree's table of leaves."""
@@ -29,11 +31,20 @@ class LeafTable:
     def __len__(self) -> int:
         return len(self.leaf)
 
+    def names(self, digits: int | None = None) -> list[str]:
+        """Return the names of the columns; of sums that read the same, all but the first are numbered."""
+        names: list[str] = []
+        for name in self.tree.number_names(digits):
+            again = (f"{name} ({i})" for i in count(2))
+            names.append(name if name not in names else next(one for one in again if one not in names))
+        return names
+
 
 def table(tree: RuleTree) -> LeafTable:
-    """Return the leaves of a tree with the interval of each observation.
+    """Return the leaves of a tree with the interval of each number that its rules compare.
 
-    Leaves that no observation reaches are left out: the rows are boxes that cover the space without overlap.
+    The rows are boxes that cover the space without overlap. Leaves whose conditions contradict each other are
+    left out; where rules compare sums, it is not examined whether an observation has all numbers of a box.
 
     Examples
     --------
@@ -54,11 +65,12 @@ def table(tree: RuleTree) -> LeafTable:
 
 
 def table_csv(tree: RuleTree) -> str:
-    """Return the leaves as CSV for programs: exact numbers, the lower and upper end of each observation.
+    """Return the leaves as CSV for programs: exact numbers, the lower and upper end of each number compared.
 
-    The lower end belongs to an interval, the upper one does not; missing ends are infinite. Then follows the
-    action: its number and name, or each number of a constant action, or of each law its offset, its gains
-    and its bounds.
+    Those are the numbers of an observation, and the sums of them that rules compare. The lower end belongs to
+    an interval, the upper one does not; missing ends are infinite. Then follows the action: its number and
+    name, or each number of a constant action, or of each law its offset, its gains and its bounds, or of each
+    action of a switching law the offset and the gains of its score.
 
     Examples
     --------
@@ -67,11 +79,11 @@ def table_csv(tree: RuleTree) -> str:
     >>> print(table_csv(spaql.rule_tree(agent)).splitlines()[0][:41])
     cart position [m] low,cart position [m] h
     """
-    rows = table(tree)
-    cells = []
+    rows, cells = table(tree), []
+    names = rows.names()
     for i in range(len(rows)):
         cell: dict[str, str] = {}
-        for name, low, high in zip(tree.observations, rows.low[i], rows.high[i], strict=True):
+        for name, low, high in zip(names, rows.low[i], rows.high[i], strict=True):
             cell |= {f"{name} low": repr(float(low)), f"{name} high": repr(float(high))}
         cells.append(cell | _exact(tree, int(rows.leaf[i])))
     return comma_separated(cells)
@@ -89,11 +101,12 @@ def table_latex(tree: RuleTree, digits: int | None = 3) -> str:
 
 def _cells(tree: RuleTree, digits: int | None) -> list[dict[str, str]]:
     rows = table(tree)
+    names = rows.names(digits)
     return [
         {
             **{
                 name: _interval(float(low), float(high), digits)
-                for name, low, high in zip(tree.observations, rows.low[i], rows.high[i], strict=True)
+                for name, low, high in zip(names, rows.low[i], rows.high[i], strict=True)
             },
             "action": leaf_text(tree, int(rows.leaf[i]), digits),
         }
@@ -122,6 +135,7 @@ def _exact(tree: RuleTree, row: int) -> dict[str, str]:
         cell[f"{name} offset"] = repr(float(leaves.offset[row, i]))
         for j, seen in enumerate(tree.observations):
             cell[f"{name} gain of {seen}"] = repr(float(leaves.gain[row, i, j]))
-        cell[f"{name} least"] = repr(float(leaves.low[i]))
-        cell[f"{name} most"] = repr(float(leaves.high[i]))
+        if isinstance(leaves, Laws):
+            cell[f"{name} least"] = repr(float(leaves.low[i]))
+            cell[f"{name} most"] = repr(float(leaves.high[i]))
     return cell

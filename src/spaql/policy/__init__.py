@@ -2,7 +2,7 @@
 
 from spaql.policy.disturbed import DelayedPolicy, DisturbedPolicy, NoisyPolicy, RecordingPolicy
 from spaql.policy.explanation import Candidate, Change, Explanation
-from spaql.policy.leaves import Choices, Constants, Laws, Leaves
+from spaql.policy.leaves import Choices, Constants, Laws, Leaves, SwitchingLaws
 from spaql.policy.partition_policy import PartitionPolicy
 from spaql.policy.policy import Policy
 from spaql.policy.random_policy import RandomPolicy
@@ -25,5 +25,6 @@ __all__ = [
     "RandomPolicy",
     "RecordingPolicy",
     "RuleTree",
+    "SwitchingLaws",
     "text",
 ]

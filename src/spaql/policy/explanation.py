@@ -12,9 +12,9 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import BadEnvironmentError, SettingError
+from spaql.policy.crossings import Crossings, Floats, located, moved_to
 from spaql.policy.text import number_text
 
-Floats = NDArray[np.float64]
 DIGITS = 4
 
 
@@ -55,7 +55,9 @@ class Change:
 
     def __str__(self) -> str:
         verb, to_where = ("rose", "to") if self.by > 0 else ("fell", "below")
-        by, to = number_text(abs(self.by), DIGITS), number_text(self.to, DIGITS)
+        # Of a boundary at 0 that is computed from other numbers, a rounding error remains.
+        place = 0.0 if abs(self.to) < 1e-12 * abs(self.by) else self.to
+        by, to = number_text(abs(self.by), DIGITS), number_text(place, DIGITS)
         return f"{self.action}, if {self.observation} {verb} by {by}, {to_where} {to}"
 
 
@@ -79,7 +81,9 @@ class Explanation:
     """The actions to choose from, best first, for a policy with action values."""
     changes: tuple[Change, ...]
     """For each number that can change the action alone, the nearest boundary at which it does, sorted by
-    distance. For laws, boundaries to another law whose action differs from the current one."""
+    distance. For affine laws, boundaries to another law whose action differs from the current one."""
+    listed: bool = True
+    """Whether the action is one of a list; otherwise it may vary without a boundary."""
 
     def __str__(self) -> str:
         lines = [f"{name} = {number_text(x, DIGITS)}" for name, x in self.observation.items()]
@@ -97,7 +101,7 @@ class Explanation:
                     for c in self.candidates
                 ],
             )
-        what = "no other law that begins with another action" if self.law else "nothing"
+        what = "no other law that begins with another action" if self.law and not self.listed else "nothing"
         nothing = f"{what}, whichever number changes alone"
         nearest = [str(change) for change in self.changes]
         return "\n".join(lines + _block("instead", nearest or [nothing]))
@@ -133,8 +137,7 @@ def conditions(
 def explain_cell(
     point: Floats,
     named: dict[str, float],
-    low: Floats,
-    high: Floats,
+    because: tuple[str, ...],
     leaf: str,
     cuts: Sequence[Floats],
     space: Box | Discrete,
@@ -142,6 +145,9 @@ def explain_cell(
     play: Callable[[Floats], NDArray[Any]],
     do: Callable[[Floats], Outcome],
     candidates: tuple[Candidate, ...] = (),
+    *,
+    crossings: Callable[[int], Crossings] | None = None,
+    listed: bool = True,
 ) -> Explanation:
     """Return the explanation of the action in the cell of an observation.
 
@@ -149,8 +155,8 @@ def explain_cell(
     ----------
     point, named
         The observation (see `observed`).
-    low, high, leaf
-        The bounds of its cell, and the name of the cell.
+    because, leaf
+        The conditions of its cell (see `conditions`), and the name of the cell.
     cuts
         Boundaries of cells, in each dimension.
     space
@@ -163,18 +169,24 @@ def explain_cell(
         Returns the outcome for one observation.
     candidates
         The actions to choose from.
+    crossings
+        Returns, for a dimension, where it may cross further boundaries, of several numbers.
+    listed
+        Whether the actions are those of a list.
     """
     outcome, names = do(point), list(named)
     law, played = (of(point[np.newaxis]) for of in (which, play))
     changes = []
     for j, row in enumerate(cuts):
-        inside = row[(row > _low(space, j)) & (row <= _high(space, j))]
+        bounds = _low(space, j), _high(space, j)
+        inside = row[(row > bounds[0]) & (row <= bounds[1])]
+        if crossings is not None:
+            inside = np.union1d(inside, located(crossings(j), point, j, bounds, which))
         if not len(inside):
             continue
         # The largest float below a cut lies under it, the cut itself above.
         targets = np.where(inside > point[j], inside, np.nextafter(inside, -np.inf))
-        beyond = np.repeat(point[np.newaxis], len(targets), axis=0)
-        beyond[:, j] = targets
+        beyond = moved_to(point, j, targets)
         # Another law may be clipped to the same action, or to one that is printed the same.
         other = np.any(which(beyond) != law, axis=1) & np.any(play(beyond) != played, axis=1)
         for i in sorted(np.flatnonzero(other), key=lambda i: abs(inside[i] - point[j])):
@@ -193,9 +205,10 @@ def explain_cell(
         value=outcome.value,
         law=outcome.law,
         leaf=leaf,
-        conditions=conditions(low, high, names),
+        conditions=because,
         candidates=candidates,
         changes=tuple(change for *_, change in sorted(changes, key=lambda one: one[:2])),
+        listed=listed,
     )
 
 

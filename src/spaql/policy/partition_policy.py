@@ -14,7 +14,15 @@ from spaql.kernels.partition.balls import BITS, INTERVAL
 from spaql.kernels.partition.lookup import flatten
 from spaql.kernels.partition.lookup_batch import central_actions, look_up, redraw
 from spaql.partition import Partition
-from spaql.policy.explanation import DIGITS, Candidate, Explanation, Outcome, explain_cell, observed
+from spaql.policy.explanation import (
+    DIGITS,
+    Candidate,
+    Explanation,
+    Outcome,
+    conditions,
+    explain_cell,
+    observed,
+)
 from spaql.policy.policy import Policy, Rng
 from spaql.policy.text import number_text
 from spaql.spaces import StandardActions, StandardStates, action_names, observation_names
@@ -94,8 +102,7 @@ class PartitionPolicy(Policy):
         return explain_cell(
             point,
             named,
-            low,
-            high,
+            conditions(low, high, list(named)),
             f"cell {cell} of the partition",
             cuts,
             self.states.space,

@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
-from spaql.policy.leaves import Choices, Constants
+from spaql.policy.leaves import Choices, Constants, SwitchingLaws
 from spaql.values import whole_number
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def text(tree: RuleTree, digits: int | None = None, *, numbered: bool = False) -
     def remark() -> str:
         return f"  # rule {next(rules)}" if numbered else ""
 
-    return "\n".join(rule_lines(tree, tree.observations, digits, leaf, remark))
+    return "\n".join(rule_lines(tree, tree.number_names(digits), digits, leaf, remark))
 
 
 class BinaryTree(Protocol):
@@ -106,16 +106,80 @@ def leaf_text(tree: RuleTree, row: int, digits: int | None = None) -> str:
         return names[int(leaves.number[row]) - int(tree.action_space.start)]
     if isinstance(leaves, Constants):
         return values_text(names, leaves.value[row].tolist(), digits)
+    if isinstance(leaves, SwitchingLaws):
+        return _switching_text(tree, leaves, row, digits)
     laws = []
     for i, name in enumerate(names):
-        sum_ = number_text(float(leaves.offset[row, i]), digits)
-        for j, seen in enumerate(tree.observations):
-            gain = float(leaves.gain[row, i, j])
-            if gain != 0.0:
-                sum_ += f" {'-' if gain < 0 else '+'} {number_text(abs(gain), digits)} * {seen}"
+        offset = number_text(float(leaves.offset[row, i]), digits)
+        sum_ = _sum(offset, leaves.gain[row, i], tree.observations, digits, ones=True)
         bounds = (number_text(float(bound[i]), digits) for bound in (leaves.low, leaves.high))
         laws.append(f"{name} = clip({sum_}, {', '.join(bounds)})")
     return ", ".join(laws)
+
+
+def _switching_text(tree: RuleTree, leaves: SwitchingLaws, row: int, digits: int | None) -> str:
+    """Return a switching law as text: of two actions a condition, of more the score of each."""
+    if (only := leaves.constant(row)) is not None:
+        return tree.actions[only - leaves.start]
+    taken = np.flatnonzero(leaves.offset[row] > -np.inf).tolist()
+    names = [tree.actions[i] for i in taken]
+    gain, offset = leaves.gain[row, taken], leaves.offset[row, taken]
+    if len(taken) == 2:
+        return f"{names[1]} if {_condition(gain, offset, tree.observations, digits)} else {names[0]}"
+    scores = [
+        sum_text(weights, tree.observations, digits, constant)
+        for weights, constant in zip(gain, offset, strict=True)
+    ]
+    return f"highest of {', '.join(f'{name}: {score}' for name, score in zip(names, scores, strict=True))}"
+
+
+def _condition(
+    gain: NDArray[np.float64], offset: NDArray[np.float64], names: Sequence[str], digits: int | None
+) -> str:
+    """Return the condition on which the second of two scores is higher, as text."""
+    if digits is not None:
+        # Differences are easier to read, but have rounding errors of their own: exact text has both scores.
+        weights, constant = gain[1] - gain[0], offset[0] - offset[1]
+        if weights.any() and weights[weights != 0.0][0] < 0.0:
+            return f"{sum_text(-weights, names, digits)} < {number_text(float(-constant), digits)}"
+        return f"{sum_text(weights, names, digits)} > {number_text(float(constant), digits)}"
+    first, second = (sum_text(gain[i], names, digits, offset[i]) for i in (0, 1))
+    # A score without gains is on the right.
+    return f"{second} > {first}" if gain[1].any() or not gain[0].any() else f"{first} < {second}"
+
+
+def sum_text(
+    weights: NDArray[np.float64], names: Sequence[str], digits: int | None, offset: float = 0.0
+) -> str:
+    """Return a weighted sum as text, without terms that are 0.
+
+    Examples
+    --------
+    >>> sum_text(np.array([0.5, 0.0, -1.0]), ("x", "v", "angle"), None)
+    '0.5 * x - angle'
+    >>> sum_text(np.zeros(3), ("x", "v", "angle"), None)
+    '0.0'
+    """
+    start = number_text(float(offset), digits) if offset != 0.0 or not weights.any() else ""
+    return _sum(start, weights, names, digits, ones=False)
+
+
+def _sum(
+    start: str, weights: NDArray[np.float64], names: Sequence[str], digits: int | None, *, ones: bool
+) -> str:
+    """Return a text continued by a weighted sum, with weights of 1 and -1 written or left out.
+
+    Read from left to right, as programming languages do, it is the sum that `leaves.affine` computes.
+    """
+    text = start
+    for weight, name in zip(weights.tolist(), names, strict=True):
+        if weight == 0.0:
+            continue
+        size = number_text(abs(weight), digits)
+        term = name if float(size) == 1.0 and not ones else f"{size} * {name}"
+        sign = "-" if weight < 0 else "+"
+        text = f"{text} {sign} {term}" if text else term if weight > 0 else f"-{term}"
+    return text
 
 
 def values_text(names: Sequence[str], values: Sequence[float], digits: int | None) -> str:

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.formatting import counted
-from spaql.policy.explanation import DIGITS, Explanation, Outcome, explain_cell, observed
-from spaql.policy.leaves import Laws, Leaves, first_equal
+from spaql.policy.crossings import planes
+from spaql.policy.explanation import DIGITS, Explanation, Outcome, conditions, explain_cell, observed
+from spaql.policy.leaves import Laws, Leaves, SwitchingLaws, affine, first_equal
 from spaql.policy.policy import Policy, Rng
-from spaql.policy.text import leaf_text, text, values_text
+from spaql.policy.text import leaf_text, sum_text, text, values_text
 from spaql.spaces import action_names, count_actions, observation_names
 
 _LOCKS = 2**14
@@ -24,7 +25,7 @@ _LOCKS = 2**14
 
 @dataclass(frozen=True, eq=False)
 class Lock:
-    """A box `low <= x < high` in which a person has fixed the action."""
+    """A box `low <= x < high` of the numbers that rules compare, in which a person has fixed the action."""
 
     low: NDArray[np.float64]
     high: NDArray[np.float64]
@@ -37,8 +38,10 @@ class RuleTree(Policy):
     """A binary decision tree over raw observations, which is a policy.
 
     Nodes are rows of parallel arrays, node 0 the root, children after their parents. Node i asks whether
-    `x[feature[i]] < threshold[i]`, in double precision, and goes to `left[i]` if so, else to `right[i]`. A
-    node may be the child of several: equal subtrees are stored once.
+    `x[feature[i]] < threshold[i]`, in double precision, and goes to `left[i]` if so, else to `right[i]`. The
+    numbers x are those of the observation, and after them its weighted sums by `combinations`; a sum that is
+    NaN, because infinite observations cancel in it, is not below any threshold. A node may be the child of
+    several: equal subtrees are stored once.
 
     Examples
     --------
@@ -67,7 +70,7 @@ class RuleTree(Policy):
     """
 
     feature: NDArray[np.int32]
-    """The number of an observation that a node compares; -1 for a leaf."""
+    """The number that a node compares; -1 for a leaf."""
     threshold: NDArray[np.float64]
     left: NDArray[np.int32]
     right: NDArray[np.int32]
@@ -82,11 +85,14 @@ class RuleTree(Policy):
     actions: tuple[str, ...] = ()
     """Names of the actions of a list, or of the numbers of an action, with their units."""
     smallest: bool = False
-    """Whether it is proven that no tree of fewer leaves has the same actions."""
+    """Whether it is proven that no tree of fewer leaves has the same actions, of those whose rules compare
+    single numbers of an observation, with leaves from the same table."""
     locks: tuple[Lock, ...] = ()
     """Boxes in which trees made from this one must have the same actions."""
     within: Box | None = None
     """Bounds within which it agrees with the policy that it was made from; None if everywhere."""
+    combinations: NDArray[np.float64] = ()  # type: ignore[assignment]
+    """The weights of sums that rules compare: sums × numbers of an observation."""
 
     def __post_init__(self) -> None:
         kinds = {"feature": np.int32, "threshold": np.float64}
@@ -95,6 +101,11 @@ class RuleTree(Policy):
             array = np.array(getattr(self, name), kind)
             array.setflags(write=False)
             object.__setattr__(self, name, array)
+        combinations = np.array(self.combinations, np.float64)
+        if not combinations.size:
+            combinations = combinations.reshape(0, self.dims)
+        combinations.setflags(write=False)
+        object.__setattr__(self, "combinations", combinations)
         observations = observation_names(self.observation_space, self.observations)
         object.__setattr__(self, "observations", observations)
         object.__setattr__(self, "actions", action_names(self.action_space, self.actions))
@@ -107,6 +118,25 @@ class RuleTree(Policy):
         return int(np.prod(self.observation_space.shape or (1,)))
 
     @property
+    def width(self) -> int:
+        """How many numbers rules can compare: those of an observation, and its weighted sums."""
+        return self.dims + len(self.combinations)
+
+    def numbers(self, batch: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return, for rows of observations, the numbers that rules compare."""
+        if not len(self.combinations):
+            return batch
+        gain = np.broadcast_to(self.combinations, (len(batch), *self.combinations.shape))
+        with np.errstate(invalid="ignore", over="ignore"):
+            sums = affine(np.zeros((len(batch), len(self.combinations))), gain, batch)
+        return np.concatenate([batch, sums], axis=1)
+
+    def number_names(self, digits: int | None = None) -> tuple[str, ...]:
+        """Return the names of the numbers that rules compare; a sum is written out, rounded to digits."""
+        sums = (sum_text(row, self.observations, digits) for row in self.combinations)
+        return (*self.observations, *sums)
+
+    @property
     def n_leaves(self) -> int:
         """Number of leaves of the printed tree, with shared subtrees counted each time."""
         return int(self._sizes[0])
@@ -115,6 +145,20 @@ class RuleTree(Policy):
     def n_nodes(self) -> int:
         """Number of different nodes, with shared subtrees counted once."""
         return len(self.feature)
+
+    @property
+    def n_numbers(self) -> int:
+        """How many numbers a person has to read to know the tree.
+
+        Those are the threshold of each different rule, the weights of each sum that rules compare, and of
+        each different leaf its constants, or the offsets and gains of its laws. Numbers that are 0 do not
+        count except as thresholds, nor do actions of a list, nor the bounds that all laws share.
+        """
+        inner = self.feature >= 0
+        sums = np.unique(self.feature[inner & (self.feature >= self.dims)]) - self.dims
+        rows = np.unique(first_equal(self.leaves)[self.leaf[~inner]])
+        weights = np.count_nonzero(self.combinations[sums])
+        return int(np.count_nonzero(inner) + weights + self.leaves.n_numbers(rows))
 
     @property
     def depth(self) -> int:
@@ -148,30 +192,39 @@ class RuleTree(Policy):
         point, named = observed(observation, self.observations)
         number = self.leaf_number(point)
         low, high, _ = self.box(number)
-        same = first_equal(self.leaves)
+        listed, same = isinstance(self.action_space, Discrete), first_equal(self.leaves)
+        oblique = planes(self.combinations, self.thresholds[self.dims :], self.leaves)
+
+        def play(batch: NDArray[np.float64]) -> NDArray[Any]:
+            return np.asarray(self.act(batch)).reshape(len(batch), -1)
+
         return explain_cell(
             point,
             named,
-            low,
-            high,
+            conditions(low, high, self.number_names(DIGITS)),
             f"leaf {number} of {self.n_leaves}",
-            self.thresholds,
+            self.thresholds[: self.dims],
             self.observation_space,
-            lambda batch: same[self.find(batch)][:, np.newaxis],
-            lambda batch: self.act(batch).reshape(len(batch), -1),
+            play if listed else lambda batch: same[self.find(batch)][:, np.newaxis],
+            play,
             self._outcome,
+            crossings=lambda j: oblique.crossings(point, j),
+            listed=listed,
         )
 
     def _outcome(self, point: NDArray[np.float64]) -> Outcome:
-        batch = point[np.newaxis]
-        row = self.find(batch)
+        batch, leaves = point[np.newaxis], self.leaves
+        rows = self.find(batch)
         with np.errstate(invalid="ignore", over="ignore"):
-            done = np.atleast_1d(self.leaves.give(row, batch)[0])
+            done = np.atleast_1d(leaves.give(rows, batch)[0])
         # As in `act`: where infinite observations cancel in a law, the default action.
-        done = np.where(np.isnan(done), self.default_action, done).astype(done.dtype)
-        described, value = leaf_text(self, int(row[0]), DIGITS), tuple(done.tolist())
-        if isinstance(self.leaves, Laws):
-            return Outcome(values_text(self.actions, value, DIGITS), value, law=described)
+        value = tuple(np.where(np.isnan(done), self.default_action, done).astype(done.dtype).tolist())
+        row, described = int(rows[0]), leaf_text(self, int(rows[0]), DIGITS)
+        if isinstance(leaves, SwitchingLaws):
+            law = described if leaves.constant(row) is None else ""
+            return Outcome(self.actions[int(value[0]) - leaves.start], value, law)
+        if isinstance(leaves, Laws):
+            return Outcome(values_text(self.actions, value, DIGITS), value, described)
         return Outcome(described, value)
 
     def find(self, batch: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -184,11 +237,12 @@ class RuleTree(Policy):
         if nan.any():
             row = int(np.flatnonzero(nan)[0])
             raise BadEnvironmentError(f"Observation {row} of the batch holds NaN: {batch[row]}.")
+        numbers = self.numbers(batch)
         node = np.zeros(len(batch), np.int64)
         on_the_way = np.flatnonzero(self.feature[node] >= 0)
         while len(on_the_way):
             at = node[on_the_way]
-            lower = batch[on_the_way, self.feature[at]] < self.threshold[at]
+            lower = numbers[on_the_way, self.feature[at]] < self.threshold[at]
             node[on_the_way] = np.where(lower, self.left[at], self.right[at])
             on_the_way = on_the_way[self.feature[node[on_the_way]] >= 0]
         return node
@@ -207,15 +261,16 @@ class RuleTree(Policy):
 
     @cached_property
     def thresholds(self) -> tuple[NDArray[np.float64], ...]:
-        """The different thresholds of each number of an observation, in ascending order."""
+        """The different thresholds of each number that rules compare, in ascending order."""
         inner = self.feature >= 0
-        return tuple(np.unique(self.threshold[inner & (self.feature == j)]) for j in range(self.dims))
+        return tuple(np.unique(self.threshold[inner & (self.feature == j)]) for j in range(self.width))
 
     def leaf_number(self, point: NDArray[np.float64]) -> int:
         """Return the number of the leaf of one observation; leaves are counted from 1 in printed order."""
         node, before = 0, 0
+        numbers = self.numbers(point[np.newaxis])[0]
         while (j := int(self.feature[node])) >= 0:
-            if point[j] < self.threshold[node]:
+            if numbers[j] < self.threshold[node]:
                 node = int(self.left[node])
             else:
                 before += int(self._sizes[self.left[node]])
@@ -223,8 +278,11 @@ class RuleTree(Policy):
         return before + 1
 
     def box(self, leaf: int) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
-        """Return the bounds `low <= x < high` of a leaf, given by its number, and its row in the table."""
-        low, high = np.full(self.dims, -np.inf), np.full(self.dims, np.inf)
+        """Return the bounds `low <= x < high` of a leaf, given by its number, and its row in the table.
+
+        x are the numbers that rules compare.
+        """
+        low, high = np.full(self.width, -np.inf), np.full(self.width, np.inf)
         node, left_of = 0, leaf - 1
         while (j := int(self.feature[node])) >= 0:
             cut, lower = float(self.threshold[node]), int(self.left[node])
@@ -278,8 +336,13 @@ class RuleTree(Policy):
             raise SettingError("A rule tree has a row for each node in every array, and one node at least.")
         inner, place = self.feature >= 0, np.arange(n)
         children = np.stack([self.left, self.right])[:, inner]
-        if np.any(self.feature >= self.dims) or np.isnan(self.threshold[inner]).any():
-            raise SettingError(f"Rules look at observations 0 to {self.dims - 1}, with a threshold each.")
+        shape = self.combinations.shape
+        if shape[1:] != (self.dims,) or not np.isfinite(self.combinations).all():
+            raise SettingError(f"Sums of observations have {self.dims} finite weights each.")
+        if not self.combinations.any(axis=1).all():
+            raise SettingError("A sum of observations has a weight that is not 0.")
+        if np.any(self.feature >= self.width) or np.isnan(self.threshold[inner]).any():
+            raise SettingError(f"Rules compare the numbers 0 to {self.width - 1}, with a threshold each.")
         if np.any(children <= place[inner]) or np.any(children >= n):
             raise SettingError("The children of a node come after it.")
         if np.any(self.leaf[~inner] < 0) or np.any(self.leaf[~inner] >= len(self.leaves)):
@@ -287,8 +350,10 @@ class RuleTree(Policy):
         if len(self.locks) > _LOCKS:
             raise SettingError(f"A tree has at most {_LOCKS} locks.")
         shapes = {array.shape for lock in self.locks for array in (lock.low, lock.high)}
-        if shapes - {(self.dims,)} or any(not 0 <= lock.row < len(self.leaves) for lock in self.locks):
-            raise SettingError("Every lock names a row in the table of leaves, and a box of observations.")
+        if shapes - {(self.width,)} or any(not 0 <= lock.row < len(self.leaves) for lock in self.locks):
+            raise SettingError(
+                "Every lock names a row in the table of leaves, and a box of the numbers that rules compare."
+            )
         if len(self.observations) != self.dims:
             raise SettingError(f"There are {self.dims} numbers in an observation to name.")
         if len(self.actions) != (expected := count_actions(self.action_space)):

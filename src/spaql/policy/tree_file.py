@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Box
+from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.archive import reading, typed
 from spaql.errors import ArchiveError
-from spaql.policy.leaves import Choices, Constants, Laws, Leaves
+from spaql.policy.leaves import Choices, Constants, Laws, Leaves, SwitchingLaws
 from spaql.policy.tree import Lock, RuleTree
 from spaql.spaces import count_actions, describe_space, space_from
 
@@ -21,6 +21,7 @@ _LEAVES: dict[str, tuple[type[Leaves], tuple[str, ...]]] = {
     "choices": (Choices, ("number",)),
     "constants": (Constants, ("value",)),
     "laws": (Laws, ("gain", "offset", "low", "high")),
+    "switching laws": (SwitchingLaws, ("gain", "offset")),
 }
 
 
@@ -38,8 +39,10 @@ def tree_to(tree: RuleTree) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     }
     arrays = {name: getattr(tree, name) for name in NODES}
     arrays |= {f"leaves.{name}": getattr(tree.leaves, name) for name in _LEAVES[kind][1]}
-    arrays["locks.low"] = np.array([lock.low for lock in tree.locks]).reshape(-1, tree.dims)
-    arrays["locks.high"] = np.array([lock.high for lock in tree.locks]).reshape(-1, tree.dims)
+    if len(tree.combinations):  # files of trees without them keep their bytes
+        arrays["combinations"] = tree.combinations
+    arrays["locks.low"] = np.array([lock.low for lock in tree.locks]).reshape(-1, tree.width)
+    arrays["locks.high"] = np.array([lock.high for lock in tree.locks]).reshape(-1, tree.width)
     arrays["locks.row"] = np.array([lock.row for lock in tree.locks], np.int64)
     return data, arrays
 
@@ -55,10 +58,12 @@ def tree_from(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Ru
         make, names = _LEAVES[data["leaves"]]
         kind = np.int64 if make is Choices else np.float64
         table: dict[str, Any] = {name: np.array(typed(arrays[f"leaves.{name}"], kind)) for name in names}
+        actions = space_from(data["action_space"])
+        if make is SwitchingLaws and isinstance(actions, Discrete):
+            table["start"] = int(actions.start)
         within = None if data["within"] is None else space_from(data["within"])
         if within is not None and not isinstance(within, Box):
             raise ArchiveError("The file bounds a tree by something else than a Box.")
-        actions = space_from(data["action_space"])
         if len(data["actions"]) != count_actions(actions):  # otherwise default names would replace them
             raise ArchiveError("The file does not name the actions of its tree.")
         locks = zip(*(arrays[f"locks.{name}"] for name in ("low", "high", "row")), strict=True)
@@ -71,5 +76,6 @@ def tree_from(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Ru
             actions=tuple(str(name) for name in data["actions"]),
             smallest=bool(data["smallest"]),
             within=within,
+            combinations=typed(arrays.get("combinations", np.empty(0)), np.float64),
             locks=tuple(Lock(low, high, int(row)) for low, high, row in locks),
         )

@@ -17,6 +17,7 @@ from gymnasium.spaces import Box, Discrete
 from spaql.errors import SettingError
 from spaql.kernels.jit import ENABLED, NumbaError, njit
 from spaql.kernels.partition.rollout import Loops, compile_loops
+from spaql.kernels.value_iteration import ValueIteration, compile_value_iteration
 from spaql.problems.user_errors import describe_error
 
 State = tuple[float, ...]
@@ -144,18 +145,33 @@ class Dynamics:
     @cached_property
     def loops(self) -> Loops:
         """The loops over these dynamics; each is compiled, or taken from the cache, when first called."""
-        compiled = [_compiled(function) for function in (self.start, self.step, self.observe)]
-        try:
-            self._tried(*compiled)  # errors in the loops would hide the location of the fault
-        except NumbaError as error:
-            raise SettingError(describe_error(error)) from error
         return compile_loops(
-            *compiled,
+            *self._compiled_functions,
             n_state=self.state_dims,
             n_seen=len(self.observations),
             discrete=not isinstance(self.actions, Mapping),
             depends_on=self.digest,
         )
+
+    @cached_property
+    def value_iteration(self) -> ValueIteration:
+        """The kernels of value iteration on these dynamics, compiled as the loops are."""
+        return compile_value_iteration(
+            self._compiled_functions[1],
+            n_state=self.state_dims,
+            discrete=not isinstance(self.actions, Mapping),
+            depends_on=self.digest,
+        )
+
+    @cached_property
+    def _compiled_functions(self) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
+        """The compiled `start`, `step` and `observe`, tried once."""
+        compiled = _compiled(self.start), _compiled(self.step), _compiled(self.observe)
+        try:
+            self._tried(*compiled)  # errors in the loops would hide the location of the fault
+        except NumbaError as error:
+            raise SettingError(describe_error(error)) from error
+        return compiled
 
     def _tried(self, start: Callable[..., Any], step: Callable[..., Any], observe: Callable[..., Any]) -> int:
         """Call the functions once, refuse invalid results, and return the length of a state."""

@@ -32,6 +32,11 @@ class DynamicsVectorEnv(VectorEnv[Observation, Any, Any]):
         self._states = np.zeros((num_envs, self.dynamics.state_dims))
         self._observations = np.zeros((num_envs, len(self.dynamics.observations)))
 
+    @property
+    def states(self) -> NDArray[np.float64]:
+        """The states of the plants, one per row."""
+        return self._states.copy()
+
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:

@@ -1,6 +1,7 @@
 """Rollouts: episodes in compiled dynamics or in Gymnasium, with every step counted."""
 
 from spaql.rollouts.batches import fresh_episodes
+from spaql.rollouts.candidates import CandidateEpisodes, Candidates, action_range
 from spaql.rollouts.episode import Episode
 from spaql.rollouts.interactions import Interactions, Phase
 from spaql.rollouts.play import play, record
@@ -9,6 +10,8 @@ from spaql.rollouts.runner import EpisodeRunner
 from spaql.rollouts.seeds import Purpose, generator, try_seeds
 
 __all__ = [
+    "CandidateEpisodes",
+    "Candidates",
     "Episode",
     "EpisodeRunner",
     "EpisodeSummary",
@@ -16,6 +19,7 @@ __all__ = [
     "Interactions",
     "Phase",
     "Purpose",
+    "action_range",
     "fresh_episodes",
     "generator",
     "play",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spaql.policy import Policy
 from spaql.problems import Problem
@@ -36,4 +37,16 @@ def fresh_episodes(
         np.concatenate([part.returns for part in parts]),
         np.concatenate([part.lengths for part in parts]),
         np.concatenate([part.starts for part in parts]),
+    )
+
+
+def fresh_states(policy: Policy, problem: Problem, episodes: int, seed: int) -> NDArray[np.float64]:
+    """Return the states in which compiled dynamics start the `fresh_episodes` of an evaluation."""
+    return np.concatenate(
+        [
+            EpisodeRunner(problem, min(TOGETHER, episodes - first)).start_states(
+                policy, generator(seed, Purpose.EVALUATION, index)
+            )
+            for index, first in enumerate(range(0, episodes, TOGETHER))
+        ]
     )

@@ -41,6 +41,11 @@ class Interactions:
         self._steps[phase] += int(steps)
 
     @property
+    def learned_from(self) -> int:
+        """Steps of all phases but evaluation."""
+        return self.total - self._steps[Phase.EVALUATION]
+
+    @property
     def total(self) -> int:
         """Steps of all phases."""
         return sum(self._steps.values())

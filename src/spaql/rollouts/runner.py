@@ -16,8 +16,14 @@ from spaql.partition import Partition
 from spaql.policy import PartitionPolicy, Policy
 from spaql.policy.policy import Rng
 from spaql.problems import Problem
-from spaql.problems.environment import DynamicsEnv
+from spaql.problems.environment import DynamicsEnv, DynamicsVectorEnv
 from spaql.problems.guard import Guard, GuardedEnv, GuardedVectorEnv
+from spaql.rollouts.candidates import (
+    CandidateEpisodes,
+    Candidates,
+    CompiledCandidates,
+    EnvironmentCandidates,
+)
 from spaql.rollouts.interactions import Interactions, Phase
 from spaql.rollouts.returns import Evaluation
 
@@ -65,12 +71,32 @@ class EpisodeRunner:
         self._rollouts = rollouts
         self._single: GuardedEnv | None = None
         self._vector: GuardedVectorEnv | None = None
+        self._candidates: CompiledCandidates | EnvironmentCandidates | None = None
 
     def close(self) -> None:
         """Close the environments."""
-        for env in (self._single, self._vector):
-            if env is not None:
-                env.close()
+        for opened in (self._single, self._vector, self._candidates):
+            if opened is not None:
+                opened.close()
+
+    def candidate_starts(self, rng: Rng, n: int) -> NDArray[np.float64]:
+        """Draw starts for `play_candidates`: states of compiled dynamics, else seeds."""
+        return self._candidate_player.starts(rng, n)
+
+    def play_candidates(
+        self, candidates: Candidates, starts: NDArray[np.float64], phase: Phase, visited: int = 0
+    ) -> CandidateEpisodes:
+        """Play every start with each candidate of a search, and keep some observations of the first."""
+        found = self._candidate_player.play(candidates, starts, visited)
+        self.interactions.add(phase, found.steps)
+        return found
+
+    @property
+    def _candidate_player(self) -> CompiledCandidates | EnvironmentCandidates:
+        if self._candidates is None:
+            compiled = self._problem.dynamics is not None
+            self._candidates = (CompiledCandidates if compiled else EnvironmentCandidates)(self._problem)
+        return self._candidates
 
     def evaluate(
         self,
@@ -96,6 +122,23 @@ class EpisodeRunner:
         evaluation = self._run_together(policy, rng, None if deterministic else rng)
         self.interactions.add(phase, evaluation.steps)
         return evaluation
+
+    def start_states(self, policy: Policy, rng: Rng) -> NDArray[np.float64]:
+        """Return the states in which compiled dynamics start the episodes of `evaluate`, one per row."""
+        dynamics = self._problem.dynamics
+        if dynamics is None:
+            raise SettingError(
+                f"The states of {self._problem.name} are not known: it has no compiled dynamics, and runs on "
+                f"{self._problem.runs_on}."
+            )
+        if not isinstance(policy, PartitionPolicy):
+            environments = DynamicsVectorEnv(dynamics.id, self._rollouts)
+            environments.reset(seed=int(rng.integers(2**31)))
+            return environments.states
+        states = np.empty((self._rollouts, dynamics.state_dims))
+        seen = np.empty((self._rollouts, len(dynamics.observations)))
+        dynamics.loops.reset(np.ones(self._rollouts, np.bool_), rng, states, seen)
+        return states
 
     def iterate_partition(
         self,

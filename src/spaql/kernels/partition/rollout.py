@@ -19,6 +19,7 @@ from spaql.kernels.partition.lookup import Flat, find_leaf, flatten
 from spaql.kernels.partition.lookup_batch import central_actions
 from spaql.kernels.partition.standardise import StateMap, are_finite, coordinates_to, standardise_to
 from spaql.kernels.partition.update import Journal, Rules, choose_from, learn_from, write_last
+from spaql.kernels.treesearch.rollout import candidate_loop
 
 if ENABLED:
     as_tuple: Any = to_fixed_tuple
@@ -39,6 +40,7 @@ class Loops(NamedTuple):
     reset: Callable[..., None]
     step: Callable[..., None]
     observe: Callable[..., None]
+    play_candidates: Callable[..., tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,13 @@ def compile_loops(
     look, play = _look(observe, inlined), _play(step, discrete, inlined)
     dynamics = _CompiledDynamics(start, look, play, n_state, n_seen, compiled)
     iterate = _iterate(_train(dynamics), _rollouts(dynamics), compiled)
-    return Loops(iterate, _reset(dynamics), _step(dynamics), _observe(dynamics))
+    return Loops(
+        iterate,
+        _reset(dynamics),
+        _step(dynamics),
+        _observe(dynamics),
+        candidate_loop(dynamics, as_tuple),
+    )
 
 
 # Observations and actions are rounded to single precision, as in Gymnasium's spaces.

@@ -1,0 +1,152 @@
+"""Scores of candidate trees, by episodes from fresh starts, hard starts and the starts of judgements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from spaql.algorithms.treesearch.settings import TreeSearchSettings
+from spaql.algorithms.treesearch.trees import CandidateTree, Rng
+from spaql.errors import SettingError
+from spaql.kernels.treesearch.candidates import Floats, Units
+from spaql.kernels.treesearch.scores import score_candidates
+from spaql.rollouts import CandidateEpisodes, Candidates, EpisodeRunner, Phase
+from spaql.stats import standard_error
+
+_HARD = 32
+"""The most hard starts to keep."""
+_RECENT = 0.2
+"""Weight of the last episodes in their mean length."""
+_HARD_SHARE = 8
+"""One in so many starts of a generation is a hard one."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The result of a judgement."""
+
+    score: float
+    mean_return: float
+    values: Floats
+    """The return from each start, less the price of movement."""
+
+    def error_of_difference(self, other: Judgement) -> float:
+        """Return the standard error of the mean difference to another judgement from the same starts."""
+        with np.errstate(invalid="ignore"):
+            return standard_error(self.values - other.values) if len(self.values) > 1 else 0.0
+
+
+class Evaluator:
+    """Plays candidates, and scores them.
+
+    Hard starts are those from which the better half of a generation had the lowest return. They are kept, and
+    played again, until easier for the candidates than others.
+    """
+
+    def __init__(self, settings: TreeSearchSettings, units: Units, horizon: int) -> None:
+        self.settings, self.units, self.horizon = settings, units, horizon
+        self.runner: EpisodeRunner | None = None
+        """Plays the episodes; set for the duration of an iteration."""
+        self.steps = 0
+        """Steps of this iteration."""
+        self.length = float(horizon)
+        """Mean length of the last episodes."""
+        self.span = 0.0
+        """The range of returns: how much better the best controller is than random ones."""
+        self.hard: Floats = np.empty((0, 0))
+        self.hardness: Floats = np.empty(0)
+        """The mean return of good candidates from each hard start."""
+        self.judging_starts: Floats = np.empty((0, 0))
+
+    @property
+    def price(self) -> float:
+        """The price of a change of the action by its whole range."""
+        return self.settings.movement_price * self.span / self.horizon
+
+    def play(
+        self,
+        tree: CandidateTree,
+        vectors: Floats,
+        starts: Floats,
+        phase: Phase,
+        *,
+        visited: int = 0,
+        digits: int = 0,
+    ) -> CandidateEpisodes:
+        """Play candidates from starts, and count the steps."""
+        assert self.runner is not None
+        candidates = Candidates(tree.left, tree.allowed, tree.raw(vectors, self.units, digits))
+        found = self.runner.play_candidates(candidates, starts, phase, visited)
+        self.steps += found.steps
+        self.length += _RECENT * (found.steps / found.returns.size - self.length)
+        return found
+
+    def starts(self, rng: Rng, n: int) -> Floats:
+        """Draw fresh starts."""
+        assert self.runner is not None
+        return self.runner.candidate_starts(rng, n)
+
+    def check_starts(self) -> None:
+        """Refuse to go on in another form of the environment, whose starts are of another kind."""
+        width = self.starts(np.random.default_rng(0), 1).shape[1]
+        kept = [starts for starts in (self.hard, self.judging_starts) if len(starts)]
+        if any(starts.shape[1:] != (width,) for starts in kept):
+            raise SettingError(
+                "The search began in another form of the environment, compiled or not: go on in that, or "
+                "begin a new search."
+            )
+
+    def score(self, tree: CandidateTree, vectors: Floats, n: int, rng: Rng) -> tuple[Floats, float, float]:
+        """Score a generation from n starts; returns scores, agreement (see the kernel) and mean length."""
+        starts = self.mixed_starts(rng, n)
+        found = self.play(tree, vectors, starts, Phase.SEARCH)
+        scores = np.empty(len(vectors))
+        agreement = score_candidates(
+            found.returns, found.movement, self.price, self.settings.worst_weight, scores
+        )
+        self._mine(starts, found.returns, scores)
+        return scores, agreement, found.steps / found.returns.size
+
+    def mixed_starts(self, rng: Rng, n: int) -> Floats:
+        """Draw fresh starts and some of the hard ones."""
+        starts = self.starts(rng, n)
+        again = min(len(self.hard), n // _HARD_SHARE)
+        if again:
+            starts[:again] = self.hard[rng.integers(len(self.hard), size=again)]
+        return starts
+
+    def forget_hard_starts(self) -> None:
+        """Forget the hard starts."""
+        self.hard, self.hardness = self.hard[:0], self.hardness[:0]
+
+    def _mine(self, starts: Floats, returns: Floats, scores: Floats) -> None:
+        """Keep the hardest start of a generation; of one that was played again, keep the new return."""
+        better = np.argsort(-scores, kind="stable")[: max(1, len(scores) // 2)]
+        means = np.array([sum(returns[better, i].tolist()) / len(better) for i in range(len(starts))])
+        worst = int(np.argmin(means))
+        if not len(self.hard):
+            self.hard, self.hardness = starts[:0].copy(), np.empty(0)
+        same = (self.hard[:, np.newaxis] == starts).all(axis=2)
+        for k in np.flatnonzero(same.any(axis=1)):
+            self.hardness[k] = means[int(np.argmax(same[k]))]
+        if not same[:, worst].any():
+            self.hard = np.concatenate([self.hard, starts[worst : worst + 1]])
+            self.hardness = np.append(self.hardness, means[worst])
+        if len(self.hard) > _HARD:
+            keep = np.sort(np.argsort(self.hardness, kind="stable")[:_HARD])
+            self.hard, self.hardness = self.hard[keep], self.hardness[keep]
+
+    def judge(self, tree: CandidateTree, share: float = 1.0, digits: int = 0) -> Judgement:
+        """Judge a tree from the starts of judgements, or a share of them."""
+        starts = self.judging_starts[: max(1, int(share * len(self.judging_starts)))]
+        found = self.play(tree, tree.vector[np.newaxis], starts, Phase.OWN_PLAY, digits=digits)
+        scores = np.empty(1)
+        score_candidates(found.returns, found.movement, self.price, self.settings.worst_weight, scores)
+        values = found.returns[0] - self.price * found.movement[0]
+        return Judgement(float(scores[0]), sum(found.returns[0].tolist()) / len(starts), values)
+
+    def visited(self, tree: CandidateTree, n: int, rng: Rng) -> Floats:
+        """Return observations of episodes of a tree, in the units of the search."""
+        found = self.play(tree, tree.vector[np.newaxis], self.starts(rng, 8), Phase.SEARCH, visited=n)
+        return (found.visited - self.units.centre) / self.units.scale

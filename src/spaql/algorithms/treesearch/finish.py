@@ -1,0 +1,128 @@
+"""The finish of a search: a local pattern search, and the removal of what does not pay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from spaql.algorithms.treesearch.evaluator import Evaluator
+from spaql.algorithms.treesearch.trees import CandidateTree, Rng, without_cut
+from spaql.kernels.treesearch.candidates import Floats
+from spaql.kernels.treesearch.scores import score_candidates
+from spaql.rollouts import Phase
+
+_RENEWALS = 4
+"""How often the starts of a pattern search are drawn anew."""
+_FIRST = 12
+"""Starts after which a move without gain is rejected."""
+_PATTERN_STARTS = 400
+"""The most starts of a pattern search."""
+_SMALL = 0.1
+"""The price of a term or a digit, as a share of that of a leaf."""
+_DIGITS = (2, 3, 4)
+"""Significant digits that are tried."""
+_GROWTH, _DECAY = 1.5, 0.7
+"""Factors of a stride after a success and after a failure."""
+
+
+def pattern_search(evaluator: Evaluator, tree: CandidateTree, steps: float, rng: Rng) -> CandidateTree:
+    """Move one number at a time, or all at once, by strides that grow with success and shrink with failure.
+
+    It finds the edge of a cliff, at which CMA-ES fails because half of its candidates fall.
+    """
+    vector = tree.vector
+    n = len(vector)
+    if n == 0:
+        return tree
+    strides, together = 0.1 + 0.3 * np.abs(vector), 0.5
+    begun, settings = evaluator.steps, evaluator.settings
+
+    def rated(candidate: Floats, starts: Floats) -> float:
+        found = evaluator.play(tree, candidate[np.newaxis], starts, Phase.SEARCH)
+        score = np.empty(1)
+        score_candidates(found.returns, found.movement, evaluator.price, settings.worst_weight, score)
+        return float(score[0])
+
+    for part in range(1, _RENEWALS + 1):
+        count = int(max(2 * _FIRST, min(_PATTERN_STARTS, steps / _RENEWALS / evaluator.length / 50)))
+        if steps * part / _RENEWALS - (evaluator.steps - begun) < 4 * count * evaluator.length:
+            continue  # too few for a move or two
+        starts = evaluator.mixed_starts(rng, count)
+        first, whole = rated(vector, starts[:_FIRST]), rated(vector, starts)
+        while evaluator.steps - begun < steps * part / _RENEWALS:
+            if rng.random() < 0.5:
+                i = int(rng.integers(n))
+                move = np.zeros(n)
+                move[i] = strides[i] * (0.5 + rng.random())
+            else:
+                i = -1
+                move = together * (0.02 + 0.1 * np.abs(vector)) * rng.standard_normal(n)
+            gained = False
+            for sign in (1.0, -1.0):
+                candidate = vector + sign * move
+                some = rated(candidate, starts[:_FIRST])
+                if some <= first:
+                    continue
+                score = rated(candidate, starts)
+                if score > whole:
+                    vector, first, whole, gained = candidate, some, score, True
+                    break
+            factor = _GROWTH if gained else _DECAY
+            if i >= 0:
+                strides[i] = min(max(strides[i] * factor, 1e-4), 4.0)
+            else:
+                together = min(max(together * factor, 1e-3), 4.0)
+    return tree.with_vector(vector)
+
+
+def simplify(
+    evaluator: Evaluator, tree: CandidateTree, score: float, steps: float, leaf_price: float
+) -> CandidateTree:
+    """Remove cuts, actions and terms that do not pay, while there are steps left.
+
+    The tree may lose the price of each leaf that is removed, and a share of it for anything smaller.
+    """
+    begun, price = evaluator.steps, leaf_price * evaluator.span
+    cost = evaluator.length * len(evaluator.judging_starts)
+    changed = True
+    while changed:
+        changed = False
+        for simpler, leaves in _simpler(tree):
+            if evaluator.steps - begun + cost > steps:
+                return tree
+            judged = evaluator.judge(simpler).score
+            if judged >= score - price * (leaves or _SMALL):
+                tree, score, changed = simpler, judged, True
+                break
+    return tree
+
+
+def _simpler(tree: CandidateTree) -> Iterator[tuple[CandidateTree, int]]:
+    """Yield trees with something removed, and how many leaves: cuts first, then the smallest terms."""
+    for node in tree.free_cuts()[::-1]:
+        for side in range(2):
+            smaller = without_cut(tree, node, side)
+            yield smaller, tree.n_leaves - smaller.n_leaves
+    if tree.listed:
+        for node in tree.leaf_nodes():
+            rows = np.flatnonzero(tree.allowed[node] & ~tree.locked[node])
+            for row in rows[1:].tolist():
+                numbers, free, allowed = tree.numbers.copy(), tree.free.copy(), tree.allowed.copy()
+                numbers[node, row], free[node, row], allowed[node, row] = 0.0, False, False
+                yield replace(tree, numbers=numbers, free=free, allowed=allowed), 0
+    terms = tree.free & (tree.numbers != 0.0)
+    order = np.argsort(np.where(terms, np.abs(tree.numbers), np.inf), axis=None, kind="stable")
+    for place in order[: int(terms.sum())].tolist():
+        numbers, free = tree.numbers.copy(), tree.free.copy()
+        numbers.flat[place], free.flat[place] = 0.0, False
+        yield replace(tree, numbers=numbers, free=free), 0
+
+
+def enough_digits(evaluator: Evaluator, tree: CandidateTree, score: float, leaf_price: float) -> int:
+    """Return the fewest digits of the tree's numbers that do not cost more than a term may; 0 for all."""
+    for digits in _DIGITS:
+        if evaluator.judge(tree, digits=digits).score >= score - _SMALL * leaf_price * evaluator.span:
+            return digits
+    return 0

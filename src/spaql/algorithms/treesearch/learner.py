@@ -1,0 +1,230 @@
+"""TreeSearch: search a small tree on the simulator itself, where steps are cheap."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+from numpy.typing import NDArray
+
+from spaql.algorithms.learner import Learner
+from spaql.algorithms.treesearch.evaluator import Evaluator
+from spaql.algorithms.treesearch.rule_trees import check_source, from_rules, to_rules
+from spaql.algorithms.treesearch.search import Search
+from spaql.algorithms.treesearch.settings import TreeSearchSettings
+from spaql.algorithms.treesearch.trees import one_leaf, random_tree
+from spaql.archive import number
+from spaql.errors import SettingError, UnsupportedSpaceError
+from spaql.kernels.treesearch.candidates import Floats, Units
+from spaql.policy import RuleTree
+from spaql.policy.policy import Rng
+from spaql.policy.tree_file import tree_from, tree_to
+from spaql.problems import Problem
+from spaql.rollouts import EpisodeRunner, Evaluation, Phase, action_range
+from spaql.spaces import numbers_recipe
+
+_MEASURED = 5000
+"""The most steps to measure the scales of the observations."""
+_LARGEST = 1e100
+"""Observations beyond this are not measured."""
+_SCALE_DIGITS = 2
+"""Significant digits of a scale."""
+
+
+class TreeSearchLearner(Learner):
+    """A search of the numbers and the structure of a tree by episodes on the simulator."""
+
+    name = "treesearch"
+    settings_type = TreeSearchSettings
+    evaluated = False
+    iteration_is = "judgement"
+    standardised = False
+
+    def __init__(self, problem: Problem, settings: TreeSearchSettings) -> None:
+        super().__init__(problem, settings)
+        if not isinstance(problem.states.space, Box):
+            raise UnsupportedSpaceError(
+                "TreeSearch needs a Box of observations: for a list, use SPAQL, or wrap it as "
+                f"{numbers_recipe(problem.states.space)}",
+                settings={"algo": "spaql"},
+            )
+        if problem.actions.levels is not None:
+            raise SettingError(
+                "TreeSearch writes affine laws for a Box of actions: leave out its levels, or use SPAQL.",
+                settings={"algo": "spaql"},
+            )
+        space, dims, ends = problem.actions.space, problem.states.dims, action_range(problem)
+        listed = isinstance(space, Discrete)
+        rows = int(space.n) if isinstance(space, Discrete) else len(ends.low)
+        if not (np.isfinite(ends.low).all() and np.isfinite(ends.high).all()):
+            raise UnsupportedSpaceError("TreeSearch needs actions with finite bounds.")
+        centre = np.zeros(rows) if listed else (ends.low + ends.high) / 2
+        half = np.ones(rows) if listed else (ends.high - ends.low) / 2
+        units = Units(np.zeros(dims), np.ones(dims), centre, half)
+        self.settings = settings
+        self.search = Search(
+            settings, Evaluator(settings, units, problem.horizon), one_leaf(rows, dims, listed=listed)
+        )
+        self.given: RuleTree | None = None
+        """The tree at which the search begins; None for random ones."""
+        self.counts = {"search_steps": 0, "own_play_steps": 0}
+        self._aim: list[Any] | None = None
+        """The unit of the budget, and where it ends."""
+        self._spent, self._iterations = 0, 0
+
+    def start_from(self, rules: RuleTree) -> None:
+        """Begin the search at a tree instead of random ones; its locked leaves stay as they are."""
+        check_source(rules, self.problem)
+        self.given = rules
+
+    def aim(self, last_iteration: int | None, last_step: int | None) -> None:
+        """Store the budget; an unfinished one is continued.
+
+        A number of iterations is a search that is planned for as many episodes and ends after as many parts.
+        """
+        if last_step is not None:
+            aim, budget = ["steps", last_step], last_step - self._spent
+        else:
+            assert last_iteration is not None
+            aim = ["iterations", last_iteration]
+            budget = (last_iteration - self._iterations) * self.problem.horizon
+        if aim != self._aim:
+            self._aim = aim
+            given = self.search.incumbent
+            if given is None and self.given is not None and self._measured:
+                given = from_rules(self.given, self.search.evaluator.units, self.search.base)
+            self.search.plan(budget, given)
+
+    @property
+    def _measured(self) -> bool:
+        return len(self.search.states) > 0
+
+    def iterate(self, runner: EpisodeRunner, rng: Rng, *, trained: bool) -> Evaluation:
+        """Search for a part of the budget; returns the judgement of the best tree as one episode."""
+        before = {phase: runner.interactions[phase] for phase in (Phase.SEARCH, Phase.OWN_PLAY)}
+        if not self._measured:
+            self._measure(runner, rng)
+        self.search.advance(runner, rng)
+        taken = {phase: runner.interactions[phase] - steps for phase, steps in before.items()}
+        self.counts["search_steps"] += taken[Phase.SEARCH]
+        self.counts["own_play_steps"] += taken[Phase.OWN_PLAY]
+        steps = sum(taken.values())
+        self._spent, self._iterations = self._spent + steps, self._iterations + 1
+        dims = self.problem.states.dims
+        return Evaluation(
+            np.array([self.search.judgement.mean_return]), np.array([steps]), np.zeros((1, dims))
+        )
+
+    def _measure(self, runner: EpisodeRunner, rng: Rng) -> None:
+        """Measure the scale of each number of an observation by episodes of random trees."""
+        search, evaluator = self.search, self.search.evaluator
+        wanted = min(_MEASURED, 1 + search.budget // 50)
+        evaluator.runner, evaluator.steps = runner, 0
+        seen: list[Floats] = []
+        returns: list[float] = []
+        through = np.zeros((1, self.problem.states.dims))
+        while evaluator.steps < wanted:
+            size = int(rng.integers(1, 5))
+            tree = random_tree(search.base, min(size, self.settings.max_leaves), through, rng)
+            found = evaluator.play(
+                tree, tree.vector[np.newaxis], evaluator.starts(rng, 2), Phase.SEARCH, visited=wanted
+            )
+            seen.append(found.visited)
+            returns += found.returns[0].tolist()
+            through = np.concatenate(seen)
+            through = through[(np.abs(through) < _LARGEST).all(axis=1)]  # a plant may explode
+            through = through - _mean(through)
+        observations = np.concatenate(seen)
+        observations = observations[(np.abs(observations) < _LARGEST).all(axis=1)]
+        centre = _mean(observations)
+        scale = np.sqrt(_mean((observations - centre) ** 2))
+        scale = np.where(scale > 0, scale, 1.0)
+        digits = 10.0 ** np.floor(np.log10(scale) + 1 - _SCALE_DIGITS)
+        centre, scale = np.round(centre / digits) * digits, np.round(scale / digits) * digits
+        evaluator.units = evaluator.units._replace(centre=centre, scale=scale)
+        search.states = (observations - centre) / scale
+        finite = [one for one in returns if np.isfinite(one)]
+        search.judgement = replace(search.judgement, mean_return=sum(finite) / len(finite) if finite else 0.0)
+        evaluator.runner = None
+        if self.given is not None:
+            search.plan(search.budget, from_rules(self.given, evaluator.units, search.base))
+        search.spent = evaluator.steps
+
+    @property
+    def policy(self) -> RuleTree:
+        """The best tree by judgement so far; before the first, the one that was given or an idle one."""
+        found = self.search.incumbent
+        if found is None:
+            if self.given is not None:
+                return self.given
+            found = self.search.base
+        return to_rules(found, self.search.evaluator.units, self.problem, self.search.digits)
+
+    @property
+    def candidate(self) -> RuleTree:
+        """The same as `policy`: judgements are part of the search."""
+        return self.policy
+
+    def begin(self, observation: Any) -> None:
+        """Do nothing: episodes are played by `iterate`."""
+
+    def act(self, rng: Rng) -> Any:
+        """Do nothing: episodes are played by `iterate`."""
+
+    def learn(self, reward: float, observation: Any, terminated: bool) -> None:
+        """Do nothing: episodes are played by `iterate`."""
+
+    def assess(self, mean_return: float) -> None:
+        """Keep the best return."""
+        if self.best_return is None or mean_return > self.best_return:
+            self.best_return = mean_return
+
+    def columns(self) -> dict[str, float]:
+        """Return the size of the best tree, and the steps by phase."""
+        found = self.search.incumbent
+        size = {"leaves": 0, "numbers": 0}
+        if found is not None:
+            size = {"leaves": found.n_leaves, "numbers": found.n_numbers}
+        return {**size, **self.counts}
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return the search, and the tree at which it began."""
+        data, arrays = self.search.state()
+        arrays = {f"search.{name}": array for name, array in arrays.items()}
+        content = {
+            "best_return": self.best_return,
+            "spent": self._spent,
+            "iterations": self._iterations,
+            "aim": self._aim,
+            "counts": dict(self.counts),
+            "search": data,
+            "given": None,
+        }
+        if self.given is not None:
+            content["given"], given = tree_to(self.given)
+            arrays |= {f"given.{name}": array for name, array in given.items()}
+        return content, arrays
+
+    def restore(self, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Restore the result of `state`."""
+
+        def part(prefix: str) -> dict[str, NDArray[Any]]:
+            return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
+
+        best = data["best_return"]
+        self.best_return = None if best is None else float(number(data, "best_return"))
+        self._aim = None if data["aim"] is None else list(data["aim"])
+        self._spent, self._iterations = (
+            number(data, name, 0, whole=True) for name in ("spent", "iterations")
+        )
+        self.counts = {name: number(data["counts"], name, 0, whole=True) for name in self.counts}
+        self.search.restore(data["search"], part("search."))
+        self.given = None if data["given"] is None else tree_from(data["given"], part("given."))
+
+
+def _mean(rows: Floats) -> Floats:
+    """Return the mean of each column, added one row after the other."""
+    return np.asarray(np.add.accumulate(rows, axis=0)[-1] / len(rows))

@@ -1,0 +1,99 @@
+"""A racer: CMA-ES on the free numbers of one tree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.algorithms.treesearch.evaluator import Evaluator
+from spaql.algorithms.treesearch.trees import CandidateTree, Rng
+from spaql.archive import typed
+from spaql.errors import ArchiveError
+from spaql.kernels.treesearch.cma import Distribution, ask, new_distribution, population_size, tell
+
+_FEWEST, _MOST = 6, 512
+"""Starts of a generation, if there is room for them."""
+_GENERATIONS = 60
+"""A generation has no more starts than leave about so many generations."""
+_LEAST = 2
+"""Starts of a generation, if there is no room."""
+_FIRST_STEP = 0.5
+
+
+@dataclass
+class Racer:
+    """CMA-ES on the free numbers of one tree.
+
+    Every generation has fresh starts, the same for all of its candidates, and some of the hard ones. Their
+    number follows how well two halves of them agree on the candidates: fewer where they do, more where not.
+    """
+
+    tree: CandidateTree
+    distribution: Distribution
+    starts: float = 8.0
+    """Starts of the next generation."""
+    length: float = 0.0
+    """Mean length of the last episodes."""
+    score: float = field(default=-np.inf)
+    """Of the last judgement."""
+
+    @classmethod
+    def of(cls, tree: CandidateTree, least: float = 0.2, step: float = _FIRST_STEP) -> Racer:
+        """Return a racer that begins at a tree; every number is varied by a share of it, and `least`."""
+        vector = tree.vector
+        return cls(tree, new_distribution(vector, least + 0.3 * np.abs(vector), step))
+
+    @property
+    def found(self) -> CandidateTree:
+        """The tree in the middle of the distribution."""
+        return self.tree.with_vector(self.distribution.mean)
+
+    def run(self, evaluator: Evaluator, steps: float, plan: float, rng: Rng, fewest: int = _FEWEST) -> None:
+        """Search for so many steps; `plan` is what the racer will be given in all.
+
+        A generation has `fewest` starts; without room for them a few, but no less than a sixteenth.
+        """
+        n = len(self.distribution.mean)
+        if n == 0:
+            return
+        vectors, last = np.empty((population_size(n), n)), evaluator.steps + steps
+        while evaluator.steps < last:
+            length = self.length or evaluator.length
+            room = min(plan / _GENERATIONS, last - evaluator.steps) / (len(vectors) * length)
+            count = int(max(_LEAST, fewest // 16, min(_MOST, room, max(fewest, self.starts)))) // 2 * 2
+            ask(self.distribution, rng, vectors)
+            scores, agreement, self.length = evaluator.score(self.tree, vectors, count, rng)
+            if agreement < 0.25:
+                self.starts *= 1.1
+            elif agreement > 0.6:
+                self.starts *= 0.95
+            self.starts = min(max(self.starts, _FEWEST), _MOST)
+            tell(self.distribution, vectors, scores)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return everything as arrays (see `from_arrays`)."""
+        own = np.array([self.starts, self.length, self.score])
+        return {**self.tree.arrays(), **self.distribution._asdict(), "own": own}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], like: CandidateTree) -> Racer:
+        """Return the racer of `arrays`, for the problem of another tree."""
+        tree = CandidateTree.from_arrays(arrays, like)
+        found = Distribution(*(typed(arrays[name], np.float64) for name in Distribution._fields))
+        n = int(tree.free.sum())
+        shapes = ((n,), (n, n), (n, n), (n,), (n,), (2,))
+        if tuple(part.shape for part in found) != shapes or not all(
+            np.isfinite(part).all() for part in found
+        ):
+            raise ArchiveError("The distribution of a search in the file does not match its tree.")
+        if not (found.factor.diagonal() > 0).all() or not found.scalars[0] > 0:
+            raise ArchiveError("The distribution of a search in the file is degenerate.")
+        own = typed(arrays["own"], np.float64)
+        if own.shape != (3,) or not np.isfinite(own[:2]).all():
+            raise ArchiveError("A search in the file lacks its number of starts.")
+        copied = Distribution(*(np.array(part, order="C") for part in found))
+        return cls(tree, copied, *(float(x) for x in own))

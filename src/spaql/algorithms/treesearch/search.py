@@ -1,0 +1,340 @@
+"""The search: a race of random trees, growth of the winner, and a finish that makes it better and plainer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.algorithms.treesearch.evaluator import Evaluator, Judgement
+from spaql.algorithms.treesearch.finish import enough_digits, pattern_search, simplify
+from spaql.algorithms.treesearch.racer import Racer
+from spaql.algorithms.treesearch.settings import TreeSearchSettings
+from spaql.algorithms.treesearch.trees import (
+    CandidateTree,
+    Rng,
+    find_leaf,
+    random_cut,
+    random_tree,
+    split,
+    without_cut,
+)
+from spaql.archive import number, typed
+from spaql.errors import ArchiveError
+from spaql.kernels.treesearch.candidates import Floats
+from spaql.rollouts import EpisodeRunner
+
+RACE, POLISH, GROW, REFINE, PATTERN = 0.25, 0.45, 0.70, 0.85, 0.93
+"""The shares of the budget at which the stages end; the rest is for making the tree plainer."""
+_SIZES = (1, 2, 3, 4)
+"""Leaves of the racers."""
+_RACERS = 8
+_LEAST = 0.2
+"""The least by which a number of a random law is varied; laws of 0 are varied by 1."""
+_RACE_EPISODES = 1000
+"""Episodes of the race for each racer; if there are fewer, there are fewer racers."""
+_CHILDREN = 3
+"""The most neighbours of the best tree in a round of growth."""
+_GROWTH_EPISODES = 4000
+"""The fewest episodes for each tree in a round of growth."""
+_ROUNDS = 5
+"""The most rounds of growth."""
+_JUDGEMENTS = 20
+"""About so many judgements take a tenth of the budget."""
+_FEWEST_JUDGED, _MOST_JUDGED = 50, 2000
+"""Starts of a judgement."""
+_FIRST_JUDGED = 0.2
+"""The share of them by which trees are compared first."""
+_REFINED = 128
+"""Starts of a generation when the best tree is refined, so that rare failures are seen."""
+_OBSERVATIONS = 4000
+"""Observations of an episode through which cuts are drawn."""
+
+
+class Search:
+    """The state of a search; each call of `advance` is an iteration.
+
+    The incumbent is the best tree by judgement so far: it is only replaced by a tree that is better from the
+    same starts, which are used for nothing else.
+    """
+
+    def __init__(self, settings: TreeSearchSettings, evaluator: Evaluator, base: CandidateTree) -> None:
+        self.settings, self.evaluator, self.base = settings, evaluator, base
+        self.budget, self.spent = 0, 0
+        self.states: Floats = np.empty((0, base.numbers.shape[2] - 1))
+        """Observations, in the units of the search, through which the cuts of random trees are drawn."""
+        self.racers: list[Racer] = []
+        self.rung, self.turn = 0, 0
+        """The rung of the race, and whose turn it is."""
+        self.incumbent: CandidateTree | None = None
+        self.was_given = False
+        """Whether the incumbent is the tree at which the search began."""
+        self.judgement = Judgement(-np.inf, 0.0, np.empty(0))
+        """Of the incumbent; before there is one, with the mean return of random trees."""
+        self.first_score = -np.inf
+        """Of the incumbent, by a part of the judgement."""
+        self.digits = 0
+        """Significant digits of the incumbent's numbers; 0 for all."""
+        self.stage = "measure"
+
+    def plan(self, budget: int, given: CandidateTree | None) -> None:
+        """Begin a search of so many steps, from random trees or from a tree that is given."""
+        self.budget, self.spent, self.rung, self.turn = budget, 0, 0, 0
+        self.incumbent, self.stage, self.was_given = given, "measure", given is not None
+        self.racers = []
+
+    def advance(self, runner: EpisodeRunner, rng: Rng) -> None:
+        """Search for a part of the budget."""
+        evaluator = self.evaluator
+        evaluator.runner, evaluator.steps = runner, 0
+        evaluator.check_starts()
+        if len(evaluator.judging_starts) > 2 * self._judged_starts:  # episodes have become longer
+            evaluator.judging_starts = evaluator.judging_starts[: self._judged_starts]
+            self._judge_incumbent()
+        getattr(self, f"_{self.stage}")(rng)
+        self.spent += evaluator.steps
+        evaluator.runner = None
+
+    # -- stages ------------------------------------------------------------------------------------------
+
+    def _measure(self, rng: Rng) -> None:
+        """Draw the starts of judgements, and make the racers."""
+        evaluator, budget = self.evaluator, self.budget
+        evaluator.judging_starts = evaluator.starts(rng, self._judged_starts)
+        count = int(min(max(RACE * budget / (_RACE_EPISODES * evaluator.length), 2), _RACERS))
+        if self.incumbent is not None:
+            self._judge_incumbent()
+            self.racers = [Racer.of(self.incumbent, step=0.3)]
+            self.racers += [self._neighbour(self.incumbent, rng) for _ in range(min(count, 4) - 1)]
+        else:
+            for i in range(count):
+                size, idle = min(_SIZES[i // 2 % len(_SIZES)], self.settings.max_leaves), i % 2 == 0
+                tree = random_tree(self.base, size, self.states, rng, idle=idle)
+                self.racers.append(Racer.of(tree, least=1.0 if idle else _LEAST))
+        self.stage = "race"
+        self._race(rng)
+
+    def _race(self, rng: Rng) -> None:
+        """Give the next racer its share of a rung; at the end of a rung keep the better half."""
+        rungs = max(1, (len(self.racers) - 1).bit_length()) + self.rung
+        share = RACE * self.budget / rungs / len(self.racers)
+        self.racers[self.turn].run(self.evaluator, share, 2 * share, rng)
+        self.turn += 1
+        if self.turn < len(self.racers):
+            return
+        self._judge(self.racers)
+        self.racers.sort(key=lambda racer: -self._value(racer.score, racer.tree))
+        if self.rung == 0:
+            self.evaluator.span = max(self.evaluator.span, self.racers[0].score - self.racers[-1].score)
+        self.racers = self.racers[: (len(self.racers) + 1) // 2]
+        self._compare(self.racers[0])
+        self.rung, self.turn = self.rung + 1, 0
+        if len(self.racers) == 1:
+            self.evaluator.forget_hard_starts()  # most were hard for those that lost
+            self.stage = "polish"
+
+    def _polish(self, rng: Rng) -> None:
+        """Go on with the winner of the race."""
+        best = self.racers[0]
+        best.run(self.evaluator, (POLISH - RACE) / 4 * self.budget, self.budget / 2, rng)
+        self._judge([best])
+        self._compare(best)
+        if self.spent + self.evaluator.steps >= POLISH * self.budget:
+            self.stage = "grow"
+
+    def _grow(self, rng: Rng) -> None:
+        """Race the best tree against neighbours: a leaf cut in two, or a cut replaced by another."""
+        room = GROW * self.budget - self.spent
+        least = _GROWTH_EPISODES * self.evaluator.length
+        children = min(_CHILDREN, int(room / least) - 1)
+        if children > 0:
+            best = self.racers[0]
+            share = max((GROW - POLISH) * self.budget / _ROUNDS, (1 + children) * least) / (1 + children)
+            field = [best] + [self._neighbour(best.found, rng) for _ in range(children)]
+            for racer in field:
+                racer.run(self.evaluator, share, self.budget / 2, rng)
+            self._judge(field)
+            field.sort(key=lambda racer: -self._value(racer.score, racer.tree))
+            self.racers = field[:1]
+            self._compare(field[0])
+        else:
+            assert self.incumbent is not None
+            if self.racers[0].score < self.first_score:
+                self.racers = [Racer.of(self.incumbent, step=0.3)]
+            self.stage = "refine"
+            self._refine(rng)
+
+    def _refine(self, rng: Rng) -> None:
+        """Go on with the best tree."""
+        best = self.racers[0]
+        best.run(self.evaluator, 0.03 * self.budget, self.budget, rng, _REFINED)
+        self._judge([best])
+        self._compare(best)
+        if self.spent + self.evaluator.steps >= REFINE * self.budget:
+            self.stage = "pattern"
+
+    def _pattern(self, rng: Rng) -> None:
+        assert self.incumbent is not None
+        left = PATTERN * self.budget - self.spent
+        found = pattern_search(self.evaluator, self.incumbent, left, rng)
+        racer = Racer.of(found)
+        self._judge([racer])
+        self._compare(racer)
+        self.stage = "simplify"
+
+    def _simplify(self, rng: Rng) -> None:
+        assert self.incumbent is not None
+        left = self.budget - self.spent
+        price = self.settings.leaf_price
+        self.incumbent = simplify(self.evaluator, self.incumbent, self.judgement.score, left, price)
+        self._judge_incumbent()
+        self.digits = enough_digits(self.evaluator, self.incumbent, self.judgement.score, price)
+        self.stage = "done"
+
+    def _done(self, rng: Rng) -> None:
+        """Spend what is left of the budget on a search from the incumbent."""
+        assert self.incumbent is not None
+        self.racers = [Racer.of(self.incumbent, step=0.1)]
+        self.racers[0].run(self.evaluator, max(1, self.budget - self.spent), self.budget / 2, rng)
+        self._judge(self.racers)
+        self._compare(self.racers[0])
+
+    # -- judgement -----------------------------------------------------------------------------------------
+
+    def _judge(self, racers: list[Racer]) -> None:
+        for racer in racers:
+            racer.score = self.evaluator.judge(racer.found, _FIRST_JUDGED).score
+
+    def _value(self, score: float, tree: CandidateTree) -> float:
+        """Return the score less a price for each leaf, so that of equals the smaller is taken."""
+        return score - self.settings.leaf_price * self.evaluator.span * tree.n_leaves
+
+    def _compare(self, racer: Racer) -> None:
+        """Replace the incumbent if the racer's tree is no worse by judgement: it was searched for longer.
+
+        A tree that was given is only replaced by one that is better by more than the error of the difference.
+        """
+        found, old = racer.found, self.incumbent
+        if old is not None and self._value(racer.score, found) < self._value(self.first_score, old):
+            return
+        new = self.evaluator.judge(found)
+        if old is not None:
+            gain = self._value(new.score, found) - self._value(self.judgement.score, old)
+            least = new.error_of_difference(self.judgement) if self.was_given else 0.0
+            if not gain >= least:
+                return
+        self.incumbent, self.judgement, self.first_score, self.digits = found, new, racer.score, 0
+        self.was_given = False
+
+    def _judge_incumbent(self) -> None:
+        if self.incumbent is not None:
+            self.first_score = self.evaluator.judge(self.incumbent, _FIRST_JUDGED).score
+            self.judgement = self.evaluator.judge(self.incumbent)
+
+    @property
+    def _judged_starts(self) -> int:
+        """The number of starts of a judgement, by the mean length of the last episodes."""
+        wanted = int(0.1 * self.budget / (_JUDGEMENTS * self.evaluator.length))
+        return min(max(wanted, _FEWEST_JUDGED), _MOST_JUDGED)
+
+    def _neighbour(self, tree: CandidateTree, rng: Rng) -> Racer:
+        """Return a racer that begins at a neighbour of a tree.
+
+        A leaf is cut in two that have its law, through an observation of its episodes. If the tree is large
+        enough, or by chance, a cut is removed first.
+        """
+        seen = self.evaluator.visited(tree, _OBSERVATIONS, rng)
+        if tree.n_leaves >= self.settings.max_leaves or (tree.n_leaves > 1 and rng.random() < 0.25):
+            cuts = tree.free_cuts()
+            if cuts:
+                tree = without_cut(tree, cuts[int(rng.integers(len(cuts)))], int(rng.integers(2)))
+        if tree.n_leaves < self.settings.max_leaves and len(seen):
+            state = seen[int(rng.integers(len(seen)))]
+            leaf, cut = find_leaf(tree, state), random_cut(len(state), state, rng)
+            if not tree.locked[leaf]:
+                tree = split(tree, leaf, *cut)
+        return Racer.of(tree, least=0.1)
+
+    # -- files ---------------------------------------------------------------------------------------------
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return everything that is needed to go on."""
+        evaluator = self.evaluator
+        data = {
+            "budget": self.budget,
+            "spent": self.spent,
+            "rung": self.rung,
+            "turn": self.turn,
+            "digits": self.digits,
+            "was_given": self.was_given,
+            "stage": self.stage,
+            "scores": None if self.incumbent is None else [self.first_score, self.judgement.score],
+            "mean_return": self.judgement.mean_return,
+            "racers": len(self.racers),
+            "length": evaluator.length,
+            "span": evaluator.span,
+        }
+        arrays = {
+            "states": self.states,
+            "centre": evaluator.units.centre,
+            "scale": evaluator.units.scale,
+            "hard": evaluator.hard,
+            "hardness": evaluator.hardness,
+            "judging_starts": evaluator.judging_starts,
+            "judged": self.judgement.values,
+        }
+        if self.incumbent is not None:
+            arrays |= {f"incumbent.{name}": array for name, array in self.incumbent.arrays().items()}
+        for i, racer in enumerate(self.racers):
+            arrays |= {f"racer.{i}.{name}": array for name, array in racer.arrays().items()}
+        return data, arrays
+
+    def restore(self, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Restore the result of `state`."""
+
+        def part(prefix: str) -> dict[str, NDArray[Any]]:
+            return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
+
+        for name in ("budget", "spent", "rung", "turn", "digits"):
+            setattr(self, name, number(data, name, 0, whole=True))
+        self.stage, self.was_given = str(data["stage"]), bool(data["was_given"])
+        if self.stage not in ("measure", "race", "polish", "grow", "refine", "pattern", "simplify", "done"):
+            raise ArchiveError(f"The file has a search in the stage {self.stage!r}, which there is not.")
+        evaluator, dims = self.evaluator, self.base.numbers.shape[2] - 1
+        evaluator.length, evaluator.span = number(data, "length", 0), number(data, "span", 0)
+        floats = {
+            name: _floats(arrays, name)
+            for name in ("states", "centre", "scale", "hard", "hardness", "judging_starts", "judged")
+        }
+        if (
+            floats["states"].shape[1:] != (dims,)
+            or floats["centre"].shape != (dims,)
+            or floats["scale"].shape != (dims,)
+        ):
+            raise ArchiveError("The search in the file does not match its problem.")
+        if not (floats["scale"] > 0).all() or len(floats["hard"]) != len(floats["hardness"]):
+            raise ArchiveError("The search in the file has units or hard starts that do not fit.")
+        self.states = floats["states"]
+        evaluator.units = evaluator.units._replace(centre=floats["centre"], scale=floats["scale"])
+        evaluator.hard, evaluator.hardness = floats["hard"], floats["hardness"]
+        evaluator.judging_starts = floats["judging_starts"]
+        found = part("incumbent.")
+        self.incumbent = CandidateTree.from_arrays(found, self.base) if found else None
+        first, whole = (-np.inf, -np.inf) if self.incumbent is None else data["scores"]
+        self.first_score = float(first)
+        self.judgement = Judgement(float(whole), number(data, "mean_return"), floats["judged"])
+        count = number(data, "racers", 0, 64, whole=True)
+        self.racers = [Racer.from_arrays(part(f"racer.{i}."), self.base) for i in range(count)]
+        if (self.stage == "race" and not 0 <= self.turn < count) or (
+            self.stage in ("polish", "grow", "refine") and not count
+        ):
+            raise ArchiveError("The search in the file has too few racers.")
+
+
+def _floats(arrays: Mapping[str, NDArray[Any]], name: str) -> Floats:
+    array = np.array(typed(arrays[name], np.float64), order="C")
+    if not np.isfinite(array).all():
+        raise ArchiveError(f"The search in the file has {name} that are not finite numbers.")
+    return array

@@ -1,0 +1,25 @@
+"""The settings of TreeSearch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spaql.algorithms.learner import LearnerSettings, setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeSearchSettings(LearnerSettings):
+    """Settings of TreeSearch."""
+
+    max_leaves: int = setting(6, "largest number of leaves", least=1, most=64)
+    leaf_price: float = setting(
+        0.0005, "what a leaf must gain, as a share of the range of returns", least=0, most=1
+    )
+    worst_weight: float = setting(
+        0.1, "weight of the worst quarter of the starts in a score", least=0, most=1
+    )
+    movement_price: float = setting(
+        0.001,
+        "price of moving actions through their range in every step, as a share of the range of returns",
+        least=0,
+    )

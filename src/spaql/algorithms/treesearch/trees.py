@@ -1,0 +1,233 @@
+"""Candidate trees of TreeSearch: a structure, and numbers of which some are free."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.archive import typed
+from spaql.errors import ArchiveError
+from spaql.kernels.treesearch.candidates import Bools, Floats, Ints, Units, in_raw_units
+
+Rng = np.random.Generator
+
+
+@dataclass(frozen=True, eq=False)
+class CandidateTree:
+    """A tree in the units of the search; the right child of a node follows its left one.
+
+    See `spaql.kernels.treesearch.candidates` for what the numbers mean.
+    """
+
+    left: Ints
+    """The left child of each node; -1 for a leaf."""
+    numbers: Floats
+    """Nodes × rows × (1 + numbers of an observation)."""
+    free: Bools
+    """Which numbers are searched."""
+    allowed: Bools
+    """Nodes × rows: which actions of a list a leaf may take; all True for a Box."""
+    locked: Bools
+    """Nodes that must stay as they are."""
+    exact: Floats
+    """The numbers of locked nodes in raw units."""
+    listed: bool
+    """Whether actions are a list."""
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves."""
+        return int((self.left < 0).sum())
+
+    @property
+    def n_numbers(self) -> int:
+        """Number of numbers that are not 0, besides those that are fixed at 1 by convention."""
+        return int((self.numbers != 0.0).sum())
+
+    @cached_property
+    def place(self) -> Ints:
+        """The index of each free number in a vector, -1 for others."""
+        place = np.full(self.numbers.shape, -1)
+        place[self.free] = np.arange(int(self.free.sum()))
+        return place
+
+    @property
+    def vector(self) -> Floats:
+        """The free numbers."""
+        return self.numbers[self.free]
+
+    def with_vector(self, vector: Floats) -> CandidateTree:
+        """Return the tree with other free numbers."""
+        numbers = self.numbers.copy()
+        numbers[self.free] = vector
+        return replace(self, numbers=numbers)
+
+    def raw(self, vectors: Floats, units: Units, digits: int = 0) -> Floats:
+        """Return the numbers of candidates in raw units, rounded to significant digits unless these are 0.
+
+        The largest weight of a cut is 1 or -1.
+        """
+        numbers = np.empty((len(vectors), *self.numbers.shape))
+        in_raw_units(self.left, vectors, self.place, self.numbers, units, numbers)
+        if digits:
+            numbers = np.array([float(f"{x:.{digits}g}") for x in numbers.ravel()]).reshape(numbers.shape)
+        numbers[:, self.locked] = self.exact[self.locked]
+        return numbers
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return everything as arrays (see `from_arrays`)."""
+        return {
+            name: getattr(self, name) for name in ("left", "numbers", "free", "allowed", "locked", "exact")
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], like: CandidateTree) -> CandidateTree:
+        """Return the tree of `arrays`, for the problem of another tree."""
+        left, locked = typed(arrays["left"], np.int64), typed(arrays["locked"], np.bool_)
+        allowed = typed(arrays["allowed"], np.bool_)
+        numbers, exact = (typed(arrays[name], np.float64) for name in ("numbers", "exact"))
+        free = typed(arrays["free"], np.bool_)
+        shape = (len(left), *like.numbers.shape[1:])
+        if (
+            {numbers.shape, free.shape, exact.shape} != {shape}
+            or allowed.shape != shape[:2]
+            or (
+                left.shape,
+                locked.shape,
+            )
+            != (shape[:1], shape[:1])
+        ):
+            raise ArchiveError("A tree in the file does not match its problem.")
+        inner = left >= 0
+        pairs = np.sort(np.concatenate([left[inner], left[inner] + 1]))
+        ordered = (left[inner] > np.flatnonzero(inner)).all()
+        if not len(left) or not ordered or not np.array_equal(pairs, np.arange(1, len(left))):
+            raise ArchiveError("A tree in the file has nodes in the wrong order.")
+        finite = np.isfinite(numbers).all() and np.isfinite(exact).all()
+        if not finite or not allowed.any(axis=1).all():
+            raise ArchiveError(
+                "A tree in the file has numbers that are not finite, or a leaf without actions."
+            )
+        return replace(
+            like, left=left, numbers=numbers, free=free, allowed=allowed, locked=locked, exact=exact
+        )
+
+    def depths(self) -> Ints:
+        """Return the depth of each node."""
+        depths = np.zeros(len(self.left), np.int64)
+        for node, child in enumerate(self.left.tolist()):
+            if child >= 0:
+                depths[[child, child + 1]] = depths[node] + 1
+        return depths
+
+    def leaf_nodes(self) -> list[int]:
+        """Return the leaves."""
+        return [int(node) for node in np.flatnonzero(self.left < 0)]
+
+    def free_cuts(self) -> list[int]:
+        """Return the cuts that are not locked."""
+        return [int(node) for node in np.flatnonzero((self.left >= 0) & ~self.locked)]
+
+
+def one_leaf(rows: int, dims: int, *, listed: bool) -> CandidateTree:
+    """Return a tree of one leaf with all numbers 0; of a list of actions the first score stays 0."""
+    free = np.ones((1, rows, 1 + dims), bool)
+    if listed:
+        free[:, 0] = False
+    numbers, allowed = np.zeros((1, rows, 1 + dims)), np.ones((1, rows), bool)
+    return CandidateTree(np.full(1, -1), numbers, free, allowed, np.zeros(1, bool), numbers, listed)
+
+
+def split(tree: CandidateTree, leaf: int, cut: Floats, free: Bools) -> CandidateTree:
+    """Return the tree with a leaf cut in two that have its law."""
+    left = np.append(tree.left, [-1, -1])
+    left[leaf] = len(tree.left)
+
+    def grown(array: NDArray[Any]) -> NDArray[Any]:
+        return np.concatenate([array, array[[leaf, leaf]]])
+
+    numbers, freedom, allowed = grown(tree.numbers), grown(tree.free), grown(tree.allowed)
+    numbers[leaf], freedom[leaf], allowed[leaf] = 0.0, False, True
+    numbers[leaf, 0], freedom[leaf, 0] = cut, free
+    return replace(
+        tree,
+        left=left,
+        numbers=numbers,
+        free=freedom,
+        allowed=allowed,
+        locked=grown(tree.locked),
+        exact=grown(tree.exact),
+    )
+
+
+def without_cut(tree: CandidateTree, node: int, side: int) -> CandidateTree:
+    """Return the tree with a cut replaced by one of its sides."""
+    source = [0 if node else int(tree.left[node]) + side]
+    left: list[int] = []
+    i = 0
+    while i < len(source):
+        child = int(tree.left[source[i]])
+        if child < 0:
+            left.append(-1)
+        else:
+            left.append(len(source))
+            for one in (child, child + 1):
+                source.append(int(tree.left[one]) + side if one == node else one)
+        i += 1
+    return replace(
+        tree,
+        left=np.array(left),
+        numbers=tree.numbers[source],
+        free=tree.free[source],
+        allowed=tree.allowed[source],
+        locked=tree.locked[source],
+        exact=tree.exact[source],
+    )
+
+
+def random_cut(dims: int, through: Floats, rng: Rng) -> tuple[Floats, Bools]:
+    """Return an oblique cut through a state, and which of its numbers are free: its largest weight is not."""
+    cut, free = np.zeros(1 + dims), np.ones(1 + dims, bool)
+    main = int(rng.integers(dims))
+    cut[1:] = 0.3 * rng.standard_normal(dims)
+    cut[1 + main], free[1 + main] = 1.0, False
+    for j in range(dims):
+        cut[0] += cut[1 + j] * through[j]
+    return cut, free
+
+
+def random_tree(
+    tree: CandidateTree, leaves: int, states: Floats, rng: Rng, *, idle: bool = False
+) -> CandidateTree:
+    """Return a tree with random laws, or with laws of 0, grown from one leaf by cuts through states."""
+    dims, size = states.shape[1], 0.0 if idle else 1.0
+    tree = tree.with_vector(size * rng.standard_normal(int(tree.free.sum())))
+    while tree.n_leaves < leaves:
+        depths = tree.depths()
+        ends = tree.leaf_nodes()
+        shallow = [i for i in ends if depths[i] == min(depths[ends])]
+        leaf = shallow[int(rng.integers(len(shallow)))]
+        state = states[int(rng.integers(len(states)))]
+        tree = split(tree, leaf, *random_cut(dims, state, rng))
+        numbers = tree.numbers.copy()
+        for child in (len(tree.left) - 2, len(tree.left) - 1):
+            some = tree.free[child]
+            numbers[child][some] = size * rng.standard_normal(int(some.sum()))
+        tree = replace(tree, numbers=numbers)
+    return tree
+
+
+def find_leaf(tree: CandidateTree, state: Floats) -> int:
+    """Return the leaf of an observation in the units of the search."""
+    node = 0
+    while (child := int(tree.left[node])) >= 0:
+        total = 0.0
+        for weight, x in zip(tree.numbers[node, 0, 1:].tolist(), state.tolist(), strict=True):
+            total += weight * x
+        node = child + (0 if total < tree.numbers[node, 0, 0] else 1)
+    return node

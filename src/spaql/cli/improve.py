@@ -1,0 +1,87 @@
+"""`spaql improve`: search for a better controller on the simulator, beginning with one that there is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from spaql.cli.arguments import quiet_option, read_to_play, run_argument
+from spaql.cli.report import Report, reports
+from spaql.formatting import counted, with_interval
+
+_EPISODES = 100
+
+
+@click.command()
+@run_argument
+@click.option("--steps", type=int, default=1_000_000, show_default=True, help="of the simulator")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="run folder to write")
+@click.option("--max-leaves", type=int, default=6, show_default=True, help="largest number of leaves")
+@click.option("--seed", type=int, default=0, show_default=True, help="of all randomness")
+@click.option(
+    "--episodes", type=int, default=_EPISODES, show_default=True, help="to compare before and after"
+)
+@click.option("--parallel", is_flag=True, help="play episodes in a process for every core")
+@quiet_option
+@reports("the returns before and after")
+def improve(
+    run: Path,
+    steps: int,
+    out: Path,
+    max_leaves: int,
+    seed: int,
+    episodes: int,
+    parallel: bool,
+    quiet: bool,
+) -> Report:
+    """Improve the policy in RUN on its simulator by TreeSearch, and save the result as a run of its own.
+
+    The search begins with the rules of the policy, and keeps them if it finds nothing better. Locked leaves
+    stay as they are. Both are then judged from the same fresh starts.
+
+    \b
+    Examples:
+      spaql improve runs/swing-up --steps 1000000 --out runs/better
+      spaql edit runs/swing-up --leaf 2 --do 0.5 --lock --out edited.spaql
+      spaql improve edited.spaql --steps 1000000 --out runs/better
+    """
+    from dataclasses import replace
+
+    from spaql.agents import TreeSearch
+    from spaql.agents.run_folder import save_run
+    from spaql.errors import SettingError
+    from spaql.evaluation import evaluate
+    from spaql.interpret import rule_tree
+    from spaql.stats import mean_ci95
+
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise SettingError(f"{out} is there already: name another folder with --out, or remove it.")
+    source = read_to_play(run)
+    rules = rule_tree(source, minimise=False)
+    problem = replace(source.problem, parallel=parallel)
+    leaves = max(max_leaves, rules.n_leaves)
+    agent = TreeSearch(problem, seed=seed, max_leaves=leaves).start_from(rules)
+    agent.learn(steps, progress_bar=not quiet)
+    save_run(agent, out)
+    found = rule_tree(agent, minimise=False)
+    before, after = (evaluate(one, problem, episodes=episodes, seed=seed + 1) for one in (rules, agent))
+    mean, half = mean_ci95(after.returns - before.returns)
+    spent = agent.training_steps
+    lines = [
+        f"before  {with_interval(before.mean, before.ci95)}  ({counted(rules.n_leaves, 'leaf')})",
+        f"after   {with_interval(after.mean, after.ci95)}  ({counted(found.n_leaves, 'leaf')})",
+        f"change  {with_interval(mean, half)}  (from the same {episodes} fresh starts)",
+        f"cost    {spent:,} steps",
+        "",
+        f"Next: spaql show {out} --digits 3",
+    ]
+    data = {
+        "run": str(out),
+        "before": {"mean": before.mean, "ci95": before.ci95, "leaves": rules.n_leaves},
+        "after": {"mean": after.mean, "ci95": after.ci95, "leaves": found.n_leaves},
+        "change": {"mean": mean, "ci95": half},
+        "episodes": episodes,
+        "steps": spent,
+    }
+    return Report(data, "\n".join(lines))

@@ -1,0 +1,1 @@
+"""Kernels of TreeSearch: rollouts of candidate trees, and CMA-ES."""

@@ -1,0 +1,236 @@
+"""Episodes of candidate controllers from given starts, for a search over controllers."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+
+from spaql.errors import SpaqlError
+from spaql.kernels.treesearch.candidates import ActionRange, Bools, Floats, Ints, choose
+from spaql.problems import Problem
+from spaql.problems.guard import Guard, GuardedEnv
+from spaql.problems.sending import receive, send
+from spaql.workers import Workers, cores
+
+_ALONE = "leave out parallel"
+_PARTS = 4
+"""Parts of a batch of episodes for each worker, so that none waits long for another."""
+
+
+class Candidates(NamedTuple):
+    """Controllers of one structure, in raw units (see `spaql.kernels.treesearch.candidates`)."""
+
+    left: Ints
+    allowed: Bools
+    numbers: Floats
+    """Candidates × nodes × rows × (1 + numbers of an observation)."""
+
+
+@dataclass(frozen=True)
+class CandidateEpisodes:
+    """The episodes of each candidate (rows) from each start (columns)."""
+
+    returns: Floats
+    """-infinity where the plant left the finite numbers."""
+    movement: Floats
+    """The sum of all changes of the action: of a Box in shares of its range, else how often it changed."""
+    steps: int
+    visited: Floats
+    """Some observations of the first candidate."""
+
+
+def action_range(problem: Problem) -> ActionRange:
+    """Return the range of each number of an action; empty for a list of actions."""
+    space = problem.actions.space
+    if isinstance(space, Discrete):
+        return ActionRange(np.empty(0), np.empty(0))
+    return ActionRange(space.low.astype(np.float64).ravel(), space.high.astype(np.float64).ravel())
+
+
+class CompiledCandidates:
+    """Candidates in compiled dynamics; a start is a state."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem, self._ends = problem, action_range(problem)
+
+    def starts(self, rng: np.random.Generator, n: int) -> Floats:
+        """Draw starts of episodes."""
+        dynamics = self._problem.dynamics
+        assert dynamics is not None
+        states, seen = np.empty((n, dynamics.state_dims)), np.empty((n, self._problem.states.dims))
+        dynamics.loops.reset(np.ones(n, np.bool_), rng, states, seen)
+        return states
+
+    def play(self, candidates: Candidates, starts: Floats, visited: int = 0) -> CandidateEpisodes:
+        """Play every start with each candidate, and keep so many observations of the first."""
+        problem = self._problem
+        assert problem.dynamics is not None
+        assert starts.shape[1:] == (problem.dynamics.state_dims,)  # the kernel does not check
+        shape = len(candidates.numbers), len(starts)
+        returns, movement = np.empty(shape), np.empty(shape)
+        seen = np.empty((visited, problem.states.dims))
+        steps, kept = problem.dynamics.loops.play_candidates(
+            *candidates, self._ends, starts, problem.horizon, returns, movement, seen
+        )
+        return CandidateEpisodes(returns, movement, steps, seen[:kept])
+
+    def close(self) -> None:
+        """Free resources."""
+
+
+class EnvironmentCandidates:
+    """Candidates in Gymnasium environments, in this process or in workers; a start is a seed.
+
+    The episodes do not depend on the number of workers.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._workers = Workers(cores()) if problem.parallel else None
+        self._sent = send(problem, _ALONE) if problem.parallel else b""
+        self._env: _Environment | None = None
+
+    def starts(self, rng: np.random.Generator, n: int) -> Floats:
+        """Draw starts of episodes."""
+        return rng.integers(2**31, size=(n, 1)).astype(np.float64)
+
+    def play(self, candidates: Candidates, starts: Floats, visited: int = 0) -> CandidateEpisodes:
+        """Play every start with each candidate, and keep so many observations of the first."""
+        shape = len(candidates.numbers), len(starts)
+        returns, movement, steps, seen = np.empty(shape), np.empty(shape), 0, []
+        for rows, part in self._parts(candidates, starts, visited):
+            returns[rows], movement[rows] = part.returns, part.movement
+            steps += part.steps
+            if len(part.visited):
+                seen.append((rows[1].start, part.visited))
+        some = [observations for _, observations in sorted(seen, key=lambda pair: pair[0])]
+        dims = self._problem.states.dims
+        return CandidateEpisodes(
+            returns, movement, steps, np.concatenate([*some, np.empty((0, dims))])[:visited]
+        )
+
+    def _parts(
+        self, candidates: Candidates, starts: Floats, visited: int
+    ) -> Iterator[tuple[tuple[slice, slice], CandidateEpisodes]]:
+        if self._workers is None:
+            if self._env is None:
+                self._env = _Environment(self._problem)
+            yield (slice(None), slice(0, None)), self._env.play(candidates, starts, visited)
+            return
+        n, m = len(candidates.numbers), len(starts)
+        across = min(m, max(1, _PARTS * cores() // n))
+        places = [
+            (slice(i, i + 1), slice(m * k // across, m * (k + 1) // across))
+            for i in range(n)
+            for k in range(across)
+        ]
+        jobs = (
+            (
+                place,
+                candidates._replace(numbers=candidates.numbers[place[0]]),
+                starts[place[1]],
+                visited if place[0].start == 0 else 0,
+            )
+            for place in places
+        )
+        task = functools.partial(_play_apart, self._sent)
+        for answer in self._workers.map(task, jobs):
+            if answer.error is not None:
+                raise SpaqlError(answer.error)
+            if isinstance(answer.result, Exception):
+                raise answer.result
+            assert answer.result is not None
+            yield answer.item[0], answer.result
+
+    def close(self) -> None:
+        """Close the environment and stop the workers."""
+        if self._workers is not None:
+            self._workers.close()
+        if self._env is not None:
+            self._env.close()
+
+
+class _Environment:
+    """One environment, in which candidates are played one after the other."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem, self._ends = problem, action_range(problem)
+        # A tree acts on any numbers, and bad candidates may leave the bounds that an environment declares.
+        space = problem.states.space
+        assert isinstance(space, Box)
+        anywhere = Box(-np.inf, np.inf, space.shape, space.dtype)
+        guard = Guard(problem.name, anywhere, "an episode of the search")
+        spaces = problem.states.space, problem.actions.space
+        self._env = GuardedEnv(problem.make, guard, spaces, problem.step_timeout)
+        self._raw = np.empty(max(1, len(self._ends.low)))
+
+    def close(self) -> None:
+        self._env.close()
+
+    def play(self, candidates: Candidates, starts: Floats, visited: int) -> CandidateEpisodes:
+        shape = len(candidates.numbers), len(starts)
+        returns, movement, steps = np.empty(shape), np.empty(shape), 0
+        seen: list[Floats] = []
+        for c, numbers in enumerate(candidates.numbers):
+            one = candidates._replace(numbers=numbers)
+            for i, start in enumerate(starts):
+                kept = seen if c == 0 and len(seen) < visited else None
+                returns[c, i], movement[c, i], taken = self._episode(one, int(start[0]), kept)
+                steps += taken
+        observations = np.array(seen[:visited]).reshape(-1, self._problem.states.dims)
+        return CandidateEpisodes(returns, movement, steps, observations)
+
+    def _episode(self, one: Candidates, seed: int, seen: list[Floats] | None) -> tuple[float, float, int]:
+        raw, ends, space = self._raw, self._ends, self._problem.actions.space
+        listed = isinstance(space, Discrete)
+        before: Floats | None = None
+        total, movement = 0.0, 0.0
+        observation = self._env.reset(seed=seed)
+        taken = 0
+        while taken < self._problem.horizon:
+            taken += 1
+            x = np.asarray(observation, np.float64).ravel()
+            if seen is not None:
+                seen.append(x)
+            choose(one.left, one.allowed, one.numbers, ends, x, raw)
+            action: Any
+            if isinstance(space, Discrete):
+                action = int(space.start) + int(raw[0])
+            else:
+                action = raw.astype(space.dtype).reshape(space.shape)
+            if before is not None:
+                change = np.abs(raw - before)
+                movement += float(change[0] > 0) if listed else float((change / (ends.high - ends.low)).sum())
+            before = raw.copy()
+            observation, reward, terminated, truncated = self._env.step(action)
+            total += reward
+            if terminated or truncated:
+                break
+        return total, movement, taken
+
+
+_RECEIVED: dict[str, _Environment] = {}
+"""The environment of this worker process, by a hash of the problem."""
+
+
+def _play_apart(sent: bytes, job: Any) -> CandidateEpisodes | Exception:
+    """Play a part of a batch in a worker process; an error is returned, since a retry would not help."""
+    _, candidates, starts, visited = job
+    try:
+        key = hashlib.sha256(sent).hexdigest()
+        if key not in _RECEIVED:
+            _RECEIVED[key] = _Environment(receive(sent, _ALONE))
+        return _RECEIVED[key].play(candidates, starts, visited)
+    except Exception as error:
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:
+            return SpaqlError(str(error))
+        return error

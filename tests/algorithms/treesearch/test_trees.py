@@ -1,0 +1,147 @@
+"""Candidate trees: their structure, their numbers, and their conversion to rule trees and back."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spaql import make_problem
+from spaql.algorithms.treesearch.rule_trees import from_rules, to_rules
+from spaql.algorithms.treesearch.trees import (
+    CandidateTree,
+    find_leaf,
+    one_leaf,
+    random_cut,
+    random_tree,
+    split,
+    without_cut,
+)
+from spaql.errors import ArchiveError
+from spaql.interpret import locked
+from spaql.kernels.treesearch.candidates import Units, choose
+from spaql.policy import RuleTree
+from spaql.rollouts import action_range
+
+PROBLEMS = {name: make_problem(name) for name in ("CartPole-v1", "Acrobot-v1", "Pendulum-v1")}
+
+
+def units_of(problem, rng):
+    """Random units, as a search would measure them."""
+    dims, ends = problem.states.dims, action_range(problem)
+    listed = not len(ends.low)
+    rows = int(problem.actions.space.n) if listed else len(ends.low)
+    centre = np.zeros(rows) if listed else (ends.low + ends.high) / 2
+    half = np.ones(rows) if listed else (ends.high - ends.low) / 2
+    units = Units(rng.normal(size=dims), np.exp(rng.normal(size=dims)), centre, half)
+    return units, one_leaf(rows, dims, listed=listed)
+
+
+def action_of(tree, numbers, ends, x):
+    """The action of a candidate, by its definition."""
+    node = 0
+    while tree.left[node] >= 0:
+        below = sum(w * s for w, s in zip(numbers[node, 0, 1:], x, strict=True)) < numbers[node, 0, 0]
+        node = tree.left[node] + (0 if below else 1)
+    values = [row[0] + sum(w * s for w, s in zip(row[1:], x, strict=True)) for row in numbers[node]]
+    if tree.listed:
+        allowed = [k for k in range(len(values)) if tree.allowed[node, k]]
+        return [max(allowed, key=lambda k: (values[k], -k))]
+    return [min(max(v, low), high) for v, low, high in zip(values, *ends, strict=True)]
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(sorted(PROBLEMS)), st.integers(1, 8), st.integers(0, 2**32 - 1))
+def test_kernel_rule_tree_and_definition_act_alike(name, leaves, seed):
+    problem, rng = PROBLEMS[name], np.random.default_rng(seed)
+    units, base = units_of(problem, rng)
+    tree = random_tree(base, leaves, rng.normal(size=(20, problem.states.dims)), rng)
+    assert tree.n_leaves == leaves
+    ends = action_range(problem)
+    numbers = tree.raw(tree.vector[np.newaxis], units)[0]
+    rules = to_rules(tree, units, problem)
+    states = units.centre + units.scale * rng.normal(size=(50, problem.states.dims))
+    raw = np.empty(max(1, len(ends.low)))
+    for x in states:
+        choose(tree.left, tree.allowed, numbers, ends, x, raw)
+        np.testing.assert_allclose(raw, action_of(tree, numbers, ends, x), rtol=1e-9, atol=1e-9)
+        played = rules.act(x[np.newaxis]).ravel()
+        if tree.listed:
+            assert played[0] == problem.actions.space.start + raw[0]
+        else:
+            assert (played == raw.astype(np.float32)).all()
+
+
+@settings(max_examples=40)
+@given(st.sampled_from(sorted(PROBLEMS)), st.integers(1, 6), st.integers(0, 2**32 - 1))
+def test_a_rule_tree_comes_back_as_the_same_candidate(name, leaves, seed):
+    problem, rng = PROBLEMS[name], np.random.default_rng(seed)
+    units, base = units_of(problem, rng)
+    tree = random_tree(base, leaves, rng.normal(size=(20, problem.states.dims)), rng)
+    rules = to_rules(tree, units, problem)
+    again = to_rules(from_rules(rules, units, base), units, problem)
+    states = units.centre + units.scale * rng.normal(size=(200, problem.states.dims))
+    if tree.listed:
+        assert (again.act(states) == rules.act(states)).mean() > 0.99  # but for rounding at a boundary
+    else:
+        np.testing.assert_allclose(again.act(states), rules.act(states), rtol=1e-5, atol=1e-5)
+
+
+def test_locked_leaves_stay_to_the_last_bit_whatever_the_numbers_are():
+    problem, rng = PROBLEMS["Pendulum-v1"], np.random.default_rng(3)
+    units, base = units_of(problem, rng)
+    rules = to_rules(random_tree(base, 4, rng.normal(size=(20, 3)), rng), units, problem)
+    rules = locked(rules, 2)
+    candidate = from_rules(rules, units, base)
+    moved = candidate.with_vector(candidate.vector + rng.normal(size=len(candidate.vector)))
+    found = to_rules(moved, units, problem, digits=2)
+    states = units.centre + units.scale * rng.normal(size=(4000, 3))
+    (lock,) = rules.locks
+    numbers = rules.numbers(states)
+    inside = ((lock.low <= numbers) & (numbers < lock.high)).all(axis=1)
+    assert inside.sum() > 50
+    assert (found.act(states[inside]) == rules.act(states[inside])).all()
+    assert not (found.act(states[~inside]) == rules.act(states[~inside])).all()
+    assert len(found.locks) == 1
+
+
+def test_a_split_acts_as_before_and_removing_the_cut_undoes_it():
+    problem, rng = PROBLEMS["Acrobot-v1"], np.random.default_rng(0)
+    units, base = units_of(problem, rng)
+    tree = random_tree(base, 3, rng.normal(size=(20, 6)), rng)
+    state = rng.normal(size=6)
+    leaf = find_leaf(tree, state)
+    grown = split(tree, leaf, *random_cut(6, state, rng))
+    states = units.centre + units.scale * rng.normal(size=(300, 6))
+    before = to_rules(tree, units, problem).act(states)
+    assert grown.n_leaves == 4
+    assert (to_rules(grown, units, problem).act(states) == before).all()
+    for side in range(2):
+        assert (to_rules(without_cut(grown, leaf, side), units, problem).act(states) == before).all()
+
+
+def test_numbers_are_rounded_to_digits():
+    problem, rng = PROBLEMS["Pendulum-v1"], np.random.default_rng(1)
+    units, base = units_of(problem, rng)
+    rules = to_rules(random_tree(base, 2, rng.normal(size=(20, 3)), rng), units, problem, digits=2)
+    assert isinstance(rules, RuleTree)
+    for number in [*rules.leaves.gain.ravel(), *rules.leaves.offset.ravel(), *rules.combinations.ravel()]:
+        assert number == float(f"{number:.2g}")
+
+
+@pytest.mark.parametrize("fault", ["left", "numbers", "allowed", "free"])
+def test_arrays_that_are_no_tree_are_refused(fault):
+    problem, rng = PROBLEMS["Acrobot-v1"], np.random.default_rng(0)
+    _, base = units_of(problem, rng)
+    tree = random_tree(base, 3, rng.normal(size=(20, 6)), rng)
+    arrays = {name: array.copy() for name, array in tree.arrays().items()}
+    assert isinstance(CandidateTree.from_arrays(arrays, base), CandidateTree)
+    if fault == "left":
+        arrays["left"][0] = 0
+    elif fault == "numbers":
+        arrays["numbers"][1, 0, 0] = np.nan
+    elif fault == "allowed":
+        arrays["allowed"][:] = False
+    else:
+        arrays["free"] = arrays["free"][:-1]
+    with pytest.raises(ArchiveError):
+        CandidateTree.from_arrays(arrays, base)

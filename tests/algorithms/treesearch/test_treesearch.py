@@ -1,0 +1,157 @@
+"""TreeSearch as an agent: what it learns, what it counts, and that it can be interrupted and repeated."""
+
+import numpy as np
+import pytest
+
+import spaql
+from spaql.agents import TreeSearch
+from spaql.errors import SettingError, UnsupportedSpaceError
+from spaql.interpret import locked, rule_tree
+from spaql.policy import Laws, RuleTree, SwitchingLaws
+
+STEPS = 200_000
+
+
+def trained(env="CartPole-v1", steps=STEPS, seed=0, **settings):
+    """A small search."""
+    return TreeSearch(env, seed=seed, **settings).learn(steps, progress_bar=False)
+
+
+def test_it_balances_the_pole_with_few_leaves():
+    agent = trained(steps=300_000)
+    tree = agent.policy
+    assert isinstance(tree, RuleTree)
+    assert isinstance(tree.leaves, SwitchingLaws)
+    assert spaql.evaluate(agent, episodes=100, seed=7).mean > 490
+
+
+def test_every_step_is_counted_by_phase():
+    agent = trained()
+    last = agent.history.last()
+    assert last["search_steps"] + last["own_play_steps"] == last["training_steps"] == last["interactions"]
+    assert last["own_play_steps"] > 0
+    assert STEPS <= last["training_steps"] < 1.4 * STEPS  # a generation that was begun is ended
+
+
+@pytest.mark.parametrize("env", ["CartPole-v1", "Pendulum-v1"])
+def test_an_interrupted_search_goes_on_to_the_same_bytes(env, tmp_path):
+    whole = trained(env)
+    stops = {1, 3, 5, len(whole.history) - 1}
+    for stop in sorted(stop for stop in stops if stop < len(whole.history)):
+        part = TreeSearch(env, seed=0)
+        part.learn(STEPS, progress_bar=False, callback=lambda agent, row, n=stop: row["iteration"] < n)
+        part.save(tmp_path / "part.spaql")
+        resumed = TreeSearch.load(tmp_path / "part.spaql")
+        resumed.learn(STEPS - resumed.training_steps, progress_bar=False)
+        assert resumed.to_bytes() == whole.to_bytes()
+
+
+def test_the_bytes_do_not_depend_on_the_number_of_workers():
+    settings = {"horizon": 40, "compiled": False}
+    alone = trained(steps=6_000, **settings)
+    apart = trained(steps=6_000, parallel=True, **settings)
+    assert apart.to_bytes() == alone.to_bytes()
+
+
+def test_compiled_and_gymnasium_searches_both_learn():
+    agent = trained(steps=40_000, compiled=False)
+    assert spaql.evaluate(agent, episodes=20, seed=3).mean > 100
+
+
+def test_a_search_from_a_tree_never_ends_worse_by_its_own_judgement():
+    first = trained("Pendulum-v1", steps=400_000, max_leaves=3)
+    begun = first.policy
+    better = TreeSearch("Pendulum-v1", seed=1).start_from(begun).learn(100_000, progress_bar=False)
+    judged = better.history["mean_return"]
+    assert judged[-1] >= judged[1] - 5.0  # the plainer tree may cost the price of a leaf
+    before, after = (spaql.evaluate(one, "Pendulum-v1", episodes=200, seed=5) for one in (begun, better))
+    assert after.mean > before.mean - 30.0
+
+
+def test_locked_leaves_are_kept_through_a_search():
+    problem = spaql.make_problem("Pendulum-v1")
+    laws = Laws(
+        np.array([[[0.0, -3.0, -1.0]], [[0.1, 0.2, 0.7]]]),
+        np.zeros((2, 1)),
+        np.full(1, -2.0),
+        np.full(1, 2.0),
+    )
+    begun = RuleTree(
+        feature=[0, -1, -1],
+        threshold=[0.7, 0.0, 0.0],
+        left=[1, -1, -1],
+        right=[2, -1, -1],
+        leaf=[-1, 1, 0],
+        leaves=laws,
+        observation_space=problem.states.space,
+        action_space=problem.actions.space,
+    )
+    begun = locked(begun, 2)
+    found = TreeSearch("Pendulum-v1", seed=1).start_from(begun).learn(50_000, progress_bar=False).policy
+    assert len(found.locks) == 1
+    batch = np.random.default_rng(0).uniform(-1, 1, (3000, 3)) * problem.states.space.high
+    (lock,) = begun.locks
+    numbers = begun.numbers(batch)
+    inside = ((lock.low <= numbers) & (numbers < lock.high)).all(axis=1)
+    assert inside.any()
+    assert (found.act(batch[inside]) == begun.act(batch[inside])).all()
+
+
+def test_a_table_becomes_a_tree_and_is_improved():
+    table = spaql.SPAQLTS("CartPole-v1", seed=0).learn(iterations=5, progress_bar=False)
+    rules = rule_tree(table)
+    agent = TreeSearch("CartPole-v1", seed=0, max_leaves=max(6, rules.n_leaves)).start_from(rules)
+    assert (agent.policy.act(np.zeros((1, 4))) == rules.act(np.zeros((1, 4)))).all()
+    agent.learn(30_000, progress_bar=False)
+    assert (
+        spaql.evaluate(agent, episodes=50).mean >= spaql.evaluate(rules, "CartPole-v1", episodes=50).mean - 30
+    )
+
+
+def test_more_steps_go_on_from_the_tree_that_was_found():
+    agent = trained(steps=100_000)
+    before = agent.history["mean_return"][-1]
+    agent.learn(50_000, progress_bar=False)
+    assert agent.history["mean_return"][-1] >= before - 10
+    assert agent.training_steps >= 150_000
+
+
+def test_what_it_cannot_do_is_refused():
+    with pytest.raises(SettingError, match="levels"):
+        TreeSearch("Pendulum-v1", seed=0, levels=5)
+    with pytest.raises(UnsupportedSpaceError, match="Box of observations"):
+        TreeSearch("FrozenLake-v1", seed=0)
+    tree = trained(steps=2_000).policy
+    with pytest.raises(SettingError, match="maps 4 numbers"):
+        TreeSearch("Pendulum-v1", seed=0).start_from(tree)
+    with pytest.raises(SettingError, match="begun"):
+        trained(steps=2_000).start_from(tree)
+
+
+def test_a_search_does_not_go_on_in_another_form_of_the_environment(tmp_path):
+    agent = TreeSearch("CartPole-v1", seed=0)
+    agent.learn(20_000, progress_bar=False, callback=lambda agent, row: False)
+    agent.save(tmp_path / "begun.spaql")
+    plain = spaql.make_problem("CartPole-v1", compiled=False)
+    with pytest.raises(SettingError, match="compiled or not"):
+        TreeSearch.load(tmp_path / "begun.spaql", env=plain).learn(20_000, progress_bar=False)
+
+
+def test_a_plant_that_explodes_is_survived():
+    def start(rng):
+        return (rng.uniform(-1.0, 1.0),)
+
+    def step(state, action):
+        x = state[0] * 1e60 + action[0]
+        return (x,), -abs(x), False
+
+    spaql.Dynamics(
+        id="test/Explodes-v0",
+        start=start,
+        step=step,
+        observations={"x": (-np.inf, np.inf)},
+        actions={"u": (-1.0, 1.0)},
+        horizon=20,
+    )
+    agent = trained("test/Explodes-v0", steps=3_000)
+    assert agent.policy.n_leaves >= 1

@@ -1,0 +1,68 @@
+"""Trees drawn by Hypothesis whose rules compare sums of observations, with leaves of any kind."""
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+from hypothesis import strategies as st
+
+from spaql.policy import Choices, Constants, Laws, Leaves, RuleTree, SwitchingLaws
+from spaql.policy.nodes import Nodes
+
+DIMS, ROWS, ACTIONS, START = 3, 4, 3, 5
+KINDS = ("choices", "constants", "laws", "switching")
+WEIGHTS = st.sampled_from([0.0, 1.0, -1.0, 0.5, 0.1, -3.7, 1 / 3])
+NUMBERS = st.sampled_from([-1.0, 0.0, 0.1 + 0.2, 0.5, -0.7])
+
+
+@st.composite
+def oblique_trees(
+    draw: st.DrawFn, kinds: tuple[str, ...] = KINDS, sums: int = 2, bound: float = 2.0
+) -> RuleTree:
+    """Draw a tree over three numbers and up to some sums of them; few numbers, so that cuts repeat."""
+    weights = st.lists(WEIGHTS, min_size=DIMS, max_size=DIMS).filter(any)
+    combinations = np.array(draw(st.lists(weights, max_size=sums))).reshape(-1, DIMS)
+    nodes, width = Nodes(), DIMS + len(combinations)
+
+    def grow(depth: int) -> int:
+        if depth == 0 or draw(st.integers(0, 3)) == 0:
+            return nodes.leaf(draw(st.integers(0, ROWS - 1)))
+        j, cut = draw(st.integers(0, width - 1)), draw(NUMBERS)
+        return nodes.rule(j, cut, grow(depth - 1), grow(depth - 1))
+
+    root = grow(4)
+    leaves, actions = _leaves(draw, draw(st.sampled_from(kinds)))
+    return RuleTree(
+        **nodes.arrays(root),
+        leaves=leaves,
+        observation_space=Box(-bound, bound, (DIMS,), np.float64),
+        action_space=actions,
+        combinations=combinations,
+    )
+
+
+def _leaves(draw: st.DrawFn, kind: str) -> tuple[Leaves, Box | Discrete]:
+    def array(of: st.SearchStrategy[float], *shape: int) -> np.ndarray:
+        size = int(np.prod(shape))
+        return np.array(draw(st.lists(of, min_size=size, max_size=size))).reshape(shape)
+
+    box, listed = Box(-1.0, 1.0, (1,), np.float64), Discrete(ACTIONS, start=START)
+    if kind == "choices":
+        return Choices(START + np.arange(ROWS) % ACTIONS), listed
+    if kind == "constants":
+        return Constants(array(NUMBERS, ROWS, 1)), box
+    if kind == "laws":
+        return Laws(array(WEIGHTS, ROWS, 1, DIMS), array(NUMBERS, ROWS, 1), -np.ones(1), np.ones(1)), box
+    gain, offset = array(WEIGHTS, ROWS, ACTIONS, DIMS), array(NUMBERS, ROWS, ACTIONS)
+    never = array(st.booleans(), ROWS, ACTIONS)
+    never[:, draw(st.integers(0, ACTIONS - 1))] = False
+    gain[never], offset[never] = 0.0, -np.inf
+    alone = never.sum(axis=1) == ACTIONS - 1
+    gain[alone] = 0.0
+    return SwitchingLaws(gain, offset, START), listed
+
+
+def points(n: int = 300, seed: int = 0) -> np.ndarray:
+    """Return observations: of a coarse grid, on which sums meet thresholds, and others."""
+    rng = np.random.default_rng(seed)
+    axis = [-9.0, -1.0, np.nextafter(0.0, -1.0), 0.0, 0.25, 0.1 + 0.2, np.nextafter(0.5, 0.0), 0.5, 1.0, 9.0]
+    far = np.array([[np.inf, -np.inf, np.inf], [-np.inf, np.inf, -np.inf], [1e308, -1e308, 1e308]])
+    return np.concatenate([rng.choice(axis, (n, DIMS)), rng.uniform(-2, 2, (n, DIMS)), far])
