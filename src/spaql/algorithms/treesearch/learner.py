@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -142,8 +143,11 @@ class TreeSearchLearner(Learner):
         centre = _mean(observations)
         scale = np.sqrt(_mean((observations - centre) ** 2))
         scale = np.where(scale > 0, scale, 1.0)
-        digits = 10.0 ** np.floor(np.log10(scale) + 1 - _SCALE_DIGITS)
-        centre, scale = np.round(centre / digits) * digits, np.round(scale / digits) * digits
+        places = [_SCALE_DIGITS - 1 - math.floor(math.log10(x)) for x in scale.tolist()]
+        centre, scale = (
+            np.array([round(x, n) for x, n in zip(row.tolist(), places, strict=True)])
+            for row in (centre, scale)
+        )
         evaluator.units = evaluator.units._replace(centre=centre, scale=scale)
         search.states = (observations - centre) / scale
         finite = [one for one in returns if np.isfinite(one)]
