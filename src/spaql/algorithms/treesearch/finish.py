@@ -21,7 +21,7 @@ _PATTERN_STARTS = 400
 """The most starts of a pattern search."""
 _SMALL = 0.1
 """The price of a term or a digit, as a share of that of a leaf."""
-_DIGITS = (2, 3, 4)
+_DIGITS = (3, 4)
 """Significant digits that are tried."""
 _GROWTH, _DECAY = 1.5, 0.7
 """Factors of a stride after a success and after a failure."""

@@ -26,7 +26,7 @@ from spaql.errors import ArchiveError
 from spaql.kernels.treesearch.candidates import Floats
 from spaql.rollouts import EpisodeRunner
 
-RACE, POLISH, GROW, REFINE, PATTERN = 0.25, 0.45, 0.70, 0.85, 0.93
+RACE, POLISH, GROW, REFINE, PATTERN = 0.25, 0.35, 0.75, 0.87, 0.93
 """The shares of the budget at which the stages end; the rest is for making the tree plainer."""
 _SIZES = (1, 2, 3, 4)
 """Leaves of the racers."""
@@ -35,7 +35,7 @@ _LEAST = 0.2
 """The least by which a number of a random law is varied; laws of 0 are varied by 1."""
 _RACE_EPISODES = 1000
 """Episodes of the race for each racer; if there are fewer, there are fewer racers."""
-_CHILDREN = 3
+_CHILDREN = 2
 """The most neighbours of the best tree in a round of growth."""
 _GROWTH_EPISODES = 4000
 """The fewest episodes for each tree in a round of growth."""
@@ -47,6 +47,8 @@ _FEWEST_JUDGED, _MOST_JUDGED = 50, 2000
 """Starts of a judgement."""
 _FIRST_JUDGED = 0.2
 """The share of them by which trees are compared first."""
+_SIMPLIFIED = 200
+"""The fewest starts by which a tree is made plainer: fewer would not see what that costs."""
 _REFINED = 128
 """Starts of a generation when the best tree is refined, so that rare failures are seen."""
 _OBSERVATIONS = 4000
@@ -186,8 +188,18 @@ class Search:
 
     def _simplify(self, rng: Rng) -> None:
         assert self.incumbent is not None
-        left = self.budget - self.spent
-        price = self.settings.leaf_price
+        evaluator, left, price = self.evaluator, self.budget - self.spent, self.settings.leaf_price
+        missing = _SIMPLIFIED - len(evaluator.judging_starts)
+        if missing > 0 and left > 3 * _SIMPLIFIED * evaluator.length:
+            evaluator.judging_starts = np.concatenate(
+                [evaluator.judging_starts, evaluator.starts(rng, missing)]
+            )
+            self._judge_incumbent()
+            missing, left = 0, left - evaluator.steps
+        if missing > 0:
+            self.stage = "done"
+            self._done(rng)
+            return
         self.incumbent = simplify(self.evaluator, self.incumbent, self.judgement.score, left, price)
         self._judge_incumbent()
         self.digits = enough_digits(self.evaluator, self.incumbent, self.judgement.score, price)
@@ -255,7 +267,7 @@ class Search:
             leaf, cut = find_leaf(tree, state), random_cut(len(state), state, rng)
             if not tree.locked[leaf]:
                 tree = split(tree, leaf, *cut)
-        return Racer.of(tree, least=0.1)
+        return Racer.of(tree, least=0.2, step=0.3)
 
     # -- files ---------------------------------------------------------------------------------------------
 
