@@ -93,6 +93,8 @@ class Progress:
         shown = [f"return {number(returned, digits)}", f"best {number(best, digits)}"]
         if "arms" in row:
             shown += [f"arms {row['arms']:,.0f}", f"temperature {row['temperature']:.2g}"]
+        if row.get("leaves"):
+            shown.append(f"leaves {row['leaves']:g}")
         if speed > 0:
             shown.append(f"{speed:,.0f} steps/s")
         return "  ".join(shown)
