@@ -36,6 +36,8 @@ _STEPS = 5_000
 """Default number of training steps."""
 
 
+_SHIPPED = {name: agent for name, agent in agent_types().items() if agent.__module__.startswith("spaql.")}
+"""The algorithms that come with spaql."""
 _OWN_SETTINGS = "spaql.own_settings"
 """Key of the context for the options of the user's own algorithm."""
 
@@ -85,7 +87,7 @@ class _TrainCommand(click.Command):
 def _setting_options(command: Callable[..., Report]) -> Callable[..., Report]:
     """Add an option for every setting of every algorithm to the command."""
     # Where click's own decorators collect parameters, in reverse order.
-    vars(command).setdefault("__click_params__", []).extend(reversed(_options_of(agent_types())))
+    vars(command).setdefault("__click_params__", []).extend(reversed(_options_of(_SHIPPED)))
     return command
 
 
@@ -114,7 +116,7 @@ def _options_of(agents: Mapping[str, type[Agent]]) -> list[click.Option]:
 @click.argument("env", shell_complete=complete_environment)
 @click.option(
     "--algo",
-    type=ChoiceOrOwn(sorted(agent_types())),
+    type=ChoiceOrOwn(sorted(_SHIPPED)),
     default="plantree",
     show_default=True,
     help="algorithm, or MODULE:NAME for one of your own",
