@@ -8,13 +8,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, ClassVar
 
+from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
-from spaql.errors import SettingError
+from spaql.errors import SettingError, UnsupportedSpaceError
 from spaql.policy import Policy
 from spaql.policy.policy import Rng
 from spaql.problems import Problem
 from spaql.rollouts import EpisodeRunner, Evaluation
+from spaql.spaces import numbers_recipe
 from spaql.values import plain, real_number, whole_number
 
 
@@ -72,6 +74,21 @@ class Settings(LearnerSettings):
     """The settings of a learner that is evaluated after every episode."""
 
     rollouts: int = setting(20, "episodes of the evaluation after every iteration (N)", least=1)
+
+
+def refuse_lists_and_levels(problem: Problem, name: str) -> None:
+    """Refuse what no rules over raw numbers are written for: Discrete observations, and levels of actions."""
+    if not isinstance(problem.states.space, Box):
+        raise UnsupportedSpaceError(
+            f"{name} needs a Box of observations: for a list, use SPAQL, or wrap it as "
+            f"{numbers_recipe(problem.states.space)}",
+            settings={"algo": "spaql"},
+        )
+    if problem.actions.levels is not None:
+        raise SettingError(
+            f"{name} writes affine laws for a Box of actions: leave out its levels, or use SPAQL.",
+            settings={"algo": "spaql"},
+        )
 
 
 class Learner(ABC):

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
-from spaql.algorithms.learner import Learner
+from spaql.algorithms.learner import Learner, refuse_lists_and_levels
 from spaql.algorithms.plantree.build import Candidate, choose, search
 from spaql.algorithms.plantree.encoding import ActionCode
 from spaql.algorithms.plantree.learned_plant import fit_model, hold_out
@@ -19,14 +19,13 @@ from spaql.algorithms.plantree.replay_memory import LARGEST, Floats, Memory
 from spaql.algorithms.plantree.rule_trees import idle_rules, rules_from, rules_to, within_space
 from spaql.algorithms.plantree.settings import PlanTreeSettings
 from spaql.archive import number
-from spaql.errors import ArchiveError, BadEnvironmentError, SettingError, UnsupportedSpaceError
+from spaql.errors import ArchiveError, BadEnvironmentError, SettingError
 from spaql.kernels.warm_up import for_training, warm_up
 from spaql.plants import PlantModel
 from spaql.policy import RuleTree
 from spaql.policy.policy import Rng
 from spaql.problems import Problem
 from spaql.rollouts import Episode
-from spaql.spaces import numbers_recipe
 
 _FIRST_PLAN = 200
 """Fewest steps before the first plan, and between two plans."""
@@ -49,17 +48,7 @@ class PlanTreeLearner(Learner):
 
     def __init__(self, problem: Problem, settings: PlanTreeSettings) -> None:
         super().__init__(problem, settings)
-        if not isinstance(problem.states.space, Box):
-            raise UnsupportedSpaceError(
-                "PlanTree needs a Box of observations: for a list, use SPAQL, or wrap it as "
-                f"{numbers_recipe(problem.states.space)}",
-                settings={"algo": "spaql"},
-            )
-        if problem.actions.levels is not None:
-            raise SettingError(
-                "PlanTree writes affine laws for a Box of actions: leave out its levels, or use SPAQL.",
-                settings={"algo": "spaql"},
-            )
+        refuse_lists_and_levels(problem, "PlanTree")
         self.settings = settings
         self.code = ActionCode(problem.actions.space)
         self.memory = Memory(problem.states.dims, self.code.numbers)

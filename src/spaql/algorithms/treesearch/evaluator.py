@@ -101,12 +101,15 @@ class Evaluator:
         """Score a generation from n starts; returns scores, agreement (see the kernel) and mean length."""
         starts = self.mixed_starts(rng, n)
         found = self.play(tree, vectors, starts, Phase.SEARCH)
-        scores = np.empty(len(vectors))
-        agreement = score_candidates(
-            found.returns, found.movement, self.price, self.settings.worst_weight, scores
-        )
+        scores, agreement = self.scores_of(found)
         self._mine(starts, found.returns, scores)
         return scores, agreement, found.steps / found.returns.size
+
+    def scores_of(self, found: CandidateEpisodes) -> tuple[Floats, float]:
+        """Return the score of each candidate, and the agreement of two halves of the starts on them."""
+        scores = np.empty(len(found.returns))
+        weight = self.settings.worst_weight
+        return scores, score_candidates(found.returns, found.movement, self.price, weight, scores)
 
     def mixed_starts(self, rng: Rng, n: int) -> Floats:
         """Draw fresh starts and some of the hard ones."""
@@ -141,8 +144,7 @@ class Evaluator:
         """Judge a tree from the starts of judgements, or a share of them."""
         starts = self.judging_starts[: max(1, int(share * len(self.judging_starts)))]
         found = self.play(tree, tree.vector[np.newaxis], starts, Phase.OWN_PLAY, digits=digits)
-        scores = np.empty(1)
-        score_candidates(found.returns, found.movement, self.price, self.settings.worst_weight, scores)
+        scores, _ = self.scores_of(found)
         values = found.returns[0] - self.price * found.movement[0]
         return Judgement(float(scores[0]), sum(found.returns[0].tolist()) / len(starts), values)
 

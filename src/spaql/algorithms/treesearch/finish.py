@@ -10,7 +10,6 @@ import numpy as np
 from spaql.algorithms.treesearch.evaluator import Evaluator
 from spaql.algorithms.treesearch.trees import CandidateTree, Rng, without_cut
 from spaql.kernels.treesearch.candidates import Floats
-from spaql.kernels.treesearch.scores import score_candidates
 from spaql.rollouts import Phase
 
 _RENEWALS = 4
@@ -37,13 +36,11 @@ def pattern_search(evaluator: Evaluator, tree: CandidateTree, steps: float, rng:
     if n == 0:
         return tree
     strides, together = 0.1 + 0.3 * np.abs(vector), 0.5
-    begun, settings = evaluator.steps, evaluator.settings
+    begun = evaluator.steps
 
     def rated(candidate: Floats, starts: Floats) -> float:
         found = evaluator.play(tree, candidate[np.newaxis], starts, Phase.SEARCH)
-        score = np.empty(1)
-        score_candidates(found.returns, found.movement, evaluator.price, settings.worst_weight, score)
-        return float(score[0])
+        return float(evaluator.scores_of(found)[0][0])
 
     for part in range(1, _RENEWALS + 1):
         count = int(max(2 * _FIRST, min(_PATTERN_STARTS, steps / _RENEWALS / evaluator.length / 50)))

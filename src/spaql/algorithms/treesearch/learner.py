@@ -8,24 +8,23 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
-from spaql.algorithms.learner import Learner
+from spaql.algorithms.learner import Learner, refuse_lists_and_levels
 from spaql.algorithms.treesearch.evaluator import Evaluator
 from spaql.algorithms.treesearch.rule_trees import check_source, from_rules, to_rules
 from spaql.algorithms.treesearch.search import Search
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
 from spaql.algorithms.treesearch.trees import one_leaf, random_tree
 from spaql.archive import number
-from spaql.errors import SettingError, UnsupportedSpaceError
+from spaql.errors import UnsupportedSpaceError
 from spaql.kernels.treesearch.candidates import Floats, Units
 from spaql.policy import RuleTree
 from spaql.policy.policy import Rng
 from spaql.policy.tree_file import tree_from, tree_to
 from spaql.problems import Problem
 from spaql.rollouts import EpisodeRunner, Evaluation, Phase, action_range
-from spaql.spaces import numbers_recipe
 
 _MEASURED = 5000
 """The most steps to measure the scales of the observations."""
@@ -46,17 +45,7 @@ class TreeSearchLearner(Learner):
 
     def __init__(self, problem: Problem, settings: TreeSearchSettings) -> None:
         super().__init__(problem, settings)
-        if not isinstance(problem.states.space, Box):
-            raise UnsupportedSpaceError(
-                "TreeSearch needs a Box of observations: for a list, use SPAQL, or wrap it as "
-                f"{numbers_recipe(problem.states.space)}",
-                settings={"algo": "spaql"},
-            )
-        if problem.actions.levels is not None:
-            raise SettingError(
-                "TreeSearch writes affine laws for a Box of actions: leave out its levels, or use SPAQL.",
-                settings={"algo": "spaql"},
-            )
+        refuse_lists_and_levels(problem, "TreeSearch")
         space, dims, ends = problem.actions.space, problem.states.dims, action_range(problem)
         listed = isinstance(space, Discrete)
         rows = int(space.n) if isinstance(space, Discrete) else len(ends.low)
@@ -135,12 +124,10 @@ class TreeSearchLearner(Learner):
             )
             seen.append(found.visited)
             returns += found.returns[0].tolist()
-            through = np.concatenate(seen)
-            through = through[(np.abs(through) < _LARGEST).all(axis=1)]  # a plant may explode
-            through = through - _mean(through)
-        observations = np.concatenate(seen)
-        observations = observations[(np.abs(observations) < _LARGEST).all(axis=1)]
-        centre = _mean(observations)
+            observations = np.concatenate(seen)
+            observations = observations[(np.abs(observations) < _LARGEST).all(axis=1)]  # a plant may explode
+            centre = _mean(observations)
+            through = observations - centre
         scale = np.sqrt(_mean((observations - centre) ** 2))
         scale = np.where(scale > 0, scale, 1.0)
         places = [_SCALE_DIGITS - 1 - math.floor(math.log10(x)) for x in scale.tolist()]
