@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import signal
 import threading
 import time
@@ -40,6 +41,15 @@ def refuse_in_import(call: str) -> None:
             f"A worker process called {call} again, because it imports the script that started it: put the "
             'call under `if __name__ == "__main__":`.'
         )
+
+
+def sendable(error: Exception) -> Exception:
+    """Return an error that is being handled, or one with its traceback if it cannot be pickled."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return SpaqlError(traceback.format_exc())
+    return error
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ import json
 import pickle
 import sys
 import tempfile
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ from spaql.errors import SettingError, SpaqlError
 from spaql.problems import Problem
 from spaql.problems.sending import receive, send
 from spaql.rollouts import try_seeds
-from spaql.workers import Workers, refuse_in_import
+from spaql.workers import Workers, refuse_in_import, sendable
 
 if TYPE_CHECKING:
     from spaql.agents.agent import Agent
@@ -214,11 +213,7 @@ def _carry_out_apart(sent: bytes, job: _Job) -> Try | Exception:
     try:
         return _carry_out(_received(sent), job)
     except Exception as error:
-        try:
-            pickle.loads(pickle.dumps(error))
-        except Exception:
-            return SpaqlError(traceback.format_exc())
-        return error
+        return sendable(error)
 
 
 def _carry_out(plan: _Plan, job: _Job, callback: Callback | None = None) -> Try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -17,7 +16,7 @@ from spaql.kernels.treesearch.candidates import ActionRange, Bools, Floats, Ints
 from spaql.problems import Problem
 from spaql.problems.guard import Guard, GuardedEnv
 from spaql.problems.sending import receive, send
-from spaql.workers import Workers, cores
+from spaql.workers import Workers, cores, sendable
 
 _ALONE = "leave out parallel"
 _PARTS = 4
@@ -229,8 +228,4 @@ def _play_apart(sent: bytes, job: Any) -> CandidateEpisodes | Exception:
             _RECEIVED[key] = _Environment(receive(sent, _ALONE))
         return _RECEIVED[key].play(candidates, starts, visited)
     except Exception as error:
-        try:
-            pickle.loads(pickle.dumps(error))
-        except Exception:
-            return SpaqlError(str(error))
-        return error
+        return sendable(error)
