@@ -340,9 +340,15 @@ def test_plantree_passes(settings: dict[str, Any]) -> None:
     assert report, str(report)
 
 
+@pytest.mark.parametrize("settings", [{"env": "CartPole-v1"}, {"env": "Pendulum-v1", "horizon": 20}])
+def test_treesearch_passes(settings: dict[str, Any]) -> None:
+    report = spaql.check_agent(spaql.TreeSearch(**settings, max_leaves=2))
+    assert report, str(report)
+
+
 def test_no_shipped_agent_goes_unchecked() -> None:
     shipped = {kind for kind in agent_types().values() if kind.__module__ == "spaql.agents.registry"}
-    assert shipped == {spaql.AQL, spaql.SPAQL, spaql.SPAQLTS, spaql.PlanTree}
+    assert shipped == {spaql.AQL, spaql.SPAQL, spaql.SPAQLTS, spaql.PlanTree, spaql.TreeSearch}
 
 
 def test_an_agent_is_checked_with_its_settings_and_left_as_it_is(tmp_path: Path) -> None:

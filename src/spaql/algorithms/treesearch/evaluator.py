@@ -18,6 +18,8 @@ _HARD = 32
 """The most hard starts to keep."""
 _RECENT = 0.2
 """Weight of the last episodes in their mean length."""
+_LARGEST = 1e290
+"""Returns are cut to this, so that sums of them are finite: plants may explode."""
 _HARD_SHARE = 8
 """One in so many starts of a generation is a hard one."""
 
@@ -78,6 +80,9 @@ class Evaluator:
         assert self.runner is not None
         candidates = Candidates(tree.left, tree.allowed, tree.raw(vectors, self.units, digits))
         found = self.runner.play_candidates(candidates, starts, phase, visited)
+        np.clip(
+            np.nan_to_num(found.returns, copy=False, nan=-_LARGEST), -_LARGEST, _LARGEST, out=found.returns
+        )
         self.steps += found.steps
         self.length += _RECENT * (found.steps / found.returns.size - self.length)
         return found
