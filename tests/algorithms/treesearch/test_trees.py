@@ -14,6 +14,7 @@ from spaql.algorithms.treesearch.trees import (
     random_cut,
     random_tree,
     split,
+    switch_like,
     without_cut,
 )
 from spaql.errors import ArchiveError
@@ -145,3 +146,31 @@ def test_arrays_that_are_no_tree_are_refused(fault):
         arrays["free"] = arrays["free"][:-1]
     with pytest.raises(ArchiveError):
         CandidateTree.from_arrays(arrays, base)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_switch_like_a_tree_is_the_best_of_all_cuts_of_one_number(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    states = rng.standard_normal((40, 3)).round(1)
+    tree = random_tree(one_leaf(2, 3, listed=False), 3, states, rng)
+    found = switch_like(tree, states, 1)
+    assert found is not None
+    laws = np.array([tree.numbers[find_leaf(tree, state), 1] for state in states])
+    actions = np.clip(laws[:, 0] + (laws[:, 1:] * states).sum(axis=1), -1, 1)
+
+    def error(left: np.ndarray) -> float:
+        return sum(
+            ((actions[side] - actions[side].mean()) ** 2).sum() for side in (left, ~left) if side.any()
+        )
+
+    least = min(error(states[:, j] < x) for j in range(3) for x in states[:, j])
+    left = np.array([find_leaf(found, state) == 1 for state in states])
+    assert error(left) == pytest.approx(least)
+    assert found.numbers[1:, 1, 0] == pytest.approx([actions[left].mean(), actions[~left].mean()])
+    assert not found.numbers[1:, :, 1:].any()
+    assert not found.free[1:, :, 1:].any()
+
+
+def test_there_is_no_switch_like_a_tree_in_one_state() -> None:
+    tree = one_leaf(1, 2, listed=False)
+    assert switch_like(tree, np.zeros((5, 2)), 0) is None

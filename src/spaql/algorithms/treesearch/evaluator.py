@@ -146,14 +146,31 @@ class Evaluator:
             self.hard, self.hardness = self.hard[keep], self.hardness[keep]
 
     def judge(self, tree: CandidateTree, share: float = 1.0, digits: int = 0) -> Judgement:
-        """Judge a tree from the starts of judgements, or a share of them."""
+        """Judge a tree from the starts of judgements, or a share of them, and from the hardest starts.
+
+        The hard ones take the place of the worst in the score: failures too rare for a judgement are among
+        them. They change as the search goes on, so only judgements made one after the other are comparable.
+        """
+        weight = self.settings.worst_weight
         starts = self.judging_starts[: max(1, int(share * len(self.judging_starts)))]
+        n = len(starts)
+        if len(self.hard) and weight > 0:
+            hardest = np.argsort(self.hardness, kind="stable")[: max(1, n // 2)]
+            starts = np.concatenate([starts, self.hard[hardest]])
         found = self.play(tree, tree.vector[np.newaxis], starts, Phase.OWN_PLAY, digits=digits)
-        scores, _ = self.scores_of(found)
         values = found.returns[0] - self.price * found.movement[0]
-        return Judgement(float(scores[0]), sum(found.returns[0].tolist()) / len(starts), values)
+        if n < len(starts):
+            score = (1 - weight) * _mean(values[:n]) + weight * _mean(values[n:])
+        else:
+            score = float(self.scores_of(found)[0][0])
+        return Judgement(score, _mean(found.returns[0, :n]), values[:n])
 
     def visited(self, tree: CandidateTree, n: int, rng: Rng) -> Floats:
         """Return observations of episodes of a tree, in the units of the search."""
         found = self.play(tree, tree.vector[np.newaxis], self.starts(rng, 8), Phase.SEARCH, visited=n)
         return (found.visited - self.units.centre) / self.units.scale
+
+
+def _mean(values: Floats) -> float:
+    """Return the mean, added one value after the other."""
+    return float(sum(values.tolist()) / len(values))

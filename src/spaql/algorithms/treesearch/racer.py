@@ -17,8 +17,8 @@ from spaql.kernels.treesearch.cma import Distribution, ask, new_distribution, po
 
 _FEWEST, _MOST = 6, 512
 """Starts of a generation, if there is room for them."""
-_GENERATIONS = 60
-"""A generation has no more starts than leave about so many generations."""
+_GENERATIONS, _GENERATIONS_EACH = 60, 8
+"""A generation has no more starts than leave about so many generations in all, and for each number."""
 _LEAST = 2
 """Starts of a generation, if there is no room."""
 _FIRST_STEP = 0.5
@@ -60,10 +60,11 @@ class Racer:
         n = len(self.distribution.mean)
         if n == 0:
             return
+        generations = max(_GENERATIONS, _GENERATIONS_EACH * n)
         vectors, last = np.empty((population_size(n), n)), evaluator.steps + steps
         while evaluator.steps < last:
             length = self.length or evaluator.length
-            room = min(plan / _GENERATIONS, last - evaluator.steps) / (len(vectors) * length)
+            room = min(plan / generations, last - evaluator.steps) / (len(vectors) * length)
             count = int(max(_LEAST, fewest // 16, min(_MOST, room, max(fewest, self.starts)))) // 2 * 2
             ask(self.distribution, rng, vectors)
             scores, agreement, self.length = evaluator.score(self.tree, vectors, count, rng)

@@ -19,6 +19,7 @@ from spaql.algorithms.treesearch.trees import (
     random_cut,
     random_tree,
     split,
+    switch_like,
     without_cut,
 )
 from spaql.archive import number, typed
@@ -33,12 +34,14 @@ _SIZES = (1, 2, 3, 4)
 _RACERS = 8
 _LEAST = 0.2
 """The least by which a number of a random law is varied; laws of 0 are varied by 1."""
-_RACE_EPISODES = 1000
+_RACE_EPISODES = 300
 """Episodes of the race for each racer; if there are fewer, there are fewer racers."""
 _CHILDREN = 2
 """The most neighbours of the best tree in a round of growth."""
-_GROWTH_EPISODES = 4000
+_GROWTH_EPISODES = 1500
 """The fewest episodes for each tree in a round of growth."""
+_SWITCH_STATES = 500
+"""Observations by which a switch between constants is made."""
 _ROUNDS = 5
 """The most rounds of growth."""
 _JUDGEMENTS = 20
@@ -75,8 +78,6 @@ class Search:
         """Whether the incumbent is the tree at which the search began."""
         self.judgement = Judgement(-np.inf, 0.0, np.empty(0))
         """Of the incumbent; before there is one, with the mean return of random trees."""
-        self.first_score = -np.inf
-        """Of the incumbent, by a part of the judgement."""
         self.digits = 0
         """Significant digits of the incumbent's numbers; 0 for all."""
         self.stage = "measure"
@@ -92,9 +93,7 @@ class Search:
         evaluator = self.evaluator
         evaluator.runner, evaluator.steps = runner, 0
         evaluator.check_starts()
-        if len(evaluator.judging_starts) > 2 * self._judged_starts:  # episodes have become longer
-            evaluator.judging_starts = evaluator.judging_starts[: self._judged_starts]
-            self._judge_incumbent()
+        self._resize_judgement(rng)
         getattr(self, f"_{self.stage}")(rng)
         self.spent += evaluator.steps
         evaluator.runner = None
@@ -129,7 +128,9 @@ class Search:
         self._judge(self.racers)
         self.racers.sort(key=lambda racer: -self._value(racer.score, racer.tree))
         if self.rung == 0:
-            self.evaluator.span = max(self.evaluator.span, self.racers[0].score - self.racers[-1].score)
+            # by the one in the middle: the worst may be worse than anything that matters
+            middle = self.racers[len(self.racers) // 2].score
+            self.evaluator.span = max(self.evaluator.span, self.racers[0].score - middle)
         self.racers = self.racers[: (len(self.racers) + 1) // 2]
         self._compare(self.racers[0])
         self.rung, self.turn = self.rung + 1, 0
@@ -154,7 +155,8 @@ class Search:
         if children > 0:
             best = self.racers[0]
             share = max((GROW - POLISH) * self.budget / _ROUNDS, (1 + children) * least) / (1 + children)
-            field = [best] + [self._neighbour(best.found, rng) for _ in range(children)]
+            field = [best, *self._switch(best.found, rng)]
+            field += [self._neighbour(best.found, rng) for _ in range(len(field), 1 + children)]
             for racer in field:
                 racer.run(self.evaluator, share, self.budget / 2, rng)
             self._judge(field)
@@ -163,7 +165,7 @@ class Search:
             self._compare(field[0])
         else:
             assert self.incumbent is not None
-            if self.racers[0].score < self.first_score:
+            if self.racers[0].score < self._first(self.incumbent):
                 self.racers = [Racer.of(self.incumbent, step=0.3)]
             self.stage = "refine"
             self._refine(rng)
@@ -217,7 +219,7 @@ class Search:
 
     def _judge(self, racers: list[Racer]) -> None:
         for racer in racers:
-            racer.score = self.evaluator.judge(racer.found, _FIRST_JUDGED).score
+            racer.score = self._first(racer.found)
 
     def _value(self, score: float, tree: CandidateTree) -> float:
         """Return the score less a price for each leaf, so that of equals the smaller is taken."""
@@ -229,21 +231,38 @@ class Search:
         A tree that was given is only replaced by one that is better by more than the error of the difference.
         """
         found, old = racer.found, self.incumbent
-        if old is not None and self._value(racer.score, found) < self._value(self.first_score, old):
+        if old is not None and self._value(racer.score, found) < self._value(self._first(old), old):
             return
         new = self.evaluator.judge(found)
         if old is not None:
+            self.judgement = self.evaluator.judge(old)
             gain = self._value(new.score, found) - self._value(self.judgement.score, old)
             least = new.error_of_difference(self.judgement) if self.was_given else 0.0
             if not gain >= least:
                 return
-        self.incumbent, self.judgement, self.first_score, self.digits = found, new, racer.score, 0
+        self.incumbent, self.judgement, self.digits = found, new, 0
         self.was_given = False
+
+    def _first(self, tree: CandidateTree) -> float:
+        """Return the score of a tree by a part of the judgement."""
+        return self.evaluator.judge(tree, _FIRST_JUDGED).score
 
     def _judge_incumbent(self) -> None:
         if self.incumbent is not None:
-            self.first_score = self.evaluator.judge(self.incumbent, _FIRST_JUDGED).score
             self.judgement = self.evaluator.judge(self.incumbent)
+
+    def _resize_judgement(self, rng: Rng) -> None:
+        """Judge from more starts, or fewer, if episodes have become much shorter or longer."""
+        starts, wanted = self.evaluator.judging_starts, self._judged_starts
+        if 0 < len(starts) < wanted // 2:
+            self.evaluator.judging_starts = np.concatenate(
+                [starts, self.evaluator.starts(rng, wanted - len(starts))]
+            )
+        elif len(starts) > 2 * wanted:
+            self.evaluator.judging_starts = starts[:wanted]
+        else:
+            return
+        self._judge_incumbent()
 
     @property
     def _judged_starts(self) -> int:
@@ -269,6 +288,18 @@ class Search:
                 tree = split(tree, leaf, *cut)
         return Racer.of(tree, least=0.2, step=0.3)
 
+    def _switch(self, tree: CandidateTree, rng: Rng) -> list[Racer]:
+        """Return a racer that begins at a switch between two constants, which is like the tree.
+
+        Laws are steep or gentle; where gentle actions pay, two constants are found more easily.
+        """
+        if tree.listed or tree.locked.any() or self.settings.max_leaves < 2:
+            return []
+        seen = self.evaluator.visited(tree, _OBSERVATIONS, rng)
+        some = seen[rng.integers(len(seen), size=_SWITCH_STATES)]
+        found = switch_like(tree, some, int(rng.integers(tree.numbers.shape[1])))
+        return [] if found is None else [Racer.of(found, least=0.1, step=0.3)]
+
     # -- files ---------------------------------------------------------------------------------------------
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -282,7 +313,7 @@ class Search:
             "digits": self.digits,
             "was_given": self.was_given,
             "stage": self.stage,
-            "scores": None if self.incumbent is None else [self.first_score, self.judgement.score],
+            "score": None if self.incumbent is None else self.judgement.score,
             "mean_return": self.judgement.mean_return,
             "racers": len(self.racers),
             "length": evaluator.length,
@@ -334,9 +365,8 @@ class Search:
         evaluator.judging_starts = floats["judging_starts"]
         found = part("incumbent.")
         self.incumbent = CandidateTree.from_arrays(found, self.base) if found else None
-        first, whole = (-np.inf, -np.inf) if self.incumbent is None else data["scores"]
-        self.first_score = float(first)
-        self.judgement = Judgement(float(whole), number(data, "mean_return"), floats["judged"])
+        score = -np.inf if self.incumbent is None else number(data, "score")
+        self.judgement = Judgement(score, number(data, "mean_return"), floats["judged"])
         count = number(data, "racers", 0, 64, whole=True)
         self.racers = [Racer.from_arrays(part(f"racer.{i}."), self.base) for i in range(count)]
         if (self.stage == "race" and not 0 <= self.turn < count) or (

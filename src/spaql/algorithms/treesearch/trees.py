@@ -165,6 +165,39 @@ def split(tree: CandidateTree, leaf: int, cut: Floats, free: Bools) -> Candidate
     )
 
 
+def switch_like(tree: CandidateTree, states: Floats, row: int) -> CandidateTree | None:
+    """Return the switch between two constants that is most like a number of a tree's action in some states.
+
+    The cut of one number of the observation is that of a regression tree: it leaves the least squared error.
+    Other numbers of the action are 0. None if there is no cut.
+    """
+    laws = [tree.numbers[find_leaf(tree, state), row] for state in states]
+    wishes = [law[0] + sum((law[1:] * state).tolist()) for law, state in zip(laws, states, strict=True)]
+    actions = np.clip(np.array(wishes), -1.0, 1.0)
+    n = len(actions)
+    best: tuple[float, int, float, float, float] | None = None
+    for j in range(states.shape[1]):
+        order = np.argsort(states[:, j], kind="stable")
+        x, sums = states[order, j], np.add.accumulate(actions[order])
+        for i in np.flatnonzero(x[1:] > x[:-1]).tolist():
+            low, high = sums[i] / (i + 1), (sums[-1] - sums[i]) / (n - i - 1)
+            gain = low * sums[i] + high * (sums[-1] - sums[i])  # what the squared error loses
+            if best is None or gain > best[0]:
+                best = (float(gain), j, float(x[i] + x[i + 1]) / 2, float(low), float(high))
+    if best is None:
+        return None
+    _, main, threshold, low, high = best
+    shape = tree.numbers.shape[1:]
+    root = one_leaf(shape[0], shape[1] - 1, listed=False)
+    cut, free = np.zeros(shape[1]), np.ones(shape[1], bool)
+    cut[0], cut[1 + main], free[1 + main] = threshold, 1.0, False
+    grown = split(root, 0, cut, free)
+    numbers, freedom = grown.numbers.copy(), grown.free.copy()
+    freedom[1:, :, 1:] = False
+    numbers[1, row, 0], numbers[2, row, 0] = low, high
+    return replace(grown, numbers=numbers, free=freedom)
+
+
 def without_cut(tree: CandidateTree, node: int, side: int) -> CandidateTree:
     """Return the tree with a cut replaced by one of its sides."""
     source = [0 if node else int(tree.left[node]) + side]
