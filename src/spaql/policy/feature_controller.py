@@ -170,6 +170,7 @@ class FeatureController(Policy):
             raise SettingError("dead_band, start and hysteresis are finite numbers.")
         if self.memory_size > _MOST_MEMORY:
             raise SettingError(f"The features remember more than {_MOST_MEMORY} numbers.")
+        assert self.arrays  # raises if the tree is too large
 
     @classmethod
     def of_laws(
