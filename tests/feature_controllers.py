@@ -71,9 +71,9 @@ def random_controller(seed: int, **changes) -> FeatureController:
                              **settings | changes)  # fmt: skip
 
 
-def two_leaf_pi(**changes) -> FeatureController:
+def two_leaf_pi(limit: float = 20.0, **changes) -> FeatureController:
     """Return a PI controller with other gains far from the set-point, and a rate limit."""
-    features = (Error("error", "set-point", "level"), Integral("integral", "error", limit=20.0))
+    features = (Error("error", "set-point", "level"), Integral("integral", "error", limit=limit))
     nodes = {"feature": [0, -1, -1], "threshold": [0.4, 0, 0], "left": [1, -1, -1], "right": [2, -1, -1],
              "leaf": [-1, 0, 1]}  # fmt: skip
     seen, done, space = ("level [m]", "set-point [m]"), ("pump [V]",), Box(0.0, 10.0, (1,), np.float32)

@@ -158,8 +158,8 @@ def test_the_text_has_formulas_laws_and_limits():
     text = controller_text(two_leaf_pi(hysteresis=(0.1, 0.0), dead_band=0.05), digits=3)
     assert text.splitlines() == [
         "error [m] = set-point - level",
-        "integral [m s] += 0.5 s * error, from 0, within ±20; waits while it would push a limited action "
-        "further",
+        "integral [m s] += 0.5 s * error, from 0, within -20 and 20; waits while it would push a limited "
+        "action further",
         "",
         "if error [m] < 0.4:",
         "    pump [V] = 3.1 * error [m] + 0.7 * integral [m s]",

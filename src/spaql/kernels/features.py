@@ -86,7 +86,8 @@ def arc_tangent(y: float, x: float) -> float:
     The rational approximation of the Cephes library, with a relative error below 3e-16. It needs basic
     arithmetic only, so that exported code has the same bits, whatever the library of the machine.
     """
-    a, b = abs(y), abs(x)
+    a = -y if y < 0.0 else y
+    b = -x if x < 0.0 else x
     if a == 0.0 and b == 0.0:
         return 0.0
     steep = a > b

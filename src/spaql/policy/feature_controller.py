@@ -73,9 +73,10 @@ class FeatureController(Policy):
     >>> action, state = controller.predict([0.5, 1.0])
     >>> action.tolist(), controller.predict([0.5, 1.0], state)[0].tolist()
     ([1.0], [1.5])
-    >>> print(controller)
+    >>> print(controller)  # doctest: +NORMALIZE_WHITESPACE
     error [m] = set-point - level
-    integral [m s] += 2 s * error, from 0, within ±50; waits while it would push a limited action further
+    integral [m s] += 2 s * error, from 0, within -50 and 50; waits while it would push a limited
+        action further
     <BLANKLINE>
     pump [V] = 2.0 * error [m] + 0.5 * integral [m s]
     <BLANKLINE>

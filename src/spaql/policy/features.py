@@ -121,8 +121,8 @@ class Integral(Feature):
     def formula(self, sources: Sequence[str], sample_time: float) -> str:
         """Return how it is computed."""
         return (
-            f"+= {sample_time:g} s * {sources[0]}, from {self.start:g}, within ±{self.limit:g}; waits while "
-            "it would push a limited action further"
+            f"+= {sample_time:g} s * {sources[0]}, from {self.start:g}, within -{self.limit:g} and "
+            f"{self.limit:g}; waits while it would push a limited action further"
         )
 
 
