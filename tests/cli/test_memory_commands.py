@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 import spaql
 from spaql.cli import main
+from spaql.figures import card, policy_card
 from spaql.policy import Angle, FeatureController, FilteredDerivative
 
 
@@ -56,3 +57,25 @@ def test_export_writes_it_with_its_state(run, tmp_path):
     assert "samples at boundaries" in text
     assert "controller_reset" in (tmp_path / "controller.h").read_text()
     assert "has no state" in call("export", run, "--to", "sql", "--out", tmp_path, code=1)
+
+
+@pytest.mark.long
+def test_the_card_shows_the_controller(run):
+    pytest.importorskip("matplotlib")
+    page = policy_card(run, spaql.load(run), episodes=5, starts=16)
+    assert "a controller with memory of its own, by hand" in page
+    assert "angle [rad] = atan2(sin(angle), cos(angle))" in page
+
+
+def test_the_rules_on_the_card_are_those_of_the_controller(run):
+    pytest.importorskip("matplotlib")
+    part = "".join(card._with_memory(spaql.load(run).policy))
+    assert "torque [Nm] = -8 * angle [rad] - 1.5 * swing [rad/s]" in part
+
+
+def test_draw_refuses_maps_and_draws_the_tree(run, tmp_path):
+    pytest.importorskip("matplotlib")
+    call("draw", run, "tree", "--out", tmp_path / "tree.svg")
+    assert "angle" in (tmp_path / "tree.svg").read_text()
+    words = ("draw", run, "map", "--x", "speed", "--y", "cos(angle)", "--out", tmp_path / "map.svg")
+    assert "has memory" in call(*words, code=1)
