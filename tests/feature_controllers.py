@@ -7,6 +7,7 @@ from gymnasium.spaces import Box
 
 from spaql.policy import (
     Angle,
+    AngleError,
     Difference,
     Error,
     FeatureController,
@@ -39,6 +40,7 @@ ALL = (
     Product("drive", "error", "cosine"),
     Square("energy", "change"),
     Angle("angle", "sine", "cosine"),
+    AngleError("turn", "set-point", "angle"),
 )
 TWO_CUTS = {
     "feature": [0, len(ALL), -1, -1, -1],
@@ -110,6 +112,8 @@ class Reference:
         other = self.value(getattr(feature, feature.sources[-1]), at)
         if isinstance(feature, Observed):
             return now
+        if isinstance(feature, AngleError):
+            return math.remainder(now - other, math.tau)
         if isinstance(feature, Error):
             return now - other
         if isinstance(feature, Product | Square):

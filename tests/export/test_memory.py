@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import spaql
-from feature_controllers import random_controller, two_leaf_pi
+from feature_controllers import ALL, random_controller, two_leaf_pi
 from spaql import SettingError
 from spaql.errors import ArchiveError
 from spaql.export import EquivalenceError, controller_from_json
@@ -70,7 +70,8 @@ def test_a_million_samples_have_no_difference(kind, tmp_path):
 def test_every_feature_and_limit_is_the_same_in_every_format(kind, seed, tmp_path):
     safe = {} if seed else {"safe_action": [0.25, 0.125]}
     number = "float" if seed == 2 and kind in ("c", "st", "onnx") else "double"
-    controller = random_controller(seed + 2, hysteresis=(0.2, *[0.0] * 13, 0.3) if seed == 1 else ())
+    margins = (0.2, *[0.0] * (len(ALL) - 1), 0.3)
+    controller = random_controller(seed + 2, hysteresis=margins if seed == 1 else ())
     check(kind, machine_of(controller, number, **safe), tmp_path)
 
 
@@ -154,6 +155,8 @@ def test_no_file_is_written_where_it_is_refused(tmp_path):
     }.items():
         with pytest.raises(SettingError, match=message):
             refused()
+    with pytest.raises(SettingError, match="acts as the controller itself"):
+        spaql.export.ExportedPolicy(controller)
     assert not list(tmp_path.iterdir())
 
 

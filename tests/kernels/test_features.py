@@ -23,7 +23,7 @@ def test_samples_are_those_of_the_slow_definition(seed):
     controller = random_controller(seed)
     slow, memory = Reference(controller), controller.new_memory(1)
     leaves = set()
-    for observation in walk(seed, examples(150)):
+    for observation in walk(seed, 150):
         x, wish, action = slow.act(observation)
         found = controller.sample(observation[np.newaxis], memory)
         np.testing.assert_allclose(found.features[0], x, rtol=1e-9, atol=1e-12)

@@ -74,6 +74,21 @@ def test_episodes_are_those_of_a_loop_that_passes_the_state_on(swing, problem):
     assert [one.total for one in record(swing, problem, (3, 4))] == wanted
 
 
+def test_stable_baselines3_evaluates_it(swing, problem):
+    evaluation = pytest.importorskip("stable_baselines3.common.evaluation")
+    made = [gymnasium.make("Pendulum-v1", max_episode_steps=problem.horizon) for _ in range(2)]
+    for env in made:
+        env.reset(seed=3)
+    returns, _ = evaluation.evaluate_policy(swing, made[0], 2, return_episode_rewards=True, warn=False)
+    for wanted in returns:
+        (observation, _), state, total = made[1].reset(), None, 0.0
+        for _ in range(problem.horizon):
+            action, state = swing.predict(observation, state)
+            observation, reward, *_ = made[1].step(action)
+            total += float(reward)
+        assert total == pytest.approx(wanted, rel=1e-5)
+
+
 def test_every_way_to_play_keeps_one_memory_for_each_episode(swing, problem):
     starts = np.array([[0.3, 0.0], [2.0, -1.0], [-1.0, 4.0]])
     together = [one.actions for one in play(swing, problem, starts)]

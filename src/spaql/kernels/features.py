@@ -35,6 +35,7 @@ LAST_ACTION = 7
 PRODUCT = 8
 SQUARE = 9
 ANGLE = 10
+ANGLE_ERROR = 11
 
 STARTED = 0
 LEAF = 1
@@ -179,8 +180,15 @@ def compute_features(table: FeatureTable, observation: Floats, memory: Floats, x
             x[i] = here * value(observation, x, table.second[i])
         elif kind == SQUARE:
             x[i] = here * here
-        else:
+        elif kind == ANGLE:
             x[i] = arc_tangent(here, value(observation, x, table.second[i]))
+        else:
+            error = here - value(observation, x, table.second[i])
+            if error > 3.141592653589793:
+                error = error - 6.283185307179586
+            elif error < -3.141592653589793:
+                error = error + 6.283185307179586
+            x[i] = error
 
 
 @njit

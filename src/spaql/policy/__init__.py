@@ -6,6 +6,7 @@ from spaql.policy.feature_controller import FeatureController
 from spaql.policy.feature_tree import tree_over_features
 from spaql.policy.features import (
     Angle,
+    AngleError,
     Difference,
     Error,
     Feature,
@@ -27,6 +28,7 @@ from spaql.policy.tree import RuleTree
 
 __all__ = [
     "Angle",
+    "AngleError",
     "Candidate",
     "Change",
     "Choices",

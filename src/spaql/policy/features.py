@@ -86,6 +86,20 @@ class Error(Feature):
 
 
 @dataclass(frozen=True)
+class AngleError(Error):
+    """The set-point less the output of an angle in radians, the shorter way round.
+
+    A turn is added or subtracted once, which is enough for angles from -pi to pi.
+    """
+
+    kind = kernels.ANGLE_ERROR
+
+    def formula(self, sources: Sequence[str], sample_time: float) -> str:
+        """Return how it is computed."""
+        return f"= {sources[0]} - {sources[1]}, less a turn above pi, plus a turn below -pi"
+
+
+@dataclass(frozen=True)
 class Integral(Feature):
     """The integral of a number over time, up to the sample before.
 
@@ -313,6 +327,7 @@ FEATURES: dict[str, type[Feature]] = {
     "product": Product,
     "square": Square,
     "angle": Angle,
+    "angle error": AngleError,
 }
 """Every kind of feature by the name that files have for it."""
 

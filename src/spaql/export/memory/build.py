@@ -150,6 +150,9 @@ class _Builder:
         if kind == kernels.ANGLE:
             yield from _angle(x, here, other)
             return
+        if kind == kernels.ANGLE_ERROR:
+            yield from _angle_error(x, here, other)
+            return
         before = None if kind in _STATIC else Name(self._slot(i))
         if before is None:
             static = {kernels.OBSERVED: here, kernels.SQUARE: times(here, here)}
@@ -305,6 +308,15 @@ def _below(total: Expression, bound: float) -> Condition:
     if bound == math.inf:
         return Compare("<=", total, Number(1.7976931348623157e308))
     return Compare("<", total, Number(bound))
+
+
+def _angle_error(x: str, setpoint: Expression, output: Expression) -> Iterator[Statement]:
+    """Yield the statements of a wrapped error."""
+    half, turn = Number(3.141592653589793), Number(6.283185307179586)
+    above, below = Compare(">", Name(x), half), Compare("<", Name(x), Number(-3.141592653589793))
+    yield Assign(x, minus(setpoint, output))
+    up = If(below, (Assign(x, plus(Name(x), turn)),))
+    yield If(above, (Assign(x, minus(Name(x), turn)),), (up,))
 
 
 def _angle(x: str, y: Expression, cosine: Expression) -> Iterator[Statement]:
