@@ -3,7 +3,7 @@
 This module defines their arithmetic for training and prediction, and exported code is compared with it bit by
 bit. One sample of a controller is `control`:
 
-    compute_features -> find_leaf -> apply_laws -> limit -> update_memory
+    compute_features -> find_leaf -> apply_laws -> update_memory
 
 The memory of an episode is a row of float64: whether a sample has been taken (0 or 1), the leaf of the last
 sample (-1 for none), the last action, its target before the dead band, and then the slots of the features.
@@ -11,6 +11,9 @@ sample (-1 for none), the last action, its target before the dead band, and then
 features instead of the observation: an inner node goes to `left[node]` if its weighted sum is below the
 threshold, else to `left[node] + 1`; its first row is `[threshold, weights]`, and the rows of a leaf are
 `[offset, gains]`. Terms whose weight is 0 are left out of every sum.
+
+A call costs two atomic operations for every array that is passed, even if it is inlined, and a sample little
+more than that: sums are written out where they are needed, and columns share an array.
 """
 
 from typing import NamedTuple
@@ -43,26 +46,24 @@ LAST = 2
 """Where the last action begins in a memory; its target begins after it."""
 
 
+FIRST, SECOND, SAMPLES, SLOT = 0, 1, 2, 3
+"""Columns of `FeatureTable.places`."""
+PARAMETER, BOUND, START = 0, 1, 2
+"""Columns of `FeatureTable.numbers`."""
+
+
 class FeatureTable(NamedTuple):
-    """Features in the order in which they are computed."""
+    """Features in the order in which they are computed, one a row."""
 
     kind: Ints
-    first: Ints
-    """What a feature is computed from: feature j as j, number j of the observation as -1 - j. Of the last
-    action, the number of the action."""
-    second: Ints
-    """The same: the output of an error, the second factor, the cosine of an angle."""
-    samples: Ints
-    """Of a lag and of the last action: how many samples ago."""
-    parameter: Floats
-    """Integral and derivative: seconds between samples. Low-pass: share of the new value. Last action: the
-    value before the first sample."""
-    bound: Floats
-    """Integral: its largest magnitude. Derivative: share of the new value."""
-    start: Floats
-    """Integral: its value at a reset."""
-    slot: Ints
-    """Where the memory of a feature begins."""
+    places: Ints
+    """FIRST and SECOND: what a feature is computed from, feature j as j and number j of the observation as
+    -1 - j; of the last action, the number of the action. SAMPLES: how many samples ago, of a lag and of the
+    last action. SLOT: where its memory begins."""
+    numbers: Floats
+    """PARAMETER: of an integral and a derivative the seconds between samples, of a low-pass the share of the
+    new value, of the last action its value before the first sample. BOUND: of an integral its largest
+    magnitude, of a derivative the share of the new value. START: of an integral its value at a reset."""
 
 
 class Limiter(NamedTuple):
@@ -119,11 +120,13 @@ def arc_tangent(y: float, x: float) -> float:
 
 
 @njit
-def value(observation: Floats, x: Floats, source: int) -> float:
-    """Return what a feature is computed from: an earlier feature, or a number of the observation."""
-    if source >= 0:
-        return float(x[source])
-    return float(observation[-1 - source])
+def shorter_way(error: float) -> float:
+    """Return the difference of two angles from -pi to pi, the shorter way round."""
+    if error > 3.141592653589793:
+        return error - 6.283185307179586
+    if error < -3.141592653589793:
+        return error + 6.283185307179586
+    return error
 
 
 @njit
@@ -137,11 +140,12 @@ def reset_memory(table: FeatureTable, limiter: Limiter, memory: Floats) -> None:
         memory[LAST + k] = limiter.start[k]
         memory[LAST + actions + k] = limiter.start[k]
     for i in range(table.kind.shape[0]):
+        slot = table.places[i, SLOT]
         if table.kind[i] == INTEGRAL:
-            memory[table.slot[i]] = table.start[i]
+            memory[slot] = table.numbers[i, START]
         elif table.kind[i] == LAST_ACTION:
-            for j in range(table.samples[i]):
-                memory[table.slot[i] + j] = table.parameter[i]
+            for j in range(table.places[i, SAMPLES]):
+                memory[slot + j] = table.numbers[i, PARAMETER]
 
 
 @njit
@@ -151,55 +155,42 @@ def compute_features(table: FeatureTable, observation: Floats, memory: Floats, x
     At the first sample of an episode, lags and low-passes are the present value, differences and derivatives
     0, and an integral its start.
     """
+    kinds, places, numbers = table
     started = memory[STARTED] != 0.0
-    for i in range(table.kind.shape[0]):
-        kind, slot = table.kind[i], table.slot[i]
+    for i in range(x.shape[0]):
+        kind, slot = kinds[i], places[i, SLOT]
         if kind == INTEGRAL:
             x[i] = memory[slot]
             continue
         if kind == LAST_ACTION:
-            x[i] = memory[slot + table.samples[i] - 1]
+            x[i] = memory[slot + places[i, SAMPLES] - 1]
             continue
-        here = value(observation, x, table.first[i])
+        one, two = places[i, FIRST], places[i, SECOND]
+        here = x[one] if one >= 0 else observation[-1 - one]
+        other = x[two] if two >= 0 else observation[-1 - two]
         if kind == OBSERVED:
             x[i] = here
         elif kind == ERROR:
-            x[i] = here - value(observation, x, table.second[i])
+            x[i] = here - other
         elif kind == DIFFERENCE:
             x[i] = here - memory[slot] if started else 0.0
         elif kind == DERIVATIVE:
             before = memory[slot + 1]
-            quotient = (here - memory[slot]) / table.parameter[i]
-            x[i] = before + table.bound[i] * (quotient - before) if started else 0.0
+            quotient = (here - memory[slot]) / numbers[i, PARAMETER]
+            x[i] = before + numbers[i, BOUND] * (quotient - before) if started else 0.0
         elif kind == LAG:
-            x[i] = memory[slot + table.samples[i] - 1] if started else here
+            x[i] = memory[slot + places[i, SAMPLES] - 1] if started else here
         elif kind == LOW_PASS:
             before = memory[slot]
-            x[i] = before + table.parameter[i] * (here - before) if started else here
+            x[i] = before + numbers[i, PARAMETER] * (here - before) if started else here
         elif kind == PRODUCT:
-            x[i] = here * value(observation, x, table.second[i])
+            x[i] = here * other
         elif kind == SQUARE:
             x[i] = here * here
         elif kind == ANGLE:
-            x[i] = arc_tangent(here, value(observation, x, table.second[i]))
+            x[i] = arc_tangent(here, other)
         else:
-            error = here - value(observation, x, table.second[i])
-            if error > 3.141592653589793:
-                error = error - 6.283185307179586
-            elif error < -3.141592653589793:
-                error = error + 6.283185307179586
-            x[i] = error
-
-
-@njit
-def weighted_sum(numbers: Floats, node: int, row: int, first: float, x: Floats) -> float:
-    """Return a number plus the weighted sum of the features by a row of a node."""
-    total = first
-    for j in range(x.shape[0]):
-        weight = numbers[node, row, 1 + j]
-        if weight != 0.0:
-            total += weight * x[j]
-    return total
+            x[i] = shorter_way(here - other)
 
 
 @njit
@@ -214,7 +205,10 @@ def find_leaf(left: Ints, numbers: Floats, margin: Floats, x: Floats, memory: Fl
         node, kept = held, True
         for parent in range(held - 1, -1, -1):  # parents precede their children
             if left[parent] == node or left[parent] + 1 == node:
-                total = weighted_sum(numbers, parent, 0, 0.0, x)
+                total = 0.0
+                for j in range(x.shape[0]):
+                    if numbers[parent, 0, 1 + j] != 0.0:
+                        total += numbers[parent, 0, 1 + j] * x[j]
                 if left[parent] == node:
                     kept = kept and total < numbers[parent, 0, 0] + margin[parent]
                 else:
@@ -224,41 +218,54 @@ def find_leaf(left: Ints, numbers: Floats, margin: Floats, x: Floats, memory: Fl
             return held
     node = 0
     while left[node] >= 0:
-        below = weighted_sum(numbers, node, 0, 0.0, x) < numbers[node, 0, 0]
-        node = left[node] + (0 if below else 1)
+        total = 0.0
+        for j in range(x.shape[0]):
+            if numbers[node, 0, 1 + j] != 0.0:
+                total += numbers[node, 0, 1 + j] * x[j]
+        node = left[node] + (0 if total < numbers[node, 0, 0] else 1)
     return node
 
 
 @njit
-def apply_laws(limiter: Limiter, numbers: Floats, leaf: int, x: Floats, memory: Floats, wish: Floats) -> None:
-    """Write what the laws of a leaf ask for, before any limit: in velocity form, the last target changed."""
+def apply_laws(
+    limiter: Limiter,
+    numbers: Floats,
+    leaf: int,
+    x: Floats,
+    memory: Floats,
+    wish: Floats,
+    target: Floats,
+    action: Floats,
+) -> None:
+    """Write the wish of the laws of a leaf, the target within the limits, and the action after the dead band.
+
+    The wish is the result of a law; in velocity form, the last target plus the law. If it is NaN the target
+    is the last action. The range holds even if the last action, which may have been set by hand, is out of
+    it.
+    """
+    low, high, rate, dead_band, _, velocity = limiter
     actions = wish.shape[0]
     for k in range(actions):
-        total = weighted_sum(numbers, leaf, k, numbers[leaf, k, 0], x)
-        wish[k] = memory[LAST + actions + k] + total if limiter.velocity else total
-
-
-@njit
-def limit(limiter: Limiter, memory: Floats, wish: Floats, target: Floats, action: Floats) -> None:
-    """Write the action: the wish within the rate limit and the range (`target`), after the dead band.
-
-    A wish that is NaN is replaced by the last action. The range holds even if the last action, which may have
-    been set by hand, is out of it.
-    """
-    for k in range(wish.shape[0]):
-        u, last = wish[k], memory[LAST + k]
+        total = numbers[leaf, k, 0]
+        for j in range(x.shape[0]):
+            if numbers[leaf, k, 1 + j] != 0.0:
+                total += numbers[leaf, k, 1 + j] * x[j]
+        if velocity:
+            total = memory[LAST + actions + k] + total
+        wish[k] = total
+        u, last = total, memory[LAST + k]
         if u != u:
             u = last
-        if u < last - limiter.rate[k]:
-            u = last - limiter.rate[k]
-        if u > last + limiter.rate[k]:
-            u = last + limiter.rate[k]
-        if u < limiter.low[k]:
-            u = limiter.low[k]
-        if u > limiter.high[k]:
-            u = limiter.high[k]
+        if u < last - rate[k]:
+            u = last - rate[k]
+        if u > last + rate[k]:
+            u = last + rate[k]
+        if u < low[k]:
+            u = low[k]
+        if u > high[k]:
+            u = high[k]
         target[k] = u
-        action[k] = last if abs(u - last) < limiter.dead_band[k] else u
+        action[k] = last if abs(u - last) < dead_band[k] else u
 
 
 @njit
@@ -279,33 +286,32 @@ def update_memory(
     part of the wish that was cut off, the gain of the integral and what it integrates have a positive
     product.
     """
+    kinds, places, constants = table
     started, actions = memory[STARTED] != 0.0, action.shape[0]
-    for i in range(table.kind.shape[0]):
-        kind, slot = table.kind[i], table.slot[i]
+    for i in range(x.shape[0]):
+        kind, slot, one = kinds[i], places[i, SLOT], places[i, FIRST]
+        here = action[one] if kind == LAST_ACTION else x[one] if one >= 0 else observation[-1 - one]
         if kind == INTEGRAL:
-            here = value(observation, x, table.first[i])
             waits = False
             for k in range(actions):
                 waits = waits or (wish[k] - target[k]) * numbers[leaf, k, 1 + i] * here > 0.0
             if not waits:
-                total = memory[slot] + table.parameter[i] * here
-                if total < -table.bound[i]:
-                    total = -table.bound[i]
-                if total > table.bound[i]:
-                    total = table.bound[i]
+                total = memory[slot] + constants[i, PARAMETER] * here
+                if total < -constants[i, BOUND]:
+                    total = -constants[i, BOUND]
+                if total > constants[i, BOUND]:
+                    total = constants[i, BOUND]
                 memory[slot] = total
         elif kind == DIFFERENCE:
-            memory[slot] = value(observation, x, table.first[i])
+            memory[slot] = here
         elif kind == DERIVATIVE:
-            memory[slot] = value(observation, x, table.first[i])
+            memory[slot] = here
             memory[slot + 1] = x[i]
         elif kind == LOW_PASS:
             memory[slot] = x[i]
         elif kind in (LAG, LAST_ACTION):
-            lag = kind == LAG
-            here = value(observation, x, table.first[i]) if lag else action[table.first[i]]
-            for j in range(table.samples[i] - 1, 0, -1):
-                memory[slot + j] = here if lag and not started else memory[slot + j - 1]
+            for j in range(places[i, SAMPLES] - 1, 0, -1):
+                memory[slot + j] = here if kind == LAG and not started else memory[slot + j - 1]
             memory[slot] = here
     memory[STARTED] = 1.0
     memory[LEAF] = leaf
@@ -334,8 +340,7 @@ def control(
     """
     compute_features(table, observation, memory, x)
     leaf = find_leaf(left, numbers, margin, x, memory)
-    apply_laws(limiter, numbers, leaf, x, memory, wish)
-    limit(limiter, memory, wish, target, action)
+    apply_laws(limiter, numbers, leaf, x, memory, wish, target, action)
     update_memory(table, numbers, leaf, observation, x, wish, target, action, memory)
     return leaf
 

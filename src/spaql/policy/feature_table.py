@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from spaql.errors import SettingError
-from spaql.kernels.features import LAST, FeatureTable
+from spaql.kernels.features import LAST, PARAMETER, SAMPLES, SLOT, FeatureTable
 from spaql.policy.features import FEATURES, Feature, LastAction, Observed
 from spaql.spaces import given_names, split_unit
 
@@ -39,23 +39,23 @@ def feature_table(
     >>> from spaql.policy.features import Error, Integral
     >>> declared = [Error("error", "set-point", "level"), Integral("integral", "error", limit=10.0)]
     >>> table, size = feature_table(declared, ["level [m]", "set-point [m]"], ["pump [V]"], 0.5, [0.0])
-    >>> table.first.tolist(), size
+    >>> table.places[:, 0].tolist(), size
     ([-2, 0], 5)
     """
     n, used = len(features), LAST + 2 * len(actions)
-    columns: dict[str, Any] = {name: np.zeros(n, np.int64) for name in FeatureTable._fields}
-    columns |= {name: np.zeros(n) for name in ("parameter", "bound", "start")}
+    table = FeatureTable(np.zeros(n, np.int64), np.zeros((n, 4), np.int64), np.zeros((n, 3)))
     for i, feature in enumerate(features):
-        columns["kind"][i], columns["slot"][i] = feature.kind, used
-        columns["samples"][i] = getattr(feature, "samples", 0)
         found = _sources(feature, features[:i], observations, actions)
-        numbers = dict(zip(("first", "second"), found, strict=False)) | feature.numbers(sample_time)
+        table.kind[i] = feature.kind
+        table.places[i, : len(found)] = found
+        table.places[i, [SAMPLES, SLOT]] = getattr(feature, "samples", 0), used
+        numbers = feature.numbers(sample_time)
         if isinstance(feature, LastAction):
-            numbers["parameter"] = start[found[0]]
-        for name, number in numbers.items():
-            columns[name][i] = number
+            numbers[PARAMETER] = start[found[0]]
+        for column, number in numbers.items():
+            table.numbers[i, column] = number
         used += feature.memory()
-    return FeatureTable(**columns), used
+    return table, used
 
 
 def feature_names(

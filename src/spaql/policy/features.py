@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from spaql.errors import SettingError
 from spaql.kernels import features as kernels
+from spaql.kernels.features import BOUND, PARAMETER, START
 from spaql.spaces import given_names, split_unit
 from spaql.values import real_number, whole_number
 
@@ -42,8 +43,8 @@ class Feature:
         """Return how many numbers it remembers from sample to sample."""
         return 0
 
-    def numbers(self, sample_time: float) -> dict[str, float]:
-        """Return its numbers in a `FeatureTable`."""
+    def numbers(self, sample_time: float) -> dict[int, float]:
+        """Return its numbers in a `FeatureTable`, by column."""
         return {}
 
     def default_unit(self, *units: str) -> str:
@@ -124,9 +125,9 @@ class Integral(Feature):
         """Return how many numbers it remembers from sample to sample."""
         return 1
 
-    def numbers(self, sample_time: float) -> dict[str, float]:
-        """Return its numbers in a `FeatureTable`."""
-        return {"parameter": sample_time, "bound": self.limit, "start": self.start}
+    def numbers(self, sample_time: float) -> dict[int, float]:
+        """Return its numbers in a `FeatureTable`, by column."""
+        return {PARAMETER: sample_time, BOUND: self.limit, START: self.start}
 
     def default_unit(self, *units: str) -> str:
         """Return the unit that follows from those of its sources."""
@@ -173,9 +174,9 @@ class FilteredDerivative(Feature):
         """Return how many numbers it remembers from sample to sample."""
         return 2
 
-    def numbers(self, sample_time: float) -> dict[str, float]:
-        """Return its numbers in a `FeatureTable`."""
-        return {"parameter": sample_time, "bound": _share(self.time_constant, sample_time)}
+    def numbers(self, sample_time: float) -> dict[int, float]:
+        """Return its numbers in a `FeatureTable`, by column."""
+        return {PARAMETER: sample_time, BOUND: _share(self.time_constant, sample_time)}
 
     def default_unit(self, *units: str) -> str:
         """Return the unit that follows from those of its sources."""
@@ -228,9 +229,9 @@ class LowPass(Feature):
         """Return how many numbers it remembers from sample to sample."""
         return 1
 
-    def numbers(self, sample_time: float) -> dict[str, float]:
-        """Return its numbers in a `FeatureTable`."""
-        return {"parameter": _share(self.time_constant, sample_time)}
+    def numbers(self, sample_time: float) -> dict[int, float]:
+        """Return its numbers in a `FeatureTable`, by column."""
+        return {PARAMETER: _share(self.time_constant, sample_time)}
 
     def formula(self, sources: Sequence[str], sample_time: float) -> str:
         """Return how it is computed."""

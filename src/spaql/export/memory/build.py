@@ -134,19 +134,19 @@ class _Builder:
     def _slot(self, i: int, j: int = 0) -> str:
         names = self._names
         first = kernels.LAST + 2 * len(names.actions)
-        return names.memory[int(self._table.slot[i]) - first + j]
+        return names.memory[int(self._table.places[i, kernels.SLOT]) - first + j]
 
     def _feature(self, i: int) -> Iterator[Statement]:
         table, x = self._table, self._names.features[i]
-        kind, samples = int(table.kind[i]), int(table.samples[i])
+        kind, samples = int(table.kind[i]), int(table.places[i, kernels.SAMPLES])
         if kind == kernels.INTEGRAL:
             yield Assign(x, Name(self._slot(i)))
             return
         if kind == kernels.LAST_ACTION:
             yield Assign(x, Name(self._slot(i, samples - 1)))
             return
-        here, other = self._value(int(table.first[i])), self._value(int(table.second[i]))
-        parameter = Number(float(table.parameter[i]))
+        here, other = (self._value(int(table.places[i, j])) for j in (kernels.FIRST, kernels.SECOND))
+        parameter = Number(float(table.numbers[i, kernels.PARAMETER]))
         if kind == kernels.ANGLE:
             yield from _angle(x, here, other)
             return
@@ -165,7 +165,7 @@ class _Builder:
         elif kind == kernels.LOW_PASS:
             yield self._started(x, plus(before, times(parameter, minus(here, before))), here)
         else:
-            last, share = Name(self._slot(i, 1)), Number(float(table.bound[i]))
+            last, share = Name(self._slot(i, 1)), Number(float(table.numbers[i, kernels.BOUND]))
             quotient = Binary("/", minus(here, before), parameter)
             yield self._started(x, plus(last, times(share, minus(quotient, last))), Number(0.0))
 
@@ -264,14 +264,14 @@ class _Builder:
         if kind == kernels.INTEGRAL:
             yield from self._integrate(i)
         elif kind in (kernels.DIFFERENCE, kernels.DERIVATIVE):
-            yield Assign(self._slot(i), self._value(int(table.first[i])))
+            yield Assign(self._slot(i), self._value(int(table.places[i, kernels.FIRST])))
             if kind == kernels.DERIVATIVE:
                 yield Assign(self._slot(i, 1), Name(x))
         elif kind == kernels.LOW_PASS:
             yield Assign(self._slot(i), Name(x))
         elif kind in (kernels.LAG, kernels.LAST_ACTION):
-            lag, places = kind == kernels.LAG, range(int(table.samples[i]) - 1, 0, -1)
-            source = int(table.first[i])
+            lag, places = kind == kernels.LAG, range(int(table.places[i, kernels.SAMPLES]) - 1, 0, -1)
+            source = int(table.places[i, kernels.FIRST])
             here = self._value(source) if lag else Name(self._names.actions[source])
             shift = tuple(Assign(self._slot(i, j), Name(self._slot(i, j - 1))) for j in places)
             if shift and lag:
@@ -283,9 +283,9 @@ class _Builder:
     def _integrate(self, i: int) -> Iterator[Statement]:
         """Yield the statements that update an integral, unless it would push a limited action further."""
         table, slot, names = self._table, self._slot(i), self._names
-        here, bound = self._value(int(table.first[i])), float(table.bound[i])
+        here, bound = self._value(int(table.places[i, kernels.FIRST])), float(table.numbers[i, kernels.BOUND])
         add = (
-            Assign(slot, plus(Name(slot), times(Number(float(table.parameter[i])), here))),
+            Assign(slot, plus(Name(slot), times(Number(float(table.numbers[i, kernels.PARAMETER])), here))),
             *clamped(slot, Number(-bound), Number(bound)),
         )
         pushes = tuple(
