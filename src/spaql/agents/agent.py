@@ -257,10 +257,10 @@ class Agent:
     def predict(
         self,
         observation: Any,
-        state: tuple[NDArray[np.int64], ...] | None = None,
+        state: tuple[NDArray[Any], ...] | None = None,
         episode_start: NDArray[np.bool_] | None = None,
         deterministic: bool = False,
-    ) -> tuple[Any, tuple[NDArray[np.int64], ...] | None]:
+    ) -> tuple[Any, tuple[NDArray[Any], ...] | None]:
         """Return the action for one observation or a batch of them (see `Policy.predict`)."""
         return self.conclude().predict(observation, state, episode_start, deterministic, rng=self._rng)
 

@@ -1,4 +1,4 @@
-"""Controllers: rule trees that are policies of their own."""
+"""Controllers: rule trees, and controllers with memory, that are policies of their own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from spaql import archive
 from spaql.agents.problem_file import problem_from, problem_to
 from spaql.archive import reading
 from spaql.errors import ArchiveError, SettingError
-from spaql.policy import RuleTree
+from spaql.policy import FeatureController, RuleTree
+from spaql.policy.feature_controller_file import feature_controller_from, feature_controller_to
 from spaql.policy.tree_file import tree_from, tree_to
 from spaql.problems import Problem
 
@@ -19,6 +20,8 @@ from spaql.problems import Problem
 @dataclass(frozen=True, eq=False)
 class Controller:
     """A rule tree with the problem that it is for: simplified or edited, saved, and used like an agent.
+
+    Instead of a rule tree it may hold a controller with memory, whose rules are over features.
 
     Examples
     --------
@@ -30,7 +33,7 @@ class Controller:
     1
     """
 
-    tree: RuleTree
+    tree: RuleTree | FeatureController
     problem: Problem
     origin: Mapping[str, Any] = field(default_factory=dict)
     """How it was made, for people: plain data."""
@@ -41,19 +44,23 @@ class Controller:
             raise SettingError("The tree has other observations or actions than the problem.")
 
     @property
-    def policy(self) -> RuleTree:
-        """The rule tree."""
+    def policy(self) -> RuleTree | FeatureController:
+        """The rule tree, or the controller with memory."""
         return self.tree
 
-    def predict(self, observation: Any, *args: Any, **kwargs: Any) -> tuple[Any, None]:
-        """Return the action for one observation or a batch of them (see `Policy.predict`)."""
-        return self.tree.predict(observation, *args, **kwargs)[0], None
+    def predict(self, observation: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        """Return the action for one observation or a batch of them, and the state (see `Policy.predict`)."""
+        return self.tree.predict(observation, *args, **kwargs)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a model file."""
-        tree, tree_arrays = tree_to(self.tree)
         problem, problem_arrays = problem_to(self.problem)
-        content = {"kind": "controller", "tree": tree, "problem": problem, "origin": dict(self.origin)}
+        content = {"kind": "controller", "problem": problem, "origin": dict(self.origin)}
+        if isinstance(self.tree, FeatureController):
+            described, tree_arrays = feature_controller_to(self.tree)
+            content |= described
+        else:
+            content["tree"], tree_arrays = tree_to(self.tree)
         arrays = {f"tree.{name}": array for name, array in tree_arrays.items()}
         arrays |= {f"problem.{name}": array for name, array in problem_arrays.items()}
         archive.save(path, content, arrays)
@@ -71,4 +78,7 @@ def controller_from(document: archive.Document) -> Controller:
         raise ArchiveError(f"The file holds a {data.get('kind')}, not a controller: read it with spaql.load.")
     with reading("controller"):
         problem = problem_from(data["problem"], document.part("problem."))
-        return Controller(tree_from(data["tree"], document.part("tree.")), problem, dict(data["origin"]))
+        arrays = document.part("tree.")
+        with_memory = "memory" in data
+        tree = feature_controller_from(data, arrays) if with_memory else tree_from(data["tree"], arrays)
+        return Controller(tree, problem, dict(data["origin"]))

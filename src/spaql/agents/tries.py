@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.formatting import counted, with_interval
-from spaql.policy import PartitionPolicy, Policy, RuleTree
+from spaql.policy import FeatureController, PartitionPolicy, Policy, RuleTree
 from spaql.stats import mean_ci95
 from spaql.tables import comma_separated
 
@@ -165,7 +165,7 @@ def _threshold(values: NDArray[np.float64]) -> float:
 
 def size_of(policy: Policy) -> tuple[int | None, str]:
     """Return the number of leaves of a tree or of arms of a partition, and its unit."""
-    if isinstance(policy, RuleTree):
+    if isinstance(policy, RuleTree | FeatureController):
         return policy.n_leaves, "leaf"
     return (policy.partition.arms, "arm") if isinstance(policy, PartitionPolicy) else (None, "")
 

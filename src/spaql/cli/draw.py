@@ -207,9 +207,12 @@ def _tree(
 ) -> RuleTree:
     from spaql.evaluation import size_curve
     from spaql.interpret import rule_tree
+    from spaql.policy import FeatureController
+    from spaql.policy.resolve import policy_of
 
     if leaves is None:
-        return rule_tree(agent, step)
+        policy = policy_of(agent)
+        return policy.tree if isinstance(policy, FeatureController) else rule_tree(agent, step)
     small = [one.tree for one in size_curve(agent, **played) if one.tree.n_leaves <= leaves]
     if not small:
         raise SettingError(f"No tree of at most {counted(leaves, 'leaf')} was found: allow more.")

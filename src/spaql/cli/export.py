@@ -74,7 +74,8 @@ def export(
     """Write the policy in RUN, a run folder or a model file, for another machine.
 
     What was made is compiled or loaded, and compared with the policy at every leaf, at every boundary and its
-    two neighbouring numbers, and at random points. If they differ anywhere, nothing is written.
+    two neighbouring numbers, and at random points. A controller with memory is compared along random episodes
+    with random resets, its state included. If they differ anywhere, nothing is written.
 
     With --safe-action, what was made is also played in fresh episodes with noise on the observations, and the
     steps are counted at which it takes the safe action.
@@ -90,6 +91,8 @@ def export(
     from spaql.archive import write_atomically
     from spaql.export import ExportedPolicy, find_exporter
     from spaql.interpret import rule_tree
+    from spaql.policy import FeatureController
+    from spaql.policy.resolve import policy_of
 
     exporter, suffix = find_exporter(target)
     taken = inspect.signature(exporter).parameters
@@ -104,11 +107,13 @@ def export(
         if option not in taken:
             raise SettingError(f"There is no --{option} for {target}: leave it out.")
     source = read(run)
-    tree = rule_tree(source, step)
+    policy = policy_of(source)
+    remembers = isinstance(policy, FeatureController)
+    tree = policy.tree if isinstance(policy, FeatureController) else rule_tree(source, step)
     if safe_action is not None:
         given["safe_action"] = read_action(tree, safe_action)
     found = exporter(
-        tree,
+        policy if remembers else tree,
         out / f"{name}{suffix}",
         provenance=_provenance(source, model_file(run)),
         points=points,
@@ -116,7 +121,9 @@ def export(
     )
     data: dict[str, Any] = json.loads(found.to_json())
     lines: list[str] = []
-    if safe_action is not None:
+    if safe_action is not None and remembers:
+        lines = ["safe    not played with noise: this is for controllers without memory only"]
+    elif safe_action is not None:
         given.pop("form", None)
         noisy, lines = _with_noise(run, ExportedPolicy(tree, **given), episodes, step)
         data |= noisy

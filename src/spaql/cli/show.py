@@ -17,7 +17,7 @@ from spaql.formatting import counted
 
 if TYPE_CHECKING:
     from spaql.agents import Agent, Controller
-    from spaql.policy import RuleTree
+    from spaql.policy import FeatureController, RuleTree
     from spaql.policy.explanation import Explanation
 
 FORMS = ("rules", "csv", "markdown", "latex", "dot")
@@ -61,6 +61,8 @@ def show(
       spaql show runs/aql --step 0
     """
     from spaql.interpret import rule_tree
+    from spaql.policy import FeatureController
+    from spaql.policy.resolve import policy_of
 
     if card is not None:
         return _card(run, card)
@@ -68,8 +70,36 @@ def show(
     if at is not None:
         explanation = _explanation(source, at, step)
         return Report(lambda: dataclasses.asdict(explanation), str(explanation))
+    policy = policy_of(source)
+    if isinstance(policy, FeatureController):
+        return _with_memory(source, policy, form, digits, numbered)
     tree = rule_tree(source, step)
     return Report(lambda: _data(source, tree), lambda: _text(source, tree, form, digits, numbered))
+
+
+def _with_memory(
+    source: Agent | Controller, policy: FeatureController, form: str, digits: int | None, numbered: bool
+) -> Report:
+    """Report a controller with memory; tables and graphs are those of its tree, which is over features."""
+    from spaql.policy.feature_controller_file import declaration_to
+    from spaql.policy.feature_text import controller_text
+    from spaql.policy.law_names import law_names
+
+    def data() -> dict[str, Any]:
+        return _data(source, policy.tree) | {
+            "memory": declaration_to(policy),
+            "laws": [list(law_names(policy, leaf)) for leaf in range(1, policy.n_leaves + 1)],
+        }
+
+    def text() -> str:
+        if form != "rules" or numbered:
+            return _text(source, policy.tree, form, digits, numbered)
+        tree = policy.tree
+        size = f"{counted(tree.n_leaves, 'leaf')}; {counted(tree.n_numbers, 'number')}"
+        heading = f"# {source.problem.name}, {made_by(source)}: a controller with memory, {size}"
+        return "\n".join([heading, *_remarks(source, tree, digits), controller_text(policy, digits)])
+
+    return Report(data, text)
 
 
 def _card(run: Path, card: Path) -> Report:
@@ -82,7 +112,7 @@ def _card(run: Path, card: Path) -> Report:
 
 
 def _explanation(source: Agent | Controller, observation: list[float], step: int | None) -> Explanation:
-    from spaql.policy import PartitionPolicy, RuleTree
+    from spaql.policy import FeatureController, PartitionPolicy, RuleTree
     from spaql.policy.resolve import policy_of
 
     policy = policy_of(source)
@@ -90,6 +120,11 @@ def _explanation(source: Agent | Controller, observation: list[float], step: int
         return policy.explain(observation, step or 0)
     if isinstance(policy, RuleTree):
         return policy.explain(observation)
+    if isinstance(policy, FeatureController):
+        raise SettingError(
+            "This controller has memory: what it does depends on more than the observation. In Python, "
+            "policy.tree.explain(policy.features_of(observation, state)) explains it for a state."
+        )
     raise SettingError(f"A {type(policy).__name__} cannot explain what it does.")
 
 

@@ -27,7 +27,7 @@ from spaql.cli.tries import refuse_tries, report_tries
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.evaluation import evaluate
 from spaql.formatting import counted, number, places, with_interval
-from spaql.policy import RuleTree
+from spaql.policy import FeatureController, RuleTree
 from spaql.problems.guard import OutOfBoundsError
 
 _FRESH = 100
@@ -323,7 +323,7 @@ def train(
         "fresh_ci95": fresh.ci95,
         "fresh_episodes": _FRESH,
     }
-    if isinstance(agent.policy, RuleTree):  # the last row of the history may be older
+    if isinstance(agent.policy, RuleTree | FeatureController):  # the last row of the history may be older
         result["leaves"] = agent.policy.n_leaves
     named = f" --algo {algo}" if ":" in algo else ""
     return Report(

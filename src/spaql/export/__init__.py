@@ -4,6 +4,7 @@ from spaql.export.compilers import MissingToolError
 from spaql.export.equivalence import Equivalence, EquivalenceError, Target
 from spaql.export.exported_policy import ExportedPolicy
 from spaql.export.json_tree import tree_from_json
+from spaql.export.memory.json_form import controller_from_json
 from spaql.export.target_controller import MachineController
 from spaql.export.targets import EXPORTERS, c, find_exporter, json, onnx, python, sql, st, write
 
@@ -23,6 +24,7 @@ __all__ = [
     "ProofError",
     "Target",
     "c",
+    "controller_from_json",
     "find_exporter",
     "json",
     "onnx",

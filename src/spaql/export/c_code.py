@@ -28,8 +28,9 @@ from spaql.export.c_common import (
 from spaql.export.c_table import table
 from spaql.export.comments import name_of_action
 from spaql.export.compilers import FLAGS, compiled, compiler_version
-from spaql.export.conditions import Keywords, chosen_form, nested
+from spaql.export.conditions import Keywords, chosen_form, nested, refuse_form
 from spaql.export.equivalence import EquivalenceError, Run, Target
+from spaql.export.memory.c_code import CMemory
 from spaql.export.numbers import Fixed
 from spaql.export.target_controller import MachineController
 from spaql.policy import Laws
@@ -72,6 +73,11 @@ class CCode(Target):
     def tool(self) -> str:
         """Return the name and version of the tool that runs the files."""
         return f"{compiler_version()}, {' '.join(self.flags)}"
+
+    def with_memory(self) -> CMemory:
+        """Return the target for controllers with memory."""
+        refuse_form(self.form)
+        return CMemory(self.flags)
 
 
 def run_program(

@@ -52,16 +52,33 @@ def checks(controller: MachineController) -> Iterator[str]:
         return
     laws = isinstance(controller.tree.leaves, Laws | SwitchingLaws)
     sums = len(controller.tree.combinations) > 0
-    yield "#include <float.h>"
-    yield ""
+    doubles = None
     if laws or sums or controller.number.name == "double":
         # Laws and sums are computed in double precision whatever the observations are.
         what_to_do = "sums of observations need it" if sums else "export float or fixed numbers instead"
-        what_to_do = "laws need it" if laws else what_to_do
+        doubles = "laws need it" if laws else what_to_do
+    yield from arithmetic_checks(doubles, single=controller.number.name == "float", sums=laws or sums)
+
+
+def arithmetic_checks(doubles: str | None, *, single: bool, sums: bool) -> Iterator[str]:
+    """Yield checks of the compiler's arithmetic.
+
+    Parameters
+    ----------
+    doubles
+        What to do if doubles do not have 64 bits; None if none are used.
+    single
+        Whether floats are used.
+    sums
+        Whether there are sums of products.
+    """
+    yield "#include <float.h>"
+    yield ""
+    if doubles is not None:
         yield "#if DBL_MANT_DIG != 53"
-        yield f'#error "double must have 64 bits: {what_to_do}"'
+        yield f'#error "double must have 64 bits: {doubles}"'
         yield "#endif"
-    if controller.number.name == "float":
+    if single:
         yield "#if FLT_MANT_DIG != 24"
         yield '#error "float must have 32 bits"'
         yield "#endif"
@@ -72,7 +89,7 @@ def checks(controller: MachineController) -> Iterator[str]:
     yield "#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && (__FINITE_MATH_ONLY__ > 0))"
     yield '#error "compile without -ffast-math: it assumes that there is no NaN"'
     yield "#endif"
-    if laws or sums:
+    if sums:
         yield "/* A product and a sum are rounded one after the other, never fused. */"
         yield "#if defined(__GNUC__) && !defined(__clang__)"
         yield '#pragma GCC optimize ("fp-contract=off")'

@@ -127,6 +127,12 @@ def numbered(tree: RuleTree) -> Table:
     return Table(tree.feature[inner].tolist(), tree.threshold[inner].tolist(), list(after))
 
 
+def refuse_form(form: str | None) -> None:
+    """Raise if a form of code is requested for a controller with memory, which has one only."""
+    if form is not None:
+        raise SettingError(f"form is {form!r}, and a controller with memory has one form only: leave it out.")
+
+
 def chosen_form(tree: RuleTree, form: str | None) -> str:
     """Return the requested form of code, or the default for the size of the tree."""
     if form not in (None, "rules", "table"):

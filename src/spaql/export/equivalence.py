@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.errors import SpaqlError
+from spaql.errors import SettingError, SpaqlError
 from spaql.export.differences import lost_by_conversion
 from spaql.export.rewrite import constants
 from spaql.export.target_controller import MachineController
@@ -50,6 +50,10 @@ class Target(ABC):
     @abstractmethod
     def tool(self) -> str:
         """Return the name and version of the tool that runs the files."""
+
+    def with_memory(self) -> Any:
+        """Return the target for controllers with memory, a `spaql.export.memory.check.MemoryTarget`."""
+        raise SettingError(f"{self.name} has no state: a controller with memory cannot be written in it.")
 
 
 @dataclass(frozen=True)

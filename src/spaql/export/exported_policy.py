@@ -9,6 +9,7 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
+from spaql.errors import SettingError
 from spaql.export.rewrite import TOLERANCE
 from spaql.export.target_controller import MachineController, controller_of
 from spaql.policy import Policy, RuleTree
@@ -43,6 +44,11 @@ class ExportedPolicy(Policy):
         safe_action: float | str | Sequence[float] | None = None,
         tolerance: float = TOLERANCE,
     ) -> None:
+        if not isinstance(tree, RuleTree):
+            raise SettingError(
+                f"A rule tree is exported, and this is a {type(tree).__name__}. Code of a controller with "
+                "memory acts as the controller itself: evaluate that."
+            )
         self.controller: MachineController = controller_of(tree, number, safe_action, (), tolerance)
         self.observation_space = tree.observation_space
         self.action_space = tree.action_space

@@ -11,10 +11,12 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
-from spaql.errors import MissingExtraError, SettingError
+from spaql.errors import SettingError
 from spaql.export.comments import heading
 from spaql.export.conditions import numbered
 from spaql.export.equivalence import Run, Target
+from spaql.export.memory.onnx_graph import OnnxMemory
+from spaql.export.onnx_modules import onnx_module, runtime_module
 from spaql.export.rewrite import written_out
 from spaql.export.target_controller import MachineController
 from spaql.policy import Laws, SwitchingLaws
@@ -37,7 +39,7 @@ class OnnxGraph(Target):
 
     def load(self, controller: MachineController, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
         """Open a session of onnxruntime; returns the function from inputs to actions."""
-        runtime = _runtime()
+        runtime = runtime_module()
         options = runtime.SessionOptions()
         options.intra_op_num_threads = 1
         session = runtime.InferenceSession(files[f"{name}.onnx"], options, providers=["CPUExecutionProvider"])
@@ -52,30 +54,16 @@ class OnnxGraph(Target):
         """Return the name and version of the tool that runs the files."""
         return f"onnxruntime {version('onnxruntime')}"
 
-
-def _onnx() -> Any:
-    try:
-        import onnx
-    except ImportError as error:
-        raise MissingExtraError("ONNX models need onnx: pip install 'spaql[onnx]'.") from error
-    return onnx
-
-
-def _runtime() -> Any:
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise MissingExtraError(
-            "The equivalence check needs onnxruntime: pip install 'spaql[onnx]'."
-        ) from error
-    return onnxruntime
+    def with_memory(self) -> OnnxMemory:
+        """Return the target for controllers with memory."""
+        return OnnxMemory()
 
 
 class _Graph:
     """A model under construction."""
 
     def __init__(self, controller: MachineController) -> None:
-        self._onnx = _onnx()
+        self._onnx = onnx_module()
         self._controller = controller
         self._nodes: list[Any] = []
         self._constants: list[Any] = []

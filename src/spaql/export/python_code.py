@@ -14,8 +14,9 @@ from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from spaql.export.comments import heading, identifiers, name_of_action
-from spaql.export.conditions import Keywords, chosen_form, nested, numbered, terms
+from spaql.export.conditions import Keywords, chosen_form, nested, numbered, refuse_form, terms
 from spaql.export.equivalence import Run, Target
+from spaql.export.memory.python_code import PythonMemory
 from spaql.export.target_controller import MachineController
 from spaql.policy import Laws, SwitchingLaws
 
@@ -96,6 +97,11 @@ class PythonCode(Target):
     def tool(self) -> str:
         """Return the name and version of the tool that runs the files."""
         return f"{platform.python_implementation()} {platform.python_version()}"
+
+    def with_memory(self) -> PythonMemory:
+        """Return the target for controllers with memory."""
+        refuse_form(self.form)
+        return PythonMemory()
 
 
 def _rules(controller: MachineController, names: Sequence[str], function: list[str]) -> Iterator[str]:

@@ -16,6 +16,8 @@ from spaql.errors import SettingError
 from spaql.export.comments import heading, identifiers, name_of_action
 from spaql.export.conditions import Keywords, nested, terms
 from spaql.export.equivalence import Run, Target
+from spaql.export.memory.structured_text import StructuredTextMemory
+from spaql.export.st_common import comment, literal, python_statements
 from spaql.export.target_controller import MachineController
 from spaql.policy import Laws
 
@@ -45,16 +47,16 @@ class StructuredText(Target):
             )
         tree, kind = controller.tree, _TYPES[controller.number.name]
         block = name[0].upper() + name[1:]
-        lines = [f"(* {_comment(line)} *)" for line in heading(controller, f"{name}.st") if line]
+        lines = [f"(* {comment(line)} *)" for line in heading(controller, f"{name}.st") if line]
         lines += [f"FUNCTION_BLOCK {block}", "VAR_INPUT"]
         inputs, outputs, sums = _names(controller)
         for word, seen in zip(inputs, tree.observations, strict=True):
-            lines.append(f"    {word} : {kind}; (* {_comment(seen)} *)")
+            lines.append(f"    {word} : {kind}; (* {comment(seen)} *)")
         lines += ["END_VAR", "VAR_OUTPUT"]
         whole = isinstance(tree.action_space, Discrete)
         notes = name_of_action(controller, "number of the action: ") if whole else tree.actions
         for word, note in zip(outputs, notes, strict=True):
-            lines.append(f"    {word} : {'DINT' if whole else kind}; (* {_comment(note)} *)")
+            lines.append(f"    {word} : {'DINT' if whole else kind}; (* {comment(note)} *)")
         lines += ["END_VAR"]
         own = ["u"] if isinstance(tree.leaves, Laws) or controller.switches else []
         own += ["best"] if controller.switches else []
@@ -73,6 +75,10 @@ class StructuredText(Target):
     def tool(self) -> str:
         """Return the name and version of the tool that runs the files."""
         return "spaql.export.structured_text.read, which follows the standard; not run on a PLC"
+
+    def with_memory(self) -> StructuredTextMemory:
+        """Return the target for controllers with memory."""
+        return StructuredTextMemory()
 
 
 def _names(controller: MachineController) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
@@ -96,20 +102,18 @@ def _body(
     def condition(j: int, t: float, below: bool) -> str:
         if j >= tree.dims:
             end = (
-                "<= " + _literal("LREAL", _LARGEST["double"])
-                if t == math.inf
-                else "< " + _literal("LREAL", t)
+                "<= " + literal("LREAL", _LARGEST["double"]) if t == math.inf else "< " + literal("LREAL", t)
             )
             test = f"{sums[j - tree.dims]} {end}"
             return test if below else f"NOT ({test})"  # a sum may be NaN
         if t == math.inf:  # for which Structured Text has no literal
-            end = _literal(kind, _LARGEST[controller.number.name])
+            end = literal(kind, _LARGEST[controller.number.name])
             return f"{inputs[j]} {'<=' if below else '>'} {end}"
-        return f"{inputs[j]} {'<' if below else '>='} {_literal(kind, t)}"
+        return f"{inputs[j]} {'<' if below else '>='} {literal(kind, t)}"
 
     def said(values: Sequence[float]) -> list[str]:
         pairs = zip(outputs, values, strict=True)
-        return [f"{word} := {int(x) if whole else _literal(kind, x)};" for word, x in pairs]
+        return [f"{word} := {int(x) if whole else literal(kind, x)};" for word, x in pairs]
 
     def leaf(row: int) -> list[str]:
         if isinstance(laws, Laws):
@@ -118,7 +122,7 @@ def _body(
         if controller.scores(row):
             return list(_switching_law(controller, inputs, outputs[0], row))
         lines, note = said(controller.leaf_value(row)), controller.leaf_name(row)
-        return [f"{lines[0]} (* {_comment(note)} *)"] if note else lines
+        return [f"{lines[0]} (* {comment(note)} *)"] if note else lines
 
     unknown = "\n    OR ".join(f"({word} <> {word})" for word in inputs)
     safe = [f"{line} (* the safe action *)" for line in said(controller.safe)]
@@ -132,7 +136,7 @@ def _law(
     laws, single = controller.tree.leaves, controller.number.name == "float"
     assert isinstance(laws, Laws)
     yield from _sum(controller, inputs, "u", laws.gain[row, i], float(laws.offset[row, i]))
-    low, high, safe = (_literal("LREAL", float(x)) for x in (laws.low[i], laws.high[i], controller.safe[i]))
+    low, high, safe = (literal("LREAL", float(x)) for x in (laws.low[i], laws.high[i], controller.safe[i]))
     yield f"IF u <> u THEN u := {safe};"
     yield f"ELSIF u < {low} THEN u := {low};"
     yield f"ELSIF u > {high} THEN u := {high};"
@@ -150,14 +154,14 @@ def _switching_law(
     """
     first, *others = controller.scores(row)
     yield from _sum(controller, inputs, "best", first[2], first[1])
-    yield f"{output} := {first[0]}; (* {_comment(controller.action_name(first[0]))} *)"
+    yield f"{output} := {first[0]}; (* {comment(controller.action_name(first[0]))} *)"
     for number, offset, gain in others:
         yield from _sum(controller, inputs, "u", gain, offset)
-        note = _comment(controller.action_name(number))
+        note = comment(controller.action_name(number))
         yield f"IF (u > best) OR (best <> best) THEN best := u; {output} := {number}; (* {note} *)"
         yield "END_IF;"
     default = int(controller.tree.default_action[0])
-    lowest = _literal("LREAL", -_LARGEST["double"])
+    lowest = literal("LREAL", -_LARGEST["double"])
     yield f"IF (best < {lowest}) OR (best <> best) THEN {output} := {default};"
     yield "END_IF;"
 
@@ -171,27 +175,12 @@ def _sum(
 ) -> Iterator[str]:
     """Yield the statements of a sum, in a fixed order and in double precision whatever the number type."""
     if offset is not None:
-        yield f"{name} := {_literal('LREAL', offset)};"
+        yield f"{name} := {literal('LREAL', offset)};"
     for j, weight in terms(weights):
         seen = f"REAL_TO_LREAL({inputs[j]})" if controller.number.name == "float" else inputs[j]
         before = "" if offset is None else f"{name} + "
-        yield f"{name} := {before}({_literal('LREAL', weight)} * {seen});"
+        yield f"{name} := {before}({literal('LREAL', weight)} * {seen});"
         offset = 0.0
-
-
-def _comment(text: str) -> str:
-    return text.replace("*)", "* )")
-
-
-def _literal(kind: str, x: float) -> str:
-    """Return a number as a typed literal, with the decimal point that the standard requires."""
-    text = str(np.float32(x)) if kind == "REAL" else repr(x)
-    mantissa, _, exponent = text.partition("e")
-    mantissa += "" if "." in mantissa else ".0"
-    return f"{kind}#{mantissa}" + (f"E{int(exponent)}" if exponent else "")
-
-
-_STATEMENT = re.compile(r"(IF|ELSIF) (.*?) THEN|(ELSE)|(END_IF);|(\w+) := (.*?);", re.DOTALL)
 
 
 def read(text: str) -> Run:
@@ -205,22 +194,7 @@ def read(text: str) -> Run:
     parts = dict(re.findall(r"(VAR_INPUT|VAR_OUTPUT)(.*?)END_VAR", text, re.DOTALL))
     inputs, outputs = (re.findall(r"(\w+) :", parts[part]) for part in ("VAR_INPUT", "VAR_OUTPUT"))
     body = text[text.rindex("END_VAR") + len("END_VAR") : text.index("END_FUNCTION_BLOCK")]
-    lines, depth = [f"def act({', '.join(inputs)}):"], 1
-    end = 0
-    for found in _STATEMENT.finditer(body):
-        if body[end : found.start()].strip():
-            raise SettingError(f"Unknown statement: {body[end : found.start()].strip()}")
-        end = found.end()
-        word, condition, otherwise, closed, name, value = found.groups()
-        depth -= 1 if otherwise or closed or word == "ELSIF" else 0
-        indent = "    " * depth
-        if word:
-            lines.append(f"{indent}{'if' if word == 'IF' else 'elif'} {_python(condition)}:")
-        elif otherwise:
-            lines.append(f"{indent}else:")
-        elif name:
-            lines.append(f"{indent}{name} = {_python(value)}")
-        depth += 1 if word or otherwise else 0
+    lines = [f"def act({', '.join(inputs)}):", *python_statements(body)]
     lines.append(f"    return ({', '.join(outputs)},)")
     namespace: dict[str, Any] = {"single": lambda x: float(np.float32(x))}
     exec("\n".join(lines), namespace)
@@ -236,10 +210,3 @@ def read(text: str) -> Run:
             return np.array([act(*row) for row in batch.tolist()], np.float64).reshape(len(batch), -1)
 
     return run
-
-
-def _python(expression: str) -> str:
-    expression = re.sub(r"\s+OR\s+", " or ", expression.replace("<>", "!=")).replace("NOT (", "not (")
-    expression = expression.replace("LREAL#", "")
-    expression = re.sub(r"\bREAL#([-+.0-9E]+)", lambda m: repr(float(np.float32(m[1]))), expression)
-    return expression.replace("LREAL_TO_REAL", "single").replace("REAL_TO_LREAL", "float")

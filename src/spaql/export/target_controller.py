@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Discrete
+from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
@@ -187,6 +187,11 @@ def _checked_action(tree: RuleTree, given: float | str | Sequence[float]) -> tup
     space = tree.action_space
     if isinstance(space, Discrete):
         return (float(tree.action_number(given)),)
+    return checked_box_action(space, given)
+
+
+def checked_box_action(space: Box, given: float | str | Sequence[float]) -> tuple[float, ...]:
+    """Return a safe action as its numbers; raises unless it is an action of the space."""
     low, high = space.low.astype(np.float64).ravel(), space.high.astype(np.float64).ravel()
     safe = np.empty(0) if isinstance(given, str) else np.asarray(given, np.float64).ravel()
     played = safe.astype(space.dtype)  # the type of the bounds: 0.7 is above the nearest float32

@@ -13,6 +13,8 @@ from spaql.errors import SettingError, imported, nearest
 from spaql.export.c_code import CCode
 from spaql.export.equivalence import POINTS, Equivalence, Target, check_equivalence
 from spaql.export.json_tree import JsonTree
+from spaql.export.memory.check import MemoryTarget, check_memory_equivalence
+from spaql.export.memory.machine import MemoryMachine, machine_of
 from spaql.export.onnx_graph import OnnxGraph
 from spaql.export.python_code import PythonCode
 from spaql.export.rewrite import TOLERANCE
@@ -20,8 +22,8 @@ from spaql.export.sql_case import SqlCase
 from spaql.export.structured_text import StructuredText
 from spaql.export.target_controller import controller_of
 from spaql.interpret import rule_tree
-from spaql.policy import RuleTree
-from spaql.policy.resolve import PathLike, Source
+from spaql.policy import FeatureController, RuleTree
+from spaql.policy.resolve import PathLike, Source, policy_of
 from spaql.values import whole_number
 
 SafeAction = float | str | Sequence[float] | None
@@ -44,7 +46,8 @@ def c(
     ----------
     tree
         A rule tree, which is written as it is; or an agent, a controller, a policy or the path of a file, of
-        which the rules are those of `spaql.rule_tree`.
+        which the rules are those of `spaql.rule_tree`. A controller with memory is written with its state,
+        and compared along random episodes.
     path
         Path of the source, such as `controller.c`; the header `controller.h` is written beside it, with the
         function `controller_act(observation, action)`, which writes a Discrete action as its number.
@@ -62,7 +65,7 @@ def c(
     provenance
         Lines about the origin of the tree, for the comment at the head.
     points
-        Random points to compare, besides all leaves and boundaries.
+        Random points to compare, besides all leaves and boundaries; samples of a controller with memory.
 
     Returns
     -------
@@ -262,15 +265,28 @@ def write(
     name = path.stem
     if not (name.isidentifier() and name.isascii()):
         raise SettingError(f"The file name {name!r} is used for functions: use letters, digits and _.")
-    rules = tree if isinstance(tree, RuleTree) else rule_tree(tree)
+    points, policy = whole_number("points", points, least=0), policy_of(tree)
+    if isinstance(policy, FeatureController):
+        machine = machine_of(policy, number, safe_action, provenance, tolerance)
+        return _write_with_memory(target.with_memory(), machine, path, points)
+    rules = tree if isinstance(tree, RuleTree) else rule_tree(policy)
     controller = controller_of(rules, number, safe_action, provenance, tolerance)
     files = target.write(controller, name)
     if path.name not in files:
         raise SettingError(f"The file name is {path.name}, and must be {' or '.join(files)}.")
     with tempfile.TemporaryDirectory() as folder:
-        found = check_equivalence(
-            target, controller, files, name, Path(folder), whole_number("points", points, least=0)
-        )
+        found = check_equivalence(target, controller, files, name, Path(folder), points)
+    write_together({path.parent / file: content for file, content in files.items()})
+    return found
+
+
+def _write_with_memory(target: MemoryTarget, machine: MemoryMachine, path: Path, samples: int) -> Equivalence:
+    """Write a controller with memory after an equivalence check along episodes."""
+    files = target.write(machine, path.stem)
+    if path.name not in files:
+        raise SettingError(f"The file name is {path.name}, and must be {' or '.join(files)}.")
+    with tempfile.TemporaryDirectory() as folder:
+        found = check_memory_equivalence(target, machine, files, path.stem, Path(folder), samples)
     write_together({path.parent / file: content for file, content in files.items()})
     return found
 

@@ -23,7 +23,8 @@ from spaql.figures.sizes import compute_sizes
 from spaql.figures.trees import MOST_LEAVES, compute_tree
 from spaql.formatting import counted, number, places, with_interval
 from spaql.interpret import rule_tree
-from spaql.policy import RandomPolicy, RuleTree, SwitchingLaws, text
+from spaql.policy import FeatureController, RandomPolicy, RuleTree, SwitchingLaws, text
+from spaql.policy.feature_text import controller_text
 from spaql.problems import Problem
 from spaql.rollouts import Evaluation
 from spaql.spaces import action_names, observation_names, split_unit
@@ -65,6 +66,8 @@ def policy_card(
         parts.append(
             "<p>It has another policy at every time step: <code>spaql show --step</code> prints them.</p>"
         )
+    elif isinstance(source.policy, FeatureController):
+        parts += _with_memory(source.policy)
     else:
         parts += _rules(source, episodes, seed)
     if find_bench(problem) is not None:
@@ -85,7 +88,8 @@ def _header(source: Agent | Controller) -> str:
     if isinstance(source, Agent):
         made = f"learned by {source.learner_type.name} with seed {source.seed}"
     else:
-        made = "a rule tree of its own" + "".join(f", {k} {v}" for k, v in source.origin.items())
+        kind = "controller with memory" if isinstance(source.policy, FeatureController) else "rule tree"
+        made = f"a {kind} of its own" + "".join(f", {k} {v}" for k, v in source.origin.items())
     title = html.escape(NAMES.get(problem.name, problem.name))
     made = html.escape(f"A controller for {problem.name}{environment}: {made}.")
     return f"<header><h1>{title}</h1><p>{made}</p></header>"
@@ -100,7 +104,8 @@ def _numbers(source: Agent | Controller, fresh: Evaluation, seed: int) -> str:
         "return of the random policy": with_interval(random.mean, random.ci95),
     }
     if not source.policy.time_variant:
-        tree = rule_tree(source)
+        policy = source.policy
+        tree = policy.tree if isinstance(policy, FeatureController) else rule_tree(source)
         size, word = counted(tree.n_leaves, "leaf").split()
         shown[word + (", the fewest that do the same" if tree.smallest else "")] = size
         size, word = counted(tree.n_numbers, "number").split()
@@ -161,6 +166,15 @@ def _rules(source: Agent | Controller, episodes: int, seed: int) -> Iterator[str
     yield from _drawn_tree(source, chosen, exact, episodes, seed)
     yield f"<details><summary>The exact rules, {counted(exact.n_leaves, 'leaf')}</summary>"
     yield f"<pre>{html.escape(text(exact))}</pre></details>"
+
+
+def _with_memory(policy: FeatureController) -> Iterator[str]:
+    """Yield the features, laws and limits of a controller with memory, and its tree if it has rules."""
+    yield "<h2>The controller</h2><p>Its rules and laws read features, some of which remember.</p>"
+    yield f"<pre>{html.escape(controller_text(policy, 4))}</pre>"
+    if 1 < policy.n_leaves <= MOST_LEAVES:
+        yield f'<div class="scroll">{svg(compute_tree(policy.tree, title=""))}</div>'
+    yield f"<details><summary>The exact numbers</summary><pre>{html.escape(str(policy))}</pre></details>"
 
 
 def _drawn_tree(

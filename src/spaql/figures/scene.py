@@ -12,7 +12,7 @@ from spaql.errors import SettingError
 from spaql.evaluation.episodes import Playable
 from spaql.figures.names import NAMES
 from spaql.interpret.build import tree_number
-from spaql.policy import PartitionPolicy, Policy, RuleTree
+from spaql.policy import FeatureController, PartitionPolicy, Policy, RuleTree
 from spaql.policy.resolve import opened, policy_of
 from spaql.problems import EnvironmentLike, Problem, make_problem
 from spaql.rollouts import Episode, record
@@ -50,6 +50,11 @@ class Scene:
 
     def act(self, batch: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the actions for rows of observations: indices of discrete actions, or rows of numbers."""
+        if isinstance(self.policy, FeatureController):
+            raise SettingError(
+                "This controller has memory: its action is no function of the observation, and there is no "
+                "map of it. Draw its tree, which is over features, or its episodes."
+            )
         shape = self.observation_space.shape or ()
         steps = np.full(len(batch), self.step, np.int64)
         actions = np.asarray(self.policy.act(batch.reshape(-1, *shape), steps, None))
@@ -90,7 +95,7 @@ def _parts(agent: Playable, env: EnvironmentLike | None) -> tuple[Policy, Proble
 
 
 def _names(policy: Policy, problem: Problem | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    if isinstance(policy, RuleTree):
+    if isinstance(policy, RuleTree | FeatureController):
         return policy.observations, policy.actions
     if isinstance(policy, PartitionPolicy):
         return policy.states.names, policy.actions.names

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from spaql.errors import SettingError
 from spaql.interpret.minimise import EFFORT, minimised
 from spaql.kernels.partition.lookup import Flat
-from spaql.policy import PartitionPolicy
+from spaql.policy import FeatureController, PartitionPolicy
 from spaql.policy.leaves import leaves_of
 from spaql.policy.nodes import Nodes
 from spaql.policy.resolve import Source, policy_of
@@ -67,6 +67,11 @@ def rule_tree(
         tree = policy
     elif isinstance(policy, PartitionPolicy):
         tree = _plain(policy, tree_number(policy, step), within, tuple(observations), tuple(actions))
+    elif isinstance(policy, FeatureController):
+        raise SettingError(
+            "This controller has memory: its rules are over features (`policy.tree`), and no rule tree over "
+            "observations does the same."
+        )
     else:
         raise SettingError(
             f"A rule tree is made from the policy of a partition, and this is a {type(policy).__name__}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,15 @@ class _PolicyWrapper(Policy):
         self.observation_space = policy.observation_space
         self.action_space = policy.action_space
         self.time_variant = policy.time_variant
+
+    def for_episodes(self, n: int) -> Policy:
+        """Return the policy that plays n new episodes; it shares noise and records with this one."""
+        playing = self.policy.for_episodes(n)
+        if playing is self.policy:
+            return self
+        wrapper = copy.copy(self)
+        wrapper.policy = playing
+        return wrapper
 
 
 class NoisyPolicy(_PolicyWrapper):
@@ -63,8 +73,9 @@ class NoisyPolicy(_PolicyWrapper):
 class DelayedPolicy(_PolicyWrapper):
     """Act on the observation of the step before; at the first step, on the current one.
 
-    For a controller without memory, delayed observations and delayed actions are equivalent. The
-    rows of a batch must be the same episodes from call to call, as they are in evaluations.
+    For a controller without memory, delayed observations and delayed actions are equivalent; one with memory
+    sees the first observation twice. The rows of a batch must be the same episodes from call to call, as they
+    are in evaluations.
     """
 
     def __init__(self, policy: Policy) -> None:

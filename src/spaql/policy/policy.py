@@ -36,28 +36,28 @@ class Policy(ABC):
             Generator for policies that draw actions; with None, actions are deterministic.
         """
 
+    def for_episodes(self, n: int) -> Policy:
+        """Return the policy that plays n new episodes, one a row of every batch: itself if it has no memory.
+
+        Whoever plays episodes calls the `act` of what is returned, once a step, with all rows.
+        """
+        return self
+
     def predict(
         self,
         observation: Any,
-        state: tuple[NDArray[np.int64], ...] | None = None,
+        state: tuple[NDArray[Any], ...] | None = None,
         episode_start: NDArray[np.bool_] | None = None,
         deterministic: bool = False,
         *,
         rng: Rng | None = None,
-    ) -> tuple[Any, tuple[NDArray[np.int64], ...] | None]:
+    ) -> tuple[Any, tuple[NDArray[Any], ...] | None]:
         """Return the action for one observation or a batch of them, and the next state.
 
-        The signature is Stable-Baselines3's. The state is the time step of a time-variant policy and
-        None for every other; an `episode_start` resets it.
+        The signature is Stable-Baselines3's. The state is the time step of a time-variant policy, the memory
+        of a controller that has one, and None for every other policy; an `episode_start` resets it.
         """
-        shape = self.observation_space.shape or ()
-        array = np.asarray(observation)
-        single = array.shape == shape
-        if (not single and array.shape[1:] != shape) or array.ndim > 1 + len(shape):
-            raise SettingError(
-                f"An observation has the shape {shape}, and a batch of them (n, ...): this is {array.shape}."
-            )
-        batch = array.reshape(-1, *shape)
+        batch, single = self._batch(observation)
         steps = np.zeros(len(batch), np.int64) if state is None else state[0]
         if episode_start is not None:
             steps = np.where(episode_start, 0, steps)
@@ -67,3 +67,14 @@ class Policy(ABC):
             rng = np.random.default_rng()
         actions = self.act(batch, steps, rng)
         return (actions[0] if single else actions), ((steps + 1,) if self.time_variant else None)
+
+    def _batch(self, observation: Any) -> tuple[NDArray[Any], bool]:
+        """Return observations as a batch, and whether there was only one, without a batch."""
+        shape = self.observation_space.shape or ()
+        array = np.asarray(observation)
+        single = array.shape == shape
+        if (not single and array.shape[1:] != shape) or array.ndim > 1 + len(shape):
+            raise SettingError(
+                f"An observation has the shape {shape}, and a batch of them (n, ...): this is {array.shape}."
+            )
+        return array.reshape(-1, *shape), single

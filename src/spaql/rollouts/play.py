@@ -79,12 +79,13 @@ def _play_together(
 ) -> Iterator[Episode]:
     """Return one episode per row, after the first observations `seen`."""
     n = len(seen)
+    playing = policy.for_episodes(n)
     observations, actions = [seen.reshape(n, -1).astype(np.float64)], []
     rewards: list[Floats] = []
     lengths = np.zeros(n, np.int64)
     terminated, running = np.zeros(n, np.bool_), np.ones(n, np.bool_)
     for step in range(problem.horizon):
-        played = np.asarray(policy.act(seen, np.full(n, step), rng))
+        played = np.asarray(playing.act(seen, np.full(n, step), rng))
         rewards.append(np.zeros(n))
         truncated = rows.step(played, running, seen, rewards[-1], terminated)
         actions.append(played.copy())

@@ -247,9 +247,9 @@ class EpisodeRunner:
         starts = problem.states.batch(observations).copy()
         returns, lengths = np.zeros(n), np.zeros(n, np.int64)
         running = np.ones(n, np.bool_)
-        steps = np.zeros(n, np.int64)
+        steps, playing = np.zeros(n, np.int64), policy.for_episodes(n)
         for _ in range(problem.horizon):
-            actions = policy.act(observations, steps, draws)
+            actions = playing.act(observations, steps, draws)
             observations, rewards, terminated, truncated = self._vector.step(actions, running)
             going_on = tally(rewards, terminated, truncated, running, returns, lengths)
             if not np.isfinite(returns).all():

@@ -1,0 +1,348 @@
+"""The program of a controller with memory: the kernels of `spaql.kernels.features`, written out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from spaql.export.memory.machine import MemoryMachine
+from spaql.export.memory.program import (
+    All,
+    Assign,
+    Binary,
+    Compare,
+    Condition,
+    Expression,
+    Flag,
+    If,
+    IsLeaf,
+    Name,
+    Not,
+    Note,
+    Number,
+    Program,
+    SetFlag,
+    SetLeaf,
+    Some,
+    State,
+    Statement,
+    clamped,
+    minus,
+    plus,
+    times,
+    weighted,
+)
+from spaql.kernels import features as kernels
+
+_ANGLE = ("angle_a", "angle_b", "angle_t", "angle_z", "angle_p", "angle_q")
+_P = (
+    -8.750608600031904122785e-1,
+    -1.615753718733365076637e1,
+    -7.500855792314704667340e1,
+    -1.228866684490136173410e2,
+    -6.485021904942025371773e1,
+)
+_Q = (
+    2.485846490142306297962e1,
+    1.650270098316988542046e2,
+    4.328810604912902668951e2,
+    4.853903996359136964868e2,
+    1.945506571482613964425e2,
+)
+
+
+def program_of(machine: MemoryMachine) -> Program:
+    """Return the program of a controller."""
+    return _Builder(machine).program()
+
+
+class _Builder:
+    def __init__(self, machine: MemoryMachine) -> None:
+        self._machine, self._names = machine, machine.names
+        self._table, self._limiter, self._left, self._tree, self._margin = machine.controller.arrays
+        self._actions = range(len(machine.names.actions))
+        leaves = np.flatnonzero(self._left < 0).tolist()
+        integrals = np.flatnonzero(self._table.kind == kernels.INTEGRAL).tolist()
+        # An integral that has no gain for a number of the action in any leaf does not wait for it.
+        self._gains = [(i, k) for i in integrals for k in self._actions if self._tree[leaves, k, 1 + i].any()]
+
+    def program(self) -> Program:
+        names = self._names
+        numbers = [*names.features, *names.wishes, *names.cuts]
+        numbers += [names.gains[pair] for pair in self._gains]
+        flags = ["waits"] if self._gains else []
+        flags += ["keep"] if len(self._margin) else []
+        if (self._table.kind == kernels.ANGLE).any():
+            numbers += _ANGLE
+            flags += ["angle_steep", "angle_turned"]
+        invalid = Not(All(tuple(self._readings())))
+        body = (
+            Note("The features."),
+            *(one for i in range(len(names.features)) for one in self._feature(i)),
+            Note("The rules and the laws."),
+            *self._rules(),
+            Note("The limits of the action."),
+            *(one for k in self._actions for one in self._limit(k)),
+            Note("The memory."),
+            *(one for i in range(len(names.features)) for one in self._update(i)),
+            *(
+                Assign(name, Name(value))
+                for names_, values in ((names.last, names.actions), (names.target, names.wishes))
+                for name, value in zip(names_, values, strict=True)
+            ),
+            SetFlag("started", True),
+        )
+        return Program(
+            names.observations,
+            names.actions,
+            tuple(self._state()),
+            tuple(numbers),
+            tuple(flags),
+            (If(invalid, tuple(self._fallback()), body),),
+        )
+
+    def _state(self) -> Iterator[State]:
+        memory = self._machine.controller.new_memory(1)[0].tolist()
+        names = self._names
+        yield State("started", memory[kernels.STARTED], "flag", "whether a sample has been taken")
+        yield State("leaf", memory[kernels.LEAF], "leaf", "of the last sample; -1 for none")
+        kept = [*names.last, *names.target, *names.memory]
+        for name, value, note in zip(kept, memory[kernels.LAST :], self._machine.notes, strict=True):
+            yield State(name, value, "real", note)
+
+    def _readings(self) -> Iterator[Condition]:
+        for name, (low, high) in zip(self._names.observations, self._machine.ends, strict=True):
+            yield Compare(">=", Name(name), Number(low))
+            yield Compare("<=", Name(name), Number(high))
+
+    def _fallback(self) -> Iterator[Statement]:
+        names, safe = self._names, self._machine.safe
+        yield Note("No valid reading: the memory of the features stays as it is.")
+        for k in self._actions:
+            action, last, target = names.actions[k], names.last[k], names.target[k]
+            if safe is None:
+                yield Assign(action, Name(last))
+                continue
+            yield from (Assign(name, Number(safe[k])) for name in (action, last, target))
+
+    def _value(self, source: int) -> Expression:
+        names = self._names
+        return Name(names.features[source] if source >= 0 else names.observations[-1 - source])
+
+    def _slot(self, i: int, j: int = 0) -> str:
+        names = self._names
+        first = kernels.LAST + 2 * len(names.actions)
+        return names.memory[int(self._table.places[i, kernels.SLOT]) - first + j]
+
+    def _feature(self, i: int) -> Iterator[Statement]:
+        table, x = self._table, self._names.features[i]
+        kind, samples = int(table.kind[i]), int(table.places[i, kernels.SAMPLES])
+        if kind == kernels.INTEGRAL:
+            yield Assign(x, Name(self._slot(i)))
+            return
+        if kind == kernels.LAST_ACTION:
+            yield Assign(x, Name(self._slot(i, samples - 1)))
+            return
+        here, other = (self._value(int(table.places[i, j])) for j in (kernels.FIRST, kernels.SECOND))
+        parameter = Number(float(table.numbers[i, kernels.PARAMETER]))
+        if kind == kernels.ANGLE:
+            yield from _angle(x, here, other)
+            return
+        if kind == kernels.ANGLE_ERROR:
+            yield from _angle_error(x, here, other)
+            return
+        before = None if kind in _STATIC else Name(self._slot(i))
+        if before is None:
+            static = {kernels.OBSERVED: here, kernels.SQUARE: times(here, here)}
+            static |= {kernels.ERROR: minus(here, other), kernels.PRODUCT: times(here, other)}
+            yield Assign(x, static[kind])
+        elif kind == kernels.DIFFERENCE:
+            yield self._started(x, minus(here, before), Number(0.0))
+        elif kind == kernels.LAG:
+            yield self._started(x, Name(self._slot(i, samples - 1)), here)
+        elif kind == kernels.LOW_PASS:
+            yield self._started(x, plus(before, times(parameter, minus(here, before))), here)
+        else:
+            last, share = Name(self._slot(i, 1)), Number(float(table.numbers[i, kernels.BOUND]))
+            quotient = Binary("/", minus(here, before), parameter)
+            yield self._started(x, plus(last, times(share, minus(quotient, last))), Number(0.0))
+
+    def _started(self, name: str, later: Expression, first: Expression) -> Statement:
+        """Return a statement that sets a number, to another value at the first sample."""
+        return If(Flag("started"), (Assign(name, later),), (Assign(name, first),))
+
+    def _sum(self, node: int) -> Expression:
+        return weighted(self._tree[node, 0, 1:].tolist(), self._names.features)
+
+    def _rules(self) -> Iterator[Statement]:
+        if not len(self._margin):
+            yield from self._descent(0, laws=True)
+            return
+        leaves = np.flatnonzero(self._left < 0).tolist()
+        yield Note("Hysteresis: the last leaf is kept while its conditions are missed by less than a margin.")
+        yield SetFlag("keep", False)
+        yield from self._for_leaves([(leaf, (self._kept(leaf),)) for leaf in leaves], last=None)
+        yield If(Not(Flag("keep")), tuple(self._descent(0, laws=False)))
+        yield from self._for_leaves([(leaf, tuple(self._laws(leaf))) for leaf in leaves[:-1]], leaves[-1])
+
+    def _for_leaves(
+        self, cases: list[tuple[int, tuple[Statement, ...]]], last: int | None
+    ) -> Iterator[Statement]:
+        """Yield statements that depend on the leaf; those of the last one need no question."""
+        rest: tuple[Statement, ...] = () if last is None else tuple(self._laws(last))
+        for leaf, statements in reversed(cases):
+            rest = (If(IsLeaf(leaf), statements, rest),)
+        yield from rest
+
+    def _kept(self, leaf: int) -> Statement:
+        """Return the statement that sets whether a leaf is kept."""
+        conditions: list[Condition] = []
+        node = leaf
+        for parent in range(leaf - 1, -1, -1):
+            if node not in (self._left[parent], self._left[parent] + 1) or self._left[parent] < 0:
+                continue
+            bound, margin = float(self._tree[parent, 0, 0]), float(self._margin[parent])
+            below = bool(self._left[parent] == node)
+            end = bound + margin if below else bound - margin
+            node = parent
+            if end == -math.inf:  # nothing is below it
+                if below:
+                    return SetFlag("keep", False)
+                continue
+            test = _below(self._sum(parent), end)
+            conditions.append(test if below else Not(test))
+        return SetFlag("keep", All(tuple(conditions)) if conditions else True)
+
+    def _descent(self, node: int, *, laws: bool) -> Iterator[Statement]:
+        left = int(self._left[node])
+        if left >= 0 and self._tree[node, 0, 0] == -math.inf:  # nothing is below it
+            yield from self._descent(left + 1, laws=laws)
+            return
+        if left < 0:
+            yield SetLeaf(node)
+            if laws:
+                yield from self._laws(node)
+            return
+        below, above = (tuple(self._descent(child, laws=laws)) for child in (left, left + 1))
+        yield If(_below(self._sum(node), float(self._tree[node, 0, 0])), below, above)
+
+    def _laws(self, leaf: int) -> Iterator[Statement]:
+        names = self._names
+        for k in self._actions:
+            offset, *gains = self._tree[leaf, k].tolist()
+            law = weighted(gains, names.features, offset)
+            yield Assign(names.wishes[k], plus(Name(names.target[k]), law) if self._limiter.velocity else law)
+        for i, k in self._gains:
+            yield Assign(names.gains[i, k], Number(float(self._tree[leaf, k, 1 + i])))
+
+    def _limit(self, k: int) -> Iterator[Statement]:
+        """Yield the statements that limit an action; what was cut off is then in `cut_...`."""
+        names, limits = self._names, self._limiter
+        wish, last, action, cut = names.wishes[k], Name(names.last[k]), names.actions[k], names.cuts[k]
+        low, high, rate, band = (
+            float(array[k]) for array in (limits.low, limits.high, limits.rate, limits.dead_band)
+        )
+        yield Assign(cut, Name(wish))
+        # A sum that is NaN is neither at most nor above anything.
+        known = Some((Compare("<=", Name(wish), Number(0.0)), Compare(">", Name(wish), Number(0.0))))
+        yield If(Not(known), (Assign(wish, last),))
+        if rate < math.inf:
+            yield from clamped(wish, minus(last, Number(rate)), plus(last, Number(rate)))
+        ends = [None if math.isinf(end) else Number(end) for end in (low, high)]
+        yield from clamped(wish, *ends)
+        yield Assign(cut, minus(Name(cut), Name(wish)))
+        yield Assign(action, Name(wish))
+        if band > 0.0:
+            sides = (minus(Name(wish), last), minus(last, Name(wish)))
+            small = All(tuple(Compare("<", side, Number(band)) for side in sides))
+            yield If(small, (Assign(action, last),))
+
+    def _update(self, i: int) -> Iterator[Statement]:
+        table, x, kind = self._table, self._names.features[i], int(self._table.kind[i])
+        if kind == kernels.INTEGRAL:
+            yield from self._integrate(i)
+        elif kind in (kernels.DIFFERENCE, kernels.DERIVATIVE):
+            yield Assign(self._slot(i), self._value(int(table.places[i, kernels.FIRST])))
+            if kind == kernels.DERIVATIVE:
+                yield Assign(self._slot(i, 1), Name(x))
+        elif kind == kernels.LOW_PASS:
+            yield Assign(self._slot(i), Name(x))
+        elif kind in (kernels.LAG, kernels.LAST_ACTION):
+            lag, places = kind == kernels.LAG, range(int(table.places[i, kernels.SAMPLES]) - 1, 0, -1)
+            source = int(table.places[i, kernels.FIRST])
+            here = self._value(source) if lag else Name(self._names.actions[source])
+            shift = tuple(Assign(self._slot(i, j), Name(self._slot(i, j - 1))) for j in places)
+            if shift and lag:
+                yield If(Flag("started"), shift, tuple(Assign(self._slot(i, j), here) for j in places))
+            elif shift:
+                yield from shift
+            yield Assign(self._slot(i), here)
+
+    def _integrate(self, i: int) -> Iterator[Statement]:
+        """Yield the statements that update an integral, unless it would push a limited action further."""
+        table, slot, names = self._table, self._slot(i), self._names
+        here, bound = self._value(int(table.places[i, kernels.FIRST])), float(table.numbers[i, kernels.BOUND])
+        add = (
+            Assign(slot, plus(Name(slot), times(Number(float(table.numbers[i, kernels.PARAMETER])), here))),
+            *clamped(slot, Number(-bound), Number(bound)),
+        )
+        pushes = tuple(
+            Compare(">", times(times(Name(names.cuts[k]), Name(names.gains[j, k])), here), Number(0.0))
+            for j, k in self._gains
+            if j == i
+        )
+        if not pushes:
+            yield from add
+            return
+        yield SetFlag("waits", Some(pushes))
+        yield If(Not(Flag("waits")), add)
+
+
+_STATIC = (kernels.OBSERVED, kernels.ERROR, kernels.PRODUCT, kernels.SQUARE)
+
+
+def _below(total: Expression, bound: float) -> Condition:
+    """Return whether a number is below a bound, which may be infinite."""
+    if bound == math.inf:
+        return Compare("<=", total, Number(1.7976931348623157e308))
+    return Compare("<", total, Number(bound))
+
+
+def _angle_error(x: str, setpoint: Expression, output: Expression) -> Iterator[Statement]:
+    """Yield the statements of a wrapped error."""
+    half, turn = Number(3.141592653589793), Number(6.283185307179586)
+    above, below = Compare(">", Name(x), half), Compare("<", Name(x), Number(-3.141592653589793))
+    yield Assign(x, minus(setpoint, output))
+    up = If(below, (Assign(x, plus(Name(x), turn)),))
+    yield If(above, (Assign(x, minus(Name(x), turn)),), (up,))
+
+
+def _angle(x: str, y: Expression, cosine: Expression) -> Iterator[Statement]:
+    """Yield the statements of `spaql.kernels.features.arc_tangent`."""
+    a, b, t, z, p, q = (Name(name) for name in _ANGLE)
+    zero, one = Number(0.0), Number(1.0)
+    for name, value in (("angle_a", y), ("angle_b", cosine)):
+        negative = Compare("<", value, zero)
+        yield If(negative, (Assign(name, minus(zero, value)),), (Assign(name, value),))
+    steep, turned = Flag("angle_steep"), Flag("angle_turned")
+    poly: list[Statement] = [Assign("angle_z", times(t, t)), Assign("angle_p", Number(_P[0]))]
+    poly += [Assign("angle_p", plus(times(p, z), Number(c))) for c in _P[1:]]
+    poly += [Assign("angle_q", plus(z, Number(_Q[0])))]
+    poly += [Assign("angle_q", plus(times(q, z), Number(c))) for c in _Q[1:]]
+    angle = plus(t, times(t, Binary("/", times(z, p), q)))
+    body = (
+        SetFlag("angle_steep", Compare(">", a, b)),
+        If(steep, (Assign("angle_t", Binary("/", b, a)),), (Assign("angle_t", Binary("/", a, b)),)),
+        SetFlag("angle_turned", Compare(">", t, Number(0.66))),
+        If(turned, (Assign("angle_t", Binary("/", minus(t, one), plus(t, one))),)),
+        *poly,
+        Assign(x, angle),
+        If(turned, (Assign(x, plus(Name(x), Number(0.7853981633974483))),)),
+        If(steep, (Assign(x, minus(Number(1.5707963267948966), Name(x))),)),
+        If(Compare("<", cosine, zero), (Assign(x, minus(Number(3.141592653589793), Name(x))),)),
+        If(Compare("<", y, zero), (Assign(x, minus(zero, Name(x))),)),
+    )
+    origin = All((Compare("<=", a, zero), Compare("<=", b, zero)))
+    yield If(origin, (Assign(x, zero),), body)

@@ -1,0 +1,226 @@
+"""A controller with memory as C99: its state in one struct, without allocation or the C library."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.export.c_common import TYPES, arithmetic_checks
+from spaql.export.compilers import FLAGS, compiled, compiler_version
+from spaql.export.equivalence import EquivalenceError
+from spaql.export.memory.build import program_of
+from spaql.export.memory.check import Bools, MemoryTarget, Run
+from spaql.export.memory.comments import heading
+from spaql.export.memory.machine import MemoryMachine
+from spaql.export.memory.program import All, Program, Some, State
+from spaql.export.memory.syntax import Syntax
+from spaql.kernels.features import Floats
+
+_PROGRAM = "driver.exe" if os.name == "nt" else "driver"
+
+
+@dataclass(frozen=True)
+class CMemory(MemoryTarget):
+    """C99, as a header and a source file."""
+
+    flags: tuple[str, ...] = FLAGS
+    """Of the compiler."""
+    name = "C"
+    suffix = ".c"
+
+    def write(self, machine: MemoryMachine, name: str) -> dict[str, bytes]:
+        """Return the files of a controller, by name."""
+        program = program_of(machine)
+        return {
+            f"{name}.h": _bytes(_header(machine, program, name)),
+            f"{name}.c": _bytes(_source(machine, program, name)),
+        }
+
+    def load(self, machine: MemoryMachine, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
+        """Compile the files with a driver program; returns the function that plays episodes."""
+        for file, content in files.items():
+            (folder / file).write_bytes(content)
+        driver = folder / "driver.c"
+        driver.write_text(_driver(machine, program_of(machine), name), encoding="utf-8")
+        built = compiled([folder / f"{name}.c", driver], folder / _PROGRAM, self.flags)
+        return lambda resets, inputs: _run(built, machine, resets, inputs)
+
+    def tool(self) -> str:
+        """Return the name and version of the tool that runs the files."""
+        return f"{compiler_version()}, {' '.join(self.flags)}"
+
+
+class CSyntax(Syntax):
+    """C; the variables of the state are in a struct."""
+
+    words = MappingProxyType({All: "&&", Some: "||"})
+    otherwise, end = "} else {", "}"
+
+    def __init__(self, program: Program) -> None:
+        self._kept = {one.name for one in program.state}
+
+    def number(self, x: float) -> str:
+        """Return a constant."""
+        return repr(x)
+
+    def name(self, name: str) -> str:
+        """Return a variable."""
+        return f"state->{name}" if name in self._kept else name
+
+    def flag(self, name: str) -> str:
+        """Return whether a truth variable is set."""
+        return f"{self.name(name)} != 0"
+
+    def negated(self, condition: str) -> str:
+        """Return the negation of a condition."""
+        return f"!({condition})"
+
+    def is_leaf(self, number: int) -> str:
+        """Return the question whether the leaf has a number."""
+        return f"state->leaf == {number}"
+
+    def note(self, text: str) -> str:
+        """Return a comment."""
+        return f"/* {text} */"
+
+    def assigned(self, name: str, value: str) -> str:
+        """Return an assignment."""
+        return f"{name} = {value};"
+
+    def truth(self, value: str | bool) -> str:
+        """Return the value of a truth variable."""
+        return f"{int(value)}" if isinstance(value, bool) else f"({value}) ? 1 : 0"
+
+    def opening(self, condition: str, *, further: bool) -> str:
+        """Return the line before the statements of a condition."""
+        return f"{'} else if' if further else 'if'} ({condition}) {{"
+
+
+def _bytes(lines: Iterator[str]) -> bytes:
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _comment(machine: MemoryMachine, file: str) -> Iterator[str]:
+    lines = [line.replace("*/", "* /").replace("/*", "/ *") for line in heading(machine, file)]
+    yield from (f"{'/*' if not i else ' *'} {line}".rstrip() for i, line in enumerate(lines))
+    yield " */"
+
+
+def _safely(text: str) -> str:
+    return text.replace("*/", "* /").replace("/*", "/ *")
+
+
+def _type(one: State) -> str:
+    return "double" if one.kind == "real" else "int"
+
+
+def _header(machine: MemoryMachine, program: Program, name: str) -> Iterator[str]:
+    controller, prefix, kind = machine.controller, name.upper(), TYPES[machine.number]
+    yield from _comment(machine, f"{name}.h")
+    yield from (f"#ifndef {prefix}_H", f"#define {prefix}_H", "")
+    yield f"#define {prefix}_OBSERVATIONS {len(program.inputs)}"
+    yield f"#define {prefix}_ACTIONS {len(program.outputs)}"
+    yield f"#define {prefix}_SAMPLE_TIME {controller.sample_time!r} /* seconds between samples */"
+    yield from ("", "#ifdef __cplusplus", 'extern "C" {', "#endif", "")
+    yield from ("/* What the controller remembers: one for each plant. */", "typedef struct {")
+    yield from (f"    {_type(one)} {one.name}; /* {_safely(one.note)} */" for one in program.state)
+    yield from (f"}} {name}_state;", "")
+    yield "/* Writes the state before the first sample. */"
+    yield from (f"void {name}_reset({name}_state *state);", "")
+    yield from ("/* Takes a sample: writes the action for an observation, and updates the state.", " *")
+    yield from (f" * observation[{j}]  {_safely(one)}" for j, one in enumerate(controller.observations))
+    yield from (f" * action[{k}]  {_safely(one)}" for k, one in enumerate(controller.actions))
+    yield " */"
+    yield from _prototype(name, kind, ";")
+    yield from ("", "#ifdef __cplusplus", "}", "#endif", "", "#endif")
+
+
+def _prototype(name: str, kind: str, end: str) -> Iterator[str]:
+    pad = " " * (len(name) + 10)
+    yield f"void {name}_act({name}_state *state,"
+    yield f"{pad}const {kind} observation[{name.upper()}_OBSERVATIONS],"
+    yield f"{pad}{kind} action[{name.upper()}_ACTIONS]){end}"
+
+
+def _source(machine: MemoryMachine, program: Program, name: str) -> Iterator[str]:
+    syntax, single = CSyntax(program), machine.number == "float"
+    kind, cast = TYPES[machine.number], ("(double)", "(float)") if single else ("", "")
+    yield from _comment(machine, f"{name}.c")
+    yield f'#include "{name}.h"'
+    yield from arithmetic_checks("the state needs it", single=single, sums=True)
+    yield from ("", f"void {name}_reset({name}_state *state)", "{")
+    for one in program.state:
+        value = repr(one.reset) if one.kind == "real" else str(int(one.reset))
+        yield f"    state->{one.name} = {value};"
+    yield from ("}", "", *_prototype(name, kind, ""), "{")
+    for j, word in enumerate(program.inputs):
+        yield f"    const double {word} = {cast[0]}observation[{j}];"
+    yield from (f"    double {word} = 0.0;" for word in [*program.outputs, *program.numbers])
+    yield from (f"    int {word} = 0;" for word in program.flags)
+    yield ""
+    yield from syntax.lines(program.statements, 1)
+    yield from (f"    (void){word};" for word in program.numbers if word not in program.read)
+    yield from (f"    action[{k}] = {cast[1]}{word};" for k, word in enumerate(program.outputs))
+    yield "}"
+
+
+def _driver(machine: MemoryMachine, program: Program, name: str) -> str:
+    """Return a C program that plays the samples on its standard input, each after a number for a reset."""
+    kind, prefix = TYPES[machine.number], name.upper()
+    dump = ", ".join(f"(double)state.{one.name}" for one in program.state)
+    return f"""#include <stdio.h>
+#include "{name}.h"
+#ifdef _WIN32
+#include <fcntl.h>
+#include <io.h>
+#endif
+
+int main(void)
+{{
+    {kind} sample[1 + {prefix}_OBSERVATIONS];
+    {kind} action[{prefix}_ACTIONS];
+    {name}_state state;
+#ifdef _WIN32 /* where a stream of text changes bytes that happen to be line ends */
+    (void)_setmode(_fileno(stdin), _O_BINARY);
+    (void)_setmode(_fileno(stdout), _O_BINARY);
+#endif
+    {name}_reset(&state);
+    while (fread(sample, sizeof sample, 1, stdin) == 1) {{
+        if (sample[0] > 0) {{
+            {name}_reset(&state);
+        }}
+        {name}_act(&state, sample + 1, action);
+        double dump[] = {{{dump}}};
+        if (fwrite(action, sizeof action, 1, stdout) != 1 || fwrite(dump, sizeof dump, 1, stdout) != 1) {{
+            return 1;
+        }}
+    }}
+    return 0;
+}}
+"""
+
+
+def _run(program: Path, machine: MemoryMachine, resets: Bools, inputs: NDArray[Any]) -> tuple[Floats, Floats]:
+    """Return the actions and states of a compiled controller, which plays one episode after the other."""
+    steps, rows, width = inputs.shape
+    samples = np.empty((rows, steps, 1 + width), machine.dtype)
+    samples[..., 0], samples[..., 1:] = resets.T, inputs.transpose(1, 0, 2)
+    given = subprocess.run([str(program)], input=samples.tobytes(), capture_output=True)
+    if given.returncode:
+        raise EquivalenceError(f"The exported controller failed ({given.returncode}).")
+    controller = machine.controller
+    sizes = len(controller.actions), controller.memory_size
+    row = np.dtype([("action", machine.dtype, sizes[:1]), ("state", np.float64, sizes[1:])])
+    played = np.frombuffer(given.stdout, row).reshape(rows, steps)
+    return (
+        played["action"].transpose(1, 0, 2).astype(np.float64),
+        played["state"].transpose(1, 0, 2).astype(np.float64),
+    )

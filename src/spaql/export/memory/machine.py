@@ -1,0 +1,156 @@
+"""The controller with memory to export: its names in code, its number type and its safe action."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.errors import SettingError
+from spaql.export.comments import identifiers
+from spaql.export.rewrite import TOLERANCE, limits
+from spaql.export.target_controller import Limits, checked_box_action
+from spaql.kernels.features import LAST, Floats, control_rows
+from spaql.policy import FeatureController
+from spaql.policy.feature_controller import LARGEST
+
+DTYPES: dict[str, np.dtype[Any]] = {"double": np.dtype(np.float64), "float": np.dtype(np.float32)}
+_RESERVED = """
+    abs acos action and array asin at atan auto bool break by byte case char configuration const
+    constant continue cos cut date default dint do double dword else elsif end enum exit exp expt extern
+    false float for from function goto if in inline initial int interval ln log long lreal lword main
+    max min mod move mux not observation of on or program read_only read_write real register repeat
+    reset resource restrict retain return rol ror sel self shl short shr signed sin single sint sizeof
+    sqrt state static step string struct sub switch tan task then time to transition true type typedef
+    udint uint ulint union unsigned until usint var void volatile while with word xor u started leaf
+    keep waits angle_a angle_b angle_t angle_z angle_p angle_q angle_steep angle_turned n_observations
+    n_actions act controller
+"""
+
+
+@dataclass(frozen=True)
+class Names:
+    """Identifiers, which are the same in all languages."""
+
+    observations: tuple[str, ...]
+    features: tuple[str, ...]
+    actions: tuple[str, ...]
+    last: tuple[str, ...]
+    target: tuple[str, ...]
+    memory: tuple[str, ...]
+    wishes: tuple[str, ...]
+    cuts: tuple[str, ...]
+    gains: dict[tuple[int, int], str]
+    """By feature and number of the action."""
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryMachine:
+    """A controller with memory as it is exported: the input of every target."""
+
+    controller: FeatureController
+    number: str
+    """The type of observations and actions, "double" or "float"; all else is computed in double precision."""
+    safe: tuple[float, ...] | None = None
+    """The action without a valid reading; None for the last one."""
+    limits: Limits | None = None
+    """Limits beyond which a reading is not valid; None without a safe action."""
+    provenance: tuple[str, ...] = ()
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of observations and actions."""
+        return DTYPES[self.number]
+
+    @property
+    def ends(self) -> list[tuple[float, float]]:
+        """The lowest and the highest valid reading of each number of an observation."""
+        n = len(self.controller.observations)
+        low, high = ((-math.inf,) * n, (math.inf,) * n)
+        if self.limits is not None:
+            low, high = self.limits.low, self.limits.high
+        return [(max(a, -LARGEST), min(b, LARGEST)) for a, b in zip(low, high, strict=True)]
+
+    @cached_property
+    def names(self) -> Names:
+        """The identifiers of everything."""
+        controller = self.controller
+        features = [feature.name for feature in controller.features]
+        parts = [controller.observations, features, controller.actions]
+        actions = [name.split(" [")[0] for name in controller.actions]
+        parts += [[f"{word} {name}" for name in actions] for word in ("last", "target", "wish", "cut")]
+        parts += [list(self._slots()), [f"gain {a} {b}" for a in features for b in actions]]
+        words = iter(identifiers([name for part in parts for name in part], _RESERVED))
+        seen, x, done, last, target, wish, cut, memory, gain = (
+            tuple(next(words) for _ in part) for part in parts
+        )
+        pairs = [(i, k) for i in range(len(features)) for k in range(len(actions))]
+        return Names(seen, x, done, last, target, memory, wish, cut, dict(zip(pairs, gain, strict=True)))
+
+    def _slots(self) -> Iterator[str]:
+        """Yield a name for each number that features remember."""
+        for feature in self.controller.features:
+            size = feature.memory()
+            yield from (f"m {feature.name} {j + 1}" if size > 1 else f"m {feature.name}" for j in range(size))
+
+    @property
+    def notes(self) -> list[str]:
+        """What each number of the state is, after the first two."""
+        controller = self.controller
+        notes = [f"the last action: {name}" for name in controller.actions]
+        notes += [f"the same before the dead band: {name}" for name in controller.actions]
+        return notes + [f"memory of {f.name}" for f in controller.features for _ in range(f.memory())]
+
+    def sample(
+        self, inputs: NDArray[np.floating], memory: Floats
+    ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Take a sample in each row, and update the memory: what exported code is compared with.
+
+        Returns the actions, what the laws asked for (NaN without a valid reading), and which readings are
+        valid.
+        """
+        batch = inputs.astype(np.float64)
+        low, high = np.array(self.ends).T
+        valid = ((batch >= low) & (batch <= high)).all(axis=1)
+        n, controller = len(batch), self.controller
+        width = len(controller.actions)
+        actions = memory[:, LAST : LAST + width].copy()
+        wishes = np.full((n, width), np.nan)
+        if self.safe is not None:
+            actions[~valid] = self.safe
+            memory[~valid, LAST : LAST + 2 * width] = np.tile(self.safe, 2)
+        rows = memory[valid]
+        found = np.empty((len(rows), len(controller.features))), np.empty((len(rows), width))
+        given = np.empty((len(rows), width))
+        control_rows(*controller.arrays, np.ascontiguousarray(batch[valid]), rows, *found, given)
+        memory[valid], wishes[valid], actions[valid] = rows, found[1], given
+        return actions.astype(self.dtype).astype(np.float64), wishes, valid
+
+
+def machine_of(
+    controller: FeatureController,
+    number: str = "double",
+    safe_action: float | str | Sequence[float] | None = None,
+    provenance: Sequence[str] = (),
+    tolerance: float = TOLERANCE,
+) -> MemoryMachine:
+    """Return the controller to export (see `spaql.export.target_controller.controller_of`)."""
+    if number not in DTYPES:
+        raise SettingError(
+            f"number is {number!r}, and must be 'double' or 'float' for a controller with memory."
+        )
+    if not (math.isfinite(tolerance) and tolerance >= 0):
+        raise SettingError(
+            f"tolerance is {tolerance}, and must be a share of each range, 0 or more, such as 0.1."
+        )
+    if safe_action is None:
+        return MemoryMachine(controller, number, provenance=tuple(provenance))
+    safe = checked_box_action(controller.action_space, safe_action)
+    low, high = limits(controller.observation_space, tolerance)
+    guard = Limits(tuple(low.tolist()), tuple(high.tolist()), tolerance)
+    return MemoryMachine(controller, number, safe, guard, tuple(provenance))

@@ -1,0 +1,215 @@
+"""A small language for one sample of a controller: what every target writes in its own syntax.
+
+Numbers are doubles, and every operation is rounded on its own, as in `spaql.kernels.features`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+
+@dataclass(frozen=True)
+class Number:
+    """A finite constant."""
+
+    value: float
+
+
+@dataclass(frozen=True)
+class Name:
+    """The value of a variable."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Binary:
+    """A sum, difference, product or quotient."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+
+Expression = Number | Name | Binary
+
+
+@dataclass(frozen=True)
+class Compare:
+    """Whether one number is below or above another, which is never so for NaN."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True)
+class Flag:
+    """The value of a truth variable."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class IsLeaf:
+    """Whether the leaf is the one with this number."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Not:
+    """The negation of a condition."""
+
+    of: Condition
+
+
+@dataclass(frozen=True)
+class All:
+    """Whether all of some conditions hold, one at least."""
+
+    of: tuple[Condition, ...]
+
+
+@dataclass(frozen=True)
+class Some:
+    """Whether one of some conditions holds, of one at least."""
+
+    of: tuple[Condition, ...]
+
+
+Condition = Compare | Flag | IsLeaf | Not | All | Some
+
+
+@dataclass(frozen=True)
+class Note:
+    """A comment."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Assign:
+    """Set a number."""
+
+    name: str
+    value: Expression
+
+
+@dataclass(frozen=True)
+class SetFlag:
+    """Set a truth variable."""
+
+    name: str
+    value: Condition | bool
+
+
+@dataclass(frozen=True)
+class SetLeaf:
+    """Set the leaf to a number."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class If:
+    """Statements for a condition that holds, and for one that does not."""
+
+    condition: Condition
+    then: tuple[Statement, ...]
+    otherwise: tuple[Statement, ...] = ()
+
+
+Statement = Note | Assign | SetFlag | SetLeaf | If
+
+
+@dataclass(frozen=True)
+class State:
+    """A variable that is kept between samples, in the order of the memory in the kernels."""
+
+    name: str
+    reset: float
+    """Its value at a reset: of a flag 0 or 1, of the leaf its number, -1 for none."""
+    kind: str = "real"
+    """"real", "flag" or "leaf"."""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Program:
+    """One sample of a controller."""
+
+    inputs: tuple[str, ...]
+    """The numbers of the observation, as doubles."""
+    outputs: tuple[str, ...]
+    """The numbers of the action, as doubles."""
+    state: tuple[State, ...]
+    numbers: tuple[str, ...]
+    """Further variables: numbers."""
+    flags: tuple[str, ...]
+    """Further variables: truth values."""
+    statements: tuple[Statement, ...]
+
+    @cached_property
+    def read(self) -> frozenset[str]:
+        """The numbers that are read anywhere."""
+        return frozenset(_read(self.statements))
+
+
+def plus(left: Expression, right: Expression) -> Expression:
+    """Return a sum."""
+    return Binary("+", left, right)
+
+
+def minus(left: Expression, right: Expression) -> Expression:
+    """Return a difference."""
+    return Binary("-", left, right)
+
+
+def times(left: Expression, right: Expression) -> Expression:
+    """Return a product."""
+    return Binary("*", left, right)
+
+
+def weighted(weights: Sequence[float], names: Sequence[str], start: float = 0.0) -> Expression:
+    """Return a number plus a weighted sum, added one term after the other; terms of 0 are left out.
+
+    Examples
+    --------
+    >>> weighted([2.0, 0.0], ["x", "y"]) == times(Number(2.0), Name("x"))
+    True
+    """
+    terms: list[Expression] = [Number(start)] if start != 0.0 else []
+    for weight, name in zip(weights, names, strict=True):
+        if weight != 0.0:
+            terms.append(Name(name) if weight == 1.0 else times(Number(weight), Name(name)))
+    total: Expression = terms[0] if terms else Number(0.0)
+    for term in terms[1:]:
+        total = plus(total, term)
+    return total
+
+
+def clamped(name: str, low: Expression | None, high: Expression | None) -> Iterator[Statement]:
+    """Yield the statements that bring a number into a range; an end that is None is not there."""
+    for operator, end in (("<", low), (">", high)):
+        if end is not None:
+            yield If(Compare(operator, Name(name), end), (Assign(name, end),))
+
+
+def _read(given: object) -> Iterator[str]:
+    """Yield the names of numbers that are read in statements, conditions or expressions."""
+    if isinstance(given, Name):
+        yield given.name
+    elif isinstance(given, tuple):
+        for part in given:
+            yield from _read(part)
+    elif isinstance(given, Binary | Compare):
+        yield from _read((given.left, given.right))
+    elif isinstance(given, Not | All | Some):
+        yield from _read(given.of)
+    elif isinstance(given, Assign | SetFlag):
+        yield from _read(given.value)
+    elif isinstance(given, If):
+        yield from _read((given.condition, given.then, given.otherwise))

@@ -1,0 +1,171 @@
+"""A controller with memory as a function block in Structured Text (IEC 61131-3), and how it is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.export.memory.build import program_of
+from spaql.export.memory.check import Bools, MemoryTarget, Run
+from spaql.export.memory.comments import heading
+from spaql.export.memory.machine import MemoryMachine
+from spaql.export.memory.program import All, Program, Some, State
+from spaql.export.memory.syntax import Syntax
+from spaql.export.st_common import comment, literal, python_expression, python_statements
+from spaql.kernels.features import Floats
+
+_TYPES = {"double": "LREAL", "float": "REAL"}
+_KINDS = {"real": "LREAL", "flag": "BOOL", "leaf": "DINT"}
+
+
+class StructuredTextMemory(MemoryTarget):
+    """One function block, with an input RESET."""
+
+    name = "Structured Text"
+    suffix = ".st"
+
+    def write(self, machine: MemoryMachine, name: str) -> dict[str, bytes]:
+        """Return the files of a controller, by name."""
+        lines = [f"(* {comment(line)} *)" for line in heading(machine, f"{name}.st") if line]
+        lines += _block(machine, program_of(machine), name[0].upper() + name[1:])
+        return {f"{name}.st": ("\n".join(lines) + "\n").encode()}
+
+    def load(self, machine: MemoryMachine, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
+        """Interpret the text as the standard defines it; returns the function that plays episodes."""
+        program = program_of(machine)
+        kept = [one.name for one in program.state]
+        block = FunctionBlock(files[f"{name}.st"].decode())
+
+        def run(resets: Bools, inputs: NDArray[Any]) -> tuple[Floats, Floats]:
+            actions, states = [], []
+            for row in range(inputs.shape[1]):
+                block.restart()
+                for reset, observation in zip(resets[:, row].tolist(), inputs[:, row].tolist(), strict=True):
+                    actions.append(block.call(reset, *observation))
+                    states.append([float(block.variables[name]) for name in kept])
+            shape = (inputs.shape[1], inputs.shape[0], -1)
+            played = (np.array(part, np.float64).reshape(shape) for part in (actions, states))
+            done, after = (part.transpose(1, 0, 2) for part in played)
+            return done, after
+
+        return run
+
+    def tool(self) -> str:
+        """Return the name and version of the tool that runs the files."""
+        return (
+            "spaql.export.memory.structured_text.FunctionBlock, which follows the standard; not run on a PLC"
+        )
+
+
+class StructuredTextSyntax(Syntax):
+    """Structured Text."""
+
+    words = MappingProxyType({All: "AND", Some: "OR"})
+    otherwise, end = "ELSE", "END_IF;"
+
+    def __init__(self, program: Program, *, single: bool) -> None:
+        self._singles = set(program.inputs) if single else set()
+
+    def number(self, x: float) -> str:
+        """Return a constant."""
+        return literal("LREAL", x)
+
+    def name(self, name: str) -> str:
+        """Return a variable."""
+        return f"REAL_TO_LREAL({name})" if name in self._singles else name
+
+    def negated(self, condition: str) -> str:
+        """Return the negation of a condition."""
+        return f"NOT ({condition})"
+
+    def is_leaf(self, number: int) -> str:
+        """Return the question whether the leaf has a number."""
+        return f"leaf = {number}"
+
+    def note(self, text: str) -> str:
+        """Return a comment."""
+        return f"(* {comment(text)} *)"
+
+    def assigned(self, name: str, value: str) -> str:
+        """Return an assignment."""
+        return f"{name} := {value};"
+
+    def truth(self, value: str | bool) -> str:
+        """Return the value of a truth variable."""
+        return str(value).upper() if isinstance(value, bool) else value
+
+    def opening(self, condition: str, *, further: bool) -> str:
+        """Return the line before the statements of a condition."""
+        return f"{'ELSIF' if further else 'IF'} {condition} THEN"
+
+
+def _block(machine: MemoryMachine, program: Program, block: str) -> Iterator[str]:
+    controller, kind = machine.controller, _TYPES[machine.number]
+    single = machine.number == "float"
+    syntax = StructuredTextSyntax(program, single=single)
+    outputs = {word: f"{word}_out" for word in program.outputs} if single else {}
+    yield f"FUNCTION_BLOCK {block}"
+    yield from ("VAR_INPUT", "    reset : BOOL; (* TRUE for a sample that begins anew *)")
+    for word, name in zip(program.inputs, controller.observations, strict=True):
+        yield f"    {word} : {kind}; (* {comment(name)} *)"
+    yield from ("END_VAR", "VAR_OUTPUT")
+    for word, name in zip(program.outputs, controller.actions, strict=True):
+        yield f"    {outputs.get(word, word)} : {kind}; (* {comment(name)} *)"
+    yield from ("END_VAR", "VAR")
+    for one in program.state:
+        yield f"    {one.name} : {_KINDS[one.kind]} := {_value(one)}; (* {comment(one.note)} *)"
+    yield from (f"    {word} : LREAL;" for word in [*outputs, *program.numbers])
+    yield from (f"    {word} : BOOL;" for word in program.flags)
+    yield from ("END_VAR", "", "IF reset THEN")
+    yield from (f"    {one.name} := {_value(one)};" for one in program.state)
+    yield "END_IF;"
+    yield from syntax.lines(program.statements, 0)
+    yield from (f"{out} := LREAL_TO_REAL({word});" for word, out in outputs.items())
+    yield "END_FUNCTION_BLOCK"
+
+
+def _value(one: State) -> str:
+    if one.kind == "real":
+        return literal("LREAL", one.reset)
+    return str(bool(one.reset)).upper() if one.kind == "flag" else str(int(one.reset))
+
+
+class FunctionBlock:
+    """A function block of assignments and conditions, interpreted as the standard defines it.
+
+    Its variables keep their values from call to call, and begin with their initial values.
+    """
+
+    def __init__(self, text: str) -> None:
+        text = re.sub(r"\(\*.*?\*\)", "", text)
+        parts = dict(re.findall(r"(VAR_INPUT|VAR_OUTPUT|VAR)\n(.*?)END_VAR", text, re.DOTALL))
+        declared = {part: re.findall(r"(\w+) : (\w+)(?: := (.*?))?;", parts[part]) for part in parts}
+        self._inputs = [name for name, _, _ in declared["VAR_INPUT"]]
+        self._outputs = [name for name, _, _ in declared["VAR_OUTPUT"]]
+        names = [name for part in declared.values() for name, _, _ in part]
+        body = text[text.rindex("END_VAR") + len("END_VAR") : text.index("END_FUNCTION_BLOCK")]
+        lines = ["def sample():", f"    global {', '.join(names)}", *python_statements(body)]
+        self.variables: dict[str, Any] = {"single": lambda x: float(np.float32(x))}
+        for part in declared.values():
+            for name, kind, value in part:
+                default = "FALSE" if kind == "BOOL" else "0.0"
+                self.variables[name] = eval(python_expression(value or default), dict(self.variables))
+        self._initial = {name: self.variables[name] for name in names}
+        exec("\n".join(lines), self.variables)
+
+    def restart(self) -> None:
+        """Give all variables their initial values."""
+        self.variables.update(self._initial)
+
+    def call(self, *inputs: Any) -> tuple[float, ...]:
+        """Return the outputs of a call, which may change the variables."""
+        self.variables.update(zip(self._inputs, inputs, strict=True))
+        with np.errstate(over="ignore", under="ignore"):
+            self.variables["sample"]()
+        return tuple(self.variables[name] for name in self._outputs)

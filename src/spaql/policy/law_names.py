@@ -1,0 +1,104 @@
+"""Laws in an engineer's words: P, PI, PD and PID controllers with their gains and times."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spaql.policy.features import Difference, Error, Feature, FilteredDerivative, Integral
+from spaql.policy.leaves import Laws
+from spaql.policy.text import sum_text
+from spaql.spaces import split_unit
+
+if TYPE_CHECKING:
+    from spaql.policy.feature_controller import FeatureController
+
+
+def law_names(controller: FeatureController, leaf: int = 1) -> tuple[str, ...]:
+    """Return what the laws of a leaf are called, one for each number of the action; empty if one has no name.
+
+    A law has a name if it reads one error, and besides it only the integral, the differences and the
+    derivatives of that error; or such a law with other terms added, which are then listed.
+
+    Parameters
+    ----------
+    controller
+        The controller.
+    leaf
+        The number of the leaf, counted from 1 in printed order.
+    """
+    if not isinstance(controller.tree.leaves, Laws):
+        return ()
+    row = controller.tree.box(leaf)[2]
+    names = [_law_name(controller, row, k) for k in range(len(controller.actions))]
+    if any(name is None for name in names):
+        return ()
+    if len(names) == 1:
+        return (f"{names[0]}",)
+    actions = (split_unit(action)[0] for action in controller.actions)
+    return tuple(f"{action}: {name}" for action, name in zip(actions, names, strict=True))
+
+
+def _law_name(controller: FeatureController, row: int, k: int) -> str | None:
+    """Return the name of a law, or None if it has none."""
+    laws, features = controller.tree.leaves, controller.features
+    assert isinstance(laws, Laws)
+    gain = {one.name: float(w) for one, w in zip(features, laws.gain[row, k], strict=True) if w != 0.0}
+    used = [one for one in features if one.name in gain]
+    errors = {_error_of(one, features) for one in used} - {None}
+    if len(errors) != 1:
+        return None
+    parts = _parts(controller, used, gain, str(errors.pop()))
+    kp, ki, kd, tf, rest = parts
+    if kp == 0.0 and kd == 0.0 and ki == 0.0:
+        return None
+    label = ("P" if kp else "") + ("I" if ki else "") + ("D" if kd else "")
+    numbers = [f"Kp = {kp:.3g}"] if kp else []
+    if ki:
+        numbers.append(f"Ti = {kp / ki:.3g} s" if kp and kp / ki > 0 else f"Ki = {ki:.3g} per second")
+    if kd:
+        numbers.append(f"Td = {kd / kp:.3g} s" if kp and kd / kp > 0 else f"Kd = {kd:.3g} s")
+    if kd and tf:
+        numbers.append(f"filter {tf:.3g} s")
+    name = f"a{'n' if label[0] == 'I' else ''} {label} controller, {', '.join(numbers)}"
+    offset = float(laws.offset[row, k])
+    if rest or offset:
+        place = {one.name: j for j, one in enumerate(features)}
+        weights = laws.gain[row, k].copy()
+        weights[[place[one.name] for one in used if one.name not in rest]] = 0.0
+        name += f", plus {sum_text(weights, [one.name for one in features], 3, offset)}"
+    return name + (" (velocity form)" if controller.form == "velocity" else "")
+
+
+def _error_of(feature: Feature, features: tuple[Feature, ...]) -> str | None:
+    """Return the error that a feature is, or is computed from alone."""
+    if isinstance(feature, Error):
+        return feature.name
+    if isinstance(feature, Integral | Difference | FilteredDerivative):
+        source = next((one for one in features if one.name == feature.of), None)
+        return None if source is None else _error_of(source, features)
+    return None
+
+
+def _parts(
+    controller: FeatureController, used: list[Feature], gain: dict[str, float], error: str
+) -> tuple[float, float, float, float, list[str]]:
+    """Return Kp, Ki, Kd, the time constant of the derivative, and the names of other terms."""
+    kp = ki = kd = tf = 0.0
+    rest: list[str] = []
+    changes = {one.name for one in controller.features if isinstance(one, Difference) and one.of == error}
+    velocity, step = controller.form == "velocity", controller.sample_time
+    for one in used:
+        number = gain[one.name]
+        if one.name == error:
+            kp, ki = (kp, ki + number / step) if velocity else (kp + number, ki)
+        elif one.name in changes:
+            kp, kd = (kp + number, kd) if velocity else (kp, kd + number * step)
+        elif velocity and isinstance(one, Difference) and one.of in changes:
+            kd += number * step
+        elif not velocity and isinstance(one, Integral) and one.of == error:
+            ki += number
+        elif not velocity and isinstance(one, FilteredDerivative) and one.of == error:
+            kd, tf = kd + number, one.time_constant
+        else:
+            rest.append(one.name)
+    return kp, ki, kd, tf, rest

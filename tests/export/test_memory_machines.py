@@ -1,0 +1,109 @@
+"""Controllers with memory in C under other compilers, flags and machines."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from feature_controllers import random_controller, two_leaf_pi
+from small_machines import AVR, FIRMWARE, INSTRUCTIONS_A_TICK, M3, M4, Arm, compile_for, missing
+from spaql.export.compilers import FLAGS
+from spaql.export.equivalence import EquivalenceError
+from spaql.export.memory.c_code import CMemory
+from spaql.export.memory.check import check_memory_equivalence
+from spaql.export.memory.machine import MemoryMachine, machine_of
+
+STATE = """
+#include "controller.h"
+static controller_state state;
+static int begun;
+static void call(const double *observation, double *action)
+{
+    if (!begun) {
+        controller_reset(&state);
+        begun = 1;
+    }
+    controller_act(&state, observation, action);
+}
+"""
+
+
+def check(machine: MemoryMachine, flags: tuple[str, ...], folder: Path, *, fused: bool = False) -> None:
+    target = CMemory(flags)
+    files = target.write(machine, "controller")
+    if fused:
+        lines = files["controller.c"].splitlines()
+        files["controller.c"] = b"\n".join(line for line in lines if not line.startswith(b"#pragma"))
+    check_memory_equivalence(target, machine, files, "controller", folder, 5000)
+
+
+@pytest.mark.parametrize("number", ["double", "float"])
+def test_sanitizers_find_nothing(number: str, tmp_path: Path) -> None:
+    flags = (*FLAGS, "-g", "-fsanitize=undefined,address", "-fno-sanitize-recover=all")
+    check(machine_of(random_controller(3), number), flags, tmp_path)
+
+
+def test_products_and_sums_are_never_fused(tmp_path: Path) -> None:
+    if " fma " not in Path("/proc/cpuinfo").read_text():
+        pytest.skip("this processor cannot fuse them")
+    flags = (*FLAGS[1:], "-std=gnu11", "-O3", "-mfma", "-ffp-contract=fast")
+    check(machine_of(random_controller(3)), flags, tmp_path)
+    with pytest.raises(EquivalenceError, match="first difference"):
+        check(machine_of(random_controller(3)), flags, tmp_path, fused=True)
+
+
+@pytest.mark.skipif(not shutil.which("clang"), reason="needs clang")
+def test_clang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "clang")
+    check(machine_of(random_controller(2)), FLAGS, tmp_path)
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
+def test_the_header_is_good_for_cpp(tmp_path: Path) -> None:
+    for file, content in CMemory().write(machine_of(two_leaf_pi()), "controller").items():
+        (tmp_path / file).write_bytes(content)
+    body = "controller_state s; controller_reset(&s); double x[2] = {}, u[1]; controller_act(&s, x, u);"
+    (tmp_path / "main.cpp").write_text(f'#include "controller.h"\nint main() {{ {body} return u[0] > 0; }}')
+    subprocess.run(["gcc", "-c", "controller.c"], cwd=tmp_path, check=True)
+    words = ["g++", "-Wall", "-Wextra", "-Werror", "main.cpp", "controller.o"]
+    subprocess.run(words, cwd=tmp_path, check=True)
+    assert subprocess.run([tmp_path / "a.out"]).returncode == 0
+
+
+@pytest.mark.skipif(bool(missing(AVR)), reason="needs avr-gcc and simavr")
+def test_it_does_not_compile_for_an_avr(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(subprocess.CalledProcessError):
+        compile_for(AVR, tmp_path, CMemory().write(machine_of(two_leaf_pi(), "float"), "controller"))
+    assert "double must have 64 bits: the state needs it" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("board", [M3, M4], ids=lambda board: board.name)
+@pytest.mark.parametrize("made", [two_leaf_pi(), random_controller(4)], ids=["pi", "all features"])
+def test_an_episode_is_the_same_on_a_cortex_m(made, board: Arm, tmp_path: Path) -> None:
+    if missing(board):
+        pytest.skip(f"needs {', '.join(missing(board))}")
+    machine = machine_of(made)
+    compile_for(board, tmp_path, CMemory().write(machine, "controller"))
+    (tmp_path / "state.h").write_text(STATE)
+    rng = np.random.default_rng(0)
+    inputs = (
+        rng.uniform(0, 2, (300, 1)) + np.cumsum(rng.normal(size=(300, len(made.observations))), axis=0) / 20
+    )
+    words = [*board.compiler, "-std=gnu99", "-DNUMBER=double", "-DREPEATS=1", f"-I{tmp_path}"]
+    words += ["-DCALL=call", "-include", "state.h", "--specs=rdimon.specs", f"-T{FIRMWARE / 'arm.ld'}"]
+    words += [str(FIRMWARE / "arm.c"), "controller.o", "-o", "firmware.elf"]
+    subprocess.run(words, cwd=tmp_path, check=True)
+    (tmp_path / "inputs").write_bytes(inputs.tobytes())
+    command = ["qemu-system-arm", "-M", board.board, "-kernel", "firmware.elf", "-display", "none"]
+    command += ["-monitor", "none", "-serial", "none", "-icount", "shift=0"]
+    command += ["-semihosting-config", "enable=on,target=native"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=300)
+    row = np.dtype([("ticks", np.uint32), ("action", np.float64, (len(made.actions),))])
+    given = np.frombuffer((tmp_path / "outputs").read_bytes(), row)
+    memory = made.new_memory(1)
+    wanted = [machine.sample(seen[np.newaxis], memory)[0][0] for seen in inputs]
+    assert np.array_equal(given["action"], wanted)
+    instructions = given["ticks"] * INSTRUCTIONS_A_TICK
+    assert instructions.max() < 20_000

@@ -1,0 +1,166 @@
+"""Controllers with memory for tests: random ones, one made by hand, and a slow definition of what they do."""
+
+import math
+
+import numpy as np
+from gymnasium.spaces import Box
+
+from spaql.policy import (
+    Angle,
+    AngleError,
+    Difference,
+    Error,
+    FeatureController,
+    FilteredDerivative,
+    Integral,
+    Lag,
+    LastAction,
+    LowPass,
+    Observed,
+    Product,
+    Square,
+    tree_over_features,
+)
+
+SEEN, DONE = ("level [m]", "set-point [m]", "sine", "cosine"), ("pump [V]", "valve")
+OBSERVATIONS = Box(-2.0, 2.0, (4,), np.float64)
+ACTIONS = Box(np.array([-1.0, 0.0]), np.array([1.0, 0.5]), (2,), np.float64)
+ALL = (
+    Error("error", "set-point", "level"),
+    Observed("level"),
+    Integral("integral", "error", limit=3.0, start=0.25),
+    Difference("change", "error"),
+    Difference("second change", "change"),
+    FilteredDerivative("slope", "level", time_constant=0.7),
+    Lag("level before", "level"),
+    Lag("error 3 before", "error", 3),
+    LowPass("slow level", "level [m]", 1.5),
+    LastAction("pump before", "pump"),
+    LastAction("valve 2 before", "valve", 2),
+    Product("drive", "error", "cosine"),
+    Square("energy", "change"),
+    Angle("angle", "sine", "cosine"),
+    AngleError("turn", "set-point", "angle"),
+)
+TWO_CUTS = {
+    "feature": [0, len(ALL), -1, -1, -1],
+    "threshold": [0.3, -0.1, 0.0, 0.0, 0.0],
+    "left": [1, 3, -1, -1, -1],
+    "right": [2, 4, -1, -1, -1],
+    "leaf": [-1, -1, 0, 1, 2],
+}
+
+
+def random_controller(seed: int, **changes) -> FeatureController:
+    """Return a controller with every kind of feature, three leaves and all limits, with random numbers."""
+    rng = np.random.default_rng(seed)
+    n = len(ALL)
+    gain = rng.normal(size=(3, 2, n)) * (rng.random((3, 2, n)) < 0.6)
+    form = changes.pop("form", str(rng.choice(["position", "velocity"])))
+    weights = rng.normal(size=(1, n)) * (rng.random((1, n)) < 0.4)
+    weights[0, 1] = 1.0
+    tree = tree_over_features(
+        ALL, gain, rng.normal(size=(3, 2)) * 0.2, ACTIONS, SEEN, DONE, form, TWO_CUTS, weights
+    )
+    settings = {
+        "sample_time": 0.2,
+        "rate_limit": (float(rng.choice([0.7, 2.5, math.inf])), math.inf),
+        "dead_band": (0.0, float(rng.choice([0.0, 0.02]))),
+        "start": (0.1, 0.2),
+        "hysteresis": (0.2, *[0.0] * (n - 1), 0.3) if rng.random() < 0.5 else (),
+    }
+    return FeatureController(ALL, tree, OBSERVATIONS, ACTIONS, observations=SEEN, actions=DONE, form=form,
+                             **settings | changes)  # fmt: skip
+
+
+def two_leaf_pi(limit: float = 20.0, **changes) -> FeatureController:
+    """Return a PI controller with other gains far from the set-point, and a rate limit."""
+    features = (Error("error", "set-point", "level"), Integral("integral", "error", limit=limit))
+    nodes = {"feature": [0, -1, -1], "threshold": [0.4, 0, 0], "left": [1, -1, -1], "right": [2, -1, -1],
+             "leaf": [-1, 0, 1]}  # fmt: skip
+    seen, done, space = ("level [m]", "set-point [m]"), ("pump [V]",), Box(0.0, 10.0, (1,), np.float32)
+    gain = np.array([[[3.1, 0.7]], [[6.3, 0.35]]])
+    tree = tree_over_features(features, gain, np.array([[0.0], [0.5]]), space, seen, done, "position", nodes)
+    settings = {"sample_time": 0.5, "rate_limit": 3.0, "observations": seen, "actions": done}
+    return FeatureController(features, tree, Box(0.0, 2.0, (2,), np.float32), space, **settings | changes)
+
+
+class Reference:
+    """One episode of a controller, from the whole history, with the tree asked as a rule tree."""
+
+    def __init__(self, controller: FeatureController) -> None:
+        self.controller, self.history, self.done, self.leaf = controller, [], [], None
+        self.last = np.array(controller.start)
+        self.target = self.last.copy()
+        self.integral = {f.name: f.start for f in controller.features if isinstance(f, Integral)}
+        self.low_pass, self.slope = {}, {}
+
+    def value(self, name: str, at: int) -> float:
+        return self.history[max(at, 0)][name.split(" [")[0]]
+
+    def compute(self, feature, at: int) -> float:
+        step, seconds = self.controller.sample_time, getattr(feature, "time_constant", 0.0)
+        share, first = step / (step + seconds), at == 0
+        if isinstance(feature, LastAction):
+            row = [name.split(" [")[0] for name in self.controller.actions].index(feature.of)
+            return (
+                self.done[at - feature.samples][row] if at >= feature.samples else self.controller.start[row]
+            )
+        if isinstance(feature, Integral):
+            return self.integral[feature.name]
+        now = self.value(getattr(feature, feature.sources[0]), at)
+        other = self.value(getattr(feature, feature.sources[-1]), at)
+        if isinstance(feature, Observed):
+            return now
+        if isinstance(feature, AngleError):
+            return math.remainder(now - other, math.tau)
+        if isinstance(feature, Error):
+            return now - other
+        if isinstance(feature, Product | Square):
+            return now * other
+        if isinstance(feature, Angle):
+            return math.atan2(now + 0.0, other + 0.0)  # without minus zero
+        if isinstance(feature, Difference):
+            return now - self.value(feature.of, at - 1)
+        if isinstance(feature, Lag):
+            return self.value(feature.of, at - feature.samples)
+        before = self.history[at - 1][feature.name] if not first else 0.0
+        if isinstance(feature, LowPass):
+            return now if first else before + share * (now - before)
+        return 0.0 if first else before + share * ((now - self.value(feature.of, at - 1)) / step - before)
+
+    def keeps(self, x) -> bool:
+        """Return whether the last leaf is kept, by its box of compared numbers widened by the margins."""
+        tree, margin = self.controller.tree, np.array(self.controller.hysteresis)
+        if self.leaf is None or not margin.any():
+            return False
+        low, high, _ = tree.box(self.leaf)
+        numbers = tree.numbers(x[np.newaxis])[0]
+        return bool(np.all((numbers >= low - margin) & (numbers < high + margin)))
+
+    def act(self, observation):
+        controller, at = self.controller, len(self.history)
+        names = (name.split(" [")[0] for name in controller.observations)
+        self.history.append(dict(zip(names, observation, strict=True)))
+        for feature in controller.features:
+            self.history[-1][feature.name] = self.compute(feature, at)
+        x = np.array([self.history[-1][feature.name] for feature in controller.features])
+        if not self.keeps(x):
+            self.leaf = controller.tree.leaf_number(x)
+        row, laws = controller.tree.box(self.leaf)[2], controller.tree.leaves
+        wish = laws.offset[row] + laws.gain[row] @ x
+        wish = wish + self.target if controller.form == "velocity" else wish
+        rate = np.array(controller.rate_limit) * controller.sample_time
+        u = np.clip(wish, self.last - rate, self.last + rate)
+        self.target = np.clip(u, controller.action_space.low.ravel(), controller.action_space.high.ravel())
+        action = np.where(np.abs(self.target - self.last) < controller.dead_band, self.last, self.target)
+        for j, feature in enumerate(controller.features):
+            if isinstance(feature, Integral):
+                now = self.value(feature.of, at)
+                cut = np.where(np.abs(wish - self.target) > 1e-12, wish - self.target, 0.0)
+                if not np.any(cut * laws.gain[row, :, j] * now > 0):
+                    total = self.integral[feature.name] + controller.sample_time * now
+                    self.integral[feature.name] = float(np.clip(total, -feature.limit, feature.limit))
+        self.last = action
+        self.done.append(action)
+        return x, wish, action
