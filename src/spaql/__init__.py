@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from spaql.registration import register_plants
+
 if TYPE_CHECKING:
     __version__: str
     from spaql import (
@@ -171,3 +173,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+register_plants()
