@@ -154,3 +154,26 @@ def complete_environment_or_run(
     """Return matching environments; if there is none, let the shell list files."""
     found = complete_environment(ctx, param, incomplete) if incomplete else []
     return found or [CompletionItem(incomplete, type="file")]
+
+
+def parse_methods(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str] | None:
+    """Return the names of textbook controllers; unknown ones are refused before anything is run."""
+    from spaql.classical import METHODS
+
+    if value is None:
+        return None
+    methods = [one.strip() for one in value.split(",") if one.strip()]
+    for method in methods:
+        if method not in METHODS:
+            raise click.BadParameter(f"there is no controller {method!r}: {nearest(method, METHODS)}")
+    return methods
+
+
+def steps_of(agent: Agent | Controller) -> int:
+    """Return the simulator steps of a run, if they are known."""
+    from spaql.agents import Agent
+    from spaql.evaluation.beside import TUNING_STEPS
+
+    if isinstance(agent, Agent) and len(agent.history):
+        return max(1, int(agent.history.last()["interactions"]))
+    return TUNING_STEPS

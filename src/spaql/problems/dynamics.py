@@ -216,6 +216,12 @@ class Dynamics:
         """The `start`, `step` and `observe` that are simulated, disturbances included, not compiled."""
         return disturbed(self.disturbances, self._plain_functions, self.plant_dims)
 
+    @property
+    def nominal_functions(self) -> Functions:
+        """`start`, `step` and `observe` without disturbances; parameters in the middle of their ranges."""
+        start, step, observe = self._plain_functions
+        return start, self._with_all(step), observe
+
     def simulated(self, states: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
         """Return states of the plant, one per row, as the loops take them, with disturbances drawn."""
         if states.shape[1] != self.plant_dims or self.plant_dims == self.state_dims:
@@ -226,10 +232,10 @@ class Dynamics:
         return rows
 
     def _with_all(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `step` as a function of the state and the action, to be tried once."""
+        """Return `step` as a function of the state and the action alone."""
         extras = self.disturbances.extras
         given = {
-            "parameters": tuple(low for low, _ in self.disturbances.parameters),
+            "parameters": tuple((low + high) / 2 for low, high in self.disturbances.parameters),
             "rng": Draws(np.zeros(2, np.int64)),
         }
         return lambda state, action: step(state, action, *(given[name] for name in extras))

@@ -65,6 +65,35 @@ def play(
             )
 
 
+def returns_from(policy: Policy, problem: Problem, states: Floats) -> tuple[Floats, int]:
+    """Return the return of an episode from each simulated state, all side by side, and the steps of all.
+
+    A return that is not finite ends its episode. The problem must have compiled dynamics.
+
+    Examples
+    --------
+    >>> import spaql
+    >>> agent = spaql.SPAQL("cartpole200", seed=0)
+    >>> returns, steps = returns_from(agent.policy, agent.problem, np.zeros((3, 4)))
+    >>> returns.sum() == steps
+    True
+    """
+    assert problem.dynamics is not None
+    rows, n = _CompiledRows(problem.dynamics), len(states)
+    seen = rows.begin(states)
+    returns, rewards, spent = np.zeros(n), np.zeros(n), 0
+    terminated, running = np.zeros(n, np.bool_), np.ones(n, np.bool_)
+    for step in range(problem.horizon):
+        rewards[:] = 0.0
+        rows.step(policy.act(seen, np.full(n, step), None), running, seen, rewards, terminated)
+        spent += int(running.sum())
+        returns += np.where(running, rewards, 0.0)
+        running &= ~terminated & np.isfinite(returns)
+        if not running.any():
+            break
+    return returns, spent
+
+
 def record(policy: Policy, problem: Problem, seeds: Iterable[int], rng: Rng | None = None) -> list[Episode]:
     """Return an episode in Gymnasium's environment for each seed; without `rng` actions are deterministic."""
     with closing(_EnvironmentRows(problem, 1, set_classic_state)) as rows:
