@@ -23,6 +23,13 @@ _GENERATIONS = 40
 _JUDGED = 0.2
 """Share of the steps for the last choice among candidates."""
 _FINALISTS = 5
+"""Candidates of the last choice beside the middle of the search."""
+_STARTS = 3
+"""Searches that begin, if there are steps for it."""
+_RACE = 0.4
+"""Share of the steps of the search after which the best of them goes on."""
+_SHORTEST = 4
+"""Generations of each before that, at least."""
 _LARGEST = 12.0
 """Logarithms of gains stay within this of where the search begins."""
 
@@ -83,23 +90,57 @@ class Simulator:
 
 
 def search(simulator: Simulator, family: Family, n: int, steps: int) -> tuple[Floats, float]:
-    """Return the best vector that CMA-ES finds with so many steps, and its return in the last choice."""
+    """Return the best vector that CMA-ES finds with so many steps, and its return in the last choice.
+
+    Several searches begin in different places, and the best of them goes on after a share of the steps.
+    """
     first, horizon = simulator.spent, simulator.problem.horizon
     rng = generator(simulator.seed, Purpose.SELECTION, n)
-    count = population_size(n)
-    least, most = _EPISODES
+    count, (least, most) = population_size(n), _EPISODES
     searched = (1.0 - _JUDGED) * steps
     episodes = int(min(max(searched / (_GENERATIONS * count * horizon), least), most))
-    distribution, vectors = new_distribution(np.zeros(n), np.ones(n), 1.0), np.empty((count, n))
-    finalists: list[Floats] = [np.zeros(n)]
-    while simulator.spent - first + count * episodes * horizon <= searched or len(finalists) == 1:
-        ask(distribution, rng, vectors)
-        np.clip(vectors, -_LARGEST, _LARGEST, out=vectors)
-        scores = simulator.returns(family, vectors, episodes)
-        tell(distribution, vectors, scores)
-        finalists.append(vectors[int(scores.argmax())].copy())
-    last = np.array([np.clip(distribution.mean, -_LARGEST, _LARGEST), *finalists[-_FINALISTS:]])
+    cost = count * episodes * horizon
+    races = _RACE * searched >= _STARTS * _SHORTEST * cost
+    runs = [_Run(simulator, family, n, rng, first=start == 0) for start in range(_STARTS if races else 1)]
+    while races and simulator.spent - first + _STARTS * cost <= _RACE * searched:
+        for run in runs:
+            run.generation(episodes)
+    if races:
+        means = np.array([run.mean for run in runs])
+        runs = [runs[int(simulator.returns(family, means, 2 * most).argmax())]]
+    (run,) = runs
+    while simulator.spent - first + cost <= searched or not run.best:
+        run.generation(episodes)
+    last = np.array([run.mean, *run.best[-_FINALISTS:]])
     left = steps - (simulator.spent - first)
     judged = simulator.returns(family, last, max(least, left // (len(last) * horizon)))
     best = int(judged.argmax())
     return last[best], float(judged[best])
+
+
+class _Run:
+    """One search by CMA-ES; the first begins at 0, others at random."""
+
+    def __init__(
+        self, simulator: Simulator, family: Family, n: int, rng: np.random.Generator, *, first: bool
+    ) -> None:
+        self._simulator, self._family, self._rng = simulator, family, rng
+        mean = np.zeros(n) if first else rng.standard_normal(n)
+        self._distribution = new_distribution(mean, np.ones(n), 1.0)
+        self._vectors = np.empty((population_size(n), n))
+        self.best: list[Floats] = []
+        """The best vector of each generation."""
+
+    @property
+    def mean(self) -> Floats:
+        """The middle of the search distribution."""
+        return np.clip(self._distribution.mean, -_LARGEST, _LARGEST)
+
+    def generation(self, episodes: int) -> None:
+        """Draw a generation, and learn from its returns in so many episodes."""
+        vectors = self._vectors
+        ask(self._distribution, self._rng, vectors)
+        np.clip(vectors, -_LARGEST, _LARGEST, out=vectors)
+        scores = self._simulator.returns(self._family, vectors, episodes)
+        tell(self._distribution, vectors, scores)
+        self.best.append(vectors[int(scores.argmax())].copy())
