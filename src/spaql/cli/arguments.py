@@ -167,13 +167,3 @@ def parse_methods(ctx: click.Context, param: click.Parameter, value: str | None)
         if method not in METHODS:
             raise click.BadParameter(f"there is no controller {method!r}: {nearest(method, METHODS)}")
     return methods
-
-
-def steps_of(agent: Agent | Controller) -> int:
-    """Return the simulator steps of a run, if they are known."""
-    from spaql.agents import Agent
-    from spaql.evaluation.beside import TUNING_STEPS
-
-    if isinstance(agent, Agent) and len(agent.history):
-        return max(1, int(agent.history.last()["interactions"]))
-    return TUNING_STEPS

@@ -16,7 +16,6 @@ from spaql.cli.arguments import (
     parse_methods,
     read,
     read_to_play,
-    steps_of,
 )
 from spaql.cli.report import Report, reports
 from spaql.errors import SettingError, require
@@ -146,6 +145,7 @@ def draw(
       spaql draw studies/first curves
     """
     from spaql.evaluation import size_curve
+    from spaql.evaluation.beside import steps_of
     from spaql.figures import compute_response, compute_sizes, compute_tree
     from spaql.figures.axis import angles
     from spaql.figures.names import NAMES

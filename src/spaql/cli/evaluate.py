@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql.cli.arguments import parse_methods, read_to_play, run_argument, steps_of
+from spaql.cli.arguments import parse_methods, read_to_play, run_argument
 from spaql.cli.report import Report, reports
 from spaql.errors import SettingError
 from spaql.formatting import counted, number, places, short, with_interval
@@ -60,6 +60,7 @@ def evaluate(
     """
     from spaql.evaluation import beside as judge_beside
     from spaql.evaluation import evaluate as run_episodes
+    from spaql.evaluation.beside import steps_of
     from spaql.policy import RandomPolicy
     from spaql.problems import make_problem
 

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from spaql.agents import Agent, Controller
 from spaql.classical import tune
 from spaql.evaluation.control import ControlMeasures, evaluate_control
 from spaql.evaluation.episodes import Playable, policy_and_problem
@@ -16,6 +17,13 @@ from spaql.stats import mean_ci95
 
 TUNING_STEPS = 200_000
 """Simulator steps for the tuning of each controller, if not known from a run."""
+
+
+def steps_of(agent: Agent | Controller) -> int:
+    """Return the simulator steps of a run, or `TUNING_STEPS` where they are not known."""
+    if isinstance(agent, Agent) and len(agent.history):
+        return max(1, int(agent.history.last()["interactions"]))
+    return TUNING_STEPS
 
 
 @dataclass(frozen=True)
