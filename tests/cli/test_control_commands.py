@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+import spaql
 from spaql.cli import main
 from spaql.figures import compute_response, draw
 
@@ -70,3 +71,10 @@ def test_a_response_is_drawn(run: str, tmp_path: Path) -> None:
     record = compute_response(run)
     assert record.controllers == ("this",)
     assert len(draw(record).axes) == 2
+
+
+def test_a_response_needs_set_points(tmp_path: Path) -> None:
+    problem = spaql.make_problem("cartpole200")
+    tree = spaql.rule_tree(spaql.SPAQL(problem, seed=0))
+    spaql.Controller(tree, problem).save(tmp_path / "run")
+    assert "no set-points to follow" in command("draw", str(tmp_path / "run"), "response", code=1).output

@@ -20,6 +20,9 @@ from spaql.rollouts import action_range
 from spaql.rollouts.play import returns_from
 from spaql.spaces import action_names, observation_names
 
+_FILTER = 0.2
+"""Time constant of the filter, of the derivative time, at which the search begins."""
+
 
 def tuned_pid(problem: Problem, simulator: Simulator, steps: int) -> Tuned:
     """Return a PID controller for each set-point (see `spaql.classical.tune`)."""
@@ -37,8 +40,8 @@ def tuned_pid(problem: Problem, simulator: Simulator, steps: int) -> Tuned:
     slow = problem.horizon * dt / 10
 
     def family(vectors: Floats, rows: int) -> PIDPolicy:
-        kp, ti, td, tf = (np.exp(vectors[:, j * m : (j + 1) * m]) for j in range(4))
-        kp = usual * kp
+        kp, ti, td, filtered = (np.exp(vectors[:, j * m : (j + 1) * m]) for j in range(4))
+        kp, tf = usual * kp, _FILTER * td * np.sqrt(filtered)
         gains = (
             kp,
             kp / (slow * ti),

@@ -86,7 +86,7 @@ def _parse_fixed(
     "--beside",
     metavar="pid,lqr",
     callback=parse_methods,
-    help="controllers beside a response  [default: pid]",
+    help="beside a response  [default: pid]",
 )
 @click.option(
     "--out",
@@ -121,7 +121,7 @@ def draw(
       growth  the partition while the agent learns; trains anew, to the same bytes
       sizes   the return of smaller trees
       plant   the cells of the learned plant, and where it is wrong (plantree)
-      response  a step of the set-points, then a load, with a tuned PID controller beside it
+      response  a step of set-points, then a load, beside a tuned PID controller
 
     \b
     or, of the finished runs in a folder that `spaql sweep` has left,
@@ -210,9 +210,12 @@ def _check_kind(agent: Agent | Controller, kind: str) -> None:
 
     has = {*KINDS} - {"plant"} | ({"plant"} if isinstance(agent, PlanTree) else set())
     why = "learns no model of its plant, as plantree does"
+    if not agent.problem.setpoints:
+        has -= {"response"}
+        why = "has no set-points to follow" if kind == "response" else why
     if not isinstance(policy_of(agent), PartitionPolicy):
         has -= {*_OF_A_PARTITION}
-        why = "has no partition" if kind != "plant" else why
+        why = "has no partition" if kind in _OF_A_PARTITION else why
     if kind not in has:
         others = ", ".join(one for one in KINDS if one in has)
         raise SettingError(f"There is no {kind} to draw: {made_by(agent)} {why}. Draw one of {others}.")

@@ -208,6 +208,11 @@ class Dynamics:
         )
 
     @property
+    def declares_more(self) -> bool:
+        """Whether disturbances, parameters or set-points are declared."""
+        return bool(self.disturbances.is_needed or self.parameters or self.setpoints)
+
+    @property
     def _plain_functions(self) -> Functions:
         return _plain(self.start), _plain(self.step), _plain(self.observe)
 

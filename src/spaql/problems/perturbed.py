@@ -66,7 +66,28 @@ def perturbed(
         "noise": {**dynamics.noise, **usual.noise, **(noise or {})},
         "parameters": {**dynamics.parameters, **parameters},
     }
+    made = id or _derived_id(dynamics, "perturbed", changes)
+    return dataclasses.replace(dynamics, id=made, **changes)  # type: ignore[arg-type]
+
+
+def with_plant_parameters(dynamics: Dynamics, values: Mapping[str, float]) -> Dynamics:
+    """Return a plant with other values of its parameters, under an id of its own.
+
+    Examples
+    --------
+    >>> import spaql
+    >>> oven = spaql.problems.find_dynamics("spaql/Oven-v0")
+    >>> slow = with_plant_parameters(oven, {"time constant [s]": 180.0})
+    >>> slow.parameters["time constant [s]"], slow.parameters["gain [K]"]
+    (180.0, 240.0)
+    """
+    known(values, dynamics.parameters, "parameters", "parameter of the plant")
+    changed = {**dynamics.parameters, **values}
+    return dataclasses.replace(dynamics, id=_derived_id(dynamics, "changed", changed), parameters=changed)
+
+
+def _derived_id(dynamics: Dynamics, word: str, changes: object) -> str:
+    """Return an id that is the same for the same changes of a plant."""
     drawn = hashlib.sha256(repr(changes).encode()).hexdigest()[:6]
     name, _, version = re.fullmatch(r"(.*?)(-v(\d+))?", dynamics.id).groups()  # type: ignore[union-attr]
-    made = id or f"{name}-perturbed-{drawn}-v{version or 0}"
-    return dataclasses.replace(dynamics, id=made, **changes)  # type: ignore[arg-type]
+    return f"{name}-{word}-{drawn}-v{version or 0}"
