@@ -74,6 +74,7 @@ def test_a_pid_controller_and_a_regulator_are_tuned_within_the_steps(oven: spaql
     assert (again.text, again.steps) == (found["pid"].text, found["pid"].steps)
 
 
+@pytest.mark.slow
 def test_tuning_on_a_perturbed_plant_is_for_it(oven: spaql.Problem) -> None:
     assert oven.dynamics is not None
     shaky = spaql.make_problem(perturbed(oven.dynamics))

@@ -65,7 +65,7 @@ def test_the_equations_are_as_they_were(id: str) -> None:
     assert any(other.disturbances.noise)
 
 
-@pytest.mark.parametrize("id", ["spaql/DCMotor-v0", "spaql/Oven-v0"])
+@pytest.mark.parametrize("id", [pytest.param("spaql/DCMotor-v0", marks=pytest.mark.slow), "spaql/Oven-v0"])
 @pytest.mark.filterwarnings("ignore:.*WARN")  # Gymnasium wants ranges of actions around 0
 def test_they_are_proper_environments(id: str) -> None:
     env = gymnasium.make(id)

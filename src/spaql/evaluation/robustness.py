@@ -83,7 +83,8 @@ def robustness(
     -------
     list of RobustnessRow
         The first is the nominal plant, the last one has actions that are delayed by a step. A plant that
-        declares disturbances, parameters or set-points has a row with its `spaql.problems.perturbed`.
+        declares disturbances, parameters or set-points has a row with its `spaql.problems.perturbed`; its
+        starts are other ones, since more is drawn for an episode.
 
     Examples
     --------

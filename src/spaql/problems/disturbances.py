@@ -192,7 +192,10 @@ def _range(name: str, value: float | tuple[float, float]) -> tuple[float, float]
 def extras_of(step: Callable[..., Any]) -> tuple[str, ...]:
     """Return what `step` takes beside the state and the action: parameters, rng, or both in this order."""
     _, _, *others = list(inspect.signature(getattr(step, "py_func", step)).parameters.values()) + [None] * 2
-    names = tuple(one.name for one in others if one is not None and one.default is one.empty)
+    named = [
+        one for one in others if one is not None and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+    ]
+    names = tuple(one.name for one in named if one.default is one.empty)
     if names not in ((), ("parameters",), ("rng",), _EXTRAS):
         raise SettingError(
             f"step takes {', '.join(names)} after the state and the action: it may take parameters, rng, or "

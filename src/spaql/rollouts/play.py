@@ -75,7 +75,7 @@ def returns_from(policy: Policy, problem: Problem, states: Floats) -> tuple[Floa
     >>> import spaql
     >>> agent = spaql.SPAQL("cartpole200", seed=0)
     >>> returns, steps = returns_from(agent.policy, agent.problem, np.zeros((3, 4)))
-    >>> returns.sum() == steps
+    >>> bool(returns.sum() == steps)
     True
     """
     assert problem.dynamics is not None
