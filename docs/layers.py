@@ -17,6 +17,7 @@ CONTENTS = {
     "export": "C, PLC, ONNX, Python, SQL, JSON; equivalence check",
     "model": "earlier name of plants",
     "interpret": "rule trees: build, simplify, edit, tabulate",
+    "classical": "PID and LQR, tuned",
     "plants": "learned plants, piecewise affine",
     "rollouts": "plays episodes, compiled or in Gymnasium, and counts every step",
     "policy": "raw observation in, raw action out: rule trees, partition policies",
@@ -31,6 +32,7 @@ CONTENTS = {
     "values": "validates numbers that a caller passes",
     "errors": "exceptions",
     "formatting": "numbers as text",
+    "registration": "ids of plants",
 }
 WIDTH, HEIGHT, GAP = 760, 46, 8
 STYLE = (

@@ -22,8 +22,8 @@ NAMES = [
     "load", "make_problem", "read_study", "results", "rule_tree", "sweep",
 ]  # fmt: skip
 MODULES = [
-    "agents", "algorithms", "checks", "evaluation", "experiments", "export", "figures", "interpret",
-    "partition", "plants", "policy", "problems", "rollouts", "spaces", "stats", "studies",
+    "agents", "algorithms", "checks", "classical", "evaluation", "experiments", "export", "figures",
+    "interpret", "partition", "plants", "policy", "problems", "rollouts", "spaces", "stats", "studies",
 ]  # fmt: skip
 
 

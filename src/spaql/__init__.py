@@ -3,12 +3,15 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from spaql.registration import register_plants
+
 if TYPE_CHECKING:
     __version__: str
     from spaql import (
         agents,
         algorithms,
         checks,
+        classical,
         evaluation,
         experiments,
         export,
@@ -77,6 +80,7 @@ __all__ = [
     "check_agent",
     "check_problem",
     "checks",
+    "classical",
     "evaluate",
     "evaluation",
     "experiments",
@@ -133,6 +137,7 @@ _MODULES = {
     "agents",
     "algorithms",
     "checks",
+    "classical",
     "evaluation",
     "experiments",
     "export",
@@ -171,3 +176,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+register_plants()

@@ -38,6 +38,26 @@ def markdown(cells: Sequence[Mapping[str, str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in safe) + "\n"
 
 
+def aligned(cells: Sequence[Mapping[str, str]]) -> str:
+    """Return rows as text in columns, the first of them to the left; columns without entries are left out.
+
+    Examples
+    --------
+    >>> print(aligned([{"name": "a", "x": "1", "y": ""}, {"name": "bc", "x": "20", "y": ""}]))
+    name   x
+    a      1
+    bc    20
+    """
+    shown = [name for name in cells[0] if any(row[name] for row in cells)]
+    widths = [max(len(name), *(len(row[name]) for row in cells)) for name in shown]
+    lines = []
+    for row in (dict(zip(shown, shown, strict=True)), *cells):
+        pairs = zip(shown, widths, strict=True)
+        placed = [row[n].rjust(width) if i else row[n].ljust(width) for i, (n, width) in enumerate(pairs)]
+        lines.append("  ".join(placed).rstrip())
+    return "\n".join(lines)
+
+
 def comma_separated(cells: Sequence[Mapping[str, str]]) -> str:
     """Return rows as CSV."""
     text = io.StringIO(newline="")

@@ -17,8 +17,12 @@ from spaql.checks import PROBLEM_CHECKS, ProblemCase
 from spaql.cli import main
 from spaql.problems import PRESETS
 from spaql.problems.dynamics import DYNAMICS
+from spaql.registration import HORIZONS
 
-SHIPPED = [*PRESETS, *(name.removeprefix("spaql/") for name in DYNAMICS if name.startswith("spaql/"))]
+CLASSIC = [
+    name.removeprefix("spaql/") for name in DYNAMICS if name.startswith("spaql/") and name not in HORIZONS
+]
+SHIPPED = [*PRESETS, *CLASSIC, *(pytest.param(name, marks=pytest.mark.slow) for name in HORIZONS)]
 SHARED: list[float] = [0.0]
 
 

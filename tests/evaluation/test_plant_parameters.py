@@ -150,3 +150,24 @@ def test_an_environment_without_a_bench_is_varied_disturbed_and_delayed() -> Non
     assert rows[1].difference > 0.5
     assert rows[1].difference != rows[2].difference
     assert rows[5].difference != 0
+
+
+def test_declared_parameters_of_a_plant_are_changed_by_name() -> None:
+    oven = make_problem("spaql/Oven-v0")
+    assert parameters_of(oven) == {"gain [K]": 240.0, "time constant [s]": 120.0, "loss [1/K]": 0.0006}
+    slow = with_parameters(oven, {"time constant [s]": 180.0})
+    assert slow.dynamics is not None
+    assert slow.dynamics.parameters["time constant [s]"] == 180.0
+    with pytest.raises(spaql.SettingError, match="no parameter 'gain': did you mean gain"):
+        with_parameters(oven, {"gain": 2.0})
+
+
+@pytest.mark.slow
+def test_a_declared_plant_is_also_tested_perturbed() -> None:
+    oven = make_problem("spaql/Oven-v0")
+    policy = spaql.RandomPolicy(oven.states, oven.actions)
+    slow = {"time constant [s]": [180.0]}
+    rows = robustness(policy, oven, values=slow, noise=[0.1], disturbance=[], episodes=4)
+    names = ["nominal", "time constant [s] = 180", "perturbed", "noise 10 %", "one step late"]
+    assert [row.change for row in rows] == names
+    assert len({row.mean for row in rows[:3]}) == 3  # without draws, a random policy is constant

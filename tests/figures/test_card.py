@@ -73,3 +73,19 @@ def test_the_plane_of_the_map_is_that_of_sums_and_scores() -> None:
         scores, space, Discrete(2), combinations=[[0.0, 1.0, 0.0, -1.0]],
     )  # fmt: skip
     assert _plane(tree) == (3, 1)
+
+
+@pytest.mark.slow
+def test_a_plant_with_set_points_is_judged_as_control(tmp_path: Path) -> None:
+    agent = spaql.TreeSearch("spaql/Oven-v0", seed=0).learn(total_timesteps=20_000, progress_bar=False)
+    page = make_card(agent, tmp_path / "oven.spaql")
+    assert "<h2>As control</h2>" in page
+    for word in (
+        "overshoot",
+        "error at rest",
+        "under load",
+        "movement",
+        "PID of temperature",
+        "load on heat",
+    ):
+        assert word in page

@@ -7,10 +7,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.archive import number, reading, typed
-from spaql.errors import ArchiveError
+from spaql.errors import ArchiveError, SettingError
 from spaql.kernels.partition.standardise import StateMap
 from spaql.problems import Problem, find_dynamics
-from spaql.spaces import StandardActions, StandardStates, count_actions, describe_space, space_from
+from spaql.problems.dynamics import check_meaning
+from spaql.spaces import (
+    StandardActions,
+    StandardStates,
+    count_actions,
+    describe_space,
+    observation_names,
+    space_from,
+)
 from spaql.values import plain
 
 _MOST = 2**31
@@ -34,6 +42,12 @@ def problem_to(problem: Problem) -> tuple[dict[str, Any], dict[str, NDArray[Any]
         "interactions": problem.interactions,
         "compiled": problem.dynamics is not None,
     }
+    if problem.setpoints:
+        data["setpoints"] = dict(problem.setpoints)
+    if problem.angles:
+        data["angles"] = list(problem.angles)
+    if problem.sample_time is not None:
+        data["sample_time"] = problem.sample_time
     return data, dict(problem.states.state_map._asdict())
 
 
@@ -53,6 +67,8 @@ def problem_from(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) ->
         actions = space_from(data["action_space"])
         levels = None if data["levels"] is None else number(data, "levels", 2, _MOST, whole=True)
         env, options = data["env"], data["options"]
+        names = _names(data, "observations", dims)
+        setpoints, angles, sample_time = _meaning(data, observation_names(states, names))
         if not (env is None or isinstance(env, str)) or not isinstance(options, dict):
             raise ArchiveError(f"The file names no environment: {env!r} with {options!r}.")
         return Problem(
@@ -60,13 +76,34 @@ def problem_from(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) ->
             env=env,
             options=options,
             horizon=number(data, "horizon", 1, _MOST, whole=True),
-            states=StandardStates(states, state_map, _names(data, "observations", dims)),
+            states=StandardStates(states, state_map, names),
             actions=StandardActions.of(actions, levels, _names(data, "actions", count_actions(actions))),
             reference=None if data["reference"] is None else _floats(data["reference"], dims),
             reward_range=_reward_range(data["reward_range"]),
             dynamics=find_dynamics(env) if env is not None and data["compiled"] else None,
+            setpoints=setpoints,
+            angles=angles,
+            sample_time=sample_time,
             interactions=number(data, "interactions", 0, whole=True),
         )
+
+
+def _meaning(
+    data: Mapping[str, Any], names: tuple[str, ...]
+) -> tuple[dict[str, str], tuple[str, ...], float | None]:
+    """Read set-points, angles and the sample time; most files have none."""
+    setpoints, angles = data.get("setpoints", {}), data.get("angles", [])
+    right = isinstance(setpoints, dict) and isinstance(angles, list)
+    if not right or not all(isinstance(one, str) for one in (*setpoints, *setpoints.values(), *angles)):
+        raise ArchiveError(
+            f"The file has {setpoints!r} and {angles!r} where set-points and angles should be."
+        )
+    seconds = number(data, "sample_time", 0.0) if "sample_time" in data else None
+    try:
+        check_meaning(names, setpoints, angles, seconds)
+    except SettingError as error:
+        raise ArchiveError(f"The file's set-points do not fit its observations: {error}") from error
+    return setpoints, tuple(angles), seconds
 
 
 def _floats(values: Any, n: int) -> tuple[float, ...]:

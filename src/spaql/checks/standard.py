@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, cast
-
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
@@ -74,10 +71,7 @@ def the_compiled_plant_is_the_written_one(case: ProblemCase) -> None:
     dynamics = case.problem.dynamics
     if dynamics is None:
         skip("There are no compiled dynamics.")
-    start, play, observe = (
-        cast(Callable[..., Any], getattr(f, "py_func", f))
-        for f in (dynamics.start, dynamics.step, dynamics.observe)
-    )
+    start, play, observe = dynamics.functions
     rng = np.random.default_rng(0)
     one = np.ones(1, np.bool_)
     for _ in range(20):

@@ -154,3 +154,16 @@ def complete_environment_or_run(
     """Return matching environments; if there is none, let the shell list files."""
     found = complete_environment(ctx, param, incomplete) if incomplete else []
     return found or [CompletionItem(incomplete, type="file")]
+
+
+def parse_methods(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str] | None:
+    """Return the names of textbook controllers; unknown ones are refused before anything is run."""
+    from spaql.classical import METHODS
+
+    if value is None:
+        return None
+    methods = [one.strip() for one in value.split(",") if one.strip()]
+    for method in methods:
+        if method not in METHODS:
+            raise click.BadParameter(f"there is no controller {method!r}: {nearest(method, METHODS)}")
+    return methods

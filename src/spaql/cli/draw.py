@@ -13,6 +13,7 @@ from spaql.cli.arguments import (
     algorithm_option,
     existing_run,
     made_by,
+    parse_methods,
     read,
     read_to_play,
 )
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from spaql.policy import RuleTree
 
 _OF_A_PARTITION = ("value", "visits", "balls", "growth")
-KINDS = ("tree", "map", "value", "visits", "balls", "phase", "growth", "sizes", "plant")
+KINDS = ("tree", "map", "value", "visits", "balls", "phase", "growth", "sizes", "plant", "response")
 """Pictures of a policy."""
 STUDY_KINDS = ("curves", "scores", "profile")
 """Pictures of the finished runs of a study."""
@@ -82,6 +83,12 @@ def _parse_fixed(
 @click.option("--episodes", type=int, help="episodes to play  [default: as many as the picture needs]")
 @click.option("--wanted", type=float, help="return to mark among the sizes")
 @click.option(
+    "--beside",
+    metavar="pid,lqr",
+    callback=parse_methods,
+    help="beside a response  [default: pid]",
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path),
     help="file: .svg, .pdf, .png, of growth also .gif  [default: KIND.svg]",
@@ -98,6 +105,7 @@ def draw(
     leaves: int | None,
     episodes: int | None,
     wanted: float | None,
+    beside: list[str] | None,
     out: Path | None,
 ) -> Report:
     """Draw the policy in RUN, a run folder or a model file, or the study in it.
@@ -113,6 +121,7 @@ def draw(
       growth  the partition while the agent learns; trains anew, to the same bytes
       sizes   the return of smaller trees
       plant   the cells of the learned plant, and where it is wrong (plantree)
+      response  a step of set-points, then a load, beside a tuned PID controller
 
     \b
     or, of the finished runs in a folder that `spaql sweep` has left,
@@ -131,25 +140,32 @@ def draw(
       spaql draw runs/cartpole balls --x 0 --y 2 --at "cart speed=0"
       spaql draw runs/pendulum phase --x angle --y speed --episodes 5
       spaql draw runs/plantree plant --x angle --y speed
+      spaql draw runs/oven response --beside pid,lqr --out response.png
       spaql draw runs/pendulum growth --x "sin(angle)" --y speed --out growth.gif
       spaql draw studies/first curves
     """
     from spaql.evaluation import size_curve
-    from spaql.figures import compute_sizes, compute_tree
+    from spaql.evaluation.beside import steps_of
+    from spaql.figures import compute_response, compute_sizes, compute_tree
     from spaql.figures.axis import angles
     from spaql.figures.names import NAMES
 
     require("A picture", "plot")
     if kind in STUDY_KINDS:
-        if at or any(given is not None for given in (x, y, step, leaves, episodes, wanted)):
+        if at or any(given is not None for given in (x, y, step, leaves, episodes, wanted, beside)):
             raise click.UsageError(f"{kind} is drawn of a study, and takes --out alone.")
         return _drawn(_of_study(run, kind), kind, out)
+    if beside is not None and kind != "response":
+        raise click.UsageError(f"Other controllers are drawn beside a response, and not beside a {kind}.")
     existing_run(run)
     agent = read(run) if kind == "tree" and leaves is None else read_to_play(run)
     _check_kind(agent, kind)
     record: Record
     played: dict[str, Any] = {} if episodes is None else {"episodes": episodes}
-    if kind == "tree":
+    if kind == "response":
+        methods = ["pid"] if beside is None else beside
+        record = compute_response(agent, beside=methods, steps=steps_of(agent))
+    elif kind == "tree":
         name = NAMES.get(agent.problem.name, agent.problem.name)
         record = compute_tree(_tree(agent, step, leaves, played), title=f"{name}: the rules")
     elif kind == "sizes":
@@ -194,9 +210,12 @@ def _check_kind(agent: Agent | Controller, kind: str) -> None:
 
     has = {*KINDS} - {"plant"} | ({"plant"} if isinstance(agent, PlanTree) else set())
     why = "learns no model of its plant, as plantree does"
+    if not agent.problem.setpoints:
+        has -= {"response"}
+        why = "has no set-points to follow" if kind == "response" else why
     if not isinstance(policy_of(agent), PartitionPolicy):
         has -= {*_OF_A_PARTITION}
-        why = "has no partition" if kind != "plant" else why
+        why = "has no partition" if kind in _OF_A_PARTITION else why
     if kind not in has:
         others = ", ".join(one for one in KINDS if one in has)
         raise SettingError(f"There is no {kind} to draw: {made_by(agent)} {why}. Draw one of {others}.")

@@ -1,6 +1,15 @@
 """Evaluation: fresh episodes, stress tests, robustness, measures of a closed loop, sizes, limits."""
 
 from spaql.evaluation.bench import Bench, Signal, Success, find_bench
+from spaql.evaluation.beside import Judged, beside
+from spaql.evaluation.control import (
+    Actuator,
+    ControlMeasures,
+    StepResponse,
+    Tracking,
+    evaluate_control,
+    step_response,
+)
 from spaql.evaluation.episodes import evaluate, start_states
 from spaql.evaluation.limit import GridPlay, Limit, limit
 from spaql.evaluation.measures import Measures, measure
@@ -9,22 +18,32 @@ from spaql.evaluation.plant_parameters import parameters_of, with_parameters
 from spaql.evaluation.robustness import RobustnessRow, robustness
 from spaql.evaluation.safe_action import SafeActionRow, safe_action_use
 from spaql.evaluation.size_curve import SizedTree, size_curve, smallest_within
+from spaql.evaluation.step_test import Response, StepTest, step_test
 from spaql.evaluation.stress import StressTest, sample_starts, stress
 from spaql.rollouts import Evaluation
 
 __all__ = [
+    "Actuator",
     "Bench",
+    "ControlMeasures",
     "Evaluation",
     "GridPlay",
+    "Judged",
     "Limit",
     "Measures",
+    "Response",
     "RobustnessRow",
     "SafeActionRow",
     "Signal",
     "SizedTree",
+    "StepResponse",
+    "StepTest",
     "StressTest",
     "Success",
+    "Tracking",
+    "beside",
     "evaluate",
+    "evaluate_control",
     "find_bench",
     "limit",
     "measure",
@@ -36,6 +55,8 @@ __all__ = [
     "size_curve",
     "smallest_within",
     "start_states",
+    "step_response",
+    "step_test",
     "stress",
     "with_parameters",
 ]

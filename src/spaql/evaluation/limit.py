@@ -166,6 +166,11 @@ def _checked(problem: Problem) -> Dynamics:
             f"The limit of {problem.name} cannot be computed: it has no compiled dynamics, and runs on "
             f"{problem.runs_on}. Give a plant's equations as spaql.Dynamics."
         )
+    if problem.dynamics.disturbances.is_random:
+        raise SettingError(
+            f"The limit of {problem.name} cannot be computed: it is disturbed at random, and value "
+            "iteration is for plants that are not. Give the plant without its disturbances."
+        )
     if problem.dynamics.state_dims > _DIMS_AT_MOST:
         raise SettingError(
             f"The limit of {problem.name} cannot be computed: its state has {problem.dynamics.state_dims} "

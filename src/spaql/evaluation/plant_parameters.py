@@ -15,7 +15,8 @@ import numpy as np
 from spaql.errors import BadEnvironmentError, SettingError, nearest
 from spaql.evaluation.bench import BENCHES, Bench
 from spaql.evaluation.derived_plant_parameters import derived_from
-from spaql.problems import Problem
+from spaql.problems import Dynamics, Problem
+from spaql.problems.perturbed import with_plant_parameters
 from spaql.problems.user_errors import message_of
 
 
@@ -23,7 +24,7 @@ def parameters_of(problem: Problem) -> dict[str, Any]:
     """Return the parameters of a problem's environment, by name, with their values.
 
     These are numeric arguments of its constructor, and numeric attributes of its `unwrapped`. Compiled
-    dynamics have constants in the code, and no parameters.
+    dynamics have those that they declare; where they declare none, constants are in the code.
 
     Examples
     --------
@@ -31,6 +32,9 @@ def parameters_of(problem: Problem) -> dict[str, Any]:
     >>> parameters_of(make_problem("pendulum"))["m"]
     1.0
     """
+    if (declared := _declared(problem)) is not None:
+        ranges = declared.disturbances.parameters
+        return {name: (low + high) / 2 for name, (low, high) in zip(declared.parameters, ranges, strict=True)}
     problem = _nominal(problem)
     plant: Any = problem.make().unwrapped
     own = [one for one in type(plant).__mro__ if one not in (object, *gymnasium.Env.__mro__)]
@@ -51,7 +55,7 @@ def with_parameters(problem: Problem, values: Mapping[str, float], bench: Bench 
     Parameters
     ----------
     problem
-        A problem with a Gymnasium environment.
+        A problem with a Gymnasium environment, or with a plant that declares its parameters.
     values
         Values of the parameters, by name (see `parameters_of`).
     bench
@@ -64,6 +68,9 @@ def with_parameters(problem: Problem, values: Mapping[str, float], bench: Bench 
     >>> heavy.make().unwrapped.total_mass
     1.2
     """
+    if (declared := _declared(problem)) is not None:
+        plant = with_plant_parameters(declared, _checked(problem, values)) if values else declared
+        return dataclasses.replace(problem, env=plant.id, dynamics=plant)
     problem = _nominal(problem)
     values = _checked(problem, values)
     taken = _arguments(problem, problem.make().unwrapped)
@@ -74,6 +81,12 @@ def with_parameters(problem: Problem, values: Mapping[str, float], bench: Bench 
     made = dataclasses.replace(problem, env=None, options={}, template=env)
     _check_made(made, problem, values, attributes)
     return made
+
+
+def _declared(problem: Problem) -> Dynamics | None:
+    """Return the plant of a problem if it declares parameters."""
+    plant = problem.dynamics
+    return plant if plant is not None and plant.parameters else None
 
 
 def _nominal(problem: Problem) -> Problem:

@@ -10,7 +10,7 @@ from spaql.evaluation.bench import Bench, find_bench
 from spaql.evaluation.episodes import Playable, evaluate, policy_and_problem
 from spaql.evaluation.plant_parameters import parameters_of, with_parameters
 from spaql.policy import DelayedPolicy, DisturbedPolicy, NoisyPolicy, Policy, RecordingPolicy
-from spaql.problems import EnvironmentLike, Problem, make_problem
+from spaql.problems import EnvironmentLike, Problem, make_problem, perturbed
 from spaql.rollouts.returns import Evaluation
 from spaql.rollouts.seeds import Purpose, generator
 from spaql.stats import mean_ci95
@@ -82,7 +82,9 @@ def robustness(
     Returns
     -------
     list of RobustnessRow
-        The first is the nominal plant, the last one has actions that are delayed by a step.
+        The first is the nominal plant, the last one has actions that are delayed by a step. A plant that
+        declares disturbances, parameters or set-points has a row with its `spaql.problems.perturbed`; its
+        starts are other ones, since more is drawn for an episode.
 
     Examples
     --------
@@ -114,6 +116,9 @@ def robustness(
             results[f"{name} = {value:g}"] = run(policy, with_parameters(problem, {name: value}, bench))
     for name, variant in (variants or {}).items():
         results[name] = run(policy, make_problem(variant))
+    if (plant := problem.dynamics) is not None and plant.declares_more:
+        other = perturbed(plant)
+        results["perturbed"] = run(policy, dataclasses.replace(problem, env=other.id, dynamics=other))
     spread = watched.visited.std(axis=0)
     for level in noise:
         noisy = NoisyPolicy(policy, level * spread, generator(seed, Purpose.DISTURBANCE, 0))

@@ -229,7 +229,7 @@ def known_bench(problem: Problem) -> Bench:
 def _declares_its_states(plant: Dynamics) -> bool:
     """Return whether the observation of a plant is its state, all over the declared ranges."""
     low, high = np.array(list(plant.observations.values()), np.float64).T
-    if plant.state_dims != len(low) or not np.isfinite([low, high]).all():
+    if plant.plant_dims != len(low) or not np.isfinite([low, high]).all():
         return False
     states = np.random.default_rng(0).uniform(low, high, (8, len(low)))
     return all(plant.observe(state) == state for state in map(tuple, states.tolist()))

@@ -9,6 +9,7 @@ from spaql.figures.learning_curves import LearningCurvesRecord, compute_learning
 from spaql.figures.maps import AxisRange, MapRecord, Outline, Piece, Trail, compute_map
 from spaql.figures.overlays import compute_balls, compute_phase
 from spaql.figures.plants import PlantRecord, compute_plant
+from spaql.figures.response import ResponsePanel, ResponseRecord, compute_response
 from spaql.figures.scores import ProfileRecord, ScoresRecord, compute_profile, compute_scores
 from spaql.figures.sizes import SizesRecord, compute_sizes
 from spaql.figures.trees import TreeNode, TreeRecord, compute_tree
@@ -27,6 +28,8 @@ __all__ = [
     "PlantRecord",
     "ProfileRecord",
     "Record",
+    "ResponsePanel",
+    "ResponseRecord",
     "ScoresRecord",
     "SizesRecord",
     "Trail",
@@ -42,6 +45,7 @@ __all__ = [
     "compute_phase",
     "compute_plant",
     "compute_profile",
+    "compute_response",
     "compute_scores",
     "compute_sizes",
     "compute_tree",

@@ -16,6 +16,7 @@ from spaql.agents.agent_file import model_file
 from spaql.evaluation import SizedTree, evaluate, find_bench, robustness, size_curve, smallest_within, stress
 from spaql.evaluation.stress_tables import measure_cells, robustness_cells, worst_cells
 from spaql.figures.basin import compute_basin
+from spaql.figures.card_control import control_section
 from spaql.figures.drawing import svg
 from spaql.figures.names import NAMES
 from spaql.figures.overlays import compute_phase
@@ -32,6 +33,8 @@ from spaql.tables import html_table
 
 _LOSS = 0.02
 """Share of the return that a smaller tree may lose to be shown instead of the exact one."""
+_CONTROL_EPISODES = 100
+"""Episodes in which the closed loop is measured, at most."""
 _STYLE = Path(__file__).with_name("card.css")
 
 
@@ -70,6 +73,8 @@ def policy_card(
         parts += _with_memory(source.policy)
     else:
         parts += _rules(source, episodes, seed)
+    if problem.setpoints:
+        parts += control_section(source, min(episodes, _CONTROL_EPISODES), seed)
     if find_bench(problem) is not None:
         parts += _worst_cases(source, starts, seed)
     parts.append(_footer(path, seed))

@@ -167,11 +167,20 @@ class RecordingPolicy(_PolicyWrapper):
         Environments are stepped together until the last episode ends; observations after the end of each
         episode are left out.
         """
-        found: list[NDArray[np.float64]] = []
-        call = 0
-        while len(found) < len(lengths):
-            together = lengths[len(found) : len(found) + len(self._seen[call])]
-            calls = self._seen[call : call + int(together.max())]
-            found += [np.array([rows[i] for rows in calls[:n]]) for i, n in enumerate(together.tolist())]
-            call += len(calls)
-        return found
+        return _by_episode(self._seen, lengths)
+
+    def episodes_of_actions(self, lengths: NDArray[np.int64]) -> list[NDArray[np.float64]]:
+        """Return the actions of every episode of an evaluation, one per row."""
+        return _by_episode(self._done, lengths)
+
+
+def _by_episode(calls: list[NDArray[np.float64]], lengths: NDArray[np.int64]) -> list[NDArray[np.float64]]:
+    """Return what was recorded in calls, which have a row for each episode of a batch, by episode."""
+    found: list[NDArray[np.float64]] = []
+    call = 0
+    while len(found) < len(lengths):
+        together = lengths[len(found) : len(found) + len(calls[call])]
+        batch = calls[call : call + int(together.max())]
+        found += [np.array([rows[i] for rows in batch[:n]]) for i, n in enumerate(together.tolist())]
+        call += len(batch)
+    return found

@@ -1,19 +1,27 @@
 """Problems: an environment with a horizon and a standard space."""
 
+from spaql.problems import engineering as engineering
 from spaql.problems.classic import find_dynamics
+from spaql.problems.disturbances import Load, Perturbation
+from spaql.problems.disturbed_env import DisturbedEnv
 from spaql.problems.dynamics import Dynamics
+from spaql.problems.perturbed import perturbed
 from spaql.problems.presets import PRESETS, Preset
 from spaql.problems.problem import EnvironmentLike, Problem, make_problem
 from spaql.problems.registry import check_environment, environment_names
 
 __all__ = [
     "PRESETS",
+    "DisturbedEnv",
     "Dynamics",
     "EnvironmentLike",
+    "Load",
+    "Perturbation",
     "Preset",
     "Problem",
     "check_environment",
     "environment_names",
     "find_dynamics",
     "make_problem",
+    "perturbed",
 ]

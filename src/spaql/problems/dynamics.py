@@ -13,12 +13,26 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium.spaces import Box, Discrete
+from numpy.typing import NDArray
 
 from spaql.errors import SettingError
 from spaql.kernels.jit import ENABLED, NumbaError, njit
 from spaql.kernels.partition.rollout import Loops, compile_loops
 from spaql.kernels.value_iteration import ValueIteration, compile_value_iteration
+from spaql.problems.disturbances import (
+    Disturbances,
+    Functions,
+    Load,
+    Perturbation,
+    checked,
+    disturbed,
+    extras_of,
+    known,
+)
+from spaql.problems.draws import Draws
 from spaql.problems.user_errors import describe_error
+from spaql.registration import ENTRY_POINT, register
+from spaql.values import real_number
 
 State = tuple[float, ...]
 
@@ -44,7 +58,10 @@ class Dynamics:
         `start(rng)` returns the first state of an episode, drawn by a `numpy.random.Generator`.
     step
         `step(state, action)` returns the next state, the reward, and whether the episode has terminated. The
-        action is an index for a list of actions, and an array of numbers for ranges.
+        action is an index for a list of actions, and an array of numbers for ranges. It may take
+        `parameters`, a tuple of those declared, and `rng`, which draws one number by `random()`,
+        `uniform(low, high)`, `normal(mean, std)` or `integers(low, high)`: `step(state, action, parameters,
+        rng)`.
     observe
         `observe(state)` returns the observation of a state, a tuple of floats; the state itself by default.
     observations
@@ -57,6 +74,31 @@ class Dynamics:
         The observation to regulate to, if there is one.
     renderer
         Id of an environment that can draw a state given as its `state`.
+    parameters
+        The parameters that `step` takes, by name: a number, or a range of which every episode draws one.
+    noise
+        Standard deviation of the noise on observations, by their names; cut at a tenth of the range.
+    delay
+        Dead time of the action in samples; of a range, such as `(2, 4)`, every episode draws one. Before the
+        first action the actuator rests at 0, or at the end of its range next to 0.
+    rate_limit
+        The largest change of an action within a sample, by the names of actions.
+    gain
+        Every episode draws the gain of each actuator between 1 - gain and 1 + gain; the range of the action
+        holds behind it.
+    disturbance
+        Loads that are added to an action behind the actuator, by the names of actions.
+    setpoints
+        Which observed number is to follow which observed set-point, both by name.
+    angles
+        Observations that are angles in radians; or `x`, if cos(x) and sin(x) are observed.
+    sample_time
+        Seconds between two actions.
+    perturbation
+        What `spaql.problems.perturbed` draws for this plant.
+
+    Noise, loads and gains are drawn by the episode's start: the same in training, evaluation and stress
+    tests.
 
     Examples
     --------
@@ -81,35 +123,44 @@ class Dynamics:
 
     id: str
     start: Callable[[np.random.Generator], State]
-    step: Callable[[Any, Any], tuple[State, float, bool]]
+    step: Callable[..., tuple[State, float, bool]]
     observe: Callable[[Any], tuple[float, ...]] = the_state
     observations: Mapping[str, tuple[float, float]]
     actions: Sequence[str] | Mapping[str, tuple[float, float]]
     horizon: int
     reference: tuple[float, ...] | None = None
     renderer: str | None = None
+    parameters: Mapping[str, float | tuple[float, float]] = field(default_factory=dict)
+    noise: Mapping[str, float] = field(default_factory=dict)
+    delay: int | tuple[int, int] = 0
+    rate_limit: Mapping[str, float] = field(default_factory=dict)
+    gain: float = 0.0
+    disturbance: Mapping[str, Load] = field(default_factory=dict)
+    setpoints: Mapping[str, str] = field(default_factory=dict)
+    angles: tuple[str, ...] = ()
+    sample_time: float | None = None
+    perturbation: Perturbation = field(default_factory=Perturbation)
+    plant_dims: int = field(init=False, repr=False, default=0)
+    """Length of a state as `start` returns it."""
     state_dims: int = field(init=False, repr=False, default=0)
-    """Length of a state."""
+    """Length of a simulated state, which holds what the disturbances remember as well."""
 
     def __post_init__(self) -> None:
         spec = gymnasium.registry.get(self.id)
-        if spec is not None and spec.entry_point != _ENTRY_POINT:
+        if spec is not None and spec.entry_point != ENTRY_POINT:
             raise SettingError(
                 f"{self.id} is the id of another environment already ({spec.entry_point}): give the plant an "
                 f"id of its own, such as own/{self.id.rpartition('/')[2]}."
             )
-        functions = (_plain(function) for function in (self.start, self.step, self.observe))
-        object.__setattr__(self, "state_dims", self._tried(*functions))
+        check_meaning(list(self.observations), self.setpoints, self.angles, self.sample_time)
+        declared, (start, step, observe) = self.disturbances, self._plain_functions
+        object.__setattr__(self, "plant_dims", self._tried(start, self._with_all(step), observe))
+        if declared.is_needed:
+            object.__setattr__(self, "state_dims", self._tried(*self.functions))
+        else:
+            object.__setattr__(self, "state_dims", self.plant_dims)
         DYNAMICS[self.id] = self
-        if self.id in gymnasium.registry:
-            del gymnasium.registry[self.id]
-        gymnasium.register(
-            self.id,
-            entry_point=_ENTRY_POINT,
-            vector_entry_point="spaql.problems.environment:DynamicsVectorEnv",
-            max_episode_steps=self.horizon,
-            kwargs={"dynamics": self.id},
-        )
+        register(self.id, self.horizon)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Dynamics:
         """Return the dynamics themselves: they are immutable, so copied environments share them."""
@@ -119,7 +170,7 @@ class Dynamics:
     def is_registered(self) -> bool:
         """Whether the id still makes this plant, and no other plant or environment."""
         spec = gymnasium.registry.get(self.id)
-        own = spec is not None and (spec.entry_point, spec.kwargs) == (_ENTRY_POINT, {"dynamics": self.id})
+        own = spec is not None and (spec.entry_point, spec.kwargs) == (ENTRY_POINT, {"dynamics": self.id})
         return own and DYNAMICS.get(self.id) is self
 
     @property
@@ -136,11 +187,68 @@ class Dynamics:
             return Box(bounds[:, 0], bounds[:, 1], dtype=np.float32)
         return Discrete(len(self.actions))
 
+    @cached_property
+    def disturbances(self) -> Disturbances:
+        """What disturbs the plant, as numbers."""
+        extras = extras_of(self.step)
+        if bool(self.parameters) != ("parameters" in extras):
+            what = f"{', '.join(self.parameters)} and" if self.parameters else "no parameters, but"
+            takes = "does not take them" if self.parameters else "takes them"
+            raise SettingError(f"The plant declares {what} step {takes}: step(state, action, parameters).")
+        return checked(
+            self.observations,
+            self.actions,
+            noise=self.noise,
+            delay=self.delay,
+            rate_limit=self.rate_limit,
+            gain=self.gain,
+            disturbance=self.disturbance,
+            parameters=self.parameters,
+            extras=extras,
+        )
+
+    @property
+    def declares_more(self) -> bool:
+        """Whether disturbances, parameters or set-points are declared."""
+        return bool(self.disturbances.is_needed or self.parameters or self.setpoints)
+
+    @property
+    def _plain_functions(self) -> Functions:
+        return _plain(self.start), _plain(self.step), _plain(self.observe)
+
+    @cached_property
+    def functions(self) -> Functions:
+        """The `start`, `step` and `observe` that are simulated, disturbances included, not compiled."""
+        return disturbed(self.disturbances, self._plain_functions, self.plant_dims)
+
+    @property
+    def nominal_functions(self) -> Functions:
+        """`start`, `step` and `observe` without disturbances; parameters in the middle of their ranges."""
+        start, step, observe = self._plain_functions
+        return start, self._with_all(step), observe
+
+    def simulated(self, states: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+        """Return states of the plant, one per row, as the loops take them, with disturbances drawn."""
+        if states.shape[1] != self.plant_dims or self.plant_dims == self.state_dims:
+            return states
+        rows, seen = np.empty((len(states), self.state_dims)), np.empty((len(states), len(self.observations)))
+        self.loops.reset(np.ones(len(states), np.bool_), rng, rows, seen)
+        rows[:, : self.plant_dims] = states
+        return rows
+
+    def _with_all(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `step` as a function of the state and the action alone."""
+        extras = self.disturbances.extras
+        given = {
+            "parameters": tuple((low + high) / 2 for low, high in self.disturbances.parameters),
+            "rng": Draws(np.zeros(2, np.int64)),
+        }
+        return lambda state, action: step(state, action, *(given[name] for name in extras))
+
     @property
     def digest(self) -> str:
         """A hash of the functions and of all that they refer to, the same in every process."""
-        functions = (self.start, self.step, self.observe)
-        return hashlib.sha256("".join(_sources(functions)).encode()).hexdigest()
+        return hashlib.sha256("".join(_sources(self.functions)).encode()).hexdigest()
 
     @cached_property
     def loops(self) -> Loops:
@@ -168,10 +276,16 @@ class Dynamics:
         """The compiled `start`, `step` and `observe`, tried once."""
         compiled = _compiled(self.start), _compiled(self.step), _compiled(self.observe)
         try:
-            self._tried(*compiled)  # errors in the loops would hide the location of the fault
+            # Errors in the loops would hide the location of the fault.
+            self._tried(compiled[0], self._with_all(compiled[1]), compiled[2])
         except NumbaError as error:
             raise SettingError(describe_error(error)) from error
-        return compiled
+        wrapped = disturbed(self.disturbances, compiled, self.plant_dims)
+        return tuple(self._compiled_wrapper(f) if f not in compiled else f for f in wrapped)  # type: ignore[return-value]
+
+    def _compiled_wrapper(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        function.__qualname__ += f"_{self.digest[:16]}"  # cached code is linked by name
+        return njit(function, depends_on=self.digest)
 
     def _tried(self, start: Callable[..., Any], step: Callable[..., Any], observe: Callable[..., Any]) -> int:
         """Call the functions once, refuse invalid results, and return the length of a state."""
@@ -196,7 +310,6 @@ class Dynamics:
         return len(state)
 
 
-_ENTRY_POINT = "spaql.problems.environment:DynamicsEnv"
 DYNAMICS: dict[str, Dynamics] = {}
 """All dynamics by their id."""
 
@@ -205,6 +318,24 @@ def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the Python function of a compiled one."""
     plain: Callable[..., Any] = getattr(function, "py_func", function)
     return plain
+
+
+def check_meaning(
+    observations: Sequence[str],
+    setpoints: Mapping[str, str],
+    angles: Sequence[str],
+    sample_time: float | None,
+) -> None:
+    """Refuse set-points and angles that are not observed."""
+    known(setpoints, observations, "setpoints", "observation")
+    known(dict.fromkeys(setpoints.values()), observations, "setpoints", "observation")
+    for name in angles:
+        if name not in observations and not {f"cos({name})", f"sin({name})"} <= {*observations}:
+            raise SettingError(
+                f"angles names {name!r}, and neither {name} nor cos({name}) and sin({name}) are observed."
+            )
+    if sample_time is not None:
+        real_number("sample_time", sample_time, above=0.0)
 
 
 def _check_floats(value: Any, function: str, what: str) -> None:

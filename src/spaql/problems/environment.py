@@ -82,12 +82,12 @@ class DynamicsEnv(gymnasium.Env[Any, Any]):
 
     @property
     def state(self) -> tuple[float, ...]:
-        """The state of the plant; it may be set."""
+        """The simulated state; it may be set, also to a state of the plant: disturbances are kept."""
         return tuple(self._state[0].tolist())
 
     @state.setter
     def state(self, state: tuple[float, ...]) -> None:
-        self._state[0] = state
+        self._state[0, : len(state)] = state
 
     def _get_obs(self) -> Observation:
         """Return the observation; the method has the name that Gymnasium's own environments use."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.problems.copies import is_pickled_in_part
-from spaql.problems.dynamics import Dynamics
+from spaql.problems.dynamics import Dynamics, check_meaning
 from spaql.problems.environment import DynamicsVectorEnv
 from spaql.problems.guard import CheckedResults, Guard, GuardedEnv, in_processes
 from spaql.problems.originals import is_classic, is_original
@@ -24,6 +24,7 @@ from spaql.problems.recognition import difference_from_id
 from spaql.problems.registry import make_named, spec_of
 from spaql.problems.sources import Source, find_source, limited_copy, refuse_running_statistics
 from spaql.spaces import StandardActions, StandardStates, count_actions, given_names, unbounded
+from spaql.spaces import observation_names as all_names
 from spaql.values import real_number, whole_number
 
 Environment = gymnasium.Env[Any, Any]
@@ -54,6 +55,12 @@ class Problem:
     """Rewards to learn from are mapped from this range to [0, 1]; returns stay raw."""
     dynamics: Dynamics | None = None
     """Compiled dynamics for training and evaluation, instead of the environment."""
+    setpoints: Mapping[str, str] = field(default_factory=dict)
+    """Which observed number is to follow which observed set-point, by name."""
+    angles: tuple[str, ...] = ()
+    """Observations that are angles in radians; or `x`, of which cos(x) and sin(x) are observed."""
+    sample_time: float | None = None
+    """Seconds between two actions, if known."""
     interactions: int = 0
     """Environment steps spent on measuring unbounded dimensions."""
     parallel: bool = False
@@ -146,6 +153,9 @@ def make_problem(
     seed: int = 0,
     observation_names: Sequence[str] | None = None,
     action_names: Sequence[str] | None = None,
+    setpoints: Mapping[str, str] | None = None,
+    angles: Sequence[str] | None = None,
+    sample_time: float | None = None,
 ) -> Problem:
     """Return the problem of an environment.
 
@@ -194,6 +204,13 @@ def make_problem(
         pictures, exported code and the model file have them. Those of the plant by default, if it has any.
     action_names
         Of each action of a list, or of each number of an action, such as `["force [N]"]`.
+    setpoints
+        Which observed number is to follow which observed set-point, by their names: evaluations then measure
+        the closed loop. That of the plant by default, as `angles` and `sample_time` are.
+    angles
+        Observations that are angles in radians; or `x`, of which cos(x) and sin(x) are observed.
+    sample_time
+        Seconds between two actions.
 
     Examples
     --------
@@ -203,7 +220,8 @@ def make_problem(
     """
     if isinstance(env, Problem):
         asked = (horizon, levels, squash, reference, reward_range, options, observation_names, action_names)
-        if any(value is not None for value in (*asked, step_timeout)) or not compiled or parallel:
+        means = setpoints, angles, sample_time
+        if any(value is not None for value in (*asked, *means, step_timeout)) or not compiled or parallel:
             raise SettingError("The problem is already made: give what is to change to make_problem.")
         return env
     horizon = None if horizon is None else whole_number("horizon", horizon, least=1)
@@ -250,6 +268,15 @@ def make_problem(
         raise SettingError(
             f"The reference is an observation of {states.dims} numbers, and {len(reference)} were given."
         )
+    names = all_names(states.space, states.names)
+    if plant is not None:  # it may have been given other names
+        named = dict(zip(plant.observations, names, strict=True))
+        own = {named[number]: named[goal] for number, goal in plant.setpoints.items()}
+        setpoints = own if setpoints is None else setpoints
+        if angles is None:
+            angles = [named.get(one, one) for one in plant.angles if one in named or f"cos({one})" in names]
+        sample_time = plant.sample_time if sample_time is None else sample_time
+    check_meaning(names, setpoints or {}, angles or (), sample_time)
     return Problem(
         name=source.name,
         env=source.env,
@@ -260,6 +287,9 @@ def make_problem(
         reference=None if reference is None else tuple(real_number("reference", x) for x in reference),
         reward_range=reward_range,
         dynamics=source.dynamics if compiled and step_timeout is None else None,
+        setpoints=dict(setpoints or {}),
+        angles=tuple(angles or ()),
+        sample_time=sample_time,
         interactions=0 if samples is None else len(samples),
         parallel=bool(parallel),
         step_timeout=step_timeout,

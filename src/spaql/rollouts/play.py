@@ -14,6 +14,7 @@ from spaql.errors import SettingError
 from spaql.policy import Policy
 from spaql.policy.policy import Rng
 from spaql.problems import Dynamics, Problem
+from spaql.problems.environment import DynamicsEnv
 from spaql.rollouts.episode import Episode, Floats
 
 StateSetter = Callable[[gymnasium.Env[Any, Any], Floats], Any]
@@ -35,7 +36,8 @@ def play(
     problem
         The problem; its compiled dynamics are used if it has them.
     starts
-        States of the plant, one per row.
+        States of the plant, one per row. What disturbs the plant is drawn from a fixed seed, unless the
+        states hold it (see `spaql.Dynamics`).
     set_state
         Sets the state of an environment; by default `unwrapped.state`.
 
@@ -48,15 +50,48 @@ def play(
     ([0.0, 0.0, 0.0, 0.0], True, True)
     """
     rows: _Rows
+    begun = starts
     n = min(len(starts), _TOGETHER)
     if problem.dynamics is not None and set_state is None:
         rows = _CompiledRows(problem.dynamics)
+        begun = problem.dynamics.simulated(starts, np.random.default_rng(0))
     else:
         rows = _EnvironmentRows(problem, n, set_state or set_classic_state)
     with closing(rows):
         for first in range(0, len(starts), _TOGETHER):
             batch = starts[first : first + _TOGETHER]
-            yield from _play_together(policy, problem, rows.begin(batch), rows, None, batch)
+            yield from _play_together(
+                policy, problem, rows.begin(begun[first : first + _TOGETHER]), rows, None, batch
+            )
+
+
+def returns_from(policy: Policy, problem: Problem, states: Floats) -> tuple[Floats, int]:
+    """Return the return of an episode from each simulated state, all side by side, and the steps of all.
+
+    A return that is not finite ends its episode. The problem must have compiled dynamics.
+
+    Examples
+    --------
+    >>> import spaql
+    >>> agent = spaql.SPAQL("cartpole200", seed=0)
+    >>> returns, steps = returns_from(agent.policy, agent.problem, np.zeros((3, 4)))
+    >>> bool(returns.sum() == steps)
+    True
+    """
+    assert problem.dynamics is not None
+    rows, n = _CompiledRows(problem.dynamics), len(states)
+    seen = rows.begin(states)
+    returns, rewards, spent = np.zeros(n), np.zeros(n), 0
+    terminated, running = np.zeros(n, np.bool_), np.ones(n, np.bool_)
+    for step in range(problem.horizon):
+        rewards[:] = 0.0
+        rows.step(policy.act(seen, np.full(n, step), None), running, seen, rewards, terminated)
+        spent += int(running.sum())
+        returns += np.where(running, rewards, 0.0)
+        running &= ~terminated & np.isfinite(returns)
+        if not running.any():
+            break
+    return returns, spent
 
 
 def record(policy: Policy, problem: Problem, seeds: Iterable[int], rng: Rng | None = None) -> list[Episode]:
@@ -132,7 +167,8 @@ class _CompiledRows:
         self._dynamics = dynamics
 
     def begin(self, states: Floats) -> NDArray[Any]:
-        _check_size(self._dynamics.id, self._dynamics.state_dims, states.shape[1])
+        if states.shape[1] != self._dynamics.state_dims:
+            _check_size(self._dynamics.id, self._dynamics.plant_dims, states.shape[1])
         self._states = np.array(states, np.float64)
         self._observations = np.zeros((len(states), len(self._dynamics.observations)))
         self._dynamics.loops.observe(self._states, self._observations)
@@ -208,7 +244,8 @@ def set_classic_state(env: gymnasium.Env[Any, Any], state: Floats) -> Any:
         held = np.asarray(plant.state, np.float64)
     except (AttributeError, TypeError, ValueError) as error:
         raise SettingError(f"{name} has no numeric attribute `state` to set: {what_to_do}") from error
-    _check_size(name, held.size, state.size)
+    if not isinstance(plant, DynamicsEnv) or state.size != plant.dynamics.plant_dims:
+        _check_size(name, held.size, state.size)
     if env.observation_space != plant.observation_space:
         raise SettingError(f"A wrapper of {name} changes its observations: {what_to_do}")
     plant.state = np.array(state)

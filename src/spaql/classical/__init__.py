@@ -1,0 +1,19 @@
+"""Controllers of the textbook, to stand beside a learned one: PID and LQR, tuned on the same simulator."""
+
+from spaql.classical.linear import LinearPlant, linearise, riccati_gains
+from spaql.classical.policies import LQRPolicy, PIDPolicy
+from spaql.classical.search import Tuned
+from spaql.classical.swing_up import SwingUpPolicy
+from spaql.classical.tuning import METHODS, tune
+
+__all__ = [
+    "METHODS",
+    "LQRPolicy",
+    "LinearPlant",
+    "PIDPolicy",
+    "SwingUpPolicy",
+    "Tuned",
+    "linearise",
+    "riccati_gains",
+    "tune",
+]

@@ -1,0 +1,301 @@
+"""Linear models of plants about a rest, by finite differences, and the gains of linear regulators."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from gymnasium.spaces import Discrete
+from numpy.typing import NDArray
+
+from spaql.errors import SettingError
+from spaql.problems import Dynamics, Problem
+from spaql.rollouts import action_range
+from spaql.spaces import observation_names
+
+Floats = NDArray[np.float64]
+_EPISODES = 5
+"""Episodes of random actions that show the size of each number."""
+_HELD = 10
+"""Steps for which a random action is held."""
+_SHARE = 0.05
+"""Share of a number's standard deviation by which it is changed: enough to average over dry friction."""
+_AT_REST = 1e-6
+"""Largest change within a step, relative to the usual size of a number, that counts as rest."""
+_DOUBLINGS = 40
+_INDEPENDENT = 1e-9
+
+
+@dataclass(frozen=True)
+class LinearPlant:
+    """A plant near a rest: z' = A z + B u in deviations, where z is read from an observation.
+
+    An observed cosine and sine of a declared angle are one number of z, the angle.
+    """
+
+    a: Floats
+    b: Floats
+    numbers: tuple[tuple[int, ...], ...]
+    """For each number of z its place in an observation; for an angle those of its cosine and its sine."""
+    outputs: tuple[int, ...]
+    """The numbers of z that have a set-point."""
+    setpoints: tuple[int, ...]
+    """The places of their set-points in an observation."""
+    rest: Floats
+    """z at the rest."""
+    rest_action: Floats
+    rest_goals: Floats
+    """The set-points at the rest."""
+    rest_slope: Floats
+    """How the rest moves with the set-points: rows of z, then of the action."""
+    scale: Floats
+    """Usual size of each number of z."""
+    delay: int
+    """Dead time of the action in samples, which A and B do not contain."""
+    steps: int
+    """Simulator steps that were made."""
+
+    def read(self, observations: Floats) -> Floats:
+        """Return z of observations, one per row."""
+        return read_numbers(self.numbers, observations)
+
+
+def read_numbers(numbers: tuple[tuple[int, ...], ...], observations: Floats) -> Floats:
+    """Return the numbers of z from observations, one per row."""
+    columns = [
+        observations[:, at[0]] if len(at) == 1 else np.arctan2(observations[:, at[1]], observations[:, at[0]])
+        for at in numbers
+    ]
+    return np.stack(columns, axis=1)
+
+
+def linearise(problem: Problem, seed: int = 0) -> LinearPlant:
+    """Return a plant's linear model about a rest at its reference, or in the middle of its set-points.
+
+    The plant's equations are used without noise, loads and uncertain gains. Raises where the actions are a
+    list, the state cannot be read from an observation, or no rest is found.
+
+    Examples
+    --------
+    >>> from spaql import make_problem
+    >>> tanks = linearise(make_problem("spaql/QuadrupleTank-v0"))
+    >>> tanks.a.shape, tanks.b.shape, tanks.outputs, bool(np.all(np.linalg.eigvals(tanks.a).real < 1))
+    ((4, 4), (4, 2), (0, 1), True)
+    """
+    plant = problem.dynamics
+    if plant is None or isinstance(problem.actions.space, Discrete):
+        raise SettingError(
+            f"{problem.name} cannot be linearised: that needs a plant's equations (spaql.Dynamics) and "
+            f"actions with a range, and it runs on {problem.runs_on}."
+        )
+    if not problem.setpoints and problem.reference is None:
+        raise SettingError(
+            f"{problem.name} has no rest to linearise about: declare setpoints or a reference."
+        )
+    return _Linearisation(problem, plant, np.random.default_rng(seed)).result()
+
+
+class _Linearisation:
+    """Steps of the plain equations, counted."""
+
+    def __init__(self, problem: Problem, plant: Dynamics, rng: np.random.Generator) -> None:
+        self._problem, self._plant, self._rng, self._steps = problem, plant, rng, 0
+        self._low, self._high = action_range(problem)
+        self._start, self._step, self._observe = plant.nominal_functions
+
+    def result(self) -> LinearPlant:
+        visited = self._visited()
+        size = visited.reshape(-1, visited.shape[2]).std(axis=0)
+        moving = [j for j in range(visited.shape[2]) if np.ptp(visited[:, :, j], axis=1).max() > 0]
+        names = observation_names(self._problem.states.space, self._problem.states.names)
+        pairs = {names.index(x): names.index(y) for x, y in self._problem.setpoints.items()}
+        numbers = self._numbers(names, visited[:, 0], visited, pairs)
+        middle = visited[:, 0].mean(axis=0)
+        state, action = self._rest(middle, moving, size, pairs)
+        slopes = self._slopes(state, action, moving, size, numbers)
+        kept = _relevant(*slopes[::2])
+        a, b, c = slopes[0][np.ix_(kept, kept)], slopes[1][kept], slopes[2][:, kept]
+        if len(kept) != len(numbers) or np.linalg.matrix_rank(c / np.abs(c).max()) < len(kept):
+            raise SettingError(
+                f"{self._problem.name} cannot be controlled by LQR: {len(kept)} numbers of its state "
+                f"matter, and they cannot be read from {len(numbers)} observed ones."
+            )
+        inverse = np.linalg.inv(c)
+        a, b = c @ a @ inverse, c @ b
+        seen = np.array([self._observe(tuple(state.tolist()))])
+        outputs = tuple(numbers.index((j,)) for j in pairs)
+        return LinearPlant(
+            a,
+            b,
+            tuple(numbers),
+            outputs,
+            tuple(pairs.values()),
+            read_numbers(tuple(numbers), seen)[0],
+            action,
+            seen[0, list(pairs.values())],
+            _rest_slope(a, b, outputs),
+            np.abs(c) @ size[moving][kept],
+            sum(self._plant.disturbances.delay) // 2,
+            self._steps,
+        )
+
+    def _visited(self) -> Floats:
+        """Return states of random episodes: episodes × steps × numbers."""
+        found = []
+        for _ in range(_EPISODES):
+            state, rows = self._start(self._rng), []
+            for t in range(self._problem.horizon):
+                if t % _HELD == 0:
+                    action = self._rng.uniform(self._low, self._high)
+                rows.append(state)
+                state = tuple(self._advance(np.array(state), action).tolist())
+            found.append(rows)
+        return np.array(found)
+
+    def _advance(self, state: Floats, action: Floats) -> Floats:
+        self._steps += 1
+        return np.array(self._step(tuple(state.tolist()), action.copy())[0])
+
+    def _seen(self, state: Floats) -> Floats:
+        return np.array(self._observe(tuple(state.tolist())))
+
+    def _numbers(
+        self, names: tuple[str, ...], starts: Floats, visited: Floats, pairs: dict[int, int]
+    ) -> list[tuple[int, ...]]:
+        """Return the observed numbers that move, cosine and sine of an angle as one."""
+        seen = np.array(
+            [[self._seen(state) for state in episode[:: max(1, _HELD // 2)]] for episode in visited]
+        )
+        numbers: list[tuple[int, ...]] = []
+        for j, name in enumerate(names):
+            angle = next(
+                (one for one in self._problem.angles if name in (f"cos({one})", f"sin({one})")), None
+            )
+            if angle is not None:
+                at = names.index(f"cos({angle})"), names.index(f"sin({angle})")
+                numbers += [] if at in numbers else [at]
+            elif j not in pairs.values() and np.ptp(seen[:, :, j], axis=1).max() > 0:
+                numbers.append((j,))
+        return numbers
+
+    def _rest(
+        self, middle: Floats, moving: list[int], size: Floats, pairs: dict[int, int]
+    ) -> tuple[Floats, Floats]:
+        """Return a state and an action that stay as they are, by Newton's method from several points."""
+        half = (self._high - self._low) / 2
+        reference = self._problem.reference
+
+        def lacking(x: Floats) -> Floats:
+            state = middle.copy()
+            state[moving] = x[: len(moving)] * size[moving]
+            action = x[len(moving) :] * half
+            change = (self._advance(state, action) - state)[moving] / size[moving]
+            seen = self._seen(state)
+            if pairs:
+                goal = [seen[i] - seen[j] for i, j in pairs.items()]
+            else:
+                assert reference is not None
+                goal = list(seen - np.array(reference))
+            return np.array([*change, *goal])
+
+        rest = np.clip(np.zeros(len(half)), self._low, self._high) / half
+        centre = (self._low + self._high) / 2 / half
+        first = middle[moving] / size[moving]
+        for states in (first, np.zeros(len(moving))):
+            for action in (centre, rest):
+                x = _solved(lacking, np.concatenate([states, action]))
+                if np.abs(lacking(x)).max() < _AT_REST:
+                    state = middle.copy()
+                    state[moving] = x[: len(moving)] * size[moving]
+                    return state, x[len(moving) :] * half
+        raise SettingError(
+            f"No rest of {self._problem.name} was found at its "
+            f"{'set-points' if pairs else 'reference'}: is there "
+            "an action that holds it there?"
+        )
+
+    def _slopes(
+        self, state: Floats, action: Floats, moving: list[int], size: Floats, numbers: list[tuple[int, ...]]
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return the derivatives of the next state by state and action, and of z by the state."""
+        half = _SHARE * (self._high - self._low) / 2
+        a, b = np.empty((len(moving), len(moving))), np.empty((len(moving), len(action)))
+        c = np.empty((len(numbers), len(moving)))
+        for k, j in enumerate(moving):
+            move = np.zeros(len(state))
+            move[j] = _SHARE * size[j]
+            up, down = state + move, state - move
+            a[:, k] = (self._advance(up, action) - self._advance(down, action))[moving] / (2 * move[j])
+            ends = read_numbers(tuple(numbers), np.array([self._seen(up), self._seen(down)]))
+            c[:, k] = np.remainder(ends[0] - ends[1] + math.pi, math.tau) - math.pi
+            plain = [len(one) == 1 for one in numbers]
+            c[plain, k] = (ends[0] - ends[1])[plain]
+            c[:, k] /= 2 * move[j]
+        for k in range(len(action)):
+            move = np.zeros(len(action))
+            move[k] = half[k]
+            change = self._advance(state, action + move) - self._advance(state, action - move)
+            b[:, k] = change[moving] / (2 * half[k])
+        return a, b, c
+
+
+def _solved(lacking: Callable[[Floats], Floats], x: Floats) -> Floats:
+    """Return where a function is 0, or the last point that was tried."""
+    value = lacking(x)
+    for _ in range(60):
+        if np.abs(value).max() < _AT_REST / 10:
+            break
+        slope = np.stack([(lacking(x + d) - lacking(x - d)) / 2e-5 for d in 1e-5 * np.eye(len(x))], axis=1)
+        move = -np.linalg.lstsq(slope, value, rcond=None)[0]
+        share = 1.0
+        while share > 1e-4 and np.linalg.norm(lacking(x + share * move)) > np.linalg.norm(value):
+            share /= 2
+        x = x + share * move
+        value = lacking(x)
+    return x
+
+
+def _relevant(a: Floats, c: Floats) -> list[int]:
+    """Return the numbers of a state on which observations depend, now or later."""
+    kept = np.abs(c).max(axis=0) > _INDEPENDENT
+    for _ in range(len(a)):
+        kept = kept | (np.abs(a[kept]).max(axis=0) > _INDEPENDENT)
+    return np.flatnonzero(kept).tolist()
+
+
+def _rest_slope(a: Floats, b: Floats, outputs: tuple[int, ...]) -> Floats:
+    """Return how z and the action at rest move with the set-points."""
+    n, m, k = len(a), b.shape[1], len(outputs)
+    system = np.zeros((n + k, n + m))
+    system[:n, :n], system[:n, n:] = a - np.eye(n), b
+    system[n + np.arange(k), list(outputs)] = 1.0
+    goal = np.vstack([np.zeros((n, k)), np.eye(k)])
+    return np.asarray(np.linalg.lstsq(system, goal, rcond=None)[0])
+
+
+def riccati_gains(a: Floats, b: Floats, q: Floats, r: Floats) -> Floats:
+    """Return the gains K of u = -K x that are optimal for x'Qx + u'Ru: one problem, or a stack of them.
+
+    The Riccati equation is solved by doubling (Chu, Fan, Lin and Wang, 2004).
+
+    Examples
+    --------
+    >>> one = np.eye(1)
+    >>> round(float(riccati_gains(one, one, one, one)[0, 0]), 4)
+    0.618
+    """
+    r_inverse = np.linalg.inv(r)
+    x, g, closed = q, b @ r_inverse @ np.swapaxes(b, -1, -2), a
+    eye = np.eye(a.shape[-1])
+    for _ in range(_DOUBLINGS):
+        w = np.linalg.solve(eye + g @ x, np.broadcast_to(eye, x.shape))
+        turned = np.swapaxes(closed, -1, -2)
+        grown = x + turned @ x @ w @ closed
+        g, closed = g + closed @ w @ g @ turned, closed @ w @ closed
+        if np.allclose(grown, x, rtol=1e-12, atol=0.0):
+            break
+        x = grown
+    bt = np.swapaxes(b, -1, -2)
+    return np.asarray(np.linalg.solve(r + bt @ x @ b, bt @ x @ a))

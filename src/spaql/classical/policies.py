@@ -1,0 +1,150 @@
+"""PID and LQR as policies. They keep their memory themselves, one for each row of a batch.
+
+The rows of a batch must be the same episodes from call to call, as they are in evaluations; step 0 resets a
+row. Gains have a leading axis: one row for all episodes, or a row for each.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.classical.linear import Floats, LinearPlant
+from spaql.policy import Policy
+from spaql.policy.policy import Rng
+from spaql.problems import Problem
+from spaql.rollouts import action_range
+
+
+class _WithMemory(Policy):
+    """A controller with a range of actions, whose memory is reset at step 0."""
+
+    time_variant = True
+
+    def __init__(self, problem: Problem) -> None:
+        self.observation_space, self.action_space = problem.states.space, problem.actions.space
+        self.low, self.high = action_range(problem)
+        self.time_step = problem.sample_time or 1.0
+
+    def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
+        """Return a batch of raw actions."""
+        seen = np.asarray(observations, np.float64).reshape(len(steps), -1)
+        actions = self._sample(seen, np.asarray(steps) == 0)
+        return actions.astype(self.action_space.dtype).reshape(len(steps), *(self.action_space.shape or ()))
+
+    def _sample(self, seen: Floats, fresh: NDArray[np.bool_]) -> Floats:
+        raise NotImplementedError
+
+
+class PIDPolicy(_WithMemory):
+    """A PID controller for each number with a set-point, with its own action.
+
+    The action is bias + Kp e + Ki ∫e + Kd de/dt with the derivative through a low-pass, cut to its range. The
+    integral waits while it would push an action further that is cut.
+
+    Parameters
+    ----------
+    problem
+        The problem, whose set-points are followed.
+    loops
+        For each loop the places of the number and of its set-point in an observation, and of the action.
+    kp, ki, kd
+        Gains; a row for all episodes, or one for each.
+    filter_time
+        Time constants of the low-pass, as the gains.
+    bias
+        The actions without error, as the gains.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        loops: list[tuple[int, int, int]],
+        *,
+        kp: Floats,
+        ki: Floats,
+        kd: Floats,
+        filter_time: Floats,
+        bias: Floats,
+    ) -> None:
+        super().__init__(problem)
+        self.outputs, self.goals, self.actions = (list(column) for column in zip(*loops, strict=True))
+        self.kp, self.ki, self.kd, self.filter_time, self.bias = kp, ki, kd, filter_time, bias
+        names = problem.states.names
+        self._turns = np.array([bool(names) and names[j] in problem.angles for j in self.outputs])
+        self._memory: tuple[Floats, Floats, Floats] | None = None
+
+    def _sample(self, seen: Floats, fresh: NDArray[np.bool_]) -> Floats:
+        error = seen[:, self.goals] - seen[:, self.outputs]
+        error = np.where(self._turns, np.remainder(error + math.pi, math.tau) - math.pi, error)
+        integral, before, slope = self._memory or (np.zeros_like(error),) * 3
+        if len(integral) != len(error):
+            integral, before, slope = (np.zeros_like(error),) * 3
+        first = fresh[:, None]
+        integral, slope = np.where(first, 0.0, integral), np.where(first, 0.0, slope)
+        before = np.where(first, error, before)
+        share = self.time_step / (self.time_step + self.filter_time)
+        slope = slope + share * ((error - before) / self.time_step - slope)
+        wish = np.repeat(self.bias, len(seen) // len(self.bias), axis=0)
+        wish[:, self.actions] += self.kp * error + self.ki * integral + self.kd * slope
+        given = np.clip(wish, self.low, self.high)
+        pushed = (wish - given)[:, self.actions] * self.ki * error > 0
+        integral = integral + np.where(pushed, 0.0, self.time_step * error)
+        self._memory = integral, error, slope
+        return given
+
+
+class LQRPolicy(_WithMemory):
+    """A linear regulator about the rest of the present set-points, with dead-time compensation.
+
+    It remembers its last actions where the plant has dead time, and, with gains for them, the integrals of
+    the errors, which wait while they would push an action further that is cut.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    plant
+        Its linear model.
+    gains
+        Of the numbers of z, then of the last actions, the newest first, then of the integrals if any: for
+        each action a row, one matrix for all episodes, or one for each.
+    """
+
+    def __init__(self, problem: Problem, plant: LinearPlant, gains: Floats) -> None:
+        super().__init__(problem)
+        self.plant, self.gains = plant, gains
+        self._n_line = plant.delay * plant.b.shape[1]
+        self._has_integral = gains.shape[-1] > len(plant.a) + self._n_line
+        self._memory: tuple[Floats, Floats] | None = None
+
+    def _sample(self, seen: Floats, fresh: NDArray[np.bool_]) -> Floats:
+        plant, n = self.plant, len(seen)
+        moved = (seen[:, list(plant.setpoints)] - plant.rest_goals) @ plant.rest_slope.T
+        z, rest = plant.read(seen), plant.rest + moved[:, : len(plant.rest)]
+        action = plant.rest_action + moved[:, len(plant.rest) :]
+        away = z - rest
+        turns = [len(at) > 1 for at in plant.numbers]
+        away[:, turns] = np.remainder(away[:, turns] + math.pi, math.tau) - math.pi
+        resting = np.tile(np.clip(np.zeros(len(self.low)), self.low, self.high), plant.delay)
+        line, integral = np.zeros((n, self._n_line)), np.zeros((n, len(plant.outputs)))
+        if self._memory is not None and len(self._memory[0]) == n:
+            line, integral = self._memory
+        line, integral = np.where(fresh[:, None], resting, line), np.where(fresh[:, None], 0.0, integral)
+        parts = [away, line - np.tile(action, plant.delay)] if plant.delay else [away]
+        whole = np.hstack([*parts, integral] if self._has_integral else parts)
+        wish = action - np.einsum(
+            "nij,nj->ni", np.broadcast_to(self.gains, (n, *self.gains.shape[1:])), whole
+        )
+        given: Floats = np.clip(wish, self.low, self.high)
+        if self._has_integral:
+            error = -away[:, list(plant.outputs)]
+            pull = -self.gains[:, :, -len(plant.outputs) :]
+            pushed = ((wish - given)[:, :, None] * pull * error[:, None, :] > 0).any(axis=1)
+            integral = integral + np.where(pushed, 0.0, self.time_step * error)
+        line = np.hstack([given, line])[:, : self._n_line]
+        self._memory = line, integral
+        return given

@@ -1,0 +1,268 @@
+"""A controller judged as control engineers do: responses to set-points, and what the actuators have to do."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from gymnasium.spaces import Discrete
+from numpy.typing import ArrayLike, NDArray
+
+from spaql.evaluation.episodes import Playable, policy_and_problem
+from spaql.evaluation.measures import settling_time
+from spaql.policy import PartitionPolicy, Policy, RecordingPolicy
+from spaql.problems import EnvironmentLike, Problem
+from spaql.rollouts import Evaluation, fresh_episodes
+from spaql.spaces import action_names, observation_names
+from spaql.values import whole_number
+
+Floats = NDArray[np.float64]
+BAND = 0.05
+"""Share of a step of the set-point within which a number counts as settled."""
+_SIGMAS = 3.0
+"""Standard deviations of declared noise by which the band is at least as wide."""
+_TAIL = 0.1
+"""Share of a response, at its end, that shows the error at rest."""
+_SHORTEST = 5
+"""Samples of a response, and of its end, at least."""
+_AT_LIMIT = 1e-6
+"""Share of its range within which an action is at its limit."""
+
+
+@dataclass(frozen=True)
+class StepResponse:
+    """One response to a set-point; a time that is not reached is infinite, and NaN without a step."""
+
+    rise_time: float
+    """Between a tenth and nine tenths of the step."""
+    overshoot: float
+    """Share of the step."""
+    settling_time: float
+    error_at_rest: float
+    """Distance of the mean of the last tenth of the response from the set-point."""
+    integral_of_absolute_error: float
+
+
+@dataclass(frozen=True)
+class Tracking:
+    """The responses of a number to its set-point, over all episodes; less is better."""
+
+    name: str
+    setpoint: str
+    unit: str
+    rise_time: float
+    """Median."""
+    overshoot: float
+    """Median share of the step."""
+    settling_time: float
+    """Median; infinite if most responses do not settle."""
+    settled: float
+    """Share of responses that settle."""
+    error_at_rest: float
+    """Mean."""
+    worst_error_at_rest: float
+    integral_of_absolute_error: float
+    """Mean of the episodes."""
+
+
+@dataclass(frozen=True)
+class Actuator:
+    """What a number of the action has to do; less is better."""
+
+    name: str
+    movement: float
+    """Mean change from a sample to the next: share of its range, or of samples for a list of actions."""
+    total_variation: float
+    """Sum of all changes in an episode, in its unit; for a list, how often it changed."""
+    reversals: float
+    """How often its direction of change turns, per unit of time."""
+    at_limit: float
+    """Share of the time at an end of its range."""
+
+
+@dataclass(frozen=True)
+class ControlMeasures:
+    """Measures of a closed loop in fresh episodes; disturbances count as they come."""
+
+    time_unit: str
+    """`s`, or `samples` where the sample time is not declared."""
+    tracking: tuple[Tracking, ...]
+    actuators: tuple[Actuator, ...]
+
+
+def step_response(
+    signal: ArrayLike, setpoint: float, *, time_step: float = 1.0, noise: float = 0.0
+) -> StepResponse:
+    """Return the measures of a number on its way to a constant set-point.
+
+    Parameters
+    ----------
+    signal
+        The number at each sample; the first is where the step begins.
+    setpoint
+        Where it is to go.
+    time_step
+        Time between two samples.
+    noise
+        Standard deviation of the noise on it: it settles within 5 % of the step, or three of these if that is
+        more.
+
+    Examples
+    --------
+    >>> found = step_response(1.0 - 0.5 ** np.arange(20), 1.0, time_step=0.1)
+    >>> round(found.rise_time, 3), found.overshoot, found.settling_time
+    (0.3, 0.0, 0.5)
+    """
+    y = np.asarray(signal, np.float64)
+    step = setpoint - float(y[0])
+    band = max(BAND * abs(step), _SIGMAS * noise)
+    tail = max(_SHORTEST, math.ceil(_TAIL * len(y)))
+    rest = abs(float(y[-tail:].mean()) - setpoint)
+    total = float(np.abs(y - setpoint).sum()) * time_step
+    if abs(step) <= max(2 * band, 1e-9):
+        return StepResponse(math.nan, math.nan, math.nan, rest, total)
+    done = (y - y[0]) / step
+    first, nearly = (_first(done >= share) * time_step for share in (0.1, 0.9))
+    rise = math.inf if math.isinf(nearly) else nearly - first
+    beyond = max(0.0, float(done.max()) - 1.0)
+    return StepResponse(rise, beyond, settling_time(y, setpoint, band, time_step), rest, total)
+
+
+def _first(true: NDArray[np.bool_]) -> float:
+    found = np.flatnonzero(true)
+    return float(found[0]) if len(found) else math.inf
+
+
+def actuator(
+    name: str, actions: list[Floats], ends: tuple[float, float] | None, time_step: float
+) -> Actuator:
+    """Return what a number of the action has to do in some episodes; a list of actions has no ends."""
+    low, high = ends or (0.0, 1.0)
+    width = high - low if math.isfinite(high - low) else 1.0
+    changes = [
+        np.diff(one) if ends is not None else (np.diff(one) != 0).astype(np.float64) for one in actions
+    ]
+    steps = max(1, sum(len(one) for one in changes))
+    variation = [float(np.abs(one).sum()) for one in changes]
+    turned = 0
+    for one in actions:
+        direction = np.sign(np.diff(one))
+        direction = direction[direction != 0]
+        turned += int((direction[1:] != direction[:-1]).sum())
+    every = np.concatenate(actions)
+    near = _AT_LIMIT * width
+    limit = float(((every <= low + near) | (every >= high - near)).mean()) if ends is not None else 0.0
+    seconds = len(every) * time_step
+    return Actuator(name, sum(variation) / steps / width, float(np.mean(variation)), turned / seconds, limit)
+
+
+def measure_control(problem: Problem, observations: list[Floats], actions: list[Floats]) -> ControlMeasures:
+    """Return the measures of episodes: observations before each action, and actions, one per row."""
+    names = observation_names(problem.states.space, problem.states.names)
+    time_step = problem.sample_time or 1.0
+    noise = (
+        {} if problem.dynamics is None else dict(zip(names, problem.dynamics.disturbances.noise, strict=True))
+    )
+    tracking = []
+    for name, goal in problem.setpoints.items():
+        i, j = names.index(name), names.index(goal)
+        found = [
+            step_response(signal, setpoint, time_step=time_step, noise=noise.get(name, 0.0))
+            for rows in observations
+            for signal, setpoint in _responses(rows[:, i], rows[:, j], name in problem.angles)
+        ]
+        tracking.append(_summary(name, goal, found, len(observations)))
+    space = problem.actions.space
+    if isinstance(space, Discrete):
+        moved = [actuator("action", [rows[:, 0] for rows in actions], None, time_step)]
+    else:
+        low, high = space.low.ravel().tolist(), space.high.ravel().tolist()
+        named = action_names(space, problem.actions.names)
+        moved = [
+            actuator(name, [rows[:, k] for rows in actions], (low[k], high[k]), time_step)
+            for k, name in enumerate(named)
+        ]
+    return ControlMeasures("s" if problem.sample_time else "samples", tuple(tracking), tuple(moved))
+
+
+def _responses(signal: Floats, setpoints: Floats, is_angle: bool) -> list[tuple[Floats, float]]:
+    """Return the parts of a signal between changes of its set-point, each with the set-point."""
+    if is_angle:
+        signal = setpoints + np.unwrap(np.remainder(signal - setpoints + math.pi, math.tau) - math.pi)
+    cuts = np.flatnonzero(np.diff(setpoints)) + 1
+    parts = zip(np.split(signal, cuts), np.split(setpoints, cuts), strict=True)
+    return [(part, float(goal[0])) for part, goal in parts if len(part) >= _SHORTEST]
+
+
+def _summary(name: str, goal: str, found: list[StepResponse], episodes: int) -> Tracking:
+    columns: Mapping[str, Floats] = {
+        one.name: np.array([getattr(response, one.name) for response in found])
+        for one in dataclasses.fields(StepResponse)
+    }
+    stepped = columns["settling_time"][~np.isnan(columns["settling_time"])]
+    unit = re.search(r"\[(.*)\]$", name)
+    rest = columns["error_at_rest"]
+    return Tracking(
+        name,
+        goal,
+        unit[1] if unit else "",
+        _median(columns["rise_time"]),
+        _median(columns["overshoot"]),
+        _median(columns["settling_time"]),
+        float(np.isfinite(stepped).mean()) if len(stepped) else math.nan,
+        float(rest.mean()) if len(rest) else math.nan,
+        float(rest.max()) if len(rest) else math.nan,
+        float(columns["integral_of_absolute_error"].sum()) / episodes,
+    )
+
+
+def _median(values: Floats) -> float:
+    """Return the middle value without NaN; infinities are values, of which no mean is taken."""
+    known = np.sort(values[~np.isnan(values)])
+    return float(known[(len(known) - 1) // 2]) if len(known) else math.nan
+
+
+def evaluate_control(
+    agent: Playable,
+    env: EnvironmentLike | None = None,
+    *,
+    episodes: int = 100,
+    seed: int = 0,
+    deterministic: bool = False,
+    parallel: bool = False,
+) -> tuple[Evaluation, ControlMeasures]:
+    """Return the evaluation of `spaql.evaluate` with the same arguments, and measures of its closed loops.
+
+    Policies of partitions (of SPAQL and its relatives) are measured in other episodes than they are evaluated
+    in.
+
+    Examples
+    --------
+    >>> from spaql import make_problem
+    >>> from spaql.policy import RandomPolicy
+    >>> motor = make_problem("spaql/DCMotor-v0", measured=False)
+    >>> _, found = evaluate_control(RandomPolicy(motor.states, motor.actions), motor, episodes=5)
+    >>> found.tracking[0].name, 0.2 < found.actuators[0].movement < 0.5
+    ('position [rad]', True)
+    """
+    episodes = whole_number("episodes", episodes, least=1)
+    policy, problem = policy_and_problem(agent, env)
+    problem = dataclasses.replace(problem, parallel=True) if parallel else problem
+    evaluation, watched = _watched(policy, problem, episodes, seed, deterministic)
+    if problem.dynamics is not None and isinstance(policy, PartitionPolicy):
+        played = fresh_episodes(policy, problem, episodes, seed, deterministic=deterministic)
+    else:
+        played = evaluation
+    seen, done = watched.episodes(evaluation.lengths), watched.episodes_of_actions(evaluation.lengths)
+    return played, measure_control(problem, seen, done)
+
+
+def _watched(
+    policy: Policy, problem: Problem, episodes: int, seed: int, deterministic: bool
+) -> tuple[Evaluation, RecordingPolicy]:
+    watched = RecordingPolicy(policy)
+    return fresh_episodes(watched, problem, episodes, seed, deterministic=deterministic), watched

@@ -1,0 +1,103 @@
+"""Measures of closed loops as rows of tables, one row for each controller."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from spaql.evaluation.beside import Judged
+from spaql.evaluation.control import BAND
+from spaql.formatting import number, places, with_interval
+
+Rows = list[dict[str, str]]
+MEASURES_MEAN = (
+    "Medians over responses of rise time (10 to 90 % of a step), overshoot and settling time (within "
+    f"{100 * BAND:.0f} % of the step, or three standard deviations of the noise); means of the error at rest "
+    "(last tenth) and of the integral of the absolute error (IAE). Movement: mean change from a sample to "
+    "the next, of the range."
+)
+
+
+def return_cells(rows: Sequence[Judged]) -> Rows:
+    """Return the returns of controllers, with differences from the first."""
+    first = rows[0].evaluation
+    digits = places(first.mean, first.ci95)
+    return [
+        {
+            "controller": row.name,
+            "return": with_interval(row.evaluation.mean, row.evaluation.ci95),
+            "worst": number(float(row.evaluation.returns.min()), digits),
+            "difference": with_interval(row.difference, row.difference_ci95) if row.steps else "",
+            "numbers": f"{row.numbers}" if row.steps else "",
+            "tuned with": f"{row.steps:,} steps" if row.steps else "",
+        }
+        for row in rows
+    ]
+
+
+def tracking_cells(rows: Sequence[Judged], index: int) -> Rows:
+    """Return how well controllers follow one set-point."""
+    found = []
+    for row in rows:
+        one, time = row.control.tracking[index], row.control.time_unit
+        found.append(
+            {
+                "controller": row.name,
+                "rise": _time(one.rise_time, time),
+                "overshoot": _share(one.overshoot),
+                "settling": _time(one.settling_time, time),
+                "settled": _share(one.settled),
+                "error at rest": _value(one.error_at_rest, one.unit),
+                "worst": _value(one.worst_error_at_rest, one.unit),
+                "IAE": _value(one.integral_of_absolute_error, f"{one.unit} {time}".strip()),
+            }
+        )
+    return found
+
+
+def step_test_cells(rows: Sequence[Judged], index: int) -> Rows:
+    """Return how controllers do in a step test, for one number with a set-point."""
+    found = []
+    for row in rows:
+        assert row.response is not None
+        one, unit = row.response.steps[index], row.control.tracking[index].unit
+        found.append(
+            {
+                "controller": row.name,
+                "rise": _time(one.rise_time, row.control.time_unit),
+                "overshoot": _share(one.overshoot),
+                "settling": _time(one.settling_time, row.control.time_unit),
+                "error at rest": _value(one.error_at_rest, unit),
+                "under load": _value(row.response.errors_under_load[index], unit),
+            }
+        )
+    return found
+
+
+def actuator_cells(rows: Sequence[Judged], index: int) -> Rows:
+    """Return what controllers ask of one actuator."""
+    found = []
+    for row in rows:
+        one = row.control.actuators[index]
+        found.append(
+            {
+                "controller": row.name,
+                "movement": _share(one.movement, 2),
+                "total variation": f"{one.total_variation:.3g}",
+                "reversals": f"{one.reversals:.2g} / {row.control.time_unit.removesuffix('s') or 's'}",
+                "at a limit": _share(one.at_limit),
+            }
+        )
+    return found
+
+
+def _time(value: float, unit: str) -> str:
+    return "never" if value == math.inf else "" if math.isnan(value) else f"{value:.3g} {unit}"
+
+
+def _share(value: float, digits: int = 1) -> str:
+    return "" if math.isnan(value) else f"{100 * value:.{digits}f} %"
+
+
+def _value(value: float, unit: str) -> str:
+    return "" if math.isnan(value) else f"{value:.3g} {unit}".rstrip()

@@ -1,0 +1,218 @@
+"""Step tests of controllers on a quiet plant: a step of each set-point, then a load."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from gymnasium.spaces import Discrete
+from numpy.typing import NDArray
+
+from spaql.errors import SettingError
+from spaql.evaluation.control import StepResponse, step_response
+from spaql.policy import Policy
+from spaql.problems import Dynamics, Load, Problem
+from spaql.rollouts import action_range
+from spaql.spaces import action_names, observation_names
+
+Floats = NDArray[np.float64]
+_USUAL_LOAD = 0.05
+"""Share of the range of the first action that is the load of a plant which declares none."""
+_STARTS = 200
+_SHARE = 0.25
+"""Set-points step from this quantile of those at starts to its opposite."""
+_FIXED = 0.1
+"""Share of its range by which a set-point steps that is the same at all starts."""
+
+
+@dataclass(frozen=True)
+class Response:
+    """What a controller did in a step test."""
+
+    signals: Floats
+    """The numbers with a set-point, at each sample."""
+    actions: Floats
+    """One row per sample."""
+    steps: tuple[StepResponse, ...]
+    """The response of each number to the step of its set-point."""
+    errors_under_load: tuple[float, ...]
+    """The error of each number at rest under the load."""
+
+
+@dataclass(frozen=True)
+class StepTest:
+    """A step test: equal times at the first set-points, after their step, and under load."""
+
+    names: tuple[str, ...]
+    """The numbers with a set-point."""
+    actions: tuple[str, ...]
+    time_step: float
+    time_unit: str
+    setpoints: Floats
+    """One row per sample."""
+    load: float
+    """In the unit of the action it is added to."""
+    loaded: str
+    """The name of that action."""
+    begins: tuple[int, int]
+    """The samples at which set-points step, and at which the load begins."""
+    responses: Mapping[str, Response]
+
+
+def step_test(problem: Problem, policies: Mapping[str, Policy], *, horizon: int | None = None) -> StepTest:
+    """Return the responses of controllers to a step of the set-points and to a load, without noise.
+
+    The plant has its nominal gains, parameters and dead time. All set-points step at once, odd ones upwards
+    and even ones downwards. The load is the largest that the plant declares, or a twentieth of the range of
+    its first action.
+
+    Parameters
+    ----------
+    problem
+        A problem with compiled dynamics, set-points and actions with a range.
+    policies
+        The controllers, by name.
+    horizon
+        Samples of each third; those of an episode by default.
+
+    Examples
+    --------
+    >>> from spaql import RandomPolicy, make_problem
+    >>> oven = make_problem("spaql/Oven-v0")
+    >>> found = step_test(oven, {"random": RandomPolicy(oven.states, oven.actions)})
+    >>> found.loaded, found.load, found.begins, found.responses["random"].signals.shape
+    ('heat', 0.25, (150, 300), (450, 1))
+    """
+    plant = problem.dynamics
+    if plant is None or not has_step_test(problem):
+        raise SettingError(
+            f"{problem.name} has no step test: that needs compiled dynamics, set-points that are numbers "
+            f"of the state, and actions with a range, and it runs on {problem.runs_on}."
+        )
+    third = horizon or problem.horizon
+    names = observation_names(problem.states.space, problem.states.names)
+    pairs = [(names.index(number), names.index(goal)) for number, goal in problem.setpoints.items()]
+    quiet, load, loaded = _quiet(problem, plant)
+    starts, places = _starts(quiet), _places(quiet, [j for _, j in pairs])
+    ends = np.quantile(starts[:, places], [_SHARE, 1 - _SHARE], axis=0)
+    ranges = np.array(list(quiet.observations.values()), np.float64)[[j for _, j in pairs]]
+    fixed = (ends[0] == ends[1]) & np.isfinite(ranges).all(axis=1)
+    ends[1] = np.where(fixed, ends[0] + _FIXED * np.where(fixed, np.ptp(ranges, axis=1), 0.0), ends[1])
+    before = np.where(np.arange(len(places)) % 2 == 0, ends[0], ends[1])
+    after = ends[0] + ends[1] - before
+    first = starts.mean(axis=0)
+    first[places] = before
+    goals = np.repeat([before, after, after], third, axis=0)
+    responses = {}
+    for name, policy in policies.items():
+        signals, actions = _play(
+            quiet, policy, _simulated(quiet, first, 2 * third, load), places, goals, pairs
+        )
+        responses[name] = _measured(signals, actions, goals, third, problem.sample_time or 1.0)
+    return StepTest(
+        tuple(problem.setpoints),
+        action_names(problem.actions.space, problem.actions.names),
+        problem.sample_time or 1.0,
+        "s" if problem.sample_time else "samples",
+        goals,
+        load,
+        loaded,
+        (third, 2 * third),
+        responses,
+    )
+
+
+def _quiet(problem: Problem, plant: Dynamics) -> tuple[Dynamics, float, str]:
+    """Return the plant without noise, at its nominal values, with one load; the load and its action."""
+    actions = list(plant.actions)
+    low, high = action_range(problem)
+    name, size = actions[0], _USUAL_LOAD * float(high[0] - low[0])
+    if plant.disturbance:
+        name = next(iter(plant.disturbance))
+        size = plant.disturbance[name].size
+    least, most = plant.disturbances.delay
+    quiet = dataclasses.replace(
+        plant,
+        id=f"{plant.id.rpartition('-v')[0]}-quiet-v0",
+        noise={},
+        gain=0.0,
+        delay=(least + most) // 2,
+        parameters={
+            n: sum(ends) / 2 for n, ends in zip(plant.parameters, plant.disturbances.parameters, strict=True)
+        },
+        disturbance={name: Load(size=size, begins=(0, 1))},
+    )
+    return quiet, size, action_names(problem.actions.space, problem.actions.names)[actions.index(name)]
+
+
+def has_step_test(problem: Problem) -> bool:
+    """Return whether a problem has compiled dynamics, set-points in its state, and ranges of actions."""
+    plant = problem.dynamics
+    if plant is None or not problem.setpoints or isinstance(problem.actions.space, Discrete):
+        return False
+    names = observation_names(problem.states.space, problem.states.names)
+    return len(_places(plant, [names.index(goal) for goal in problem.setpoints.values()])) == len(
+        problem.setpoints
+    )
+
+
+def _starts(plant: Dynamics) -> Floats:
+    start, rng = plant.nominal_functions[0], np.random.default_rng(0)
+    return np.array([start(rng) for _ in range(_STARTS)])
+
+
+def _places(plant: Dynamics, goals: list[int]) -> list[int]:
+    """Return the places in a state from which set-points are observed, of those that are."""
+    start, _, observe = plant.nominal_functions
+    state = start(np.random.default_rng(0))
+    places = []
+    for goal in goals:
+        for j in range(len(state)):
+            moved = (*state[:j], state[j] + 1.0, *state[j + 1 :])
+            if observe(moved)[goal] == observe(state)[goal] + 1.0:
+                places.append(j)
+                break
+    return places
+
+
+def _simulated(plant: Dynamics, state: Floats, begins: int, load: float) -> Floats:
+    """Return a state with the load in full, from a step on."""
+    row = plant.simulated(state[None], np.random.default_rng(0))
+    row[0, -4:-2] = begins, load  # before the key of the episode and its steps
+    return row
+
+
+def _play(
+    plant: Dynamics,
+    policy: Policy,
+    states: Floats,
+    places: list[int],
+    goals: Floats,
+    pairs: list[tuple[int, int]],
+) -> tuple[Floats, Floats]:
+    """Return the numbers with a set-point and the actions; the set-points are written into the state."""
+    seen, one = np.zeros((1, len(plant.observations))), np.ones(1, np.bool_)
+    signals, actions = [], []
+    for t, goal in enumerate(goals):
+        states[0, places] = goal
+        plant.loops.observe(states, seen)
+        signals.append(seen[0, [i for i, _ in pairs]])
+        given = np.asarray(policy.act(seen.astype(np.float32), np.array([t]), None), np.float64).reshape(
+            1, -1
+        )
+        actions.append(given[0].copy())
+        plant.loops.step(one, given, states, seen, np.zeros(1), np.zeros(1, np.bool_))
+    return np.array(signals), np.array(actions)
+
+
+def _measured(signals: Floats, actions: Floats, goals: Floats, third: int, time_step: float) -> Response:
+    steps, errors = [], []
+    for j in range(signals.shape[1]):
+        steps.append(
+            step_response(signals[third : 2 * third, j], float(goals[third, j]), time_step=time_step)
+        )
+        under = step_response(signals[2 * third :, j], float(goals[-1, j]), time_step=time_step)
+        errors.append(under.error_at_rest)
+    return Response(signals, actions, tuple(steps), tuple(errors))

@@ -1,0 +1,56 @@
+"""The part of a policy card on set-points: the closed loop beside a PID controller, and a step test."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator
+from typing import Any
+
+from spaql.agents import Agent, Controller
+from spaql.errors import SettingError
+from spaql.evaluation.beside import Judged, beside, steps_of
+from spaql.evaluation.control_tables import (
+    MEASURES_MEAN,
+    actuator_cells,
+    return_cells,
+    step_test_cells,
+    tracking_cells,
+)
+from spaql.evaluation.step_test import has_step_test
+from spaql.figures.drawing import svg
+from spaql.figures.response import compute_response
+from spaql.tables import html_table
+
+
+def control_section(source: Agent | Controller, episodes: int, seed: int) -> Iterator[str]:
+    """Yield the section of a controller whose problem declares set-points; a refused rival is named."""
+    problem, refused = source.problem, ""
+    options: dict[str, Any] = {"steps": steps_of(source), "seed": seed}
+    methods = ["pid"]
+    try:
+        rows = beside(source, methods=methods, episodes=episodes, **options)
+    except SettingError as error:
+        methods, refused = [], f"There is no PID controller beside it. {error}"
+        rows = beside(source, methods=methods, episodes=episodes, **options)
+    yield '<div class="sides"><div><h2>As control</h2>'
+    if len(rows) > 1:
+        yield f'<div class="scroll">{html_table(return_cells(rows))}</div>'
+    yield from (f"<p>{html.escape(line)}</p>" for line in (refused, *(row.law for row in rows)) if line)
+    yield from _tables(rows)
+    yield f"<p>{html.escape(MEASURES_MEAN)}</p></div>"
+    if has_step_test(problem):
+        yield f"<div>{svg(compute_response(source, beside=methods, **options))}</div>"
+    yield "</div>"
+
+
+def _tables(rows: list[Judged]) -> Iterator[str]:
+    first = rows[0].control
+    for j, one in enumerate(first.tracking):
+        title = f"{one.name} to {one.setpoint}, in the fresh episodes"
+        yield f'<p>{html.escape(title)}</p><div class="scroll">{html_table(tracking_cells(rows, j))}</div>'
+        if rows[0].response is not None:
+            yield '<p>In a step test without noise, then under load</p><div class="scroll">'
+            yield f"{html_table(step_test_cells(rows, j))}</div>"
+    for j, action in enumerate(first.actuators):
+        yield f"<p>{html.escape(action.name)}</p>"
+        yield f'<div class="scroll">{html_table(actuator_cells(rows, j))}</div>'

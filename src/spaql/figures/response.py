@@ -1,0 +1,168 @@
+"""The responses of controllers to a step of the set-points and to a load."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spaql.classical import tune
+from spaql.evaluation.beside import TUNING_STEPS
+from spaql.evaluation.episodes import Playable, policy_and_problem
+from spaql.evaluation.step_test import Response, StepTest, step_test
+from spaql.figures.drawing import register
+from spaql.figures.names import NAMES
+from spaql.figures.style import GREY, new_figure
+from spaql.formatting import counted
+from spaql.problems import EnvironmentLike
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7")
+
+
+@dataclass(frozen=True)
+class ResponsePanel:
+    """One number with its set-point, or one action, which has none."""
+
+    name: str
+    setpoint: tuple[float, ...]
+    signals: tuple[tuple[float, ...], ...]
+    """For each controller, at each sample."""
+
+
+@dataclass(frozen=True)
+class ResponseRecord:
+    """The data of a figure of responses."""
+
+    title: str
+    note: str
+    controllers: tuple[str, ...]
+    time_step: float
+    time_unit: str
+    step_at: int
+    load_at: int
+    load: str
+    panels: tuple[ResponsePanel, ...]
+
+
+def compute_response(
+    agent: Playable,
+    env: EnvironmentLike | None = None,
+    *,
+    beside: Sequence[str] = (),
+    steps: int = TUNING_STEPS,
+    seed: int = 0,
+    title: str | None = None,
+) -> ResponseRecord:
+    """Return the record of a step test (see `spaql.evaluation.step_test`).
+
+    Parameters
+    ----------
+    agent
+        An agent or controller; a policy or rule tree, which needs `env`; or the path of a run folder or file.
+    env
+        The problem; the agent's own by default.
+    beside
+        Textbook controllers, `pid` and `lqr`, to be tuned and shown beside it.
+    steps
+        Simulator steps for the tuning of each.
+    seed
+        Of the tuning.
+    title
+        The title.
+
+    Examples
+    --------
+    >>> from spaql import RandomPolicy, make_problem
+    >>> oven = make_problem("spaql/Oven-v0")
+    >>> record = compute_response(RandomPolicy(oven.states, oven.actions), oven)
+    >>> [panel.name for panel in record.panels], record.controllers
+    (['temperature [°C]', 'heat'], ('this',))
+    """
+    policy, problem = policy_and_problem(agent, env)
+    tuned = [tune(problem, method, steps=steps, seed=seed) for method in beside]
+    test = step_test(problem, {"this": policy, **{one.name: one.policy for one in tuned}})
+    found = list(test.responses.values())
+    panels = [
+        ResponsePanel(name, _floats(test.setpoints[:, j]), tuple(_floats(one.signals[:, j]) for one in found))
+        for j, name in enumerate(test.names)
+    ]
+    panels += [
+        ResponsePanel(name, (), tuple(_floats(one.actions[:, k]) for one in found))
+        for k, name in enumerate(test.actions)
+    ]
+    spent = {one.name: f"; tuned with {counted(one.steps, 'simulator step')}" for one in tuned}
+    lines = [f"{name}: {_summary(test, one)}{spent.get(name, '')}." for name, one in test.responses.items()]
+    return ResponseRecord(
+        title or f"{NAMES.get(problem.name, problem.name)}: responses to set-points and load",
+        "\n".join(
+            [
+                "No noise, nominal gains and dead time. Set-points step at the first dotted line; at the "
+                f"second a load of {test.load:.3g} begins.",
+                *lines,
+            ]
+        ),
+        tuple(test.responses),
+        test.time_step,
+        test.time_unit,
+        *test.begins,
+        f"load on {test.loaded}",
+        tuple(panels),
+    )
+
+
+def _floats(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> tuple[float, ...]:
+    return tuple(values.tolist())
+
+
+def _summary(test: StepTest, response: Response) -> str:
+    """Return measures of the first number with a set-point, and the largest errors at rest of all."""
+    one = response.steps[0]
+    rise = "never rises" if math.isinf(one.rise_time) else f"rise {one.rise_time:.3g} {test.time_unit}"
+    rest = max(step.error_at_rest for step in response.steps)
+    return (
+        f"{rise}, overshoot {100 * one.overshoot:.1f} %, error at rest {rest:.2g}, "
+        f"under load {max(response.errors_under_load):.2g}"
+    )
+
+
+def draw_response(record: ResponseRecord) -> Figure:
+    """Draw a panel for each number and action, above each other."""
+    figure = new_figure(record.title, record.note, 1.4 + 1.7 * len(record.panels))
+    panels = figure.subplots(len(record.panels), 1, sharex=True, squeeze=False)[:, 0]
+    times = record.time_step * np.arange(len(record.panels[0].signals[0]))
+    for ax, panel in zip(panels, record.panels, strict=True):
+        _draw_panel(ax, panel, times, record)
+    handles = panels[0].get_lines()[: len(record.controllers)]
+    panels[0].legend(
+        handles, record.controllers, loc="lower left", bbox_to_anchor=(0, 1), fontsize=8.5, ncols=4,
+        borderaxespad=0.2, borderpad=0,
+    )  # fmt: skip
+    panels[-1].set_xlabel(f"time [{record.time_unit}]")
+    panels[0].annotate(
+        record.load, (times[record.load_at], 1.0), (0, 3), xycoords=("data", "axes fraction"),
+        textcoords="offset points", va="bottom", ha="left", fontsize=8.5, color=GREY,
+    )  # fmt: skip
+    return figure
+
+
+def _draw_panel(ax: Axes, panel: ResponsePanel, times: np.ndarray, record: ResponseRecord) -> None:
+    for i, signal in enumerate(panel.signals):
+        colour, way = _COLOURS[i % len(_COLOURS)], "default" if panel.setpoint else "steps-post"
+        width = 1.8 if i == 0 else 1.2
+        ax.plot(times, signal, color=colour, linewidth=width, drawstyle=way, zorder=3 - 0.1 * i)
+    if panel.setpoint:
+        ax.plot(times, panel.setpoint, color=GREY, linestyle="--", linewidth=1.0, drawstyle="steps-post")
+    for at in (record.step_at, record.load_at):
+        ax.axvline(times[at], color=GREY, linewidth=0.6, linestyle=":")
+    ax.set_ylabel(panel.name)
+    ax.margins(x=0.01)
+
+
+register("response", ResponseRecord, draw_response)

@@ -1,0 +1,400 @@
+"""What disturbs a plant: its declaration, and a plant's functions with it.
+
+The state of the plant is extended by what a disturbance has to remember, so that all loops over a plant,
+compiled or not, remain as they are. The action takes this way: range, gain of the actuator, range, rate
+limit, dead time, load.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from spaql.errors import SettingError, nearest
+from spaql.kernels.jit import callable_by_kernels
+from spaql.problems.draws import Draws, normal_at, scrambled, step_key, with_number
+from spaql.values import real_number, whole_number
+
+Functions = tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]
+"""`start`, `step` and `observe`."""
+NOISE_AT_MOST = 0.1
+"""Noise is cut at this share of the range of a number, which is what is accepted out of bounds."""
+_EXTRAS = ("parameters", "rng")
+"""What `step` may take beside the state and the action, in this order."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """A load that is added to a number of the action behind the actuator, from a step on.
+
+    Parameters
+    ----------
+    size
+        Every episode draws the load between -size and size.
+    begins
+        Every episode draws the step at which the load begins: at least the first number, and below the
+        second.
+
+    Examples
+    --------
+    >>> Load(size=0.25, begins=(40, 80)).size
+    0.25
+    """
+
+    size: float
+    begins: tuple[int, int]
+
+    def __post_init__(self) -> None:
+        real_number("The size of a load", self.size, least=0.0)
+        first, end = self.begins
+        if not 0 <= whole_number("begins", first) < whole_number("begins", end):
+            raise SettingError(
+                f"begins is {self.begins}: give the first step, and the one before which it begins."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Perturbation:
+    """How a plant may differ from its equations; drawn anew for every episode.
+
+    Parameters
+    ----------
+    gain
+        The gain of every actuator lies between 1 - gain and 1 + gain.
+    delay
+        The dead time differs by up to so many samples, where there is one.
+    noise
+        Standard deviation of the noise on observations, by their names, in place of what the plant declares.
+    parameters
+        Ranges of parameters of the plant, by their names.
+
+    Examples
+    --------
+    >>> Perturbation(noise={"temperature [°C]": 0.3}).gain
+    0.2
+    """
+
+    gain: float = 0.2
+    delay: int = 1
+    noise: Mapping[str, float] = field(default_factory=dict)
+    parameters: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Disturbances:
+    """The disturbances of a plant, checked, as numbers in the order of observations and actions."""
+
+    noise: tuple[float, ...]
+    most_noise: tuple[float, ...]
+    low: tuple[float, ...]
+    """Lower ends of the ranges of the action; empty for a list of actions."""
+    high: tuple[float, ...]
+    rate: tuple[float, ...]
+    gain: float
+    delay: tuple[int, int]
+    loads: tuple[tuple[int, float, int, int], ...]
+    """The number of the action, the size, and the range of the step at which each load begins."""
+    parameters: tuple[tuple[float, float], ...]
+    extras: tuple[str, ...]
+    """What `step` takes beside the state and the action."""
+
+    @property
+    def draws_parameters(self) -> bool:
+        """Whether episodes have different parameters."""
+        return any(low < high for low, high in self.parameters)
+
+    @property
+    def is_random(self) -> bool:
+        """Whether episodes from the same state of the plant differ."""
+        drawn = self.draws_parameters or self.delay[0] < self.delay[1] or "rng" in self.extras
+        return bool(any(self.noise) or self.gain or self.loads or drawn)
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the state of the plant is to be extended."""
+        return self.is_random or self.delay[1] > 0 or self.limits_rate
+
+    @property
+    def limits_rate(self) -> bool:
+        """Whether an actuator has a rate limit."""
+        return not all(map(math.isinf, self.rate))
+
+
+def checked(
+    observations: Mapping[str, tuple[float, float]],
+    actions: Sequence[str] | Mapping[str, tuple[float, float]],
+    *,
+    noise: Mapping[str, float],
+    delay: int | tuple[int, int],
+    rate_limit: Mapping[str, float],
+    gain: float,
+    disturbance: Mapping[str, Load],
+    parameters: Mapping[str, float | tuple[float, float]],
+    extras: tuple[str, ...],
+) -> Disturbances:
+    """Return the declared disturbances as numbers; raises for unknown names and impossible values."""
+    ranges = np.array(list(observations.values()), np.float64).reshape(-1, 2)
+    known(noise, observations, "noise", "observation")
+    std = [real_number(f"The noise of {n}", noise.get(n, 0.0), least=0.0) for n in observations]
+    given = (delay, delay) if isinstance(delay, int) else tuple(delay)
+    least, most = (whole_number("delay", samples, least=0) for samples in given)
+    if least > most:
+        raise SettingError(f"delay is {delay}, and must be samples, or the fewest and the most of them.")
+    if not isinstance(actions, Mapping) and (rate_limit or gain or disturbance):
+        raise SettingError(
+            "rate_limit, gain and disturbance are for actions with a range, and these are a list."
+        )
+    ends = np.array(list(actions.values()) if isinstance(actions, Mapping) else [], np.float64).reshape(-1, 2)
+    known(rate_limit, actions, "rate_limit", "action")
+    known(disturbance, actions, "disturbance", "action")
+    numbered = list(actions)
+    return Disturbances(
+        tuple(std),
+        tuple(NOISE_AT_MOST * float(high - low) for low, high in ranges),
+        tuple(ends[:, 0].tolist()),
+        tuple(ends[:, 1].tolist()),
+        tuple(
+            real_number(f"The rate limit of {n}", rate_limit[n], above=0.0) if n in rate_limit else math.inf
+            for n in numbered
+        ),
+        real_number("gain", gain, least=0.0, most=1.0),
+        (least, most),
+        tuple((numbered.index(n), float(one.size), *one.begins) for n, one in disturbance.items()),
+        tuple(_range(n, value) for n, value in parameters.items()),
+        extras,
+    )
+
+
+def known(
+    given: Mapping[str, Any], names: Sequence[str] | Mapping[str, Any], setting: str, kind: str
+) -> None:
+    """Refuse names in a setting that are none of an observation or an action."""
+    for name in given:
+        if name not in names:
+            raise SettingError(f"{setting} names {name!r}, which is no {kind}: {nearest(name, list(names))}")
+
+
+def _range(name: str, value: float | tuple[float, float]) -> tuple[float, float]:
+    given = tuple(value) if isinstance(value, tuple | list) else (value, value)
+    low, high = (real_number(f"The parameter {name}", end) for end in given)
+    if low > high:
+        raise SettingError(
+            f"The parameter {name} is {value!r}, and must be a number, or a range, the lower first."
+        )
+    return low, high
+
+
+def extras_of(step: Callable[..., Any]) -> tuple[str, ...]:
+    """Return what `step` takes beside the state and the action: parameters, rng, or both in this order."""
+    _, _, *others = list(inspect.signature(getattr(step, "py_func", step)).parameters.values()) + [None] * 2
+    named = [
+        one for one in others if one is not None and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+    ]
+    names = tuple(one.name for one in named if one.default is one.empty)
+    if names not in ((), ("parameters",), ("rng",), _EXTRAS):
+        raise SettingError(
+            f"step takes {', '.join(names)} after the state and the action: it may take parameters, rng, or "
+            "both, in this order and by these names."
+        )
+    return names
+
+
+def disturbed(declared: Disturbances, functions: Functions, n_plain: int) -> Functions:
+    """Return the functions of a plant with its disturbances; its states are extended by what these remember.
+
+    The numbers of a state are those of the plant, the last actions (the newest first), gains, dead time, the
+    step at which each load begins and its size, parameters, the key of the episode, and its steps.
+
+    Parameters
+    ----------
+    declared
+        The disturbances.
+    functions
+        `start`, `step` and `observe` of the plant, all compiled or all not.
+    n_plain
+        Length of a state of the plant.
+    """
+    start, step, observe = functions
+    if not declared.is_needed:
+        return start, with_constants(step, declared), observe
+    at = _places(declared, n_plain)
+    calls = _call(declared, step, at)
+    new_step = _step(declared, calls, at) if declared.low else _listed_step(declared, calls, at)
+    return _start(declared, start), new_step, _observe(declared, observe, at)
+
+
+def with_constants(step: Callable[..., Any], declared: Disturbances) -> Callable[..., Any]:
+    """Return a step of the state and the action alone, where nothing is drawn."""
+    if not declared.extras:
+        return step
+    constants = tuple(low for low, _ in declared.parameters)
+
+    def step_of_constants(state: Any, action: Any) -> Any:
+        return step(state, action, constants)
+
+    return step_of_constants
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Where the parts of an extended state begin."""
+
+    line: int
+    gains: int
+    delay: int
+    loads: int
+    parameters: int
+    key: int
+    count: int
+
+
+def _places(declared: Disturbances, n_plain: int) -> _Places:
+    n = max(1, len(declared.low))
+    gains = n_plain + n * max(declared.delay[1], int(declared.limits_rate))
+    delay = gains + (n if declared.gain else 0)
+    loads = delay + int(declared.delay[0] < declared.delay[1])
+    parameters = loads + 2 * len(declared.loads)
+    key = parameters + (len(declared.parameters) if declared.draws_parameters else 0)
+    return _Places(n_plain, gains, delay, loads, parameters, key, key + 1)
+
+
+# The functions below are compiled: sizes and ranges are constants of a closure, and an empty tuple, which
+# Numba cannot index, is replaced by one that is never read.
+
+
+def _start(declared: Disturbances, start: Callable[..., Any]) -> Callable[..., Any]:
+    """Draw, in this order, the state of the plant, loads, gains, dead time, parameters and the key."""
+    at = _places(declared, 0)
+    loads, n_loads = declared.loads or ((0, 0.0, 0, 1),), len(declared.loads)
+    ranges, n_ranges = declared.parameters or ((0.0, 0.0),), at.key - at.parameters
+    resting = tuple(min(max(0.0, a), b) for a, b in zip(declared.low, declared.high, strict=True)) or (0.0,)
+    n, spread, (least, most) = len(resting), declared.gain, declared.delay
+    blank = (0.0,) * (at.count + 1)
+    at_gains, at_delay, at_loads, at_parameters, at_key = at.gains, at.delay, at.loads, at.parameters, at.key
+
+    def disturbed_start(rng: np.random.Generator) -> Any:
+        plain, more = start(rng), blank
+        for j in range(at_gains):
+            more = with_number(more, j, resting[j % n])
+        for j in range(n_loads):
+            more = with_number(more, at_loads + 2 * j, float(rng.integers(loads[j][2], loads[j][3])))
+            more = with_number(more, at_loads + 2 * j + 1, rng.uniform(-loads[j][1], loads[j][1]))
+        for j in range(at_gains, at_delay):
+            more = with_number(more, j, rng.uniform(1.0 - spread, 1.0 + spread))
+        for j in range(at_delay, at_loads):
+            more = with_number(more, j, float(rng.integers(least, most + 1)))
+        for j in range(n_ranges):
+            more = with_number(more, at_parameters + j, rng.uniform(ranges[j][0], ranges[j][1]))
+        return plain + with_number(more, at_key, rng.random())
+
+    return disturbed_start
+
+
+def _call(declared: Disturbances, step: Callable[..., Any], at: _Places) -> Callable[..., Any]:
+    """Return a function of an extended state that calls `step` with all that it takes."""
+    n_plain, first, end, key = at.line, at.parameters, at.key, at.key
+    constants = tuple(low for low, _ in declared.parameters)
+    drawn = declared.draws_parameters
+
+    def call(state: Any, action: Any) -> Any:
+        return step(state[:n_plain], action)
+
+    def call_with_parameters(state: Any, action: Any) -> Any:
+        return step(state[:n_plain], action, state[first:end])
+
+    def call_with_constants(state: Any, action: Any) -> Any:
+        return step(state[:n_plain], action, constants)
+
+    def call_with_rng(state: Any, action: Any) -> Any:
+        draws = Draws(np.array([scrambled(step_key(state[key], state[key + 1]) + 1), 0]))
+        return step(state[:n_plain], action, draws)
+
+    def call_with_both(state: Any, action: Any) -> Any:
+        draws = Draws(np.array([scrambled(step_key(state[key], state[key + 1]) + 1), 0]))
+        return step(state[:n_plain], action, state[first:end], draws)
+
+    def call_with_constants_and_rng(state: Any, action: Any) -> Any:
+        draws = Draws(np.array([scrambled(step_key(state[key], state[key + 1]) + 1), 0]))
+        return step(state[:n_plain], action, constants, draws)
+
+    chosen: dict[tuple[str, ...], Callable[..., Any]] = {
+        (): call,
+        ("parameters",): call_with_parameters if drawn else call_with_constants,
+        ("rng",): call_with_rng,
+        _EXTRAS: call_with_both if drawn else call_with_constants_and_rng,
+    }
+    return callable_by_kernels(chosen[declared.extras])
+
+
+def _step(declared: Disturbances, call: Callable[..., Any], at: _Places) -> Callable[..., Any]:
+    """Return a step for actions with a range; the action is left as it was given."""
+    low, high, rate = declared.low, declared.high, declared.rate
+    n, n_loads, (_, most), blank = len(low), len(declared.loads), declared.delay, (0.0,) * len(low)
+    loads = tuple(number for number, *_ in declared.loads) or (0,)
+    limited, has_gain, draws_delay = declared.limits_rate, at.delay > at.gains, at.loads > at.delay
+    n_plain, at_gains, at_delay, at_loads, count = at.line, at.gains, at.delay, at.loads, at.count
+    n_line = at_gains - n_plain
+
+    def disturbed_step(state: Any, action: Any) -> Any:
+        given, sent = blank, blank
+        for j in range(n):
+            given = with_number(given, j, action[j])
+            x = min(max(action[j], low[j]), high[j])
+            if has_gain:
+                x = min(max(x * state[at_gains + j], low[j]), high[j])
+            if limited:
+                x = min(max(x, state[n_plain + j] - rate[j]), state[n_plain + j] + rate[j])
+            sent = with_number(sent, j, x)
+        line = sent + state[n_plain:at_gains]
+        delay = int(state[at_delay]) if draws_delay else most
+        for j in range(n):
+            action[j] = line[delay * n + j]
+        for j in range(n_loads):
+            if state[count] >= state[at_loads + 2 * j]:
+                action[loads[j]] += state[at_loads + 2 * j + 1]
+        after, reward, terminated = call(state, action)
+        for j in range(n):
+            action[j] = given[j]
+        rest = (*state[at_gains:count], state[count] + 1.0)
+        return after + line[:n_line] + rest, reward, terminated
+
+    return disturbed_step
+
+
+def _listed_step(declared: Disturbances, call: Callable[..., Any], at: _Places) -> Callable[..., Any]:
+    """Return a step for a list of actions with dead time; before the first action, it is the first listed."""
+    (_, most), draws_delay = declared.delay, at.loads > at.delay
+    n_plain, at_gains, at_delay, count = at.line, at.gains, at.delay, at.count
+    n_line = at_gains - n_plain
+
+    def disturbed_step(state: Any, action: Any) -> Any:
+        line = (float(action), *state[n_plain:at_gains])
+        delay = int(state[at_delay]) if draws_delay else most
+        after, reward, terminated = call(state, int(line[delay]))
+        rest = (*state[at_gains:count], state[count] + 1.0)
+        return after + line[:n_line] + rest, reward, terminated
+
+    return disturbed_step
+
+
+def _observe(declared: Disturbances, observe: Callable[..., Any], at: _Places) -> Callable[..., Any]:
+    std, most = declared.noise, declared.most_noise
+    n, n_plain, key = len(std), at.line, at.key
+
+    def plain_observe(state: Any) -> Any:
+        return observe(state[:n_plain])
+
+    def noisy_observe(state: Any) -> Any:
+        seen, now = observe(state[:n_plain]), step_key(state[key], state[key + 1])
+        for j in range(n):
+            if std[j] > 0.0:
+                noise = std[j] * normal_at(now, j)
+                seen = with_number(seen, j, seen[j] + min(max(noise, -most[j]), most[j]))
+        return seen
+
+    return noisy_observe if any(std) else plain_observe

@@ -1,0 +1,133 @@
+"""The disturbances of a plant for any Gymnasium environment, as a wrapper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+from gymnasium.utils import RecordConstructorArgs
+
+from spaql.errors import UnsupportedSpaceError
+from spaql.problems.disturbances import Load, checked
+
+Environment = gymnasium.Env[Any, Any]
+
+
+class DisturbedEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """An environment with the disturbances that `spaql.Dynamics` declares for a plant.
+
+    They are drawn by a generator of their own, which a reset with a seed seeds: the environment starts as
+    without them.
+
+    Parameters
+    ----------
+    env
+        The environment, with a Box of observations.
+    noise
+        Standard deviation of the noise on observations, by their numbers.
+    delay
+        Dead time of the action in samples; of a range, such as `(2, 4)`, every episode draws one.
+    rate_limit
+        The largest change of an action within a step, by the numbers of the action.
+    gain
+        Every episode draws the gain of each actuator between 1 - gain and 1 + gain.
+    disturbance
+        Loads that are added behind the actuator, by the numbers of the action.
+
+    Examples
+    --------
+    >>> env = DisturbedEnv(gymnasium.make("Pendulum-v1"), noise={2: 0.1}, delay=1)
+    >>> env.reset(seed=0)[0].shape
+    (3,)
+    """
+
+    def __init__(
+        self,
+        env: Environment,
+        *,
+        noise: Mapping[int, float] | None = None,
+        delay: int | tuple[int, int] = 0,
+        rate_limit: Mapping[int, float] | None = None,
+        gain: float = 0.0,
+        disturbance: Mapping[int, Load] | None = None,
+    ) -> None:
+        RecordConstructorArgs.__init__(
+            self, noise=noise, delay=delay, rate_limit=rate_limit, gain=gain, disturbance=disturbance
+        )
+        super().__init__(env)
+        seen, done = env.observation_space, env.action_space
+        if not isinstance(seen, Box) or not isinstance(done, Box | Discrete) or len(done.shape or ()) > 1:
+            raise UnsupportedSpaceError(
+                f"Disturbances need a Box of observations and simple actions, not {seen}, {done}."
+            )
+        low, high = seen.low.astype(np.float64).ravel(), seen.high.astype(np.float64).ravel()
+        observations = {str(j): (float(a), float(b)) for j, (a, b) in enumerate(zip(low, high, strict=True))}
+        actions: Any = (
+            [str(j) for j in range(int(done.n))]
+            if isinstance(done, Discrete)
+            else {
+                str(j): (float(a), float(b)) for j, (a, b) in enumerate(zip(done.low, done.high, strict=True))
+            }
+        )
+        self._declared = checked(
+            observations,
+            actions,
+            noise={str(j): x for j, x in (noise or {}).items()},
+            delay=delay,
+            rate_limit={str(j): x for j, x in (rate_limit or {}).items()},
+            gain=gain,
+            disturbance={str(j): x for j, x in (disturbance or {}).items()},
+            parameters={},
+            extras=(),
+        )
+        self._generator = np.random.default_rng()
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Start an episode, and draw what disturbs it."""
+        observation, info = super().reset(seed=seed, options=options)
+        if seed is not None:
+            self._generator = np.random.default_rng([seed, 3])
+        declared, rng = self._declared, self._generator
+        self._loads = [(j, rng.uniform(-size, size), rng.integers(a, b)) for j, size, a, b in declared.loads]
+        low, high = np.array(declared.low), np.array(declared.high)
+        self._gains = rng.uniform(1.0 - declared.gain, 1.0 + declared.gain, len(low))
+        self._delay = int(rng.integers(declared.delay[0], declared.delay[1] + 1))
+        resting = np.clip(np.zeros(len(low)), low, high) if declared.low else self.action_space.start  # type: ignore[attr-defined]
+        self._line = [resting] * (1 + declared.delay[1])
+        self._steps = 0
+        return self._noisy(observation), info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Make a step with the action that reaches the plant."""
+        self._line = [self._sent(action), *self._line[:-1]]
+        given = self._line[self._delay]
+        if self._declared.low:
+            given = given.copy()
+            for j, size, begins in self._loads:
+                given[j] += size if self._steps >= begins else 0.0
+            given = given.astype(self.action_space.dtype)
+        self._steps += 1
+        observation, reward, terminated, truncated, info = super().step(given)
+        return self._noisy(observation), reward, terminated, truncated, info
+
+    def _sent(self, action: Any) -> Any:
+        """Return what the actuator makes of an action: range, gain and rate."""
+        declared = self._declared
+        if not declared.low:
+            return action
+        low, high, rate = (np.array(one) for one in (declared.low, declared.high, declared.rate))
+        wanted = np.clip(np.clip(np.asarray(action, np.float64), low, high) * self._gains, low, high)
+        return np.clip(wanted, self._line[0] - rate, self._line[0] + rate)
+
+    def _noisy(self, observation: Any) -> Any:
+        if not any(self._declared.noise):
+            return observation
+        most = np.array(self._declared.most_noise)
+        noise = np.clip(self._generator.normal(size=len(most)) * self._declared.noise, -most, most)
+        seen = np.asarray(observation)
+        return (seen + noise.reshape(seen.shape)).astype(seen.dtype)

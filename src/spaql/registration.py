@@ -1,0 +1,71 @@
+"""The ids of the plants that spaql ships, registered in Gymnasium without importing them.
+
+Gymnasium is not imported for it: if it is not there yet, they are registered as soon as it is.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import MappingProxyType, ModuleType
+
+ENTRY_POINT = "spaql.problems.environment:DynamicsEnv"
+VECTOR_ENTRY_POINT = "spaql.problems.environment:DynamicsVectorEnv"
+HORIZONS = MappingProxyType(
+    {
+        "spaql/DCMotor-v0": 150,
+        "spaql/Oven-v0": 150,
+        "spaql/QuadrupleTank-v0": 100,
+        "spaql/QuadrupleTankFixed-v0": 100,
+        "spaql/CartPoleSwingUp-v0": 250,
+    }
+)
+"""Steps of an episode, by id."""
+
+
+def register(id: str, horizon: int) -> None:
+    """Register a plant, which is made when its environment is; one that has the id already is replaced."""
+    import gymnasium
+
+    gymnasium.registry.pop(id, None)
+    gymnasium.register(
+        id,
+        entry_point=ENTRY_POINT,
+        vector_entry_point=VECTOR_ENTRY_POINT,
+        max_episode_steps=horizon,
+        kwargs={"dynamics": id},
+    )
+
+
+def register_plants() -> None:
+    """Register the plants that spaql ships, now or when Gymnasium is imported."""
+    if "gymnasium" in sys.modules:
+        for name, horizon in HORIZONS.items():
+            register(name, horizon)
+    else:
+        sys.meta_path.insert(0, _GymnasiumImport())
+
+
+class _GymnasiumImport(MetaPathFinder):
+    """Registers the plants once Gymnasium has been imported, and does nothing else."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name != "gymnasium":
+            return None
+        sys.meta_path.remove(self)
+        spec = find_spec(name)
+        if spec is None or spec.loader is None:
+            return spec
+        execute = spec.loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            execute(module)
+            register_plants()
+
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec

@@ -1,0 +1,113 @@
+"""Measures of closed loops with set-points."""
+
+import math
+
+import numpy as np
+import pytest
+
+import spaql
+from spaql.evaluation import beside, evaluate_control, step_response, step_test
+from spaql.evaluation.control import actuator, measure_control
+from spaql.evaluation.control_tables import actuator_cells, return_cells, tracking_cells
+from spaql.tables import aligned
+
+
+def test_a_response_of_first_order() -> None:
+    t = 0.1 * np.arange(200)
+    found = step_response(2.0 - np.exp(-t), 2.0, time_step=0.1)
+    assert found.rise_time == pytest.approx(math.log(9), abs=0.15)
+    assert found.overshoot == 0.0
+    assert found.settling_time == pytest.approx(3.0, abs=0.1)
+    assert found.error_at_rest < 1e-6
+    assert found.integral_of_absolute_error == pytest.approx(1.05, abs=0.01)
+
+
+def test_a_response_that_overshoots_and_one_that_never_arrives() -> None:
+    t = np.arange(300)
+    found = step_response(-1.0 * (1.0 - np.exp(-0.1 * t) * np.cos(0.4 * t)), -1.0)
+    assert 0.4 < found.overshoot < 0.5
+    assert np.isfinite(found.settling_time)
+    stuck = step_response(np.full(50, 0.5), 1.0)
+    assert (stuck.rise_time, stuck.settling_time, stuck.error_at_rest) == (math.inf, math.inf, 0.5)
+    still = step_response(np.full(50, 1.0), 1.0)
+    assert math.isnan(still.rise_time)
+    assert still.error_at_rest == 0.0
+    noisy = step_response(1.0 + 0.1 * np.sin(t), 1.0, noise=0.1)
+    assert math.isnan(noisy.settling_time)
+
+
+def test_what_an_actuator_has_to_do() -> None:
+    found = actuator("u", [np.array([0.0, 1.0, 0.0, 0.5]), np.array([1.0, 1.0])], (0.0, 2.0), 0.5)
+    assert found.movement == pytest.approx(2.5 / 4 / 2)
+    assert found.total_variation == pytest.approx(1.25)
+    assert found.reversals == pytest.approx(2 / 3.0)
+    assert found.at_limit == pytest.approx(2 / 6)
+    listed = actuator("u", [np.array([0.0, 2.0, 2.0])], None, 1.0)
+    assert (listed.movement, listed.at_limit) == (0.5, 0.0)
+
+
+def test_a_set_point_that_moves_makes_several_responses() -> None:
+    problem = spaql.make_problem(
+        "MountainCarContinuous-v0", observation_names=["y", "goal"], setpoints={"y": "goal"}
+    )
+    goal = np.repeat([1.0, 3.0], 50)
+    lag = np.concatenate([1.0 - 0.5 ** np.arange(50), 3.0 - 2.0 * 0.5 ** np.arange(50)])
+    found = measure_control(problem, [np.stack([lag, goal], axis=1)], [np.zeros((100, 1))])
+    (one,) = found.tracking
+    assert found.time_unit == "samples"
+    assert (one.settled, one.overshoot) == (1.0, 0.0)
+    assert one.settling_time == pytest.approx(5.0)
+    assert one.integral_of_absolute_error == pytest.approx(2.0 + 4.0, rel=1e-6)
+
+
+def test_an_angle_takes_the_short_way() -> None:
+    problem = spaql.make_problem(
+        "MountainCarContinuous-v0", observation_names=["y", "goal"], setpoints={"y": "goal"}, angles=["y"]
+    )
+    angle = math.pi - 0.5 ** np.arange(60)
+    wrapped = np.remainder(angle + 0.5 + math.pi, math.tau) - math.pi
+    rows = np.stack([wrapped, np.full(60, 0.5 - math.pi)], axis=1)
+    (one,) = measure_control(problem, [rows], [np.zeros((60, 1))]).tracking
+    assert one.error_at_rest < 1e-6
+    assert one.overshoot < 1e-6
+
+
+def test_measures_leave_the_evaluation_as_it_is() -> None:
+    motor = spaql.make_problem("spaql/DCMotor-v0", measured=False)
+    policy = spaql.RandomPolicy(motor.states, motor.actions)
+    evaluation, control = evaluate_control(policy, motor, episodes=7, seed=3)
+    assert np.array_equal(evaluation.returns, spaql.evaluate(policy, motor, episodes=7, seed=3).returns)
+    assert [one.name for one in control.tracking] == ["position [rad]"]
+    assert control.time_unit == "s"
+    car = spaql.make_problem("MountainCar-v0", observation_names=["x", "v"], setpoints={"x": "v"})
+    agent = spaql.SPAQL(car, seed=0)
+    evaluation, control = evaluate_control(agent, episodes=3)
+    assert np.array_equal(evaluation.returns, spaql.evaluate(agent, episodes=3).returns)
+    assert len(control.actuators) == 1
+
+
+def test_controllers_are_judged_in_the_same_episodes() -> None:
+    oven = spaql.make_problem("spaql/Oven-v0")
+    rows = beside(
+        spaql.RandomPolicy(oven.states, oven.actions), oven, methods=["pid"], steps=20_000, episodes=4
+    )
+    assert [row.name for row in rows] == ["this", "pid"]
+    assert np.array_equal(rows[0].evaluation.starts, rows[1].evaluation.starts)
+    mean = float((rows[1].evaluation.returns - rows[0].evaluation.returns).mean())
+    assert rows[1].difference == pytest.approx(mean)
+    text = aligned(return_cells(rows))
+    assert "20,000 steps" in text or f"{rows[1].steps:,} steps" in text
+    assert "°C" in aligned(tracking_cells(rows, 0))
+    assert "/ s" in aligned(actuator_cells(rows, 0))
+    assert rows[1].response is not None
+    assert rows[1].response.errors_under_load[0] < 2.0
+
+
+def test_the_load_of_a_step_test_begins_after_the_step() -> None:
+    oven = spaql.make_problem("spaql/Oven-v0")
+    test = step_test(oven, {"random": spaql.RandomPolicy(oven.states, oven.actions)}, horizon=60)
+    before, after = test.setpoints[0, 0], test.setpoints[-1, 0]
+    assert 60 < before < after < 120
+    assert test.setpoints[:, 0].tolist() == [before] * 60 + [after] * 120
+    with pytest.raises(spaql.SettingError, match="has no step test"):
+        step_test(spaql.make_problem("CartPole-v1"), {})
