@@ -62,6 +62,7 @@ class TreeSearch(Agent):
 
     Every step is counted, those of judgements included. The policy is a `RuleTree`: its rules may compare
     weighted sums of observations, and its leaves hold affine laws for a Box, or switching laws for a list.
+    Where set-points are declared, it is a `FeatureController`: the plainest that does the job.
 
     Examples
     --------
@@ -72,6 +73,19 @@ class TreeSearch(Agent):
 
     learner_type = TreeSearchLearner
     _learner: TreeSearchLearner
+
+    @property
+    def ladder(self) -> list[dict[str, Any]]:
+        """The structures of controllers with memory that were tried, the plainest first.
+
+        Returns are from perturbed plants, unless the plant has no equations or the design is nominal; the
+        one that was chosen is marked. Empty for problems without set-points.
+        """
+        ladder = self._learner.ladder
+        if ladder is None:
+            return []
+        rows = [rung.row() | {"chosen": i == ladder.best} for i, rung in enumerate(ladder.rungs)]
+        return sorted(rows, key=lambda row: (row["leaves"], row["numbers"]))
 
     def start_from(self, tree: RuleTree) -> Self:
         """Begin the search at a tree instead of random ones; its locked leaves stay as they are."""

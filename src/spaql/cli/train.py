@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import click
 
-from spaql.agents import Agent, agent_type, agent_types
+from spaql.agents import Agent, TreeSearch, agent_type, agent_types
 from spaql.agents.agent_file import MODEL_FILE
 from spaql.agents.budget import Budget
 from spaql.agents.run_folder import CHECKPOINT_FILE, resumed, save_run
@@ -29,6 +29,7 @@ from spaql.evaluation import evaluate
 from spaql.formatting import counted, number, places, with_interval
 from spaql.policy import FeatureController, RuleTree
 from spaql.problems.guard import OutOfBoundsError
+from spaql.tables import aligned
 
 _FRESH = 100
 """Number of new episodes that evaluate the result."""
@@ -106,6 +107,7 @@ def _options_of(agents: Mapping[str, type[Agent]]) -> list[click.Option]:
             [f"--{name.replace('_', '-')}"],
             algorithms=owners[name],
             type=Choice(get_args(hint)) if get_origin(hint) is Literal else hint,
+            **({"is_flag": True, "default": None} if hint is bool else {}),
             help=f"{item.metadata.get('help', '')}  [default: {item.default}]",
         )
         for name, (item, hint) in found.items()
@@ -326,11 +328,35 @@ def train(
     if isinstance(agent.policy, RuleTree | FeatureController):  # the last row of the history may be older
         result["leaves"] = agent.policy.n_leaves
     named = f" --algo {algo}" if ":" in algo else ""
+    rungs = agent.ladder if isinstance(agent, TreeSearch) else []
+    if rungs:
+        result["ladder"] = rungs
     return Report(
         result,
-        _text(result, agent.learner_type.iteration_is) + named,
+        _ladder(rungs) + _text(result, agent.learner_type.iteration_is) + named,
         code=INTERRUPTED if interrupt.pressed else 0,
     )
+
+
+def _ladder(rungs: list[dict[str, Any]]) -> str:
+    """Return the structures that were tried as a table, and which of them was chosen."""
+    if not rungs:
+        return ""
+    cells = [
+        {
+            "structure": ("> " if row["chosen"] else "  ") + row["structure"],
+            "return": f"{row['return']:.4g}",
+            "worst": f"{row['worst']:.4g}",
+            "nominal": f"{row['nominal']:.4g}",
+            "error at rest": f"{row['error at rest']:.2g}",
+            "movement": f"{100 * row['movement']:.2g} %",
+            "leaves": str(row["leaves"]),
+            "numbers": str(row["numbers"]),
+        }
+        for row in rungs
+    ]
+    what = "Returns are from perturbed plants, and nominal ones from the plant itself: see docs/ladder.md."
+    return f"{aligned(cells)}\n{what}\n\n"
 
 
 _FEW, _MANY = 20_000, 100_000

@@ -194,7 +194,7 @@ def _play(
 ) -> tuple[Floats, Floats]:
     """Return the numbers with a set-point and the actions; the set-points are written into the state."""
     seen, one = np.zeros((1, len(plant.observations))), np.ones(1, np.bool_)
-    signals, actions = [], []
+    signals, actions, policy = [], [], policy.for_episodes(1)
     for t, goal in enumerate(goals):
         states[0, places] = goal
         plant.loops.observe(states, seen)

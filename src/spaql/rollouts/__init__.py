@@ -1,7 +1,7 @@
 """Rollouts: episodes in compiled dynamics or in Gymnasium, with every step counted."""
 
 from spaql.rollouts.batches import fresh_episodes
-from spaql.rollouts.candidates import CandidateEpisodes, Candidates, action_range
+from spaql.rollouts.candidates import CandidateEpisodes, Candidates, FeatureBlock, action_range
 from spaql.rollouts.episode import Episode
 from spaql.rollouts.interactions import Interactions, Phase
 from spaql.rollouts.play import play, record
@@ -16,6 +16,7 @@ __all__ = [
     "EpisodeRunner",
     "EpisodeSummary",
     "Evaluation",
+    "FeatureBlock",
     "Interactions",
     "Phase",
     "Purpose",

@@ -12,6 +12,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from spaql.errors import SpaqlError
+from spaql.kernels.features import FeatureTable, Limiter, control, reset_memory
 from spaql.kernels.treesearch.candidates import ActionRange, Bools, Floats, Ints, choose
 from spaql.problems import Problem
 from spaql.problems.guard import Guard, GuardedEnv
@@ -23,13 +24,24 @@ _PARTS = 4
 """Parts of a batch of episodes for each worker, so that none waits long for another."""
 
 
+class FeatureBlock(NamedTuple):
+    """What surrounds the tree of a controller with memory (see `spaql.kernels.features`)."""
+
+    table: FeatureTable
+    limiter: Limiter
+    memory: int
+    """Numbers of the memory of an episode."""
+
+
 class Candidates(NamedTuple):
     """Controllers of one structure, in raw units (see `spaql.kernels.treesearch.candidates`)."""
 
     left: Ints
     allowed: Bools
     numbers: Floats
-    """Candidates × nodes × rows × (1 + numbers of an observation)."""
+    """Candidates × nodes × rows × (1 + numbers of an observation, or features)."""
+    block: FeatureBlock | None = None
+    """Of controllers with memory: their trees are over features."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +54,7 @@ class CandidateEpisodes:
     """The sum of all changes of the action: of a Box in shares of its range, else how often it changed."""
     steps: int
     visited: Floats
-    """Some observations of the first candidate."""
+    """Some observations of the first candidate; of a controller with memory some features, in their order."""
 
 
 def action_range(problem: Problem) -> ActionRange:
@@ -74,10 +86,14 @@ class CompiledCandidates:
         assert starts.shape[1:] == (problem.dynamics.state_dims,)  # the kernel does not check
         shape = len(candidates.numbers), len(starts)
         returns, movement = np.empty(shape), np.empty(shape)
-        seen = np.empty((visited, problem.states.dims))
-        steps, kept = problem.dynamics.loops.play_candidates(
-            *candidates, self._ends, starts, problem.horizon, returns, movement, seen
-        )
+        seen = np.empty((visited, candidates.numbers.shape[3] - 1))
+        loops, (left, allowed, numbers, block) = problem.dynamics.loops, candidates
+        results = starts, problem.horizon, returns, movement, seen
+        if block is None:
+            steps, kept = loops.play_candidates(left, allowed, numbers, self._ends, *results)
+        else:
+            memory = np.empty(block.memory)
+            steps, kept = loops.play_controllers(block.table, block.limiter, memory, left, numbers, *results)
         return CandidateEpisodes(returns, movement, steps, seen[:kept])
 
     def close(self) -> None:
@@ -110,7 +126,7 @@ class EnvironmentCandidates:
             if len(part.visited):
                 seen.append((rows[1].start, part.visited))
         some = [observations for _, observations in sorted(seen, key=lambda pair: pair[0])]
-        dims = self._problem.states.dims
+        dims = candidates.numbers.shape[3] - 1
         return CandidateEpisodes(
             returns, movement, steps, np.concatenate([*some, np.empty((0, dims))])[:visited]
         )
@@ -183,7 +199,7 @@ class _Environment:
                 kept = seen if c == 0 and len(seen) < visited else None
                 returns[c, i], movement[c, i], taken = self._episode(one, int(start[0]), kept)
                 steps += taken
-        observations = np.array(seen[:visited]).reshape(-1, self._problem.states.dims)
+        observations = np.array(seen[:visited]).reshape(-1, candidates.numbers.shape[3] - 1)
         return CandidateEpisodes(returns, movement, steps, observations)
 
     def _episode(self, one: Candidates, seed: int, seen: list[Floats] | None) -> tuple[float, float, int]:
@@ -192,13 +208,17 @@ class _Environment:
         before: Floats | None = None
         total, movement = 0.0, 0.0
         observation = self._env.reset(seed=seed)
+        sample = None if one.block is None else _Sample(one.block, one)
         taken = 0
         while taken < self._problem.horizon:
             taken += 1
             x = np.asarray(observation, np.float64).ravel()
+            if sample is None:
+                choose(one.left, one.allowed, one.numbers, ends, x, raw)
+            else:
+                x = sample.take(x, raw)
             if seen is not None:
                 seen.append(x)
-            choose(one.left, one.allowed, one.numbers, ends, x, raw)
             action: Any
             if isinstance(space, Discrete):
                 action = int(space.start) + int(raw[0])
@@ -213,6 +233,23 @@ class _Environment:
             if terminated or truncated:
                 break
         return total, movement, taken
+
+
+class _Sample:
+    """A controller with memory in an episode."""
+
+    def __init__(self, block: FeatureBlock, one: Candidates) -> None:
+        self._block, self._one = block, one
+        self._memory, self._none = np.empty(block.memory), np.empty(0)
+        self._wish, self._target = np.empty((2, len(block.limiter.low)))
+        reset_memory(block.table, block.limiter, self._memory)
+
+    def take(self, observation: Floats, action: Floats) -> Floats:
+        """Write the action; returns the features."""
+        (table, limiter, _), tree, x = self._block, self._one, np.empty(len(self._block.table.kind))
+        scratch = self._memory, x, self._wish, self._target
+        control(table, limiter, tree.left, tree.numbers, self._none, observation, *scratch, action)
+        return x
 
 
 _RECEIVED: dict[str, _Environment] = {}

@@ -80,7 +80,7 @@ def returns_from(policy: Policy, problem: Problem, states: Floats) -> tuple[Floa
     """
     assert problem.dynamics is not None
     rows, n = _CompiledRows(problem.dynamics), len(states)
-    seen = rows.begin(states)
+    seen, policy = rows.begin(states), policy.for_episodes(n)
     returns, rewards, spent = np.zeros(n), np.zeros(n), 0
     terminated, running = np.zeros(n, np.bool_), np.ones(n, np.bool_)
     for step in range(problem.horizon):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Protocol
 
@@ -16,6 +17,7 @@ from spaql.partition import Partition
 from spaql.policy import PartitionPolicy, Policy
 from spaql.policy.policy import Rng
 from spaql.problems import Problem
+from spaql.problems.dynamics import Dynamics
 from spaql.problems.environment import DynamicsEnv, DynamicsVectorEnv
 from spaql.problems.guard import Guard, GuardedEnv, GuardedVectorEnv
 from spaql.rollouts.candidates import (
@@ -71,32 +73,41 @@ class EpisodeRunner:
         self._rollouts = rollouts
         self._single: GuardedEnv | None = None
         self._vector: GuardedVectorEnv | None = None
-        self._candidates: CompiledCandidates | EnvironmentCandidates | None = None
+        self._candidates: dict[str, CompiledCandidates | EnvironmentCandidates] = {}
 
     def close(self) -> None:
         """Close the environments."""
-        for opened in (self._single, self._vector, self._candidates):
+        for opened in (self._single, self._vector, *self._candidates.values()):
             if opened is not None:
                 opened.close()
 
-    def candidate_starts(self, rng: Rng, n: int) -> NDArray[np.float64]:
+    def candidate_starts(self, rng: Rng, n: int, plant: Dynamics | None = None) -> NDArray[np.float64]:
         """Draw starts for `play_candidates`: states of compiled dynamics, else seeds."""
-        return self._candidate_player.starts(rng, n)
+        return self._candidate_player(plant).starts(rng, n)
 
     def play_candidates(
-        self, candidates: Candidates, starts: NDArray[np.float64], phase: Phase, visited: int = 0
+        self,
+        candidates: Candidates,
+        starts: NDArray[np.float64],
+        phase: Phase,
+        visited: int = 0,
+        plant: Dynamics | None = None,
     ) -> CandidateEpisodes:
-        """Play every start with each candidate of a search, and keep some observations of the first."""
-        found = self._candidate_player.play(candidates, starts, visited)
+        """Play every start with each candidate of a search, and keep some observations of the first.
+
+        They may be played on another plant with the same spaces, such as a perturbed one.
+        """
+        found = self._candidate_player(plant).play(candidates, starts, visited)
         self.interactions.add(phase, found.steps)
         return found
 
-    @property
-    def _candidate_player(self) -> CompiledCandidates | EnvironmentCandidates:
-        if self._candidates is None:
-            compiled = self._problem.dynamics is not None
-            self._candidates = (CompiledCandidates if compiled else EnvironmentCandidates)(self._problem)
-        return self._candidates
+    def _candidate_player(self, plant: Dynamics | None) -> CompiledCandidates | EnvironmentCandidates:
+        name = plant.id if plant else ""
+        if name not in self._candidates:
+            problem = replace(self._problem, dynamics=plant) if plant else self._problem
+            compiled = problem.dynamics is not None
+            self._candidates[name] = (CompiledCandidates if compiled else EnvironmentCandidates)(problem)
+        return self._candidates[name]
 
     def evaluate(
         self,

@@ -11,7 +11,8 @@ from spaql.algorithms.treesearch.trees import CandidateTree, Rng
 from spaql.errors import SettingError
 from spaql.kernels.treesearch.candidates import Floats, Units
 from spaql.kernels.treesearch.scores import score_candidates
-from spaql.rollouts import CandidateEpisodes, Candidates, EpisodeRunner, Phase
+from spaql.problems import Dynamics
+from spaql.rollouts import CandidateEpisodes, Candidates, EpisodeRunner, FeatureBlock, Phase
 from spaql.stats import standard_error
 
 _HARD = 32
@@ -56,10 +57,16 @@ class Evaluator:
         """Mean length of the last episodes."""
         self.span = 0.0
         """The range of returns: how much better the best controller is than random ones."""
+        self.keeps_hard_starts = True
+        """Whether hard starts are kept; if not, all judgements are comparable."""
         self.hard: Floats = np.empty((0, 0))
         self.hardness: Floats = np.empty(0)
         """The mean return of good candidates from each hard start."""
         self.judging_starts: Floats = np.empty((0, 0))
+        self.block: FeatureBlock | None = None
+        """What surrounds the trees of controllers with memory."""
+        self.plant: Dynamics | None = None
+        """The plant to design for, if it is not that of the problem."""
 
     @property
     def price(self) -> float:
@@ -78,8 +85,8 @@ class Evaluator:
     ) -> CandidateEpisodes:
         """Play candidates from starts, and count the steps."""
         assert self.runner is not None
-        candidates = Candidates(tree.left, tree.allowed, tree.raw(vectors, self.units, digits))
-        found = self.runner.play_candidates(candidates, starts, phase, visited)
+        candidates = Candidates(tree.left, tree.allowed, tree.raw(vectors, self.units, digits), self.block)
+        found = self.runner.play_candidates(candidates, starts, phase, visited, self.plant)
         np.clip(
             np.nan_to_num(found.returns, copy=False, nan=-_LARGEST), -_LARGEST, _LARGEST, out=found.returns
         )
@@ -90,7 +97,7 @@ class Evaluator:
     def starts(self, rng: Rng, n: int) -> Floats:
         """Draw fresh starts."""
         assert self.runner is not None
-        return self.runner.candidate_starts(rng, n)
+        return self.runner.candidate_starts(rng, n, self.plant)
 
     def check_starts(self) -> None:
         """Refuse to go on in another form of the environment, whose starts are of another kind."""
@@ -107,7 +114,8 @@ class Evaluator:
         starts = self.mixed_starts(rng, n)
         found = self.play(tree, vectors, starts, Phase.SEARCH)
         scores, agreement = self.scores_of(found)
-        self._mine(starts, found.returns, scores)
+        if self.keeps_hard_starts:
+            self._mine(starts, found.returns, scores)
         return scores, agreement, found.steps / found.returns.size
 
     def scores_of(self, found: CandidateEpisodes) -> tuple[Floats, float]:

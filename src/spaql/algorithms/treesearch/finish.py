@@ -75,13 +75,13 @@ def pattern_search(evaluator: Evaluator, tree: CandidateTree, steps: float, rng:
 
 
 def simplify(
-    evaluator: Evaluator, tree: CandidateTree, score: float, steps: float, leaf_price: float
+    evaluator: Evaluator, tree: CandidateTree, score: float, steps: float, price: float
 ) -> CandidateTree:
     """Remove cuts, actions and terms that do not pay, while there are steps left.
 
     The tree may lose the price of each leaf that is removed, and a share of it for anything smaller.
     """
-    begun, price = evaluator.steps, leaf_price * evaluator.span
+    begun = evaluator.steps
     cost = evaluator.length * len(evaluator.judging_starts)
     changed = True
     while changed:
@@ -117,9 +117,9 @@ def _simpler(tree: CandidateTree) -> Iterator[tuple[CandidateTree, int]]:
         yield replace(tree, numbers=numbers, free=free), 0
 
 
-def enough_digits(evaluator: Evaluator, tree: CandidateTree, score: float, leaf_price: float) -> int:
+def enough_digits(evaluator: Evaluator, tree: CandidateTree, score: float, price: float) -> int:
     """Return the fewest digits of the tree's numbers that do not cost more than a term may; 0 for all."""
     for digits in _DIGITS:
-        if evaluator.judge(tree, digits=digits).score >= score - _SMALL * leaf_price * evaluator.span:
+        if evaluator.judge(tree, digits=digits).score >= score - _SMALL * price:
             return digits
     return 0

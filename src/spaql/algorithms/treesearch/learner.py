@@ -13,14 +13,16 @@ from numpy.typing import NDArray
 
 from spaql.algorithms.learner import Learner, refuse_lists_and_levels
 from spaql.algorithms.treesearch.evaluator import Evaluator
+from spaql.algorithms.treesearch.ladder import Ladder
 from spaql.algorithms.treesearch.rule_trees import check_source, from_rules, to_rules
 from spaql.algorithms.treesearch.search import Search
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
+from spaql.algorithms.treesearch.structures import Meaning
 from spaql.algorithms.treesearch.trees import one_leaf, random_tree
 from spaql.archive import number
 from spaql.errors import UnsupportedSpaceError
 from spaql.kernels.treesearch.candidates import Floats, Units
-from spaql.policy import RuleTree
+from spaql.policy import FeatureController, RuleTree
 from spaql.policy.policy import Rng
 from spaql.policy.tree_file import tree_from, tree_to
 from spaql.problems import Problem
@@ -58,6 +60,10 @@ class TreeSearchLearner(Learner):
         self.search = Search(
             settings, Evaluator(settings, units, problem.horizon), one_leaf(rows, dims, listed=listed)
         )
+        self.ladder = (
+            Ladder(settings, self.search.evaluator, Meaning.of(problem)) if problem.setpoints else None
+        )
+        """The search for a controller with memory, where set-points are declared."""
         self.given: RuleTree | None = None
         """The tree at which the search begins; None for random ones."""
         self.counts = {"search_steps": 0, "own_play_steps": 0}
@@ -83,10 +89,18 @@ class TreeSearchLearner(Learner):
             budget = (last_iteration - self._iterations) * self.problem.horizon
         if aim != self._aim:
             self._aim = aim
+            if self._climbs:
+                self._climbs.plan(budget)
+                return
             given = self.search.incumbent
             if given is None and self.given is not None and self._measured:
                 given = from_rules(self.given, self.search.evaluator.units, self.search.base)
             self.search.plan(budget, given)
+
+    @property
+    def _climbs(self) -> Ladder | None:
+        """The ladder, unless a tree was given."""
+        return self.ladder if self.given is None else None
 
     @property
     def _measured(self) -> bool:
@@ -95,18 +109,22 @@ class TreeSearchLearner(Learner):
     def iterate(self, runner: EpisodeRunner, rng: Rng, *, trained: bool) -> Evaluation:
         """Search for a part of the budget; returns the judgement of the best tree as one episode."""
         before = {phase: runner.interactions[phase] for phase in (Phase.SEARCH, Phase.OWN_PLAY)}
-        if not self._measured:
-            self._measure(runner, rng)
-        self.search.advance(runner, rng)
+        if self._climbs:
+            self._climbs.advance(runner, rng)
+        else:
+            if not self._measured:
+                self._measure(runner, rng)
+            self.search.advance(runner, rng)
         taken = {phase: runner.interactions[phase] - steps for phase, steps in before.items()}
         self.counts["search_steps"] += taken[Phase.SEARCH]
         self.counts["own_play_steps"] += taken[Phase.OWN_PLAY]
         steps = sum(taken.values())
         self._spent, self._iterations = self._spent + steps, self._iterations + 1
         dims = self.problem.states.dims
-        return Evaluation(
-            np.array([self.search.judgement.mean_return]), np.array([steps]), np.zeros((1, dims))
-        )
+        mean = self.search.judgement.mean_return
+        if self._climbs:
+            mean = self._climbs.incumbent.mean if self._climbs.incumbent else self._climbs.first_return
+        return Evaluation(np.array([mean]), np.array([steps]), np.zeros((1, dims)))
 
     def _measure(self, runner: EpisodeRunner, rng: Rng) -> None:
         """Measure the scale of each number of an observation by episodes of random trees."""
@@ -145,8 +163,13 @@ class TreeSearchLearner(Learner):
         search.spent = evaluator.steps
 
     @property
-    def policy(self) -> RuleTree:
-        """The best tree by judgement so far; before the first, the one that was given or an idle one."""
+    def policy(self) -> RuleTree | FeatureController:
+        """The best tree by judgement so far; before the first, the one that was given or an idle one.
+
+        Where set-points are declared, the best controller with memory.
+        """
+        if self._climbs:
+            return self._climbs.controller
         found = self.search.incumbent
         if found is None:
             if self.given is not None:
@@ -155,7 +178,7 @@ class TreeSearchLearner(Learner):
         return to_rules(found, self.search.evaluator.units, self.problem, self.search.digits)
 
     @property
-    def candidate(self) -> RuleTree:
+    def candidate(self) -> RuleTree | FeatureController:
         """The same as `policy`: judgements are part of the search."""
         return self.policy
 
@@ -175,7 +198,9 @@ class TreeSearchLearner(Learner):
 
     def columns(self) -> dict[str, float]:
         """Return the size of the best tree, and the steps by phase."""
-        found = self.search.incumbent
+        found: Any = self.search.incumbent
+        if self._climbs:
+            found = self._climbs.incumbent and self._climbs.incumbent.tree
         size = {"leaves": 0, "numbers": 0}
         if found is not None:
             size = {"leaves": found.n_leaves, "numbers": found.n_numbers}
@@ -183,7 +208,7 @@ class TreeSearchLearner(Learner):
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return the search, and the tree at which it began."""
-        data, arrays = self.search.state()
+        data, arrays = (self._climbs or self.search).state()
         arrays = {f"search.{name}": array for name, array in arrays.items()}
         content = {
             "best_return": self.best_return,
@@ -212,8 +237,8 @@ class TreeSearchLearner(Learner):
             number(data, name, 0, whole=True) for name in ("spent", "iterations")
         )
         self.counts = {name: number(data["counts"], name, 0, whole=True) for name in self.counts}
-        self.search.restore(data["search"], part("search."))
         self.given = None if data["given"] is None else tree_from(data["given"], part("given."))
+        (self._climbs or self.search).restore(data["search"], part("search."))
 
 
 def _mean(rows: Floats) -> Floats:

@@ -190,7 +190,8 @@ class Search:
 
     def _simplify(self, rng: Rng) -> None:
         assert self.incumbent is not None
-        evaluator, left, price = self.evaluator, self.budget - self.spent, self.settings.leaf_price
+        evaluator, left = self.evaluator, self.budget - self.spent
+        price = self.settings.leaf_price * evaluator.span
         missing = _SIMPLIFIED - len(evaluator.judging_starts)
         if missing > 0 and left > 3 * _SIMPLIFIED * evaluator.length:
             evaluator.judging_starts = np.concatenate(

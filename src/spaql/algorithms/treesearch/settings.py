@@ -23,3 +23,6 @@ class TreeSearchSettings(LearnerSettings):
         "price of moving actions through their range in every step, as a share of the range of returns",
         least=0,
     )
+    nominal: bool = setting(
+        False, "design for the plant as it is, not for a perturbed one; where set-points are declared"
+    )

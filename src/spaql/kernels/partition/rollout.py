@@ -19,6 +19,7 @@ from spaql.kernels.partition.lookup import Flat, find_leaf, flatten
 from spaql.kernels.partition.lookup_batch import central_actions
 from spaql.kernels.partition.standardise import StateMap, are_finite, coordinates_to, standardise_to
 from spaql.kernels.partition.update import Journal, Rules, choose_from, learn_from, write_last
+from spaql.kernels.treesearch.controllers import controller_loop
 from spaql.kernels.treesearch.rollout import candidate_loop
 
 if ENABLED:
@@ -41,6 +42,7 @@ class Loops(NamedTuple):
     step: Callable[..., None]
     observe: Callable[..., None]
     play_candidates: Callable[..., tuple[int, int]]
+    play_controllers: Callable[..., tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,7 @@ def compile_loops(
         _step(dynamics),
         _observe(dynamics),
         candidate_loop(dynamics, as_tuple),
+        controller_loop(dynamics, as_tuple),
     )
 
 

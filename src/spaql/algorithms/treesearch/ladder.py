@@ -1,0 +1,427 @@
+"""The ladder: from the plainest controller with memory to one that does the job, and no further.
+
+P, PD, PI and PID controllers are raced, in position and velocity form. The best is given all that the problem
+declares, and loses again what does not pay: every kind of feature that stays gains more than 1 %. Leaves are
+added by the same rule. Each structure that was tried is a rung, and is printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.algorithms.treesearch.evaluator import Evaluator
+from spaql.algorithms.treesearch.finish import enough_digits, simplify
+from spaql.algorithms.treesearch.racer import Racer
+from spaql.algorithms.treesearch.settings import TreeSearchSettings
+from spaql.algorithms.treesearch.structures import MORE, NEXT, PLAIN, Block, Meaning, Structure
+from spaql.algorithms.treesearch.trees import CandidateTree, Rng, find_leaf, random_cut, split
+from spaql.archive import number, typed
+from spaql.errors import ArchiveError
+from spaql.kernels.treesearch.candidates import Floats
+from spaql.policy import FeatureController
+from spaql.policy.feature_tree import POSITION
+from spaql.problems import Dynamics
+from spaql.problems.perturbed import perturbed
+from spaql.rollouts import EpisodeRunner, Phase
+
+RACE, ALL, REMOVE, LEAVES, POLISH = 0.25, 0.5, 0.73, 0.82, 0.9
+"""The shares of the budget at which the stages end; the rest is for terms and digits."""
+_ROUNDS = 3
+"""Rounds of the race."""
+_SHARE = 0.01
+"""What a kind of feature, or a leaf, must gain, as a share of the return."""
+_MOVEMENT = 30
+"""The price of movement is a share of so many returns: 3 % for the whole range in every sample."""
+_JUDGED = (30, 200)
+"""Starts of a judgement, at least and at most."""
+_JUDGEMENTS = 40
+"""About so many judgements take a tenth of the budget."""
+_TERMS = 0.08
+"""The least share of the budget for terms and digits."""
+_RESTED = 16
+"""Episodes by which the error at rest is measured."""
+_MEASURED = 8
+"""Random controllers by which features are measured."""
+_SPLITS = 2
+"""Trees of two leaves that are tried."""
+STAGES = ("measure", "race", "all", "remove", "leaves", "polish", "terms", "done")
+
+
+@dataclass(frozen=True, eq=False)
+class Rung:
+    """A structure that was tried, with its best numbers."""
+
+    structure: Structure
+    tree: CandidateTree
+    score: float
+    mean: float
+    """Mean return over the starts of judgements."""
+    worst: float
+    nominal: float
+    """Mean return on the plant itself."""
+    at_rest: float
+    """The largest mean error of the last quarter of an episode, of the plant itself."""
+    movement: float
+    """Mean change of an action from one sample to the next, as a share of its range."""
+
+    def row(self) -> dict[str, Any]:
+        """Return what a person wants to know of it."""
+        return {
+            "structure": self.structure.name,
+            "return": self.mean,
+            "worst": self.worst,
+            "nominal": self.nominal,
+            "error at rest": self.at_rest,
+            "movement": self.movement,
+            "leaves": self.tree.n_leaves,
+            "numbers": self.tree.n_numbers,
+        }
+
+
+class Ladder:
+    """The state of a search for a controller with memory; each call of `advance` is an iteration."""
+
+    def __init__(self, settings: TreeSearchSettings, evaluator: Evaluator, meaning: Meaning) -> None:
+        self.settings, self.evaluator, self.meaning = settings, evaluator, meaning
+        evaluator.keeps_hard_starts = False  # rungs that are judged at different times are compared
+        plant = meaning.problem.dynamics
+        self.design: Dynamics | None = None if plant is None or settings.nominal else perturbed(plant)
+        """The plant to design for: perturbed, unless there are no equations or it is to be nominal."""
+        self.budget, self.spent, self.stage = 0, 0, "measure"
+        self.sizes: dict[str, float] = {}
+        """Usual magnitudes of features."""
+        self.racers: list[tuple[Structure, Racer]] = []
+        self.round, self.turn = 0, 0
+        self.rungs: list[Rung] = []
+        self.best = 0
+        """The rung that would be returned."""
+        self.digits = 0
+        self.first_return = 0.0
+        """Median return of random controllers."""
+
+    @property
+    def incumbent(self) -> Rung | None:
+        """The best rung so far."""
+        return self.rungs[self.best] if self.rungs else None
+
+    @property
+    def controller(self) -> FeatureController:
+        """The best controller so far; before the first, an idle one."""
+        if not self.rungs:
+            block = self._block(Structure(*PLAIN[0]))
+            return block.controller(block.one_law())
+        rung = self.rungs[self.best]
+        return self._block(rung.structure).controller(rung.tree, self.digits)
+
+    def plan(self, budget: int) -> None:
+        """Begin a search of so many steps, or go on from the best rung of a ladder that has been climbed."""
+        self.budget, self.spent, self.round, self.turn = budget, 0, 0, 0
+        self.stage = "polish" if self.rungs else "measure"
+        self.racers = []
+        if self.rungs:
+            rung = self.rungs[self.best]
+            self.racers = [(rung.structure, Racer.of(rung.tree, step=0.3))]
+
+    def advance(self, runner: EpisodeRunner, rng: Rng) -> None:
+        """Search for a part of the budget."""
+        evaluator = self.evaluator
+        evaluator.runner, evaluator.steps, evaluator.plant = runner, 0, self.design
+        evaluator.check_starts()
+        getattr(self, f"_{self.stage}")(rng)
+        self.spent += evaluator.steps
+        evaluator.runner = None
+
+    # -- stages ------------------------------------------------------------------------------------------
+
+    def _measure(self, rng: Rng) -> None:
+        """Measure the usual magnitudes of features by random laws of the error, and make the racers."""
+        evaluator = self.evaluator
+        for form in MORE:
+            base = next(kinds for one, kinds in PLAIN if one == form)
+            kinds = [kind for kind in (*base, *MORE[form]) if self.meaning.has((kind,))]
+            structure = Structure(form, base).with_kinds(kinds)
+            seen, returns = [], list[float]()
+            for _ in range(_MEASURED):
+                block = self._use(structure)
+                tree = block.one_law()
+                numbers = tree.numbers.copy()
+                numbers[0, :, 1:] = rng.standard_normal(numbers.shape[1:] - np.array([0, 1]))
+                if form == POSITION:  # of the errors alone: anything else would not rest
+                    errors = np.array([one.name.startswith("error") for one in block.features])
+                    numbers[0, :, 1:] *= errors
+                tree = CandidateTree(
+                    tree.left, numbers, tree.free, tree.allowed, tree.locked, tree.exact, listed=False
+                )
+                found = evaluator.play(
+                    tree, tree.vector[np.newaxis], evaluator.starts(rng, 2), Phase.SEARCH, visited=2000
+                )
+                seen.append(found.visited)
+                returns += found.returns[0].tolist()
+            self.first_return = sorted(returns)[len(returns) // 2]
+            rows = np.concatenate(seen)
+            rows = rows[np.isfinite(rows).all(axis=1)]
+            for j, feature in enumerate(block.features):
+                size = float(np.sqrt(sum((rows[:, j] ** 2).tolist()) / max(1, len(rows))))
+                self.sizes[feature.name] = float(f"{size:.2g}") if size > 0 else 1.0
+        wanted = int(0.1 * self.budget / (_JUDGEMENTS * evaluator.length))
+        evaluator.judging_starts = evaluator.starts(rng, min(max(wanted, _JUDGED[0]), _JUDGED[1]))
+        for form, plain in PLAIN:
+            if self.meaning.has(plain):
+                block = self._block(Structure(form, plain))
+                self.racers.append((block.structure, Racer.of(block.one_law(), least=1.0)))
+        self.stage = "race"
+
+    def _race(self, rng: Rng) -> None:
+        """Give the next racer its share of a round; at the end of a round keep the better half.
+
+        After the first round, each of these races against itself with a derivative.
+        """
+        share = RACE / _ROUNDS * self.budget / len(self.racers)
+        structure, racer = self.racers[self.turn]
+        self._use(structure)
+        racer.run(self.evaluator, share, 2 * share, rng)
+        self.turn += 1
+        if self.turn < len(self.racers):
+            return
+        tried = [self._judged(*one) for one in self.racers]
+        if self.round == 0:
+            self.evaluator.span = _MOVEMENT * abs(max(rung.score for rung in tried))
+            tried = [self._judged(*one) for one in self.racers]  # movement has its price from now on
+        order = sorted(range(len(tried)), key=lambda i: -self._value(tried[i]))
+        self.rungs = [rung for rung in self.rungs if rung.structure not in [one.structure for one in tried]]
+        self.rungs += tried
+        self.rungs.sort(key=lambda rung: (rung.structure.form, len(rung.structure.kinds)))
+        self.best = self.rungs.index(tried[order[0]])
+        kept = sorted(order[: max(1, len(order) // 2)])
+        self.racers = [self.racers[i] for i in kept]
+        if self.round == 0:
+            self.racers += [self._with_derivative(tried[i]) for i in kept]
+        self.round, self.turn = self.round + 1, 0
+        if self.round == _ROUNDS:
+            self.stage = "all"
+
+    def _with_derivative(self, rung: Rung) -> tuple[Structure, Racer]:
+        """Return a racer that begins at a rung, with a derivative besides."""
+        structure = rung.structure.with_kinds((*rung.structure.kinds, NEXT[rung.structure.form]))
+        tree = self._block(structure).like(rung.tree, self._block(rung.structure))
+        return structure, Racer.of(tree, step=0.3)
+
+    def _all(self, rng: Rng) -> None:
+        """Give the best structure all kinds of features that there are."""
+        rung = self.rungs[self.best]
+        kinds = [kind for kind in MORE[rung.structure.form] if self.meaning.has((kind,))]
+        structure = rung.structure.with_kinds((*rung.structure.kinds, *kinds))
+        self._try(structure, rung, (ALL - RACE) * self.budget, rng)
+        self.stage = "remove" if self.best == len(self.rungs) - 1 else "leaves"
+        self.racers = []
+
+    def _remove(self, rng: Rng) -> None:
+        """Remove the kind of feature that costs least, if that is less than its share."""
+        rung = self.rungs[self.best]
+        kinds = [kind for kind in rung.structure.kinds if kind in MORE[rung.structure.form]]
+        if not kinds or self.spent >= REMOVE * self.budget:
+            self.stage = "leaves"
+            self._leaves(rng)
+            return
+        share = (REMOVE - ALL) * self.budget / 10
+        for kind in kinds:
+            left = [one for one in rung.structure.kinds if one != kind]
+            self._try(rung.structure.with_kinds(left), rung, share, rng)
+        if self.rungs[self.best] is rung:
+            self.stage = "leaves"
+
+    def _leaves(self, rng: Rng) -> None:
+        """Cut the law in two."""
+        rung = self.rungs[self.best]
+        if self.settings.max_leaves > 1:
+            block = self._use(rung.structure)
+            for _ in range(_SPLITS):
+                found = self.evaluator.visited(rung.tree, 2000, rng)
+                state = found[int(rng.integers(len(found)))]
+                cut = random_cut(len(block.features), state, rng)
+                tree = split(rung.tree, find_leaf(rung.tree, state), *cut)
+                racer = Racer.of(tree, step=0.3)
+                share = (LEAVES - REMOVE) * self.budget / _SPLITS
+                racer.run(self.evaluator, share, 2 * share, rng)
+                self._climb(self._judged(rung.structure, racer))
+        self.stage = "polish"
+        rung = self.rungs[self.best]
+        self.racers = [(rung.structure, Racer.of(rung.tree, step=0.3))]
+
+    def _polish(self, rng: Rng) -> None:
+        """Go on with the best rung."""
+        structure, racer = self.racers[0]
+        self._use(structure)
+        racer.run(self.evaluator, 0.04 * self.budget, 0.2 * self.budget, rng)
+        self._replace(self._judged(structure, racer))
+        if self.spent + self.evaluator.steps >= POLISH * self.budget:
+            self.stage = "terms"
+
+    def _terms(self, rng: Rng) -> None:
+        """Remove terms that do not pay, unless the controller would rest elsewhere, and round numbers."""
+        rung = self.rungs[self.best]
+        self._use(rung.structure)
+        evaluator, left = self.evaluator, max(_TERMS * self.budget, self.budget - self.spent)
+        price = _SHARE * abs(rung.score)
+        tree = simplify(evaluator, rung.tree, rung.score, left, price)
+        plainer = self._judged(rung.structure, Racer.of(tree))
+        if plainer.at_rest <= max(2 * rung.at_rest, 0.01 * self._largest_error()):
+            self._replace(plainer, anyway=True)
+        rung = self.rungs[self.best]
+        self.digits = enough_digits(evaluator, rung.tree, rung.score, price)
+        self.stage = "done"
+
+    def _done(self, rng: Rng) -> None:
+        """Spend what is left of the budget on the best rung."""
+        rung = self.rungs[self.best]
+        self._use(rung.structure)
+        racer = Racer.of(rung.tree, step=0.1)
+        racer.run(self.evaluator, max(1, self.budget - self.spent), self.budget / 4, rng)
+        self._replace(self._judged(rung.structure, racer))
+
+    # -- rungs ---------------------------------------------------------------------------------------------
+
+    def _try(self, structure: Structure, source: Rung, steps: float, rng: Rng) -> None:
+        """Search the numbers of a structure, beginning with those of a rung, and climb if it pays."""
+        block = self._use(structure)
+        racer = Racer.of(block.like(source.tree, self._block(source.structure)), step=0.3)
+        racer.run(self.evaluator, steps, 2 * steps, rng)
+        self._climb(self._judged(structure, racer))
+
+    def _climb(self, rung: Rung) -> None:
+        """Add a rung; it is the best if what it has more pays, or what it has less does not."""
+        best = self.rungs[self.best]
+        self.rungs.append(rung)
+        if self._value(rung) > self._value(best):
+            self.best = len(self.rungs) - 1
+
+    def _replace(self, rung: Rung, *, anyway: bool = False) -> None:
+        """Replace the best rung by the same structure with better numbers."""
+        if anyway or rung.score >= self.rungs[self.best].score:
+            self.rungs[self.best], self.digits = rung, 0
+
+    def _value(self, rung: Rung) -> float:
+        """Return the score less the share that each kind of feature and each leaf must gain."""
+        top = max((one.score for one in self.rungs), default=rung.score)
+        size = len(rung.structure.kinds) + rung.tree.n_leaves
+        return rung.score - _SHARE * abs(top) * size
+
+    def _judged(self, structure: Structure, racer: Racer) -> Rung:
+        """Judge a racer's controller: on the plant to design for, and at rest on the plant itself."""
+        block, evaluator, tree = self._use(structure), self.evaluator, racer.found
+        found = evaluator.judge(tree)
+        horizon, starts = self.meaning.problem.horizon, np.random.default_rng(0)
+        evaluator.plant = None
+        begun = evaluator.starts(starts, _RESTED)
+        played = evaluator.play(
+            tree, tree.vector[np.newaxis], begun, Phase.OWN_PLAY, visited=_RESTED * horizon
+        )
+        evaluator.plant = self.design
+        errors = [j for j, one in enumerate(block.features) if one.name.startswith("error")]
+        return Rung(
+            structure,
+            tree,
+            found.score,
+            found.mean_return,
+            float(found.values.min()),
+            float(sum(played.returns[0].tolist()) / _RESTED),
+            _at_rest(played.visited[:, errors], horizon),
+            float(sum(played.movement[0].tolist()) / max(1, played.steps)),
+        )
+
+    def _largest_error(self) -> float:
+        return max(size for name, size in self.sizes.items() if name.startswith("error"))
+
+    def _block(self, structure: Structure) -> Block:
+        return Block.of(self.meaning, structure, self.sizes)
+
+    def _use(self, structure: Structure) -> Block:
+        """Return the block of a structure, and let the evaluator play with it."""
+        block = self._block(structure)
+        self.evaluator.block, self.evaluator.units = block.arrays, block.units
+        return block
+
+    # -- files ---------------------------------------------------------------------------------------------
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return everything that is needed to go on."""
+        evaluator = self.evaluator
+        data = {
+            name: getattr(self, name)
+            for name in ("budget", "spent", "stage", "round", "turn", "digits", "first_return")
+        }
+        data |= {
+            "sizes": self.sizes,
+            "best": self.best,
+            "length": evaluator.length,
+            "span": evaluator.span,
+            "racers": [[one.form, list(one.kinds)] for one, _ in self.racers],
+            "rungs": [
+                {
+                    "form": rung.structure.form,
+                    "kinds": list(rung.structure.kinds),
+                    **{name: getattr(rung, name) for name in _MEASURES},
+                }
+                for rung in self.rungs
+            ],
+        }
+        arrays = {"judging_starts": evaluator.judging_starts}
+        for i, (_, racer) in enumerate(self.racers):
+            arrays |= {f"racer.{i}.{name}": array for name, array in racer.arrays().items()}
+        for i, rung in enumerate(self.rungs):
+            arrays |= {f"rung.{i}.{name}": array for name, array in rung.tree.arrays().items()}
+        return data, arrays
+
+    def restore(self, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Restore the result of `state`."""
+
+        def part(prefix: str) -> dict[str, NDArray[Any]]:
+            return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
+
+        def structure(form: Any, kinds: Any) -> Structure:
+            if form not in MORE or not set(kinds) <= {kind for _, some in PLAIN for kind in some} | {
+                kind for some in MORE.values() for kind in some
+            }:
+                raise ArchiveError(f"The file has a controller of the form {form!r} with {kinds!r}.")
+            return Structure(form, tuple(kinds))
+
+        for name in ("budget", "spent", "round", "turn", "digits", "best"):
+            setattr(self, name, number(data, name, 0, whole=True))
+        self.first_return, self.stage = number(data, "first_return"), str(data["stage"])
+        if self.stage not in STAGES:
+            raise ArchiveError(f"The file has a search in the stage {self.stage!r}, which there is not.")
+        self.sizes = {str(name): float(number(data["sizes"], name, 0)) for name in data["sizes"]}
+        evaluator = self.evaluator
+        evaluator.length, evaluator.span = number(data, "length", 0), number(data, "span", 0)
+        evaluator.judging_starts = np.array(typed(arrays["judging_starts"], np.float64), order="C")
+        if not np.isfinite(evaluator.judging_starts).all():
+            raise ArchiveError("The search in the file has starts that are not finite numbers.")
+        self.racers, self.rungs = [], []
+        for i, (form, kinds) in enumerate(data["racers"]):
+            block = self._block(structure(form, kinds))
+            racer = Racer.from_arrays(part(f"racer.{i}."), block.one_law())
+            self.racers.append((block.structure, racer))
+        for i, one in enumerate(data["rungs"]):
+            block = self._block(structure(one["form"], one["kinds"]))
+            tree = CandidateTree.from_arrays(part(f"rung.{i}."), block.one_law())
+            self.rungs.append(Rung(block.structure, tree, *(number(one, name) for name in _MEASURES)))
+        if (self.rungs and self.best >= len(self.rungs)) or (self.stage == "race" and not self.racers):
+            raise ArchiveError("The search in the file has too few rungs or racers.")
+
+
+_MEASURES = ("score", "mean", "worst", "nominal", "at_rest", "movement")
+
+
+def _at_rest(errors: Floats, horizon: int) -> float:
+    """Return the largest mean error of the last quarter of an episode."""
+    found, last = 0.0, max(1, horizon // 4)
+    for begin in range(0, len(errors), horizon):
+        rows = errors[begin : begin + horizon][-last:]
+        means = np.abs([sum(rows[:, j].tolist()) / len(rows) for j in range(rows.shape[1])])
+        found = max(found, float(means.max()))
+    return found

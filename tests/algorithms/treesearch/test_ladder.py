@@ -1,0 +1,126 @@
+"""The ladder of controllers with memory: compiled episodes, resuming, files, and what it chooses."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import spaql
+from spaql.algorithms.treesearch.structures import Block, Meaning, Structure
+from spaql.errors import ArchiveError
+from spaql.policy import FeatureController
+from spaql.policy.feature_tree import POSITION, VELOCITY
+from spaql.rollouts.candidates import Candidates, CompiledCandidates, EnvironmentCandidates
+
+STRUCTURES = [
+    Structure(POSITION, ("error", "integral", "derivative", "low-pass", "last actions", "constant")),
+    Structure(POSITION, ("error", "other numbers")),
+    Structure(VELOCITY, ("error", "change of the error", "second change")),
+]
+PLANTS = ["spaql/Oven-v0", "spaql/DCMotor-v0", "spaql/QuadrupleTank-v0"]
+
+
+def block_of(env: str, structure: Structure) -> Block:
+    meaning = Meaning.of(spaql.make_problem(env, horizon=40))
+    return Block.of(meaning, structure, {"error": 20.0})
+
+
+@pytest.mark.parametrize("structure", STRUCTURES, ids=lambda one: one.name)
+@pytest.mark.parametrize("env", PLANTS)
+def test_a_compiled_episode_is_that_of_the_controller_it_stands_for(env: str, structure: Structure) -> None:
+    block, rng = block_of(env, structure), np.random.default_rng(3)
+    if not block.meaning.has(structure.kinds):
+        return
+    tree = block.one_law()
+    tree = tree.with_vector(0.3 * rng.standard_normal(int(tree.free.sum())))
+    player = CompiledCandidates(block.meaning.problem)
+    starts = player.starts(rng, 3)
+    numbers = tree.raw(tree.vector[np.newaxis], block.units)
+    found = player.play(Candidates(tree.left, tree.allowed, numbers, block.arrays), starts, visited=120)
+    controller, plant = block.controller(tree), block.meaning.problem.dynamics
+    assert plant is not None
+    for i, start in enumerate(starts):
+        policy, states = controller.for_episodes(1), start[np.newaxis].copy()
+        seen, total = np.empty((1, len(plant.observations))), 0.0
+        reward, over = np.zeros(1), np.zeros(1, bool)
+        for t in range(40):
+            plant.loops.observe(states, seen)
+            action = np.asarray(policy.act(seen, np.array([t]), None), np.float64).reshape(1, -1)
+            plant.loops.step(np.ones(1, bool), action, states, seen, reward, over)
+            total += reward[0]
+        assert found.returns[0, i] == pytest.approx(total, rel=1e-12)
+    assert found.steps == 120
+    assert np.isfinite(found.visited).all()
+
+
+def test_environments_play_as_compiled_plants_do() -> None:
+    block, rng = block_of("spaql/Oven-v0", STRUCTURES[0]), np.random.default_rng(1)
+    problem = spaql.make_problem("spaql/Oven-v0", horizon=40, compiled=False)
+    tree = block.one_law()
+    tree = tree.with_vector(0.3 * rng.standard_normal(int(tree.free.sum())))
+    numbers = tree.raw(tree.vector[np.newaxis], block.units)
+    player = EnvironmentCandidates(problem)
+    found = player.play(Candidates(tree.left, tree.allowed, numbers, block.arrays), np.array([[5.0], [6.0]]))
+    controller = block.controller(tree)
+    for i, seed in enumerate((5, 6)):
+        env = problem.make()
+        observation, state, total = env.reset(seed=seed)[0], None, 0.0
+        for _ in range(40):
+            action, state = controller.predict(observation, state)
+            observation, reward, *_ = env.step(action)
+            total += float(reward)
+        assert found.returns[0, i] == pytest.approx(total, rel=1e-12)
+
+
+def trained(env: str = "spaql/Oven-v0", steps: int = 200_000, **settings: Any) -> spaql.TreeSearch:
+    return spaql.TreeSearch(env, seed=1, **settings).learn(total_timesteps=steps, progress_bar=False)
+
+
+def test_an_interrupted_search_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
+    whole = trained()
+    for stop in sorted({1, 6, len(whole.history) - 1}):
+        part = spaql.TreeSearch("spaql/Oven-v0", seed=1)
+        part.learn(200_000, progress_bar=False, callback=lambda agent, row, n=stop: row["iteration"] < n)
+        part.save(tmp_path / "part.spaql")
+        resumed = spaql.TreeSearch.load(tmp_path / "part.spaql")
+        resumed.learn(200_000 - resumed.training_steps, progress_bar=False)
+        assert resumed.to_bytes() == whole.to_bytes()
+
+
+def test_the_chosen_controller_has_an_integral_and_rests_at_the_set_point() -> None:
+    agent = trained(steps=1_000_000)
+    assert isinstance(agent.policy, FeatureController)
+    assert "integral" in [one.name for one in agent.policy.features] or agent.policy.form == "velocity"
+    chosen = next(row for row in agent.ladder if row["chosen"])
+    assert chosen["error at rest"] < 0.3  # the noise of the sensor
+    assert spaql.evaluate(agent, episodes=50, seed=5).mean > -26  # a tuned PI has -25
+    assert {"P", "PI"} <= {row["structure"] for row in agent.ladder}
+
+
+def test_a_nominal_design_is_judged_on_the_plant_itself() -> None:
+    agent = trained(nominal=True)
+    assert agent._learner.ladder is not None
+    assert agent._learner.ladder.design is None
+    robust = trained()
+    assert robust._learner.ladder is not None
+    assert robust._learner.ladder.design is not None
+
+
+def test_features_that_nothing_uses_are_left_out() -> None:
+    block = block_of("spaql/Oven-v0", STRUCTURES[0])
+    tree = block.one_law()
+    numbers = np.zeros(int(tree.free.sum()))
+    numbers[[0, 2]] = 1.0
+    controller = block.controller(tree.with_vector(numbers))
+    assert [one.name for one in controller.features] == ["error", "integral"]
+
+
+def test_a_damaged_ladder_is_refused() -> None:
+    agent = trained(steps=20_000)
+    ladder = agent._learner.ladder
+    assert ladder is not None
+    data, arrays = ladder.state()
+    for change in ({"stage": "climb"}, {"racers": [["sideways", ["error"]]]}, {"best": 99}):
+        with pytest.raises(ArchiveError):
+            ladder.restore({**data, **change}, arrays)
