@@ -118,6 +118,16 @@ def test_features_that_nothing_uses_are_left_out() -> None:
     assert [one.name for one in controller.features] == ["error", "integral"]
 
 
+def test_a_structure_loses_the_kinds_of_features_that_nothing_uses() -> None:
+    block = block_of("spaql/Oven-v0", Structure(POSITION, ("error", "integral", "derivative", "set-points")))
+    tree = block.one_law()
+    tree = tree.with_vector(np.array([1.0, 0.5, 0.0, 0.0]))
+    assert block.plainer(tree) == Structure(POSITION, ("error", "integral"))
+    less = block_of("spaql/Oven-v0", block.plainer(tree)).like(tree, block)
+    assert less.numbers[0, 0].tolist() == [0.0, 1.0, 0.5]
+    assert [one.name for one in block.controller(tree).features] == ["error", "integral"]
+
+
 def test_a_damaged_ladder_is_refused() -> None:
     agent = trained(steps=20_000)
     ladder = agent._learner.ladder

@@ -9,7 +9,7 @@ tried is a rung, and is printed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -288,7 +288,12 @@ class Ladder:
         evaluator, left = self.evaluator, max(_TERMS * self.budget, self.budget - self.spent)
         price = _SHARE * abs(rung.score)
         tree = simplify(evaluator, rung.tree, rung.score, left, price)
-        plainer = self._judged(rung.structure, Racer.of(tree))
+        block, structure = self._block(rung.structure), rung.structure
+        if tree.n_leaves == 1:  # what no term uses is not part of the structure
+            structure = block.plainer(tree)
+            less = self._block(structure).like(tree, block)
+            tree = replace(less, free=less.free & (less.numbers != 0.0))
+        plainer = self._judged(structure, Racer.of(tree))
         if plainer.at_rest <= max(2 * rung.at_rest, 0.01 * self._largest_error()):
             self._replace(plainer, anyway=True)
         rung = self.rungs[self.best]

@@ -201,6 +201,19 @@ class Block:
         numbers[0, :, 0] = np.where(free[0, :, 0], tree.numbers[leaf, :, 0], 0.0)
         return CandidateTree(new.left, numbers, free, new.allowed, new.locked, new.exact, listed=False)
 
+    def plainer(self, tree: CandidateTree) -> Structure:
+        """Return the structure without the kinds of features that a tree does not use."""
+        used = {one.name for j, one in enumerate(self.features) if tree.numbers[:, :, 1 + j].any()}
+        kept = []
+        for kind in self.structure.kinds:
+            rest = [one for one in self.structure.kinds if one != kind]
+            others = self.meaning.features(self.structure.with_kinds(rest), {})
+            own = {one.name for one in self.features} - {one.name for one in others}
+            constant = kind == CONSTANT and bool(tree.numbers[tree.left < 0][:, :, 0].any())
+            if kind == ERROR or own & used or constant:
+                kept.append(kind)
+        return self.structure.with_kinds(kept)
+
     def controller(self, tree: CandidateTree, digits: int = 0) -> FeatureController:
         """Return a candidate as a controller with memory; features that no number uses are left out."""
         problem = self.meaning.problem
@@ -241,7 +254,7 @@ class Block:
         used = {j for j in range(len(names)) if numbers[:, :, 1 + j].any()} or {0}
         for j in range(len(names) - 1, -1, -1):
             if j in used and not isinstance(self.features[j], Observed | LastAction):
-                used |= {names.index(s) for s in _sources(self.features[j]) if s in names}
+                used |= {names.index(s) for s in _sources(self.features[j]) if s in names[:j]}
         return sorted(used)
 
 
