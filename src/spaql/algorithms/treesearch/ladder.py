@@ -8,6 +8,7 @@ tried is a rung, and is printed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -169,7 +170,7 @@ class Ladder:
             rows = np.concatenate(seen)
             rows = rows[np.isfinite(rows).all(axis=1)]
             for j, feature in enumerate(block.features):
-                size = float(np.sqrt(sum((rows[:, j] ** 2).tolist()) / max(1, len(rows))))
+                size = float(np.sqrt(math.fsum((rows[:, j] ** 2).tolist()) / max(1, len(rows))))
                 self.sizes[feature.name] = float(f"{size:.2g}") if size > 0 else 1.0
         wanted = int(0.1 * self.budget / (_JUDGEMENTS * evaluator.length))
         evaluator.judging_starts = evaluator.starts(rng, min(max(wanted, _JUDGED[0]), _JUDGED[1]))
@@ -353,9 +354,9 @@ class Ladder:
             found.score,
             found.mean_return,
             float(found.values.min()),
-            float(sum(played.returns[0].tolist()) / _RESTED),
+            math.fsum(played.returns[0].tolist()) / _RESTED,
             _at_rest(played.visited[:, errors], horizon),
-            float(sum(played.movement[0].tolist()) / max(1, played.steps)),
+            math.fsum(played.movement[0].tolist()) / max(1, played.steps),
         )
 
     def _largest_error(self) -> float:
@@ -446,6 +447,6 @@ def _at_rest(errors: Floats, horizon: int) -> float:
     found, last = 0.0, max(1, horizon // 4)
     for begin in range(0, len(errors), horizon):
         rows = errors[begin : begin + horizon][-last:]
-        means = np.abs([sum(rows[:, j].tolist()) / len(rows) for j in range(rows.shape[1])])
+        means = np.abs([math.fsum(rows[:, j].tolist()) / len(rows) for j in range(rows.shape[1])])
         found = max(found, float(means.max()))
     return found
