@@ -165,6 +165,10 @@ def _description(version: int, state: bool, name: str) -> str:
             variables += f"<ScalarVariable {common}><Real {' '.join(own)}/></ScalarVariable>\n"
         else:
             variables += f"<Float64 {common} {' '.join(own)}/>\n"
+    if version == 3:
+        variables += (
+            '<Float64 name="time" valueReference="0" causality="independent" variability="continuous"/>'
+        )
     flag = "canGetAndSetFMUstate" if version == 2 else "canGetAndSetFMUState"
     key, number = ("guid", "2.0") if version == 2 else ("instantiationToken", "3.0")
     return f"""<?xml version="1.0" encoding="UTF-8"?>
