@@ -23,7 +23,7 @@ NAMES = [
 ]  # fmt: skip
 MODULES = [
     "agents", "algorithms", "checks", "evaluation", "experiments", "export", "figures", "interpret",
-    "partition", "plants", "policy", "problems", "rollouts", "spaces", "stats", "studies",
+    "partition", "plants", "policy", "problems", "rollouts", "spaces", "stats", "studies", "verify",
 ]  # fmt: skip
 
 

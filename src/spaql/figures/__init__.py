@@ -12,6 +12,7 @@ from spaql.figures.plants import PlantRecord, compute_plant
 from spaql.figures.scores import ProfileRecord, ScoresRecord, compute_profile, compute_scores
 from spaql.figures.sizes import SizesRecord, compute_sizes
 from spaql.figures.trees import TreeNode, TreeRecord, compute_tree
+from spaql.figures.verdicts import VerdictRecord, compute_verdict
 
 __all__ = [
     "Axis",
@@ -32,6 +33,7 @@ __all__ = [
     "Trail",
     "TreeNode",
     "TreeRecord",
+    "VerdictRecord",
     "angle_axis",
     "animate",
     "compute_balls",
@@ -45,6 +47,7 @@ __all__ = [
     "compute_scores",
     "compute_sizes",
     "compute_tree",
+    "compute_verdict",
     "draw",
     "plain_axis",
     "policy_card",

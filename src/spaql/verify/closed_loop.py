@@ -174,7 +174,8 @@ def tree_arrays(tree: RuleTree) -> TreeArrays:
 
 
 def _vector(what: str, given: Sequence[float] | float, n: int) -> Floats:
-    found = np.zeros(n) + np.asarray(given, np.float64)
+    found = np.asarray(given, np.float64)
+    found = np.full(n, found) if found.shape == () else found
     if found.shape != (n,) or not np.all(np.isfinite(found)) or np.any(found < 0.0):
         raise SettingError(f"{what} is {given!r}, and must be one number from 0 on, or {n} of them.")
     return found

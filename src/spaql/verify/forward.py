@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
-from spaql.kernels.verify.closed_loop import new_memory
-from spaql.kernels.verify.closure import CLOSED, FULL, OPEN, mark, new_reached, spread_out
+from spaql.kernels.verify.closed_loop import new_memory, put_box
+from spaql.kernels.verify.closure import CLOSED, OPEN, Reached, mark, new_reached, spread_out
+from spaql.kernels.verify.forms import A
 from spaql.kernels.verify.points import play_points
 from spaql.kernels.verify.search import Rules, new_desk
 from spaql.verify.closed_loop import ClosedLoop, box_of
@@ -20,7 +23,7 @@ _ROOM = 22
 _CHUNK = 2_000
 _TOGETHER = 256
 _SAMPLES, _PLAYED = 400, 2_000
-ATTEMPTS = ((24, 4), (32, 6), (48, 8), (64, 8), (100, 8), (140, 8), (200, 6))
+ATTEMPTS = ((24, 4), (32, 8), (48, 16), (64, 12), (100, 8), (200, 6))
 """Cells over the played range of each number, and steps of an image, one attempt after the other."""
 
 
@@ -41,16 +44,25 @@ class ForwardSearch:
         """Steps for which nothing is left, at least."""
         self.cells = 0
         self.attempt = (0, 0)
+        self.proof: dict[str, Any] = {}
+        """What a certificate holds, besides the statement."""
         self._warm()
 
     def _warm(self) -> None:
         """Compile the kernels, and start the clock after it."""
         n = len(self.loop.names)
         reached = new_reached(self.low - 1.0, self.high + 1.0, np.ones(n, np.int64), 2)
-        mark(reached, self.low, self.high, self._desk.at)
+        self._begin(reached)
         spread_out(self._arrays, self._memory, reached, self._rules(1), self._desk, 0)
         self._play(1, 1)
         self._clock.restart()
+
+    def _begin(self, reached: Reached) -> int:
+        """Add the cells of the starts."""
+        put_box(self._memory.m, 0, self.low, self.high)
+        n = len(self.low)
+        self._memory.parts[0] = self._memory.m[:n, : A + n]
+        return int(mark(reached, self._memory.parts, 0, self.low, self.high, self._desk.at, self._memory.e))
 
     def _rules(self, steps: int) -> Rules:
         return Rules(False, *self._keep, np.full(len(self.low), np.inf), steps, 1, _TOGETHER)
@@ -92,7 +104,7 @@ class ForwardSearch:
         bottom, top = bottom - size, top + size
         count = np.ceil((top - bottom) / size).astype(np.int64)
         reached = new_reached(bottom, bottom + count * size, count, _ROOM)
-        if mark(reached, self.low, self.high, self._desk.at) != OPEN:
+        if self._begin(reached) != OPEN:
             return
         answer = OPEN
         while answer == OPEN and not self._clock.is_up:
@@ -103,4 +115,16 @@ class ForwardSearch:
         if answer == CLOSED or done * steps >= self.steps:
             self.steps, self.cells, self.attempt = done * steps, int(reached.state[0]), (cells, steps)
         self.closed = answer == CLOSED
-        self.full = answer == FULL
+        if self.closed:
+            self.proof = {
+                "loop": self.loop,
+                "steps": steps,
+                "arrays": {
+                    "reached": np.sort(reached.queue[: self.cells]),
+                    "origin": reached.low,
+                    "size": reached.size,
+                    "sides": reached.sides,
+                    "starts": np.stack([self.low, self.high]),
+                    "keep": np.stack(self._keep),
+                },
+            }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,8 @@ Progress = Callable[[float, float], object]
 
 LEVELS = {1: 10, 2: 11, 3: 7, 4: 5}
 """Halvings of the box along each number of the state, by how many numbers there are."""
+COARSEST = 26
+"""Level of the coarsest cells that are tried."""
 _STEPS = 40
 _TOGETHER = 64
 _WIDEST = 0.1
@@ -86,6 +89,10 @@ class BackwardSearch:
         self._statement = statement
         self._reaches = statement.target is not None or statement.termination == "goal"
         self.finished = True
+        self._boxes: list[tuple[int, Ints]] = []
+        """Cells that were followed with success, by level."""
+        self._core: list[tuple[int, Ints]] = []
+        """Cells that stay at home for ever."""
         self._warm()
 
     def _rules(self, keep: tuple[Floats, Floats], limit: int, steps: int = _STEPS) -> Rules:
@@ -174,6 +181,7 @@ class BackwardSearch:
             for index in chosen:
                 set_time(self.cells, level, index, 0, True)
             if self._settle(rules, level, chosen):
+                self._core.append((level, chosen[chosen >= 0]))
                 if not every_level and np.any(chosen >= 0):
                     return
             else:  # what is left was not checked to the end
@@ -199,7 +207,7 @@ class BackwardSearch:
         rules = self._rules(self._keep, within)
         if not rules.goal and not np.any(self._level(0) >= 0):
             return  # there is nothing to reach
-        for level in range(max(self.levels - 5, 0), -1, -1):
+        for level in range(min(max(self.levels - 5, 0), COARSEST), -1, -1):
             while True:
                 todo = np.flatnonzero(self._level(level) < 0)
                 found = self._estimate(rules, level, todo, self._clock.seconds)
@@ -207,7 +215,9 @@ class BackwardSearch:
                 order = todo[hopeful][np.argsort(found[hopeful], kind="stable")]
                 won = 0
                 for first in range(0, len(order), _CHUNK):
-                    won += self._follow(rules, level, order[first : first + _CHUNK], dropping=False)
+                    chosen = order[first : first + _CHUNK]
+                    won += self._follow(rules, level, chosen, dropping=False)
+                    self._boxes.append((level, chosen[self._level(level)[chosen] >= 0]))
                     self._progress(self.proven, self._clock.spent / self._clock.seconds)
                     if self._clock.is_up:
                         self.finished = False
@@ -242,6 +252,40 @@ class BackwardSearch:
         status = status.reshape(fails.shape)
         status[fails & (status == UNDECIDED)] = REFUTED
         return status, points
+
+    @property
+    def proof(self) -> dict[str, Any]:
+        """What a certificate holds, besides the closed loop and the statement."""
+        found: dict[str, NDArray[Any]] = {
+            "times": self._level(0),
+            "box": np.stack([self.cells.low, self.cells.high]),
+        }
+        found |= {"turns": self.cells.turns, "home": np.stack(self._home), "keep": np.stack(self._keep)}
+        for name, boxes in (("boxes", self._boxes), ("core", self._core)):
+            pairs = [(np.full(len(chosen), level), chosen) for level, chosen in boxes]
+            for i, part in enumerate(("level", "index")):
+                found[f"{name}.{part}"] = np.concatenate(
+                    [np.empty(0, np.int64), *(pair[i] for pair in pairs)]
+                )
+        found["boxes.time"] = self._times_of(found["boxes.level"], found["boxes.index"])
+        return {"loop": self.loop, "steps": _STEPS, "levels": self.levels, "arrays": found}
+
+    def _times_of(self, level: Ints, index: Ints) -> Ints:
+        """Return the steps that were shown for boxes, which are in the order of the search."""
+        n, found = len(self.loop.names), np.zeros(len(index), np.int64)
+        times = self._level(0).reshape((1 << self.levels,) * n)
+        done = np.zeros(times.shape, np.bool_)
+        for i, (one, flat) in enumerate(zip(level.tolist(), index.tolist(), strict=True)):
+            bits = self.levels - one
+            place: list[slice] = []
+            for _ in range(n):
+                first = (flat & ((1 << bits) - 1)) << one
+                place.insert(0, slice(first, first + (1 << one)))
+                flat >>= bits
+            cells = tuple(place)
+            found[i] = times[cells][~done[cells]].max(initial=0)
+            done[cells] = True
+        return found
 
     @property
     def longest(self) -> int:

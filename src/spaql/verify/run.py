@@ -82,7 +82,7 @@ def verify(
     >>> verdict.proven, verdict.counterexample
     (1.0, None)
     """
-    tree, dynamics = _tree_and_plant(source, env)
+    tree, dynamics = tree_and_plant(source, env)
     real_number("seconds", seconds, above=0)
     loop = ClosedLoop.of(dynamics, tree, noise=noise, push=push, delayed=delayed)
     asked = default_statement(loop) if statement is None else statement
@@ -122,6 +122,7 @@ def verify(
         status=status,
         times=times,
         remarks=_remarks(left_out),
+        details={"search": search} if shares[0] > 0.0 else {},
     )
 
 
@@ -162,7 +163,8 @@ def _forward(
         status=status,
         times=np.full(status.shape, -1, np.int32),
         remarks=tuple(remarks),
-        details={"cells": search.cells, "steps": search.steps},
+        details={"cells": search.cells, "steps": search.steps}
+        | ({"search": search} if search.closed else {}),
     )
 
 
@@ -199,7 +201,8 @@ class _Replay:
         return None
 
 
-def _tree_and_plant(source: Source, env: EnvironmentLike | None) -> tuple[RuleTree, Dynamics]:
+def tree_and_plant(source: Source, env: EnvironmentLike | None) -> tuple[RuleTree, Dynamics]:
+    """Return the rule tree of a source, and the plant that it is verified on."""
     given = opened(source)
     policy = policy_of(given)
     tree = policy if isinstance(policy, RuleTree) else rule_tree(policy)

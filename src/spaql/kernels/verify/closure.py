@@ -10,7 +10,7 @@ from spaql.kernels.jit import njit_no_inline
 from spaql.kernels.verify.cells import is_inside, part_bounds
 from spaql.kernels.verify.closed_loop import LoopArrays, Memory, advance, put_box
 from spaql.kernels.verify.codes import Floats, Ints
-from spaql.kernels.verify.forms import A
+from spaql.kernels.verify.forms import A, C, R
 from spaql.kernels.verify.search import Desk, Rules
 
 OPEN, CLOSED, LEFT, FULL = 0, 1, 2, 3
@@ -39,8 +39,39 @@ def new_reached(low: Floats, high: Floats, count: Ints, room: int) -> Reached:
 
 
 @njit_no_inline
-def mark(reached: Reached, low: Floats, high: Floats, at: Ints) -> int:
-    """Add the cells that a box touches; returns OPEN, LEFT if it leaves all cells, or FULL."""
+def touches(reached: Reached, parts: Floats, part: int, at: Ints, e: Floats) -> bool:
+    """Return whether a part may have points in the cell at[2]: some values of its symbols lead there."""
+    n = at.shape[1]
+    for k in range(n):
+        e[0, k], e[1, k] = -1.0, 1.0
+    for j in range(n):
+        size = reached.size[j]
+        low = reached.low[j] + (at[2, j] - 1e-6) * size - parts[part, j, C] - parts[part, j, R]
+        high = reached.low[j] + (at[2, j] + 1 + 1e-6) * size - parts[part, j, C] + parts[part, j, R]
+        least, most = 0.0, 0.0
+        for k in range(n):
+            slope = parts[part, j, A + k]
+            least += min(slope * e[0, k], slope * e[1, k])
+            most += max(slope * e[0, k], slope * e[1, k])
+        if least > high or most < low:
+            return False
+        for k in range(n):
+            slope = parts[part, j, A + k]
+            if abs(slope) < 1e-9 * size:
+                continue
+            own_least, own_most = min(slope * e[0, k], slope * e[1, k]), max(slope * e[0, k], slope * e[1, k])
+            a, b = (low - (most - own_most)) / slope, (high - (least - own_least)) / slope
+            e[0, k], e[1, k] = max(e[0, k], min(a, b)), min(e[1, k], max(a, b))
+            if e[0, k] > e[1, k]:
+                return False
+            least += min(slope * e[0, k], slope * e[1, k]) - own_least
+            most += max(slope * e[0, k], slope * e[1, k]) - own_most
+    return True
+
+
+@njit_no_inline
+def mark(reached: Reached, parts: Floats, part: int, low: Floats, high: Floats, at: Ints, e: Floats) -> int:
+    """Add the cells that a part touches, which lies in a box; returns OPEN, LEFT if it leaves, or FULL."""
     n, total = low.shape[0], 1
     for j in range(n):
         a = (low[j] - reached.low[j]) / reached.size[j] - 1e-7
@@ -60,7 +91,7 @@ def mark(reached: Reached, low: Floats, high: Floats, at: Ints) -> int:
         spot = (flat * 0x9E3779B97F4A7C1 >> 20) & mask
         while reached.table[spot] >= 0 and reached.table[spot] != flat:
             spot = (spot + 1) & mask
-        if reached.table[spot] < 0:
+        if reached.table[spot] < 0 and touches(reached, parts, part, at, e):
             if reached.state[0] >= reached.queue.shape[0]:
                 return FULL
             reached.table[spot] = flat
@@ -121,7 +152,7 @@ def spread_out(loop: LoopArrays, mem: Memory, reached: Reached, rules: Rules, de
                             desk.waiting[top, j, k] = mem.parts[c, j, k]
                     top += 1
                     continue
-                answer = mark(reached, desk.low, desk.high, desk.at)
+                answer = mark(reached, mem.parts, c, desk.low, desk.high, desk.at, mem.e)
                 if answer != OPEN:
                     return answer
         reached.state[1] += 1
