@@ -81,3 +81,33 @@ def test_errors_are_sentences(run: str, words: tuple[str, ...], message: str) ->
 
 def test_help() -> None:
     assert "Examples:" in command("--help").stdout
+
+
+def test_train_refuses_to_verify_what_has_no_equations(tmp_path: Path) -> None:
+    words = ["train", "MountainCar-v0", "--gymnasium", "--verify", "--out", str(tmp_path / "run")]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 1
+    assert "--verify needs the equations" in result.stderr
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.long  # it compiles what the training needs
+def test_train_verifies_at_the_end(tmp_path: Path) -> None:
+    words = [
+        "train",
+        "MountainCar-v0",
+        "--algo",
+        "spaql",
+        "--iterations",
+        "1",
+        "--rollouts",
+        "2",
+        "--seed",
+        "0",
+    ]
+    result = CliRunner().invoke(
+        main, [*words, "--verify", "--quiet", "--json", "--out", str(tmp_path / "run")]
+    )
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)["verified"]
+    assert found["proven"] + found["refuted"] + found["undecided"] == pytest.approx(1.0)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from spaql.kernels.verify.closed_loop import advance, new_memory, put_box
 from spaql.kernels.verify.forms import HIGH, LOW, A, C, R
+from spaql.kernels.verify.points import play_points
 from spaql.policy import Choices, Constants, Laws, RuleTree, SwitchingLaws
 from spaql.problems.classic import find_dynamics
 from spaql.verify.closed_loop import ClosedLoop
@@ -181,3 +182,61 @@ def test_numbers_that_nothing_depends_on_are_left_out():
     assert not smaller.step.arrays.flags.any()
     after = dynamics.step((0.0, 0.0, 0.1, -0.2), 1)[0]
     assert smaller.step([0.1, -0.2, 1.0])[0].tolist() == list(after[2:])
+
+
+def inside_any(parts, states, period):
+    """Return for each state whether a part that has not terminated holds it, by intervals and forms."""
+    found = np.zeros(len(states), np.bool_)
+    for part, ended in parts:
+        if ended:
+            continue
+        holds = np.ones(len(states), np.bool_)
+        for j in range(states.shape[1]):
+            c, r, low, high = part[j, [C, R, LOW, HIGH]]
+            x, slack = states[:, j], 0.0
+            if period[j] > 0.0:
+                x = x - np.round((x - 0.5 * (low + high)) / period[j]) * period[j]
+                slack = 1e-12
+            wide = (r + np.abs(part[j, A:]).sum()) * (1 + 1e-12) + slack
+            holds &= (x >= low - slack) & (x <= high + slack) & (np.abs(x - c) <= wide)
+        found |= holds
+    return found
+
+
+def played_states(rng, boxes, starts, steps):
+    """Return how many states of played episodes were compared with sets, and how many were outside."""
+    compared = outside = 0
+    for k in range(boxes):
+        env = list(SCALES)[k % len(SCALES)]
+        dynamics, scale = find_dynamics(env), np.array(SCALES[env])
+        seen = np.array([1.0, 1.0, 4.0]) if env == "Pendulum-v1" else scale
+        kind = [None, "switching" if hasattr(dynamics.action_space, "n") else "constants"][k % 2]
+        tree = random_tree(rng, dynamics, seen, oblique=bool(rng.integers(2)), leaves=kind)
+        middle = rng.uniform(-0.9, 0.9, len(scale)) * scale
+        half = scale * rng.choice([1e-4, 1e-3, 1e-2, 3e-2])
+        loop = ClosedLoop.of(dynamics, tree)
+        arrays = loop.arrays
+        sets = followed(loop, middle - half, middle + half, steps)
+        path = np.empty((starts, len(sets) + 1, len(scale)))
+        ended = np.empty(starts, np.int64)
+        first = rng.uniform(middle - half, middle + half, (starts, len(scale)))
+        play_points(arrays.step, arrays.observe, arrays.tree, first, len(sets), path, ended)
+        for i, parts in enumerate(sets, 1):
+            alive = (ended < 0) | (ended > i)
+            compared += int(alive.sum())
+            outside += int((~inside_any(parts, path[alive, i], arrays.period)).sum())
+            assert any(flag for _, flag in parts) or not np.any(ended == i)
+    return compared, outside
+
+
+def test_played_states_of_many_boxes_are_in_their_sets():
+    compared, outside = played_states(np.random.default_rng(0), 24, 400, 8)
+    assert compared > 30_000
+    assert outside == 0
+
+
+@pytest.mark.long
+def test_ten_million_played_states_are_in_their_sets():
+    compared, outside = played_states(np.random.default_rng(1), 900, 1_500, 16)
+    assert compared > 10_000_000
+    assert outside == 0

@@ -127,7 +127,7 @@ def verify(
         bar.close()
     files = _write(verdict, map_file, axes, certificate)
     wrote = "".join(f"\nWrote {file}." for file in files)
-    return Report(_data(verdict) | {"files": files}, f"{verdict.text}{wrote}")
+    return Report(verdict_data(verdict) | {"files": files}, f"{verdict.text}{wrote}")
 
 
 def _one_or_many(given: list[float] | None) -> list[float] | float:
@@ -195,7 +195,8 @@ def _check(file: Path) -> Report:
     return Report(result.data, result.text, code=0 if result.holds else 1)
 
 
-def _data(verdict: Verdict) -> dict[str, Any]:
+def verdict_data(verdict: Verdict) -> dict[str, Any]:
+    """Return a verdict as data for programs."""
     found = verdict.counterexample
     return {
         "plant": verdict.plant,
