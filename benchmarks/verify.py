@@ -41,13 +41,11 @@ def row(run: Path, seconds: float) -> dict[str, object]:
 
 def parts(run: Path, seconds: float) -> list[dict[str, object]]:
     """Return rows without some parts of the method."""
-    from spaql.verify import closed_loop, prover
+    from spaql.verify import prover
 
     agent, rows = spaql.load(run), []
     changes = {
         "all": {},
-        "forms never replaced by their box": {(closed_loop, "REBOX"): 0.0},
-        "forms always replaced by their box": {(closed_loop, "REBOX"): 1e9},
         "images of one step": {(prover, "_STEPS"): 1},
         "images of 10 steps": {(prover, "_STEPS"): 10},
         "finest cells only": {(prover, "COARSEST"): 0},

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import spaql
 from spaql.kernels.verify.closed_loop import advance, new_memory, put_box
 from spaql.kernels.verify.forms import HIGH, LOW, A, C, R
 from spaql.kernels.verify.points import play_points
@@ -240,3 +241,26 @@ def test_ten_million_played_states_are_in_their_sets():
     compared, outside = played_states(np.random.default_rng(1), 900, 1_500, 16)
     assert compared > 10_000_000
     assert outside == 0
+
+
+def test_an_observation_that_depends_on_conditions_is_covered():
+    def observe(state):
+        return (state[0] if state[0] > 0.1 else -2.0 * state[0] - 0.3, state[1])
+
+    def step(state, action):
+        return (0.9 * state[0] + 0.2 * action[0], 0.8 * state[1] + 0.1 * state[0]), 0.0, False
+
+    rng = np.random.default_rng(5)
+    dynamics = spaql.Dynamics(
+        id="observed/Plant-v0",
+        start=lambda rng: (0.0, 0.0),
+        step=step,
+        observe=observe,
+        observations={"x": (-2, 2), "y": (-2, 2)},
+        actions={"u": (-1, 1)},
+        horizon=50,
+    )
+    for _ in range(12):
+        tree = random_tree(rng, dynamics, np.ones(2))
+        middle, half = rng.uniform(-0.3, 0.3, 2), rng.choice([0.01, 0.2], 2)
+        check(dynamics, tree, rng, middle - half, middle + half, 3, 12)

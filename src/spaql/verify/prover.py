@@ -95,10 +95,10 @@ class BackwardSearch:
         """Cells that stay at home for ever."""
         self._warm()
 
-    def _rules(self, keep: tuple[Floats, Floats], limit: int, steps: int = _STEPS) -> Rules:
+    def _rules(self, keep: tuple[Floats, Floats], limit: int) -> Rules:
         widest = _WIDEST * (self.cells.high - self.cells.low)
         goal = self._statement.termination == "goal"
-        return Rules(goal, *keep, widest, steps, limit, _TOGETHER)
+        return Rules(goal, *keep, widest, _STEPS, limit, _TOGETHER)
 
     def _warm(self) -> None:
         """Compile the kernels, and start the clock after it."""
