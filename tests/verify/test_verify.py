@@ -161,6 +161,7 @@ def test_a_pole_that_falls_is_refuted():
     verdict = spaql.verify(tree, "CartPole-v1", seconds=5)
     assert verdict.proven == 0.0
     assert verdict.refuted == 1.0
+    assert verdict.left_out == ("cart position [m]", "cart speed [m/s]")
     assert verdict.counterexample.step < 50
 
 

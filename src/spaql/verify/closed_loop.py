@@ -124,16 +124,13 @@ class ClosedLoop:
         n, seen = len(self.names), self._seen()
         kept = list(numbers)
         actions = list(range(n, self.step.inputs))
+        # Observations that the tree does not look at may depend on other numbers: one stands in for them.
+        known = seen or [j for j in range(self.tree.dims) if self.observe.needed([j]) <= set(kept)]
+        if not known:
+            kept, known = list(range(n)), [0]
+        outputs = [j if j in known else known[0] for j in range(self.tree.dims)]
         step = self.step.restricted([*kept, *actions], kept, flags=flags)
-        # Observations that the tree does not look at may depend on other numbers: any stand in for them.
-        stand_in = seen[0] if seen else None
-        if stand_in is None:
-            observe = self.observe if kept == list(range(n)) else None
-        else:
-            outputs = [j if j in seen else stand_in for j in range(self.tree.dims)]
-            observe = self.observe.restricted(kept, outputs, flags=False)
-        if observe is None:
-            return self
+        observe = self.observe.restricted(kept, outputs, flags=False)
         return dataclasses.replace(
             self,
             step=step,
