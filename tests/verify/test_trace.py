@@ -158,3 +158,17 @@ def test_angles_have_a_period_where_the_tape_shows_it():
         observe=lambda s: (math.cos(math.radians(s[0])), s[1]),
     )
     assert periods(trace_step(degrees), trace_observe(degrees), 2)[0] == 360.0
+
+
+def test_powers_are_products():
+    def step(state, action):
+        x, y = state
+        return (x**2 + y**3 - x**5, (abs(x) + 0.5) ** -2 + (abs(y) + 0.1) ** 0.5), 0.0, False
+
+    dynamics, rng = made(step), np.random.default_rng(2)
+    tape = trace_step(dynamics)
+    for _ in range(100):
+        state = tuple(rng.uniform(-3, 3, 2).tolist())
+        assert np.allclose(
+            tape([*state, 0.0])[0], dynamics.step(state, np.zeros(1))[0], rtol=1e-14, atol=1e-13
+        )
