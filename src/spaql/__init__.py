@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from spaql.partition import Partition
     from spaql.policy import PartitionPolicy, Policy, RandomPolicy, RuleTree
     from spaql.problems import Dynamics, Problem, make_problem
+    from spaql.verify import verify
 
 __all__ = [
     "AQL",
@@ -102,6 +103,7 @@ __all__ = [
     "stats",
     "studies",
     "sweep",
+    "verify",
 ]
 
 _HOMES = {
@@ -151,9 +153,10 @@ _MODULES = {
     "spaces",
     "stats",
     "studies",
+    "verify",
 }
 """The documented submodules, which are attributes after `import spaql`; each is imported on first use."""
-_READ_FILES = {"spaql.export", "spaql.interpret"}
+_READ_FILES = {"spaql.export", "spaql.interpret", "spaql.verify"}
 """Those that take the path of a file, which agents read, and do not import agents themselves."""
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -23,6 +23,7 @@ _SECTIONS = {
         "draw": "Draw a learned policy: its tree, maps, phase portrait and more.",
         "evaluate": "Run fresh episodes of a learned policy.",
         "stress": "Look for the worst: starts, changed plants, noise, delay.",
+        "verify": "Prove or refute what it does on a plant given as equations.",
     },
     "Use it": {
         "export": "Write a learned policy as C, ONNX and more, checked to be equal.",

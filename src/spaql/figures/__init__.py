@@ -13,6 +13,7 @@ from spaql.figures.response import ResponsePanel, ResponseRecord, compute_respon
 from spaql.figures.scores import ProfileRecord, ScoresRecord, compute_profile, compute_scores
 from spaql.figures.sizes import SizesRecord, compute_sizes
 from spaql.figures.trees import TreeNode, TreeRecord, compute_tree
+from spaql.figures.verdicts import VerdictRecord, compute_verdict
 
 __all__ = [
     "Axis",
@@ -35,6 +36,7 @@ __all__ = [
     "Trail",
     "TreeNode",
     "TreeRecord",
+    "VerdictRecord",
     "angle_axis",
     "animate",
     "compute_balls",
@@ -49,6 +51,7 @@ __all__ = [
     "compute_scores",
     "compute_sizes",
     "compute_tree",
+    "compute_verdict",
     "draw",
     "plain_axis",
     "policy_card",
