@@ -26,7 +26,19 @@ if TYPE_CHECKING:
         stats,
         studies,
     )
-    from spaql.agents import AQL, SPAQL, SPAQLTS, Agent, Controller, History, PlanTree, TreeSearch, load
+    from spaql.agents import (
+        AQL,
+        SPAQL,
+        SPAQLTS,
+        Agent,
+        Controller,
+        Fitted,
+        History,
+        PlanTree,
+        TreeSearch,
+        fit,
+        load,
+    )
     from spaql.algorithms import Learner, PartitionLearner, Settings
     from spaql.checks import CheckReport, check_agent, check_problem
     from spaql.errors import (
@@ -55,6 +67,7 @@ __all__ = [
     "Controller",
     "Dynamics",
     "Evaluation",
+    "Fitted",
     "History",
     "Learner",
     "MissingExtraError",
@@ -86,6 +99,7 @@ __all__ = [
     "experiments",
     "export",
     "figures",
+    "fit",
     "grid",
     "interpret",
     "load",
@@ -111,9 +125,11 @@ _HOMES = {
         "SPAQLTS",
         "Agent",
         "Controller",
+        "Fitted",
         "History",
         "PlanTree",
         "TreeSearch",
+        "fit",
         "load",
     ),
     "spaql.algorithms": ("Learner", "PartitionLearner", "Settings"),

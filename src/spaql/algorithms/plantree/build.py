@@ -54,12 +54,19 @@ def search(
     problem: Problem,
     played: list[Candidate],
     rng: np.random.Generator,
+    *,
+    steps: int | None = None,
+    edge: float = 0.0,
 ) -> list[RuleTree]:
-    """Return controllers of many sizes distilled from the plan, and those that have played, improved."""
+    """Return controllers of many sizes distilled from the plan, and those that have played, improved.
+
+    Episodes in learned plants last at most `steps`, by default as long as the longest of the memory.
+    `edge` is the penalty on steps that leave the data (see `Simulation`).
+    """
     z = plan.scale.z(memory.states)
     simulation = _simulation(memory, plan.scale, code, draw_samples(len(memory), settings.members, rng))
     simulation = _starting_at(simulation, _sample_starts(z, z[memory.begins], _STARTS, rng))._replace(
-        steps=min(simulation.steps, _LONG)
+        steps=min(steps or simulation.steps, _LONG), edge=edge
     )
     local_search = LocalSearch(simulation, settings.effort, rng)
     first = max(
@@ -79,6 +86,8 @@ def choose(
     rng: np.random.Generator,
     *,
     last: bool,
+    steps: int | None = None,
+    edge: float = 0.0,
 ) -> Candidate:
     """Return the smallest candidate whose score is within the tolerance of the best.
 
@@ -91,7 +100,8 @@ def choose(
     scale = Scale.of(memory)
     z = scale.z(memory.states)
     samples = draw_samples(len(memory), 1 + _TEST_PLANTS * settings.members, rng)[1:]
-    simulation = _simulation(memory, scale, code, samples)
+    simulation = _simulation(memory, scale, code, samples)._replace(edge=edge)
+    simulation = simulation._replace(steps=steps or simulation.steps)
     count = max(_FEWEST, int(settings.effort * _COMPARED)) * min(_LONG, simulation.steps) // simulation.steps
     test = _starting_at(simulation, _sample_starts(z, z[memory.begins], max(count, 2 * len(samples)), rng))
     trees = [from_rules(one.rules, scale, code) for one in candidates]

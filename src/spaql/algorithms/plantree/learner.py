@@ -197,6 +197,12 @@ class PlanTreeLearner(Learner):
         if self._rules is None:
             self._rules = self._last_choice(self._search())
 
+    def adopt(self, memory: Memory, rules: RuleTree) -> None:
+        """Take over transitions that were not played here, and the controller that was made from them."""
+        self.memory, self.episodes = memory, len(memory.begins)
+        self.candidates, self._plan, self._warm = [], None, np.zeros((2, 0))
+        self._span, self._turn, self._rules = ("steps", 0, len(memory)), 0, rules
+
     @property
     def model(self) -> PlantModel:
         """The plant fitted to the current memory, each time anew and to the same bits."""

@@ -1,0 +1,122 @@
+"""`spaql fit`: a controller from a log of the plant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from spaql.cli.arguments import quiet_option
+from spaql.cli.report import Report, names, numbers, reports
+from spaql.errors import SettingError
+
+
+def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    pairs = {}
+    for value in values:
+        number, separator, goal = value.partition("=")
+        if not separator or not number or not goal:
+            raise click.BadParameter("give an observation and its set-point, as in speed=target")
+        pairs[number] = goal
+    return pairs
+
+
+@click.command()
+@click.argument("logs", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.option(
+    "--observations", metavar="NAME,...", callback=names, required=True, help="columns that are observed"
+)
+@click.option("--action", metavar="NAME,...", callback=names, required=True, help="column of the action")
+@click.option(
+    "--action-range",
+    metavar="LOW,HIGH",
+    callback=numbers,
+    help="lowest and highest value of the action  [default: a list 0, 1, ...]",
+)
+@click.option("--cost", metavar="EXPRESSION", help='of a step, such as "angle**2 + 0.1 * speed**2"')
+@click.option("--reward", metavar="EXPRESSION", help="of a step, instead of a cost")
+@click.option(
+    "--end",
+    metavar="EXPRESSION",
+    help='where an episode ends, such as "abs(angle) > 0.2"  [default: nowhere]',
+)
+@click.option("--episode", metavar="NAME", help="column that changes where an episode begins")
+@click.option("--time", metavar="NAME", help="column of times, by which missing rows are found")
+@click.option("--horizon", type=int, help="steps of an episode  [default: the longest of the log]")
+@click.option(
+    "--setpoint",
+    "setpoints",
+    metavar="NAME=NAME",
+    multiple=True,
+    callback=_pairs,
+    help="an observation and the set-point it is to follow; may be repeated",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="of all randomness")
+@click.option("--effort", type=float, default=1.0, show_default=True, help="of the search, as of plantree")
+@click.option("--out", type=click.Path(path_type=Path), help="run folder  [default: runs/LOG/fit/seed=SEED]")
+@click.option("--anyway", is_flag=True, help="save the controller even if the data do not support it")
+@quiet_option
+@reports("the verdict, and what it rests on,")
+def fit(
+    logs: tuple[Path, ...],
+    observations: list[str],
+    action: list[str],
+    action_range: list[float] | None,
+    cost: str | None,
+    reward: str | None,
+    end: str | None,
+    episode: str | None,
+    time: str | None,
+    horizon: int | None,
+    setpoints: dict[str, str],
+    seed: int,
+    effort: float,
+    out: Path | None,
+    anyway: bool,
+    quiet: bool,
+) -> Report:
+    """Fit a controller to LOGS of a plant, CSV or Parquet files, without a simulator.
+
+    A row has the observations and the action that was taken upon them; what came of it is in the next row.
+    Expressions may use the columns without their units, `next_` and a column for its value after the step,
+    `ended`, arithmetic, comparisons, and functions such as abs, atan2, min and sqrt.
+
+    The verdict tells what the data allow: supported, doubtful, or not supported by the data. In the last case
+    nothing is saved, and the exit code is 1, unless --anyway is given.
+
+    \b
+    Examples:
+      spaql fit log.csv --observations cos,sin,speed --action torque --action-range -2,2 \\
+        --episode run --horizon 200 --cost "atan2(sin, cos)**2 + 0.1 * speed**2" --out runs/fit
+      spaql fit a.csv b.csv --observations x,v,angle,rate --action push --reward 1 \\
+        --end "abs(x) > 2.4 or abs(angle) > 0.2095" --horizon 500
+      spaql evaluate runs/fit --env Pendulum-v1
+    """
+    from spaql.agents import fit as fit_log
+
+    folder = out or Path("runs") / logs[0].stem / "fit" / f"seed={seed}"
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise SettingError(f"{folder} is there already: name another folder with --out, or remove it.")
+    found = fit_log(
+        list(logs),
+        observations=observations,
+        action=action,
+        cost=cost,
+        reward=reward,
+        end=end,
+        action_range=action_range,
+        episode=episode,
+        time=time,
+        horizon=horizon,
+        setpoints=setpoints,
+        seed=seed,
+        anyway=anyway,
+        progress_bar=not quiet,
+        effort=effort,
+    )
+    if found.agent is None:
+        advice = "No controller was saved: log more, with other actions or starts, or give --anyway."
+        return Report(found.as_data() | {"run": None}, f"{found}\n\n{advice}", code=1)
+    found.save(folder)
+    text = f"{found}\n\nNext: spaql show {folder} --digits 3"
+    return Report(found.as_data() | {"run": str(folder)}, text)

@@ -1,0 +1,203 @@
+"""Controllers from logs: a real plant, logged by a detuned controller, and what the verdict says."""
+
+import csv
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import spaql
+from spaql.cli import main
+
+COST = "atan2(sin, cos)**2 + 0.1 * speed**2 + 0.001 * torque**2"
+
+
+def detuned(observation: np.ndarray, rng: np.random.Generator) -> float:
+    """Swing up by energy with 70 % of the torque, then hold by low gains; with noise."""
+    cos, sin, speed = map(float, observation)
+    angle = math.atan2(sin, cos)
+    energy = speed**2 / 6 + 5 * (cos - 1)
+    u = -8 * angle - speed if abs(angle) < 0.6 else -1.4 * math.copysign(1.0, speed * energy)
+    return float(np.clip(u + rng.normal(0, 0.8), -2, 2))
+
+
+def pendulum_log(path: Path, episodes: int) -> None:
+    """Write a log; the last row of an episode has no action."""
+    rng = np.random.default_rng(0)
+    with gymnasium.make("Pendulum-v1") as env, path.open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file)
+        rows.writerow(["run", "time [s]", "cos", "sin", "speed [rad/s]", "torque [N m]"])
+        for run in range(episodes):
+            observation, _ = env.reset(seed=run)
+            for step in range(200):
+                torque = detuned(observation, rng)
+                rows.writerow([run, 0.05 * step, *map(float, observation), torque])
+                observation = env.step(np.array([torque], np.float32))[0]
+            rows.writerow([run, 10.0, *map(float, observation), ""])
+
+
+def spaql_json(*words: object) -> Any:
+    done = CliRunner().invoke(main, [*map(str, words), "--json"])
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("fit")
+    pendulum_log(folder / "log.csv", 15)
+    words = ["fit", folder / "log.csv", "--observations", "cos,sin,speed", "--action", "torque"]
+    words += ["--action-range", "-2,2", "--episode", "run", "--time", "time", "--horizon", "200"]
+    words += ["--cost", COST, "--effort", "0.02", "--quiet", "--anyway", "--out", folder / "run"]
+    return folder / "run", spaql_json(*words)
+
+
+def test_a_log_becomes_a_run_with_a_verdict(fitted: tuple[Path, dict[str, Any]]) -> None:
+    run, data = fitted
+    assert data["verdict"] in ("supported", "doubtful", "not supported by the data")
+    assert (data["episodes"], data["steps"], data["notes"]) == (15, 3000, [])
+    assert 0 <= data["clipped"] <= 1
+    assert data["predicted"]["half_width"] > 0
+    assert json.loads((run / "fit.json").read_text())["verdict"] == data["verdict"]
+    agent = spaql.load(run)
+    assert agent.problem.sample_time == pytest.approx(0.05)
+    assert agent.problem.log["cost"] == COST
+    assert agent.history["training_steps"][-1] == 3000
+
+
+def test_logged_costs_are_those_of_the_environment(fitted: tuple[Path, dict[str, Any]]) -> None:
+    """The returns of the log, by the cost as an expression, are the returns of the episodes in Gymnasium."""
+    rng, real = np.random.default_rng(0), []
+    with gymnasium.make("Pendulum-v1") as env:
+        for run in range(15):
+            observation, _ = env.reset(seed=run)
+            total = 0.0
+            for _ in range(200):
+                observation, reward, *_ = env.step(np.array([detuned(observation, rng)], np.float32))
+                total += float(reward)
+            real.append(total)
+    assert spaql.load(fitted[0]).history["mean_return"] == pytest.approx(real, rel=1e-4)
+
+
+def test_commands_take_the_run(fitted: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    run, data = fitted
+    shown = CliRunner().invoke(main, ["show", str(run), "--digits", "3"]).output
+    assert f"# fitted to log.csv, 3,000 steps: {data['verdict']}" in shown
+    assert "torque [N m] = " in shown
+    assert spaql_json("model", run)["steps"] == 3000
+    assert spaql_json("export", run, "--to", "python", "--points", "200", "--out", tmp_path / "code")
+    real = spaql_json("evaluate", run, "--env", "Pendulum-v1", "--episodes", "20")
+    random = spaql_json("evaluate", run, "--env", "Pendulum-v1", "--episodes", "20", "--random")["random"]
+    assert real["mean"] > random["mean"] + 300
+    refused = CliRunner().invoke(main, ["evaluate", str(run)])
+    assert refused.exit_code == 1
+    assert "fitted to a log" in refused.output
+
+
+def test_a_drawing_needs_no_environment(fitted: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    spaql_json("draw", fitted[0], "tree", "--out", tmp_path / "tree.svg")
+    assert (tmp_path / "tree.svg").exists()
+
+
+def integrator(
+    episodes: int, noise: float, *, gain: float = -0.3, reach: float = 2.0
+) -> dict[str, list[float]]:
+    """Log x' = x + u / 2, by a proportional controller with noise."""
+    rng = np.random.default_rng(1)
+    rows: dict[str, list[float]] = {"run": [], "x": [], "u": []}
+    for run in range(episodes):
+        x = rng.uniform(-reach, reach)
+        for _ in range(21):
+            u = float(np.clip(gain * x + rng.normal(0, noise), -1, 1))
+            for name, value in (("run", run), ("x", x), ("u", u)):
+                rows[name].append(value)
+            x += 0.5 * u
+    return rows
+
+
+def fit_integrator(rows: dict[str, list[float]], **more: Any) -> spaql.Fitted:
+    given: dict[str, Any] = {"cost": "x**2", "action_range": [-1, 1], "episode": "run", "effort": 0.01} | more
+    return spaql.fit(rows, observations=["x"], action="u", progress_bar=False, **given)
+
+
+def test_rich_data_support_a_controller_that_keeps_its_promise() -> None:
+    found = fit_integrator(integrator(30, 0.3))
+    assert (found.verdict, found.reasons) == ("supported", ())
+    assert found.predicted > found.logged[0]
+    assert found.agent is not None
+    rng, real = np.random.default_rng(2), []
+    for _ in range(200):
+        x, total = rng.uniform(-2, 2), 0.0
+        for _ in range(20):
+            total -= x**2
+            x += 0.5 * float(found.agent.predict(np.array([x]))[0][0])
+        real.append(total)
+    error = 2 * np.std(real) / math.sqrt(len(real))
+    assert abs(np.mean(real) - found.predicted) <= found.half + error
+
+
+def drifting() -> dict[str, list[float]]:
+    """Log x' = x + 0.3 + u / 10 for three steps at a time: what comes after them, nobody has seen."""
+    rng = np.random.default_rng(1)
+    rows: dict[str, list[float]] = {"run": [], "x": [], "u": []}
+    for run in range(60):
+        x = rng.uniform(-1, 1)
+        for _ in range(4):
+            u = float(rng.uniform(-1, 1))
+            for name, value in (("run", run), ("x", x), ("u", u)):
+                rows[name].append(value)
+            x += 0.3 + 0.1 * u
+    return rows
+
+
+def test_a_controller_that_leans_on_the_edge_of_the_data_is_not_supported() -> None:
+    """Within 20 steps, x is driven out of the data by any controller; the plant keeps it at their edge."""
+    found = fit_integrator(drifting(), horizon=20)
+    assert found.verdict == "not supported by the data"
+    assert "edge of the data" in found.reasons[0]
+    assert found.agent is None
+    with pytest.raises(spaql.SettingError, match="no controller to save"):
+        found.save("nowhere")
+    again = fit_integrator(drifting(), horizon=20, anyway=True)
+    assert again.agent is not None
+    assert again.agent.problem.log["verdict"] == again.verdict == found.verdict
+
+
+def test_a_log_without_differences_in_cost_supports_nothing() -> None:
+    found = fit_integrator(integrator(8, 0.3), cost="1")
+    assert found.verdict == "not supported by the data"
+    assert "no reward in the log depends" in found.reasons[0]
+
+
+def test_the_same_seed_has_the_same_bytes(tmp_path: Path) -> None:
+    one, other = (fit_integrator(integrator(8, 0.3), seed=3, anyway=True) for _ in range(2))
+    assert one.agent.to_bytes() == other.agent.to_bytes()
+    assert one.as_data() == other.as_data()
+    one.agent.save(tmp_path / "a.spaql")
+    assert spaql.load(tmp_path / "a.spaql").to_bytes() == one.agent.to_bytes()
+
+
+def test_one_episode_cannot_be_judged() -> None:
+    with pytest.raises(spaql.SettingError, match="one episode"):
+        fit_integrator(integrator(1, 0.3))
+    assert fit_integrator(integrator(1, 0.3), horizon=5, anyway=True).episodes == 4
+
+
+def test_set_points_are_held_in_the_model() -> None:
+    rows = integrator(20, 0.3)
+    rows["goal"] = [float(run % 3) - 1 for run in rows["run"]]
+    given: dict[str, Any] = {"cost": "abs(x - goal)", "action_range": [-1, 1], "episode": "run"}
+    found = spaql.fit(
+        rows, observations=["x", "goal"], action="u", setpoints={"x": "goal"}, effort=0.01, anyway=True,
+        progress_bar=False, **given,
+    )  # fmt: skip
+    assert found.agent is not None
+    predicted = found.agent.model.predict([[0.3, -1.0], [0.3, 0.5]], [[0.0], [0.1]]).observations
+    assert predicted[:, 1] == pytest.approx([-1.0, 0.5])
+    assert found.agent.problem.setpoints == {"x": "goal"}
