@@ -84,6 +84,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first", type=int, default=0, help="first seed")
     parser.add_argument("--effort", type=float, default=1.0)
     parser.add_argument("--plants", nargs="*", default=list(PLANTS))
     given = parser.parse_args()
@@ -91,7 +92,7 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|---|---|")
     for name in given.plants:
         _, observations, action, goal = PLANTS[name]
-        for seed in range(given.seeds):
+        for seed in range(given.first, given.first + given.seeds):
             with tempfile.TemporaryDirectory() as folder:
                 log = Path(folder) / "log.csv"
                 write_log(log, name, given.rows, seed)

@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium
+import jsonschema
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import spaql
+from spaql import archive
 from spaql.cli import main
 
+ROOT = Path(__file__).parents[2]
 COST = "atan2(sin, cos)**2 + 0.1 * speed**2 + 0.001 * torque**2"
 
 
@@ -68,6 +71,11 @@ def test_a_log_becomes_a_run_with_a_verdict(fitted: tuple[Path, dict[str, Any]])
     assert agent.problem.sample_time == pytest.approx(0.05)
     assert agent.problem.log["cost"] == COST
     assert agent.history["training_steps"][-1] == 3000
+
+
+def test_the_file_is_as_the_published_schema_says(fitted: tuple[Path, dict[str, Any]]) -> None:
+    schema = json.loads((ROOT / "docs" / "model-file.schema.json").read_text(encoding="utf-8"))
+    jsonschema.validate(archive.load(fitted[0] / "policy.spaql").data, schema)
 
 
 def test_logged_costs_are_those_of_the_environment(fitted: tuple[Path, dict[str, Any]]) -> None:
@@ -201,3 +209,57 @@ def test_set_points_are_held_in_the_model() -> None:
     predicted = found.agent.model.predict([[0.3, -1.0], [0.3, 0.5]], [[0.0], [0.1]]).observations
     assert predicted[:, 1] == pytest.approx([-1.0, 0.5])
     assert found.agent.problem.setpoints == {"x": "goal"}
+
+
+def test_the_learned_plant_knows_an_end_condition_that_no_row_shows(tmp_path: Path) -> None:
+    """The expression is known everywhere, so that the search avoids what it describes."""
+    found = fit_integrator(integrator(20, 0.3), end="abs(x) > 2.2", cost="1 + 50 * ended", horizon=20)
+    assert (found.verdict, len(found.reasons)) == ("doubtful", 1)
+    assert "never holds in the log" in found.reasons[0]
+    assert found.agent is not None
+    assert found.agent.model.plant.end_chance.max() == 1.0
+    found.save(tmp_path / "run")
+    again = spaql.load(tmp_path / "run")
+    assert again.model.plant.end_threshold.tolist() == found.agent.model.plant.end_threshold.tolist()
+    assert found.predicted == pytest.approx(-20.0)  # it never ends by itself
+
+
+def test_a_cost_must_be_finite_where_an_episode_ends() -> None:
+    with pytest.raises(spaql.SettingError, match="not finite where an episode ends"):
+        fit_integrator(integrator(8, 0.3), end="abs(x) > 50", cost="x**2 / (1 - ended)")
+
+
+def test_a_cost_must_be_finite_in_predicted_states() -> None:
+    """The log has no negative distance, but predictions have errors."""
+    rows = integrator(20, 0.3)
+    rows["x"] = [x - min(rows["x"]) for x in rows["x"]]
+    with pytest.raises(spaql.SettingError, match="must be finite there, too"):
+        fit_integrator(rows, cost="sqrt(x)")
+    assert math.isfinite(fit_integrator(rows, cost="sqrt(max(x, 0))", anyway=True).predicted)
+
+
+def test_a_cost_of_ends_may_be_undefined_elsewhere(tmp_path: Path) -> None:
+    """The log has x of both signs; the logarithm is only due where the episode ends."""
+    given = {"end": "x > 2.2", "cost": "log(next_x) if ended else x**2", "anyway": True}
+    fit_integrator(integrator(8, 0.3), **given).save(tmp_path / "run")
+    assert math.isfinite(spaql.load(tmp_path / "run").problem.log["end_reward"])
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        {"files": "log.csv", "rows": 1, "steps": 1, "end": None, "end_reward": 0.0, "verdict": "supported"},
+        {"files": [], "rows": -1, "steps": 1, "end": None, "end_reward": 0.0, "verdict": "supported"},
+        {"files": [], "rows": 1, "steps": 1, "end": "x.real", "end_reward": 0.0, "verdict": "supported"},
+        {"files": [], "rows": 1, "steps": 1, "end": None, "end_reward": 0.0},
+        7,
+    ],
+)
+def test_a_damaged_description_of_a_log_is_an_archive_error(
+    log: Any, fitted: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    document = archive.load(fitted[0] / "policy.spaql")
+    document.data["problem"]["log"] = log
+    archive.save(tmp_path / "bad.spaql", document.data, document.arrays)
+    with pytest.raises(spaql.ArchiveError):
+        spaql.load(tmp_path / "bad.spaql")

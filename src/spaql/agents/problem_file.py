@@ -118,8 +118,9 @@ def _log(given: Any) -> dict[str, Any] | None:
         raise ArchiveError(f"The file has {given!r} where the description of a log should be.")
     for name in ("rows", "steps"):
         number(given, name, 0, whole=True)
-    if not isinstance(given["verdict"], str):
-        raise ArchiveError(f"The file has {given['verdict']!r} where a verdict should be.")
+    number(given, "end_reward")
+    if not isinstance(given["verdict"], str) or not isinstance(given["end"], str | None):
+        raise ArchiveError(f"The file has {given!r} where the verdict on a log and its ends should be.")
     return dict(given)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -144,11 +145,25 @@ def problem_from_log(
             "steps": len(log),
             objective.reward.what: objective.reward.text,
             "end": end,
+            "end_reward": _end_reward(objective, log, nexts),
         },
     )
     return LoggedProblem(
         problem, objective, log.states, log.taken, nexts, rewards, ended, begins, tuple(notes)
     )
+
+
+def _end_reward(objective: Objective, log: Log, nexts: Floats) -> float:
+    """Return the mean reward of the log's steps as if each ended an episode; 0 without an end condition."""
+    if objective.end is None:
+        return 0.0
+    rewards = objective.rewards(log.states, log.taken, nexts, np.ones(len(log), np.bool_))
+    finite = rewards[np.abs(rewards) <= _LARGEST]
+    if not len(finite):
+        raise SettingError(
+            f"The {objective.reward.what} {objective.reward.text!r} is not finite where an episode ends."
+        )
+    return math.fsum(finite.tolist()) / len(finite)
 
 
 def _begins(log: Log, ended: NDArray[np.bool_], horizon: int, notes: list[str]) -> NDArray[np.int64]:

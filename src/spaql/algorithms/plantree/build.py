@@ -86,8 +86,6 @@ def choose(
     rng: np.random.Generator,
     *,
     last: bool,
-    steps: int | None = None,
-    edge: float = 0.0,
 ) -> Candidate:
     """Return the smallest candidate whose score is within the tolerance of the best.
 
@@ -100,8 +98,7 @@ def choose(
     scale = Scale.of(memory)
     z = scale.z(memory.states)
     samples = draw_samples(len(memory), 1 + _TEST_PLANTS * settings.members, rng)[1:]
-    simulation = _simulation(memory, scale, code, samples)._replace(edge=edge)
-    simulation = simulation._replace(steps=steps or simulation.steps)
+    simulation = _simulation(memory, scale, code, samples)
     count = max(_FEWEST, int(settings.effort * _COMPARED)) * min(_LONG, simulation.steps) // simulation.steps
     test = _starting_at(simulation, _sample_starts(z, z[memory.begins], max(count, 2 * len(samples)), rng))
     trees = [from_rules(one.rules, scale, code) for one in candidates]

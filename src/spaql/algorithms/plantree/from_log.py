@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from gymnasium.spaces import Discrete
 
-from spaql.algorithms.plantree.build import Candidate, choose, search
+from spaql.algorithms.plantree.build import Candidate, search
 from spaql.algorithms.plantree.encoding import ActionCode, Scale
-from spaql.algorithms.plantree.exact_sums import mean
+from spaql.algorithms.plantree.exact_sums import deviation, mean
+from spaql.algorithms.plantree.known_ends import known_ends
 from spaql.algorithms.plantree.planning import make_plan
 from spaql.algorithms.plantree.replay_memory import Floats, Memory
 from spaql.algorithms.plantree.rule_trees import to_rules, within_space
@@ -19,6 +20,7 @@ from spaql.algorithms.plantree.support import ModelEpisodes, TestPlant
 from spaql.errors import SettingError
 from spaql.formatting import counted
 from spaql.kernels.plantree.controllers import grow_choices, grow_laws
+from spaql.kernels.plantree.pwa_model import Ints
 from spaql.policy import RuleTree
 from spaql.problems import Problem
 from spaql.problems.from_log import LoggedProblem
@@ -30,8 +32,11 @@ _CLIPPED_DOUBTFUL, _CLIPPED_REFUSED = 0.015, 0.03
 """Shares of clipped steps above which a controller is doubtful, and not supported."""
 _UNSEEN = 0.1
 """Share of steps with unseen actions above which a controller is doubtful."""
-_WIDE = 0.15
-"""Half-width of the interval, as a share of the spread of returns, above which a controller is doubtful."""
+_WIDE = 0.3
+"""Half-width of the interval above which a controller is doubtful, as a share of the standard deviation of
+logged returns or, if that is larger, of the predicted improvement."""
+_BELOW = 0.01
+"""Share of the range of logged returns by which a prediction may be below their mean without doubt."""
 _NEAR = 0.05
 """Share of the spread of returns by which a candidate may be below the best, to be compared further."""
 _FOLDS = 5
@@ -69,6 +74,7 @@ def fit_log(given: LoggedProblem, settings: PlanTreeSettings, seed: int) -> LogF
     """Search for a controller in plants fitted to a log, and judge what the data support."""
     problem, code = given.problem, ActionCode(given.problem.actions.space)
     memory = memory_of(given, code)
+    memory.known_ends = known_ends(memory, problem)
     if len(memory.begins) < 2:
         raise SettingError(
             "The log is one episode, and some must be held out to test predictions: give a column of "
@@ -84,17 +90,13 @@ def fit_log(given: LoggedProblem, settings: PlanTreeSettings, seed: int) -> LogF
     logged = _logged_returns(memory, steps)
     plant = TestPlant(memory, code, given.objective.rewards, given.objective.ends)
     starts = _some(memory.states[memory.begins], _STARTS)
-    within = _within_the_data(
-        candidates, [plant.roll(c.rules, starts, steps) for c in candidates], edge, logged
-    )
-    rng = np.random.default_rng((seed, 1))
-    best = choose(memory, code, settings, within, rng, last=True, steps=steps, edge=edge)
-    played = plant.roll(best.rules, starts, steps)
-    predicted, half = _held_out(given, memory, code, best.rules, np.random.default_rng((seed, 2)))
-    spread = max(float(np.ptp(logged)), abs(predicted - mean(np.array(logged))))
-    verdict, reasons = _verdict(given, memory, played, half, spread)
-    if verdict != UNSUPPORTED and predicted < mean(np.array(logged)) - settings.tolerance * spread:
-        verdict, reasons = DOUBTFUL, (*reasons, "the predicted return is below that of the log")
+    rolled = [plant.roll(one.rules, starts, steps) for one in candidates]
+    near = _nearly_best(rolled, edge, logged)
+    held_out = _HeldOut(given, memory, code, seed)
+    promises = {i: held_out.promise(candidates[i].rules) for i in near}
+    chosen = _most_promising(candidates, promises, settings.tolerance)
+    best, (predicted, half), played = candidates[chosen], promises[chosen], rolled[chosen]
+    verdict, reasons = _verdict(given, memory, played, predicted, half, np.array(logged))
     return LogFit(
         rules=within_space(best.rules),
         memory=memory,
@@ -137,10 +139,8 @@ def clone_of(memory: Memory, code: ActionCode, problem: Problem, leaves: int) ->
     return to_rules(tree, scale, code, problem)
 
 
-def _within_the_data(
-    candidates: list[Candidate], played: list[ModelEpisodes], edge: float, logged: tuple[float, ...]
-) -> list[Candidate]:
-    """Return candidates that are nearly the best by exact returns less the price of all clipped steps.
+def _nearly_best(played: list[ModelEpisodes], edge: float, logged: tuple[float, ...]) -> list[int]:
+    """Return which candidates are nearly the best by exact returns less the price of all clipped steps.
 
     If some of these stay within the data, only those.
     """
@@ -149,7 +149,19 @@ def _within_the_data(
     spread = max(float(np.ptp(logged)), abs(best - mean(np.array(logged))))
     near = [i for i, score in enumerate(scores) if score >= best - _NEAR * spread]
     inside = [i for i in near if played[i].clipped <= _CLIPPED_DOUBTFUL]
-    return [candidates[i] for i in inside or near]
+    return inside or near
+
+
+def _most_promising(
+    candidates: list[Candidate], promises: dict[int, tuple[float, float]], tolerance: float
+) -> int:
+    """Return the smallest candidate that is nearly the best at the low end of its predicted interval."""
+    low = {i: predicted - half for i, (predicted, half) in promises.items()}
+    best = max(low.values())
+    return min(
+        (i for i, value in low.items() if value >= best - tolerance * abs(best)),
+        key=lambda i: (candidates[i].rules.n_leaves, -low[i]),
+    )
 
 
 def _edge_price(memory: Memory) -> float:
@@ -158,36 +170,51 @@ def _edge_price(memory: Memory) -> float:
     return max(float(np.abs(usual).max()), float(np.ptp(usual)))
 
 
-def _held_out(
-    given: LoggedProblem, memory: Memory, code: ActionCode, rules: RuleTree, rng: np.random.Generator
-) -> tuple[float, float]:
-    """Return the predicted mean return and half the width of its interval.
+class _HeldOut:
+    """Plants that were fitted without a part of the episodes, and that part, for each of several parts."""
 
-    Each part of the episodes is left out once: a plant is fitted to the others, and the controller is played
-    in it from the starts of that part, with errors that its predictions made there. The interval is that of
-    the means of the parts, wider by the difference that those errors make.
-    """
-    episodes = np.arange(len(memory.begins))
-    folds = min(_FOLDS, len(episodes))
-    quiet, noisy = np.zeros(folds), np.zeros(folds)
-    for fold in range(folds):
-        out = episodes % folds == fold
-        rest, held = memory.only(~out), memory.only(out)
-        if rest.ended.all():
-            raise SettingError("Every step of the log ends an episode: there is no motion to learn.")
-        plant = TestPlant(rest, code, given.objective.rewards, given.objective.ends)
-        starts = _some(held.states[held.begins], _STARTS)
-        starts = np.resize(starts, (max(len(starts), _FEWEST_STARTS), starts.shape[1]))
-        steps = given.problem.horizon
-        quiet[fold] = mean(plant.roll(rules, starts, steps).returns)
-        noisy[fold] = mean(plant.roll(rules, starts, steps, plant.errors(held), rng).returns)
-    spread = float(np.sqrt(np.sum((noisy - mean(noisy)) ** 2) / (folds - 1)))
-    half = t975(folds - 1) * spread / math.sqrt(folds) + abs(mean(noisy) - mean(quiet))
-    return mean(noisy), half
+    def __init__(self, given: LoggedProblem, memory: Memory, code: ActionCode, seed: int) -> None:
+        self._steps, self._seed = given.problem.horizon, seed
+        self._parts: list[tuple[TestPlant, Floats, tuple[Ints, Floats]]] = []
+        episodes = np.arange(len(memory.begins))
+        folds = min(_FOLDS, len(episodes))
+        for fold in range(folds):
+            out = episodes % folds == fold
+            rest, held = memory.only(~out), memory.only(out)
+            if rest.ended.all():
+                raise SettingError("Nearly every step of the log ends an episode: no motion can be learned.")
+            plant = TestPlant(rest, code, given.objective.rewards, given.objective.ends)
+            starts = _some(held.states[held.begins], _STARTS)
+            starts = np.resize(starts, (max(len(starts), _FEWEST_STARTS), starts.shape[1]))
+            self._parts.append((plant, starts, plant.errors(held)))
+
+    def promise(self, rules: RuleTree) -> tuple[float, float]:
+        """Return the predicted mean return of a controller, and half the width of its interval.
+
+        It is played from the starts of each part, in the plant that was fitted without it, with errors that
+        its predictions made there. The interval is that of the means of the parts, wider by the difference
+        that those errors make.
+        """
+        rng, steps = np.random.default_rng((self._seed, 1)), self._steps
+        quiet = np.array([mean(plant.roll(rules, starts, steps).returns) for plant, starts, _ in self._parts])
+        noisy = np.array(
+            [
+                mean(plant.roll(rules, starts, steps, errors, rng).returns)
+                for plant, starts, errors in self._parts
+            ]
+        )
+        count = len(noisy)
+        error = deviation(noisy, ddof=1) / math.sqrt(count)
+        return mean(noisy), t975(count - 1) * error + abs(mean(noisy) - mean(quiet))
 
 
 def _verdict(
-    given: LoggedProblem, memory: Memory, played: ModelEpisodes, half: float, spread: float
+    given: LoggedProblem,
+    memory: Memory,
+    played: ModelEpisodes,
+    predicted: float,
+    half: float,
+    logged: Floats,
 ) -> tuple[str, tuple[str, ...]]:
     """Return the verdict on a controller, and its reasons."""
     refused, doubts, clipped, unseen = [], [], played.clipped, played.unseen
@@ -197,7 +224,7 @@ def _verdict(
         refused.append("no reward in the log depends on the state, and no episode ends")
     elif not varied and not memory.ended.any():
         doubts.append(
-            "the end condition never holds in the log, so that nothing is known of what leads to it"
+            "the end condition never holds in the log, so that nothing was seen of what leads to it"
         )
     if clipped > _CLIPPED_REFUSED:
         refused.append(f"{at_the_edge}, more than {_CLIPPED_REFUSED:.1%}")
@@ -205,7 +232,9 @@ def _verdict(
         doubts.append(f"{at_the_edge}, more than {_CLIPPED_DOUBTFUL:.1%}")
     if unseen > _UNSEEN:
         doubts.append(f"{unseen:.1%} of its actions are outside those logged near that state")
-    if half > _WIDE * spread and half > 0.0:
+    if predicted < mean(logged) - _BELOW * float(np.ptp(logged)):
+        doubts.append("the predicted return is below that of the log")
+    if half > _WIDE * max(deviation(logged), abs(predicted - mean(logged))):
         doubts.append("the predicted return depends much on which episodes the plant is fitted to")
     if len(memory.begins) < _FOLDS:
         doubts.append(f"the log has only {counted(len(memory.begins), 'episode')}")

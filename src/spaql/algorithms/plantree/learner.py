@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from spaql.algorithms.learner import Learner, refuse_lists_and_levels
 from spaql.algorithms.plantree.build import Candidate, choose, search
 from spaql.algorithms.plantree.encoding import ActionCode
+from spaql.algorithms.plantree.known_ends import known_ends
 from spaql.algorithms.plantree.learned_plant import fit_model, hold_out
 from spaql.algorithms.plantree.planning import Plan, make_plan, warm_start
 from spaql.algorithms.plantree.replay_memory import LARGEST, Floats, Memory
@@ -302,6 +303,7 @@ class PlanTreeLearner(Learner):
         self._turn, self._span = number(data, "turn", 0, _TURNS, whole=True), _span_from(data["span"])
         listed = int(self.code.space.n) if isinstance(self.code.space, Discrete) else 0
         self.memory = Memory.from_arrays(part("memory."), dims, self.code.numbers, listed)
+        self.memory.known_ends = known_ends(self.memory, self.problem)
         self._warm, self._plan = np.array(arrays["warm"], order="C"), None
         known = self._warm.shape[1]
         if self._warm.dtype != np.float64 or len(self._warm) != 2 or known > len(self.memory):

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from spaql.algorithms.plantree.dynamics import CAUTIOUS, fit_plant
 from spaql.algorithms.plantree.encoding import ActionCode, Scale
-from spaql.algorithms.plantree.replay_memory import Floats, Memory
+from spaql.algorithms.plantree.replay_memory import LARGEST, Floats, Memory
 from spaql.algorithms.plantree.rule_trees import from_rules
+from spaql.errors import SettingError
 from spaql.kernels.plantree.controllers import controls
 from spaql.kernels.plantree.pwa_model import Ints, Plant, find_all
 from spaql.policy import RuleTree
@@ -110,6 +111,7 @@ class TestPlant:
             raw, raw_after = (each * self.scale.deviation + self.scale.mean for each in (z, after))
             ended = self._ends(raw_after)
             reward = self._reward(raw, self._raw_actions(inputs), raw_after, ended)
+            _check_finite(reward, raw, going)
             returns[going] += reward[going]
             played += int(going.sum())
             clipped += int((going & (cut > CLIPPED)).sum())
@@ -134,6 +136,18 @@ class TestPlant:
             number = np.where(inputs.any(axis=1), inputs.argmax(axis=1) + 1, 0)
             return np.asarray(number[:, np.newaxis] + float(self.code.space.start))
         return np.asarray(self.code.middle + self.code.half * inputs[:, : self.code.numbers])
+
+
+def _check_finite(reward: Floats, states: Floats, going: NDArray[np.bool_]) -> None:
+    """Raise if the reward of a step in the learned plant is not finite."""
+    wrong = np.flatnonzero(going & ~(np.abs(reward) <= LARGEST))
+    if len(wrong):
+        state = ", ".join(f"{value:.6g}" for value in states[wrong[0]])
+        raise SettingError(
+            f"The cost or reward of a step from the observation {state} is {reward[wrong[0]]}: the learned "
+            "plant predicts such states, so it must be finite there, too. Limit its arguments, for example "
+            "with max, abs or clip."
+        )
 
 
 class _Errors:
