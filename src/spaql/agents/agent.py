@@ -42,7 +42,7 @@ class Agent:
         or a `Problem`.
     seed
         Of all randomness; the same seed produces the same bytes. Drawn if not given.
-    horizon, levels, squash, reference, reward_range, compiled, parallel, step_timeout
+    horizon, levels, squash, reference, reward_range, options, compiled, parallel, step_timeout
         See `spaql.make_problem`.
     observation_names, action_names
         With their units, for rules, pictures and exported code; those of the plant by default.
@@ -69,6 +69,7 @@ class Agent:
         squash: Mapping[int, float] | None = None,
         reference: Sequence[float] | None = None,
         reward_range: tuple[float, float] | None = None,
+        options: Mapping[str, Any] | None = None,
         compiled: bool = True,
         parallel: bool = False,
         step_timeout: float | None = None,
@@ -88,6 +89,7 @@ class Agent:
             squash=squash,
             reference=reference,
             reward_range=reward_range,
+            options=options,
             compiled=compiled,
             parallel=parallel,
             measured=self.learner_type.standardised,

@@ -1,6 +1,7 @@
 """Controllers of the textbook, to stand beside a learned one: PID and LQR, tuned on the same simulator."""
 
 from spaql.classical.linear import LinearPlant, linearise, riccati_gains
+from spaql.classical.lqr import augmented
 from spaql.classical.policies import LQRPolicy, PIDPolicy
 from spaql.classical.search import Tuned
 from spaql.classical.swing_up import SwingUpPolicy
@@ -13,6 +14,7 @@ __all__ = [
     "PIDPolicy",
     "SwingUpPolicy",
     "Tuned",
+    "augmented",
     "linearise",
     "riccati_gains",
     "tune",

@@ -37,7 +37,7 @@ def tuned_lqr(problem: Problem, simulator: Simulator, steps: int) -> Tuned:
 def _lqr_family(problem: Problem, plant: LinearPlant, *, integral: bool) -> tuple[Family, int]:
     """Return regulators by the logarithms of their weights: of z, of the actions, and of the integrals."""
     n, m, k = len(plant.a), plant.b.shape[1], len(plant.outputs) if integral else 0
-    a, b = _augmented(plant, k, problem.sample_time or 1.0)
+    a, b = augmented(plant, k, problem.sample_time or 1.0)
     low, high = action_range(problem)
     half = (high - low) / 2
     slow = problem.horizon * (problem.sample_time or 1.0) / 10
@@ -75,7 +75,7 @@ def _swing_up_family(problem: Problem, plant: LinearPlant) -> tuple[Family, int]
     return family, n + N_NUMBERS + len(plant.a) - 2
 
 
-def _augmented(plant: LinearPlant, integrals: int, time_step: float) -> tuple[Floats, Floats]:
+def augmented(plant: LinearPlant, integrals: int, time_step: float) -> tuple[Floats, Floats]:
     """Return the model with the last actions, of dead time, and with the integrals of the errors."""
     n, m = plant.b.shape
     line, k = plant.delay * m, integrals

@@ -68,6 +68,27 @@ def run_argument(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
+def _read_config(ctx: click.Context, param: click.Parameter, file: Path | None) -> dict[str, Any] | None:
+    """Return what a TOML file holds."""
+    if file is None:
+        return None
+    import tomllib
+
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise click.BadParameter(f"{file} cannot be read: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise click.BadParameter(f"{file} is no TOML: {error}.") from error
+
+
+config_option = click.option(
+    "--config",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    callback=_read_config,
+    help="TOML file with the options of ENV: of an FMU its inputs, outputs, set-points, cost and so on",
+)
 workers_option = click.option(
     "--workers", type=int, help="processes on this machine  [default: one for every core]"
 )

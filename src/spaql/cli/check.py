@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql.cli.arguments import algorithm_option, complete_environment_or_run, read_to_play
+from spaql.cli.arguments import algorithm_option, complete_environment_or_run, config_option, read_to_play
 from spaql.cli.group import FAILED
 from spaql.cli.report import Report, reports, styled
 from spaql.errors import SettingError
@@ -25,9 +25,10 @@ _STYLES: dict[str, dict[str, Any]] = {
 @click.command()
 @click.argument("subject", metavar="ENV_OR_RUN", shell_complete=complete_environment_or_run)
 @click.option("--horizon", type=int, help="steps of an episode, for an environment that sets no limit")
+@config_option
 @algorithm_option
 @reports("the findings")
-def check(subject: str, horizon: int | None) -> Report:
+def check(subject: str, horizon: int | None, config: dict[str, Any] | None) -> Report:
     """Try whether ENV_OR_RUN keeps what its users rely on.
 
     ENV is an environment, as for `spaql train`. RUN, a run folder or a model file, stands for its algorithm,
@@ -37,18 +38,22 @@ def check(subject: str, horizon: int | None) -> Report:
     Examples:
       spaql check CartPole-v1
       spaql check my_package:MyPlant-v0 --horizon 200 --json
+      spaql check plant.fmu --config plant.toml
       spaql check runs/cartpole
     """
     from spaql.agents import Agent
     from spaql.checks import check_agent, check_problem
+    from spaql.problems.registry import is_fmu
 
-    if Path(subject).exists():
+    if Path(subject).exists() and not is_fmu(subject):
+        if config is not None:
+            raise SettingError("A run holds the options of its environment: leave out --config.")
         agent = read_to_play(Path(subject))
         if not isinstance(agent, Agent):
             raise SettingError("A controller does not learn: check the run that it comes from.")
         report = check_agent(agent)
     else:
-        report = check_problem(subject, horizon=horizon)
+        report = check_problem(subject, horizon=horizon, options=config)
     return Report(report.data(), _coloured(report), code=0 if report else FAILED)
 
 

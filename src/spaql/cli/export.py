@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from spaql.agents import Agent, Controller
     from spaql.export import Equivalence, ExportedPolicy
 
-TARGETS = ("c", "st", "onnx", "python", "sql", "json")
+TARGETS = ("c", "st", "onnx", "fmu", "python", "sql", "json")
 
 
 @click.command()
@@ -86,6 +86,7 @@ def export(
       spaql export runs/cartpole --to c --safe-action "push left" --out firmware
       spaql export runs/pendulum --to st --safe-action 0 --out plc
       spaql export runs/cartpole --to onnx --out service --report equivalence.json
+      spaql export runs/tank --to fmu --out simulation
     """
     from spaql.agents.agent_file import model_file
     from spaql.archive import write_atomically

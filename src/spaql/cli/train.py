@@ -19,7 +19,7 @@ from spaql.agents.budget import Budget
 from spaql.agents.run_folder import CHECKPOINT_FILE, resumed, save_run
 from spaql.agents.train_tries import TRIES_FILE
 from spaql.agents.tries import SELECTION_EPISODES
-from spaql.cli.arguments import Choice, ChoiceOrOwn, complete_environment, quiet_option
+from spaql.cli.arguments import Choice, ChoiceOrOwn, complete_environment, config_option, quiet_option
 from spaql.cli.group import INTERRUPTED
 from spaql.cli.interrupt import StopOnInterrupt
 from spaql.cli.report import Report, names, numbers, plain, reports
@@ -29,6 +29,7 @@ from spaql.evaluation import evaluate
 from spaql.formatting import counted, number, places, with_interval
 from spaql.policy import FeatureController, RuleTree
 from spaql.problems.guard import OutOfBoundsError
+from spaql.problems.registry import is_fmu
 from spaql.tables import aligned
 
 _FRESH = 100
@@ -150,6 +151,7 @@ def _options_of(agents: Mapping[str, type[Agent]]) -> list[click.Option]:
     help="processes that train the tries; the result is the same  [default: one for every core]",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="run folder  [default: runs/ENV/ALGO/seed=SEED]")
+@config_option
 @click.option("--horizon", type=int, help="steps of an episode  [default: the environment's limit]")
 @click.option("--levels", type=int, help="cut every dimension of a Box of actions into this many levels")
 @click.option(
@@ -211,6 +213,7 @@ def train(
     selection_episodes: int,
     workers: int | None,
     out: Path | None,
+    config: dict[str, Any] | None,
     horizon: int | None,
     levels: int | None,
     reference: list[float] | None,
@@ -229,7 +232,8 @@ def train(
 
     ENV is the id of a Gymnasium environment with Box or Discrete observations and actions; one of the
     paper's setups, pendulum, pendulum5 or cartpole200; module:id, where the module defines the
-    environment, or a plant as `spaql new` writes it; or a learned plant, as `spaql model` writes it (.spaql).
+    environment, or a plant as `spaql new` writes it; a learned plant, as `spaql model` writes it (.spaql); or
+    an FMU for co-simulation (.fmu), with --config.
 
     \b
     Examples:
@@ -237,6 +241,7 @@ def train(
       spaql train Pendulum-v1 --total-timesteps 5000 --tries 8
       spaql train Acrobot-v1 --algo treesearch --total-timesteps 10000000
       spaql train plant:TwoTanks-v0 --total-timesteps 3000 --out runs/tanks
+      spaql train plant.fmu --config plant.toml --total-timesteps 3000
       spaql train cartpole200 --algo spaql-ts --iterations 500 --seed 1
       spaql train MountainCar-v0 --algo spaql --iterations 200 --scaling 4
       spaql train Pendulum-v1 --algo spaql --levels 5 --iterations 300
@@ -261,6 +266,7 @@ def train(
         levels=levels,
         reference=reference,
         reward_range=reward_range,
+        options=config,
         compiled=not gymnasium,
         parallel=parallel,
         step_timeout=step_timeout,
@@ -422,6 +428,8 @@ def _advised(env: str, horizon: int | None) -> Iterator[None]:
     except OutOfBoundsError:  # it has its own advice, and a check may not reproduce it
         raise
     except BadEnvironmentError as error:
+        if is_fmu(env):  # it names the variable and the time
+            raise
         limit = "" if horizon is None else f" --horizon {horizon}"
         raise BadEnvironmentError(f"{error} Try `spaql check {env}{limit}`.") from error
 

@@ -6,7 +6,7 @@ from spaql.export.exported_policy import ExportedPolicy
 from spaql.export.json_tree import tree_from_json
 from spaql.export.memory.json_form import controller_from_json
 from spaql.export.target_controller import MachineController
-from spaql.export.targets import EXPORTERS, c, find_exporter, json, onnx, python, sql, st, write
+from spaql.export.targets import EXPORTERS, c, find_exporter, fmu, json, onnx, python, sql, st, write
 
 Proof = Equivalence
 """Deprecated: the old name of `Equivalence`."""
@@ -26,6 +26,7 @@ __all__ = [
     "c",
     "controller_from_json",
     "find_exporter",
+    "fmu",
     "json",
     "onnx",
     "python",

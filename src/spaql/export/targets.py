@@ -12,6 +12,7 @@ from spaql.archive import write_together
 from spaql.errors import SettingError, imported, nearest
 from spaql.export.c_code import CCode
 from spaql.export.equivalence import POINTS, Equivalence, Target, check_equivalence
+from spaql.export.fmu.target import Fmu
 from spaql.export.json_tree import JsonTree
 from spaql.export.memory.check import MemoryTarget, check_memory_equivalence
 from spaql.export.memory.machine import MemoryMachine, machine_of
@@ -148,6 +149,33 @@ def onnx(
     )
 
 
+def fmu(
+    tree: Source,
+    path: PathLike,
+    *,
+    safe_action: SafeAction = None,
+    tolerance: float = TOLERANCE,
+    provenance: Sequence[str] = (),
+    points: int = POINTS,
+) -> Equivalence:
+    """Write a controller as an FMU, such as `controller.fmu`: co-simulation, FMI 2.0.
+
+    It holds the C that `c` writes, the functions of FMI, and a binary for this platform. Inputs and outputs
+    have the names of observations and actions, with units. It is compared by running it in FMPy, which needs
+    the extra `fmi`. For the parameters see `c`.
+    """
+    return write(
+        Fmu(),
+        tree,
+        path,
+        number="double",
+        safe_action=safe_action,
+        tolerance=tolerance,
+        provenance=provenance,
+        points=points,
+    )
+
+
 def python(
     tree: Source,
     path: PathLike,
@@ -230,6 +258,7 @@ EXPORTERS: Mapping[str, tuple[Exporter, str]] = MappingProxyType(
         "c": (c, ".c"),
         "st": (st, ".st"),
         "onnx": (onnx, ".onnx"),
+        "fmu": (fmu, ".fmu"),
         "python": (python, ".py"),
         "sql": (sql, ".sql"),
         "json": (json, ".json"),

@@ -19,6 +19,7 @@ from spaql.problems.copies import is_pickled_in_part
 from spaql.problems.dynamics import Dynamics, check_meaning
 from spaql.problems.environment import DynamicsVectorEnv
 from spaql.problems.guard import CheckedResults, Guard, GuardedEnv, in_processes
+from spaql.problems.meaning import meaning_of
 from spaql.problems.originals import is_classic, is_original
 from spaql.problems.recognition import difference_from_id
 from spaql.problems.registry import make_named, spec_of
@@ -173,7 +174,8 @@ def make_problem(
     ----------
     env
         An environment's id, a preset (`pendulum`, `pendulum5`, `cartpole200`), a Gymnasium environment,
-        `Dynamics`, the model file of a learned plant (`.spaql`), or a problem, which is returned as it is.
+        `Dynamics`, the model file of a learned plant (`.spaql`), an FMU (`.fmu`, whose `options` are those of
+        `spaql.problems.fmu.FMUEnv`), or a problem, which is returned as it is.
         An environment is compared with what its id makes. If nothing but the time limit or the render mode
         differs, the id is used; otherwise copies of it, which a model file cannot name (see
         `Problem.runs_on`).
@@ -259,8 +261,8 @@ def make_problem(
             no_bounds[:] = False
         first = whole_number("seed", seed, least=0)
         samples = _random_observations(source, limit, probe, first, step_timeout) if no_bounds.any() else None
-        plant = source.dynamics
-        seen, done = (tuple(plant.observations), tuple(plant.actions)) if plant is not None else ((), ())
+        meaning = meaning_of(probe, source.dynamics)
+        seen, done = meaning.observations, meaning.actions
         states = StandardStates.of(probe.observation_space, squash, samples, seen)
         actions = StandardActions.of(probe.action_space, levels, done)
         if observation_names is not None:
@@ -279,13 +281,13 @@ def make_problem(
             f"The reference is an observation of {states.dims} numbers, and {len(reference)} were given."
         )
     names = all_names(states.space, states.names)
-    if plant is not None:  # it may have been given other names
-        named = dict(zip(plant.observations, names, strict=True))
-        own = {named[number]: named[goal] for number, goal in plant.setpoints.items()}
+    if meaning.observations:  # they may have been given other names
+        named = dict(zip(meaning.observations, names, strict=True))
+        own = {named[number]: named[goal] for number, goal in meaning.setpoints.items()}
         setpoints = own if setpoints is None else setpoints
         if angles is None:
-            angles = [named.get(one, one) for one in plant.angles if one in named or f"cos({one})" in names]
-        sample_time = plant.sample_time if sample_time is None else sample_time
+            angles = [named.get(one, one) for one in meaning.angles if one in named or f"cos({one})" in names]
+    sample_time = meaning.sample_time if sample_time is None else sample_time
     check_meaning(names, setpoints or {}, angles or (), sample_time)
     return Problem(
         name=source.name,

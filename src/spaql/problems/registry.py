@@ -28,8 +28,8 @@ def environment_names() -> list[str]:
 
 
 def check_environment(env: str) -> None:
-    """Refuse a name that is neither a preset, nor the id of an environment, nor a model file."""
-    if env not in PRESETS and not is_model_file(env):
+    """Refuse a name that is neither a preset, nor the id of an environment, nor a file of a plant."""
+    if env not in PRESETS and not is_model_file(env) and not is_fmu(env):
         spec_of(env)
 
 
@@ -38,12 +38,17 @@ def is_model_file(env: str) -> bool:
     return env.endswith(".spaql")
 
 
+def is_fmu(env: str) -> bool:
+    """Return whether a name is that of an FMU."""
+    return env.endswith(".fmu")
+
+
 def spec_of(env: str) -> EnvSpec:
     """Return the spec of an environment; `module:id` imports the module first, as in `gymnasium.make`."""
     if re.match(r"[A-Za-z]:[/\\]", env) and ":" not in env[2:]:
         raise BadEnvironmentError(
             f"{env} is a path, and no environment: give an id, module:id, or the file of a learned plant "
-            "(.spaql)."
+            "(.spaql) or of an FMU (.fmu)."
         )
     module, _, name = env.rpartition(":")
     if re.search(r"[/\\]|\.py$", module):

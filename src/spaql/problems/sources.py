@@ -16,13 +16,16 @@ from spaql.problems.classic import find_dynamics
 from spaql.problems.copies import copied
 from spaql.problems.dynamics import Dynamics
 from spaql.problems.environment import DynamicsEnv
+from spaql.problems.meaning import meaning_of
 from spaql.problems.presets import PRESETS, Preset
 from spaql.problems.recognition import difference_from_id, layers, options_of, time_limit
-from spaql.problems.registry import is_model_file, make_named, spec_of
+from spaql.problems.registry import is_fmu, is_model_file, make_named, spec_of
 
 Environment = gymnasium.Env[Any, Any]
 LEARNED = "spaql.plants:spaql/LearnedPlant-v0"
 """The id of the environment that runs the model file of a learned plant."""
+FMU = "spaql.problems.fmu:spaql/FMU-v0"
+"""The id of the environment that runs an FMU."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ class Source:
                 f"episodes after {kept}. Give it a longer time limit, or a horizon of at most {kept}."
             )
         declared = probe.spec.max_episode_steps if probe.spec is not None else None
-        horizon = asked or time_limit(probe) or declared
+        horizon = asked or time_limit(probe) or declared or meaning_of(probe).horizon
         if horizon is None:
             raise SettingError(
                 f"{self.name} sets no limit to an episode: give a horizon, the steps of one.",
@@ -87,6 +90,8 @@ def find_source(env: Any, options: Mapping[str, Any] | None) -> tuple[Source, Pr
 def _of_name(env: str, options: Mapping[str, Any] | None) -> tuple[Source, Preset | None]:
     if is_model_file(env):
         return Source(env, LEARNED, {"model": env, **(options or {})}, None, None), None
+    if is_fmu(env):
+        return Source(env, FMU, {"fmu": env, **(options or {})}, None, None), None
     preset = PRESETS.get(env)
     env_id = preset.env if preset else env
     if ":" in env_id:

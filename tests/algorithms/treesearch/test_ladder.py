@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import spaql
+from spaql.algorithms.treesearch.lqr import lqr_law, lqr_structure, regulator_gains
 from spaql.algorithms.treesearch.structures import Block, Meaning, Structure
+from spaql.classical import LQRPolicy, linearise
 from spaql.errors import ArchiveError
 from spaql.policy import FeatureController
 from spaql.policy.feature_tree import POSITION, VELOCITY
@@ -116,6 +118,16 @@ def test_features_that_nothing_uses_are_left_out() -> None:
     assert [one.name for one in controller.features] == ["error", "integral"]
 
 
+def test_a_structure_loses_the_kinds_of_features_that_nothing_uses() -> None:
+    block = block_of("spaql/Oven-v0", Structure(POSITION, ("error", "integral", "derivative", "set-points")))
+    tree = block.one_law()
+    tree = tree.with_vector(np.array([1.0, 0.5, 0.0, 0.0]))
+    assert block.plainer(tree) == Structure(POSITION, ("error", "integral"))
+    less = block_of("spaql/Oven-v0", block.plainer(tree)).like(tree, block)
+    assert less.numbers[0, 0].tolist() == [0.0, 1.0, 0.5]
+    assert [one.name for one in block.controller(tree).features] == ["error", "integral"]
+
+
 def test_a_damaged_ladder_is_refused() -> None:
     agent = trained(steps=20_000)
     ladder = agent._learner.ladder
@@ -124,3 +136,24 @@ def test_a_damaged_ladder_is_refused() -> None:
     for change in ({"stage": "climb"}, {"racers": [["sideways", ["error"]]]}, {"best": 99}):
         with pytest.raises(ArchiveError):
             ladder.restore({**data, **change}, arrays)
+
+
+@pytest.mark.parametrize("env", PLANTS)
+def test_the_law_of_a_regulator_acts_as_the_regulator(env: str) -> None:
+    problem = spaql.make_problem(env)
+    meaning, plant = Meaning.of(problem), linearise(problem)
+    sizes = {f"error{of}": 100.0 for _, _, of in meaning.pairs}  # no integral is cut
+    block = Block.of(meaning, lqr_structure(meaning, plant), sizes)
+    law = lqr_law(block, plant)
+    controller = block.controller(law)
+    k = regulator_gains(block, plant)
+    policy, own = LQRPolicy(problem, plant, k[np.newaxis]), controller.for_episodes(4)
+    rng = np.random.default_rng(0)
+    seen = np.array([problem.make().reset(seed=i)[0] for i in range(4)], np.float64)
+    for t in range(5):
+        steps = np.full(4, t)
+        expected = np.asarray(policy.act(seen, steps, None), np.float64).reshape(4, -1)
+        found = np.asarray(own.act(seen, steps, None), np.float64).reshape(4, -1)
+        half = block.units.action_scale
+        assert np.abs(found - expected).max() < 0.005 * half.max()  # gains have four digits
+        seen = seen + 0.01 * rng.standard_normal(seen.shape)

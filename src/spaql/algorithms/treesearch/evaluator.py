@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -139,7 +140,7 @@ class Evaluator:
     def _mine(self, starts: Floats, returns: Floats, scores: Floats) -> None:
         """Keep the hardest start of a generation; of one that was played again, keep the new return."""
         better = np.argsort(-scores, kind="stable")[: max(1, len(scores) // 2)]
-        means = np.array([sum(returns[better, i].tolist()) / len(better) for i in range(len(starts))])
+        means = np.array([math.fsum(returns[better, i].tolist()) / len(better) for i in range(len(starts))])
         worst = int(np.argmin(means))
         if not len(self.hard):
             self.hard, self.hardness = starts[:0].copy(), np.empty(0)
@@ -180,5 +181,5 @@ class Evaluator:
 
 
 def _mean(values: Floats) -> float:
-    """Return the mean, added one value after the other."""
-    return float(sum(values.tolist()) / len(values))
+    """Return the mean, with the same bits on every version of Python and NumPy."""
+    return math.fsum(values.tolist()) / len(values)

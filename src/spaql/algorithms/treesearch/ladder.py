@@ -1,14 +1,16 @@
 """The ladder: from the plainest controller with memory to one that does the job, and no further.
 
-P, PD, PI and PID controllers are raced, in position and velocity form. The best is given all that the problem
-declares, and loses again what does not pay: every kind of feature that stays gains more than 1 %. Leaves are
-added by the same rule. Each structure that was tried is a rung, and is printed.
+P, PD, PI and PID controllers are raced, in position and velocity form, and the linear regulator of the plant
+is tried. The best of each form is given all that the problem declares, and loses again what does not pay: a
+kind of feature that stays gains more than 1 %. Leaves are added by the same rule. Each structure that was
+tried is a rung, and is printed.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,12 +18,14 @@ from numpy.typing import NDArray
 
 from spaql.algorithms.treesearch.evaluator import Evaluator
 from spaql.algorithms.treesearch.finish import enough_digits, simplify
+from spaql.algorithms.treesearch.lqr import lqr_law, lqr_structure
 from spaql.algorithms.treesearch.racer import Racer
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
 from spaql.algorithms.treesearch.structures import MORE, NEXT, PLAIN, Block, Meaning, Structure
 from spaql.algorithms.treesearch.trees import CandidateTree, Rng, find_leaf, random_cut, split
 from spaql.archive import number, typed
-from spaql.errors import ArchiveError
+from spaql.classical import linearise
+from spaql.errors import ArchiveError, SettingError
 from spaql.kernels.treesearch.candidates import Floats
 from spaql.policy import FeatureController
 from spaql.policy.feature_tree import POSITION
@@ -29,7 +33,7 @@ from spaql.problems import Dynamics
 from spaql.problems.perturbed import perturbed
 from spaql.rollouts import EpisodeRunner, Phase
 
-RACE, ALL, REMOVE, LEAVES, POLISH = 0.25, 0.5, 0.73, 0.82, 0.9
+RACE, ALL, REMOVE, LEAVES, POLISH = 0.2, 0.55, 0.75, 0.82, 0.9
 """The shares of the budget at which the stages end; the rest is for terms and digits."""
 _ROUNDS = 3
 """Rounds of the race."""
@@ -166,7 +170,7 @@ class Ladder:
             rows = np.concatenate(seen)
             rows = rows[np.isfinite(rows).all(axis=1)]
             for j, feature in enumerate(block.features):
-                size = float(np.sqrt(sum((rows[:, j] ** 2).tolist()) / max(1, len(rows))))
+                size = float(np.sqrt(math.fsum((rows[:, j] ** 2).tolist()) / max(1, len(rows))))
                 self.sizes[feature.name] = float(f"{size:.2g}") if size > 0 else 1.0
         wanted = int(0.1 * self.budget / (_JUDGEMENTS * evaluator.length))
         evaluator.judging_starts = evaluator.starts(rng, min(max(wanted, _JUDGED[0]), _JUDGED[1]))
@@ -212,13 +216,29 @@ class Ladder:
         return structure, Racer.of(tree, step=0.3)
 
     def _all(self, rng: Rng) -> None:
-        """Give the best structure all kinds of features that there are."""
-        rung = self.rungs[self.best]
-        kinds = [kind for kind in MORE[rung.structure.form] if self.meaning.has((kind,))]
-        structure = rung.structure.with_kinds((*rung.structure.kinds, *kinds))
-        self._try(structure, rung, (ALL - RACE) * self.budget, rng)
-        self.stage = "remove" if self.best == len(self.rungs) - 1 else "leaves"
+        """Give the best structure of each form all kinds of features that there are."""
+        share, before = (ALL - RACE) * self.budget / (len(MORE) + 1), self.best
+        self._regulate(share, rng)
+        for form in MORE:
+            rung = max((one for one in self.rungs if one.structure.form == form), key=self._value)
+            kinds = [kind for kind in MORE[form] if self.meaning.has((kind,))]
+            self._try(rung.structure.with_kinds((*rung.structure.kinds, *kinds)), rung, share, rng)
+        self.stage = "leaves" if self.best == before else "remove"
         self.racers = []
+
+    def _regulate(self, steps: float, rng: Rng) -> None:
+        """Search from the linear regulator of the plant, if it has one."""
+        try:
+            plant = linearise(self.meaning.problem)
+        except SettingError:  # there are no equations, or no rest
+            return
+        assert self.evaluator.runner is not None
+        self.evaluator.runner.interactions.add(Phase.SEARCH, plant.steps)
+        self.evaluator.steps += plant.steps
+        block = self._use(lqr_structure(self.meaning, plant))
+        racer = Racer.of(lqr_law(block, plant), least=0.05, step=0.3)
+        racer.run(self.evaluator, steps, 2 * steps, rng)
+        self._climb(self._judged(block.structure, racer))
 
     def _remove(self, rng: Rng) -> None:
         """Remove the kind of feature that costs least, if that is less than its share."""
@@ -269,7 +289,12 @@ class Ladder:
         evaluator, left = self.evaluator, max(_TERMS * self.budget, self.budget - self.spent)
         price = _SHARE * abs(rung.score)
         tree = simplify(evaluator, rung.tree, rung.score, left, price)
-        plainer = self._judged(rung.structure, Racer.of(tree))
+        block, structure = self._block(rung.structure), rung.structure
+        if tree.n_leaves == 1:  # what no term uses is not part of the structure
+            structure = block.plainer(tree)
+            less = self._block(structure).like(tree, block)
+            tree = replace(less, free=less.free & (less.numbers != 0.0))
+        plainer = self._judged(structure, Racer.of(tree))
         if plainer.at_rest <= max(2 * rung.at_rest, 0.01 * self._largest_error()):
             self._replace(plainer, anyway=True)
         rung = self.rungs[self.best]
@@ -329,9 +354,9 @@ class Ladder:
             found.score,
             found.mean_return,
             float(found.values.min()),
-            float(sum(played.returns[0].tolist()) / _RESTED),
+            math.fsum(played.returns[0].tolist()) / _RESTED,
             _at_rest(played.visited[:, errors], horizon),
-            float(sum(played.movement[0].tolist()) / max(1, played.steps)),
+            math.fsum(played.movement[0].tolist()) / max(1, played.steps),
         )
 
     def _largest_error(self) -> float:
@@ -422,6 +447,6 @@ def _at_rest(errors: Floats, horizon: int) -> float:
     found, last = 0.0, max(1, horizon // 4)
     for begin in range(0, len(errors), horizon):
         rows = errors[begin : begin + horizon][-last:]
-        means = np.abs([sum(rows[:, j].tolist()) / len(rows) for j in range(rows.shape[1])])
+        means = np.abs([math.fsum(rows[:, j].tolist()) / len(rows) for j in range(rows.shape[1])])
         found = max(found, float(means.max()))
     return found

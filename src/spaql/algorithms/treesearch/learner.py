@@ -156,7 +156,9 @@ class TreeSearchLearner(Learner):
         evaluator.units = evaluator.units._replace(centre=centre, scale=scale)
         search.states = (observations - centre) / scale
         finite = [one for one in returns if np.isfinite(one)]
-        search.judgement = replace(search.judgement, mean_return=sum(finite) / len(finite) if finite else 0.0)
+        search.judgement = replace(
+            search.judgement, mean_return=math.fsum(finite) / len(finite) if finite else 0.0
+        )
         evaluator.runner = None
         if self.given is not None:
             search.plan(search.budget, from_rules(self.given, evaluator.units, search.base))

@@ -30,7 +30,8 @@ from spaql.spaces import action_names, observation_names, split_unit
 
 ERROR, INTEGRAL, DERIVATIVE, OTHERS, CONSTANT = "error", "integral", "derivative", "other numbers", "constant"
 CHANGE, SECOND, LAST, LOW_PASS = "change of the error", "second change", "last actions", "low-pass"
-_LAST = 3
+SETPOINTS = "set-points"
+LONGEST = 3
 """So many of the last actions."""
 _SLOW = 3.0
 """The time constant of low-passes, in samples."""
@@ -47,7 +48,7 @@ PLAIN: tuple[tuple[str, tuple[str, ...]], ...] = (
 NEXT = {POSITION: DERIVATIVE, VELOCITY: SECOND}
 """What the better half of them is given for the next round, by its form: PD and PID."""
 MORE = {
-    POSITION: (INTEGRAL, DERIVATIVE, OTHERS, LOW_PASS, LAST, CONSTANT),
+    POSITION: (INTEGRAL, DERIVATIVE, OTHERS, LOW_PASS, LAST, SETPOINTS, CONSTANT),
     VELOCITY: (SECOND, OTHERS, LOW_PASS),
 }
 """What the best of them may be given, by its form."""
@@ -78,7 +79,7 @@ class Structure:
 
     def with_kinds(self, kinds: Sequence[str]) -> Structure:
         """Return the structure with other kinds of features, in the usual order."""
-        order = (ERROR, CHANGE, INTEGRAL, DERIVATIVE, SECOND, OTHERS, LOW_PASS, LAST, CONSTANT)
+        order = (ERROR, CHANGE, INTEGRAL, DERIVATIVE, SECOND, OTHERS, LOW_PASS, LAST, SETPOINTS, CONSTANT)
         return Structure(self.form, tuple(kind for kind in order if kind in kinds))
 
 
@@ -147,7 +148,9 @@ class Meaning:
         if LAST in kinds:
             for action in self.actions:
                 short = split_unit(action)[0]
-                found += [LastAction(f"{short} {_ago(k)}", short, samples=k) for k in range(1, _LAST + 1)]
+                found += [LastAction(f"{short} {ago(k)}", short, samples=k) for k in range(1, LONGEST + 1)]
+        if SETPOINTS in kinds:
+            found += [Observed(r) for _, r, _ in self.pairs]
         return found
 
 
@@ -198,6 +201,19 @@ class Block:
         numbers[0, :, 0] = np.where(free[0, :, 0], tree.numbers[leaf, :, 0], 0.0)
         return CandidateTree(new.left, numbers, free, new.allowed, new.locked, new.exact, listed=False)
 
+    def plainer(self, tree: CandidateTree) -> Structure:
+        """Return the structure without the kinds of features that a tree does not use."""
+        used = {one.name for j, one in enumerate(self.features) if tree.numbers[:, :, 1 + j].any()}
+        kept = []
+        for kind in self.structure.kinds:
+            rest = [one for one in self.structure.kinds if one != kind]
+            others = self.meaning.features(self.structure.with_kinds(rest), {})
+            own = {one.name for one in self.features} - {one.name for one in others}
+            constant = kind == CONSTANT and bool(tree.numbers[tree.left < 0][:, :, 0].any())
+            if kind == ERROR or own & used or constant:
+                kept.append(kind)
+        return self.structure.with_kinds(kept)
+
     def controller(self, tree: CandidateTree, digits: int = 0) -> FeatureController:
         """Return a candidate as a controller with memory; features that no number uses are left out."""
         problem = self.meaning.problem
@@ -238,7 +254,7 @@ class Block:
         used = {j for j in range(len(names)) if numbers[:, :, 1 + j].any()} or {0}
         for j in range(len(names) - 1, -1, -1):
             if j in used and not isinstance(self.features[j], Observed | LastAction):
-                used |= {names.index(s) for s in _sources(self.features[j]) if s in names}
+                used |= {names.index(s) for s in _sources(self.features[j]) if s in names[:j]}
         return sorted(used)
 
 
@@ -279,5 +295,6 @@ def _size(feature: Feature, sizes: Mapping[str, float], meaning: Meaning, span: 
     return sizes.get(feature.name, 1.0)
 
 
-def _ago(samples: int) -> str:
+def ago(samples: int) -> str:
+    """Return when a last action was given, for its name."""
     return "a sample before" if samples == 1 else f"{samples} samples before"

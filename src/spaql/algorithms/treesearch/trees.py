@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -172,7 +173,7 @@ def switch_like(tree: CandidateTree, states: Floats, row: int) -> CandidateTree 
     Other numbers of the action are 0. None if there is no cut.
     """
     laws = [tree.numbers[find_leaf(tree, state), row] for state in states]
-    wishes = [law[0] + sum((law[1:] * state).tolist()) for law, state in zip(laws, states, strict=True)]
+    wishes = [law[0] + math.fsum((law[1:] * state).tolist()) for law, state in zip(laws, states, strict=True)]
     actions = np.clip(np.array(wishes), -1.0, 1.0)
     n = len(actions)
     best: tuple[float, int, float, float, float] | None = None

@@ -1,0 +1,125 @@
+"""TreeSearch beside tuned classical controllers on the plants that spaql ships, nominal and perturbed.
+
+    python benchmarks/plants.py --seeds 8000-8009                     # 5,000,000 steps each
+    python benchmarks/plants.py --seeds 8000 --steps 500000 --plants Oven
+
+Every controller is designed for perturbed plants with the same number of simulator steps, and judged in 100
+fresh episodes (seed 1,000,000 + its own seed) of the perturbed plant and of the plant itself. A seed counts
+as no worse if the paired difference to its best classical controller is above -1.96 standard errors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import spaql
+from spaql.classical import tune
+from spaql.evaluation import evaluate_control
+from spaql.problems import find_dynamics, perturbed
+from spaql.registration import HORIZONS
+from spaql.stats import standard_error
+from spaql.tables import markdown
+
+
+def judged(policy: Any, problem: spaql.Problem, seed: int) -> dict[str, Any]:
+    """Return what 100 fresh episodes say of a policy."""
+    evaluation, control = evaluate_control(policy, problem, episodes=100, seed=10**6 + seed)
+    return {
+        "returns": evaluation.returns.tolist(),
+        "movement": float(np.mean([one.movement for one in control.actuators])),
+        "error at rest": max((one.error_at_rest for one in control.tracking), default=0.0),
+    }
+
+
+def one_seed(name: str, seed: int, steps: int) -> dict[str, Any]:
+    """Design all controllers of a seed, and judge them."""
+    plant = find_dynamics(name)
+    assert plant is not None
+    problem, rough = (spaql.make_problem(one, measured=False) for one in (plant, perturbed(plant)))
+    cpu = time.process_time()
+    agent = spaql.TreeSearch(problem, seed=seed).learn(total_timesteps=steps, progress_bar=False)
+    cpu = time.process_time() - cpu
+    policies = {"treesearch": agent.policy}
+    for method in ("pid", "lqr") if problem.setpoints else ("lqr",):
+        policies[method] = tune(rough, method, steps=steps, seed=seed).policy
+    chosen = next((row for row in agent.ladder if row["chosen"]), {})
+    return {
+        "plant": name,
+        "seed": seed,
+        "cpu": cpu,
+        "steps": agent.training_steps,
+        "structure": chosen.get("structure", ""),
+        "leaves": agent.policy.n_leaves,
+        "rules": str(agent.policy),
+        "nominal": {key: judged(policy, problem, seed) for key, policy in policies.items()},
+        "perturbed": {key: judged(policy, rough, seed) for key, policy in policies.items()},
+    }
+
+
+def no_worse(found: dict[str, Any], form: str) -> bool:
+    """Whether TreeSearch is no worse than the best classical controller of a seed."""
+    others = [key for key in found[form] if key != "treesearch"]
+    best = max(others, key=lambda key: np.mean(found[form][key]["returns"]))
+    own, rival = (np.array(found[form][key]["returns"]) for key in ("treesearch", best))
+    return bool((own - rival).mean() > -1.96 * standard_error(own - rival))
+
+
+def rows_of(seeds: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """Return the rows of a plant."""
+    rows = []
+    for form in ("nominal", "perturbed"):
+        for key in seeds[0][form]:
+            returns = np.array([one[form][key]["returns"] for one in seeds])
+            own = key == "treesearch"
+            rows.append(
+                {
+                    "plant": f"{seeds[0]['plant'].removeprefix('spaql/')}, {form}",
+                    "controller": key,
+                    "return": f"{returns.mean():.2f}",
+                    "worst seed": f"{returns.mean(axis=1).min():.2f}",
+                    "worst episode": f"{returns.min():.1f}",
+                    "error at rest": f"{max(one[form][key]['error at rest'] for one in seeds):.2g}",
+                    "movement": f"{100 * np.mean([one[form][key]['movement'] for one in seeds]):.2f} %",
+                    "leaves": f"{np.mean([one['leaves'] for one in seeds]):.1f}" if own else "",
+                    "no worse": f"{sum(no_worse(one, form) for one in seeds)} of {len(seeds)}" if own else "",
+                    "CPU s": f"{np.mean([one['cpu'] for one in seeds]):.0f}" if own else "",
+                }
+            )
+    return rows
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seeds", default="8000-8009", help="one seed, or a range")
+    parser.add_argument("--steps", type=int, default=5_000_000)
+    parser.add_argument("--plants", default="", help="parts of names, separated by commas; all by default")
+    parser.add_argument("--out", type=Path, help="a JSON file for everything that was measured")
+    asked = parser.parse_args()
+    first, _, last = asked.seeds.partition("-")
+    seeds = range(int(first), int(last or first) + 1)
+    names = [name for name in HORIZONS if any(part in name for part in asked.plants.split(","))]
+    rows, everything = [], []
+    for name in names:
+        found = []
+        for seed in seeds:
+            found.append(one_seed(name, seed, asked.steps))
+            print(f"{name} {seed}: {found[-1]['structure']}\n{found[-1]['rules']}\n", flush=True)
+        everything += found
+        rows += rows_of(found)
+        if asked.out:
+            asked.out.write_text(json.dumps(everything, indent=1))
+        print(markdown(rows_of(found)), flush=True)
+    print(markdown(rows))
+
+
+if __name__ == "__main__":
+    main()

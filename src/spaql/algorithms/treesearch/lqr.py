@@ -1,0 +1,82 @@
+"""The linear regulator of a plant as the law of a controller with memory, for the search to begin with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from spaql.algorithms.treesearch.structures import (
+    CONSTANT,
+    ERROR,
+    INTEGRAL,
+    LAST,
+    LONGEST,
+    OTHERS,
+    SETPOINTS,
+    Block,
+    Meaning,
+    Structure,
+    ago,
+)
+from spaql.algorithms.treesearch.trees import CandidateTree
+from spaql.classical import LinearPlant, augmented, riccati_gains
+from spaql.kernels.treesearch.candidates import Floats
+from spaql.policy.feature_tree import POSITION
+from spaql.spaces import split_unit
+
+_DIGITS = 4
+"""Significant digits of the gains: those of LAPACK differ in their last bits from version to version."""
+
+
+def lqr_structure(meaning: Meaning, plant: LinearPlant) -> Structure:
+    """Return the structure of a regulator with integral action, about the rest of the present set-points."""
+    kinds = [ERROR, INTEGRAL, SETPOINTS, CONSTANT]
+    kinds += [OTHERS] * bool(meaning.others) + [LAST] * bool(plant.delay)
+    return Structure(POSITION, ()).with_kinds(kinds)
+
+
+def regulator_gains(block: Block, plant: LinearPlant) -> Floats:
+    """Return the gains for weights of 1 for numbers, integrals and actions of their usual size."""
+    meaning, m, line = block.meaning, len(plant.outputs), plant.delay * plant.b.shape[1]
+    slow = meaning.problem.horizon * meaning.sample_time / 10
+    sizes = np.concatenate([plant.scale, np.full(line, np.inf), plant.scale[list(plant.outputs)] * slow])
+    a, b = augmented(plant, m, meaning.sample_time)
+    return riccati_gains(a, b, np.diag(1 / sizes**2 + 1e-9), np.diag(1 / block.units.action_scale**2))
+
+
+def lqr_law(block: Block, plant: LinearPlant) -> CandidateTree:
+    """Return the regulator as a law over features."""
+    meaning, k = block.meaning, regulator_gains(block, plant)
+    names = [split_unit(name)[0] for name in meaning.observations]
+    actions = [split_unit(name)[0] for name in meaning.actions]
+    n, line, half = len(plant.a), plant.delay * len(actions), block.units.action_scale
+    raw: dict[str, Floats] = {}
+    of_rest = plant.rest_slope[:n], plant.rest_slope[n:]
+    moved = of_rest[1] + k[:, :n] @ of_rest[0]  # what the law adds for a set-point, besides its error
+    constant = plant.rest_action + k[:, :n] @ plant.rest
+    for j in range(plant.delay):
+        part = k[:, n + j * len(actions) : n + (j + 1) * len(actions)]
+        moved, constant = moved + part @ of_rest[1], constant + part @ plant.rest_action
+        if j < LONGEST:
+            for i, action in enumerate(actions):
+                raw[f"{action} {ago(j + 1)}"] = -part[:, i]
+    for j, at in enumerate(plant.numbers):
+        raw[names[at[0]]] = -k[:, j]
+    for i, (output, setpoint, of) in enumerate(meaning.pairs):
+        place = next(j for j in plant.outputs if names[plant.numbers[j][0]] == output)
+        raw[f"error{of}"] = k[:, place]
+        raw[f"integral{of}"] = -k[:, n + line + plant.outputs.index(place)]
+        raw[setpoint] = moved[:, i] - k[:, place]
+    constant = constant - moved @ plant.rest_goals
+    return _with_gains(block, raw, constant, half)
+
+
+def _with_gains(block: Block, raw: dict[str, Floats], constant: Floats, half: Floats) -> CandidateTree:
+    tree = block.one_law()
+    numbers = tree.numbers.copy()
+    for j, feature in enumerate(block.features):
+        gains = raw.get(feature.name, np.zeros(len(half))) * block.units.scale[j] / half
+        numbers[0, :, 1 + j] = [float(f"{x:.{_DIGITS}g}") for x in gains.tolist()]
+    numbers[0, :, 0] = [float(f"{x:.{_DIGITS}g}") for x in (constant / half).tolist()]
+    return replace(tree, numbers=numbers)
