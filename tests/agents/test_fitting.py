@@ -11,6 +11,7 @@ import jsonschema
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from gymnasium.wrappers import TimeLimit
 
 import spaql
 from spaql import archive
@@ -107,10 +108,53 @@ def test_commands_take_the_run(fitted: tuple[Path, dict[str, Any]], tmp_path: Pa
     assert "fitted to a log" in refused.output
 
 
+@pytest.mark.parametrize(
+    ("env", "message"),
+    [("CartPole-v1", "observes Box.*CartPole-v1 has Box"), ("MountainCarContinuous-v0", "observes")],
+)
+def test_an_unlike_environment_is_refused(
+    env: str, message: str, fitted: tuple[Path, dict[str, Any]]
+) -> None:
+    with pytest.raises(spaql.SettingError, match=message):
+        spaql.evaluate(fitted[0], env, episodes=2)
+
+
+def test_actions_outside_the_range_of_an_environment_are_refused() -> None:
+    found = fit_integrator(integrator(20, 0.3), action_range=[-3, 3])
+    assert found.agent is not None
+    narrow = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32)
+    with pytest.raises(spaql.SettingError, match="some of them outside Box"):
+        spaql.evaluate(found.agent, TimeLimit(Integrator(narrow), 20), episodes=2)
+    with pytest.raises(spaql.SettingError, match="takes Discrete"):
+        spaql.evaluate(found.agent, TimeLimit(Integrator(gymnasium.spaces.Discrete(3)), 20), episodes=2)
+    wide = gymnasium.spaces.Box(-3.0, 3.0, (1,), np.float32)
+    assert spaql.evaluate(found.agent, TimeLimit(Integrator(wide), 20), episodes=2).mean < 0
+
+
 def test_a_drawing_needs_no_environment(fitted: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     spaql_json("draw", fitted[0], "tree", "--out", tmp_path / "tree.svg")
     assert (tmp_path / "tree.svg").exists()
+
+
+class Integrator(gymnasium.Env[np.ndarray, Any]):
+    """x' = x + u / 2."""
+
+    def __init__(self, actions: gymnasium.spaces.Space[Any]) -> None:
+        self.observation_space = gymnasium.spaces.Box(-9.0, 9.0, (1,), np.float64)
+        self.action_space = actions
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
+        """Begin at random."""
+        super().reset(seed=seed)
+        self.x = self.np_random.uniform(-2, 2, 1)
+        return self.x, {}
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """Move."""
+        cost = float(self.x[0]) ** 2
+        self.x = np.clip(self.x + 0.5 * np.ravel(action), -9.0, 9.0)
+        return self.x, -cost, False, False, {}
 
 
 def integrator(
@@ -175,6 +219,54 @@ def test_a_controller_that_leans_on_the_edge_of_the_data_is_not_supported() -> N
     again = fit_integrator(drifting(), horizon=20, anyway=True)
     assert again.agent is not None
     assert again.agent.problem.log["verdict"] == again.verdict == found.verdict
+
+
+def test_the_next_experiment_goes_where_the_data_end(tmp_path: Path) -> None:
+    """Every controller drifts to the highest x of the log, which is what is to be logged next."""
+    rows = drifting()
+    experiment = fit_integrator(rows, horizon=20).experiment
+    first = experiment.visit()[0]
+    assert (first["why"], len(first)) == ("edge of the data", 6)
+    assert float(first["x"]) > np.quantile(rows["x"], 0.9)
+    assert -1 <= float(first["lowest u"]) <= float(first["highest u"]) <= 1
+    assert experiment.save(tmp_path / "next") == (
+        tmp_path / "next/visit.csv",
+        tmp_path / "next/excitation.csv",
+    )
+    with (tmp_path / "next" / "visit.csv").open(newline="") as file:
+        assert next(csv.DictReader(file))["why"] == "edge of the data"
+
+
+def test_actions_that_were_not_logged_are_to_be_tried() -> None:
+    """The log moves slowly, and the cost asks for speed."""
+    found = fit_integrator(integrator(30, 0.05, gain=-0.1), anyway=True)
+    unseen = [row for row in found.experiment.visit() if row["why"] == "action not logged here"]
+    assert found.unseen > 0
+    assert unseen
+    assert all(float(row["highest u"]) > 0.3 or float(row["lowest u"]) < -0.3 for row in unseen)
+
+
+def test_the_excitation_is_limited_and_repeats() -> None:
+    experiment = fit_integrator(integrator(8, 0.3), action_range=[-2, 4], anyway=True).experiment
+    signal = experiment.excitation(amplitude=0.5, episodes=3)
+    assert len(signal) == 3 * 20
+    levels = np.array([row["added to u"] for row in signal], float)
+    assert np.abs(levels).max() <= 0.5 * 3
+    assert len(np.unique(levels)) > 20
+    assert (levels[1:] == levels[:-1]).any()
+    assert signal == experiment.excitation(amplitude=0.5, episodes=3)
+    assert signal != experiment.excitation(amplitude=0.5, episodes=3, seed=1)
+    with pytest.raises(spaql.SettingError, match="amplitude is 0"):
+        experiment.excitation(amplitude=0)
+
+
+def test_the_excitation_of_a_list_replaces_some_actions() -> None:
+    rows = integrator(12, 0.3)
+    rows["u"] = [float(u > 0) for u in rows["u"]]
+    signal = fit_integrator(rows, action_range=None, anyway=True).experiment.excitation(episodes=10)
+    played = [row["instead of u"] for row in signal]
+    assert set(played) == {None, 0.0, 1.0}
+    assert 0.1 < sum(value is not None for value in played) / len(played) < 0.5
 
 
 def test_a_log_without_differences_in_cost_supports_nothing() -> None:

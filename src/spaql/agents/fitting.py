@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from spaql.agents.agent import make_settings
+from spaql.agents.next_experiment import NextExperiment
 from spaql.agents.progress import Compiling
 from spaql.agents.registry import PlanTree
 from spaql.agents.run_folder import save_run
@@ -58,13 +59,16 @@ class Fitted:
     """Episodes and steps of the log."""
     notes: tuple[str, ...]
     """What was left out of the log or changed."""
+    experiment: NextExperiment
+    """What to log next."""
 
     def as_data(self) -> dict[str, Any]:
         """Return everything but the agent as plain data."""
         items = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
         items |= {"logged": {"mean": self.logged[0], "ci95": self.logged[1]}}
         items |= {"predicted": {"mean": self.predicted, "half_width": self.half}}
-        return {name: value for name, value in items.items() if name not in ("agent", "half")}
+        items |= {"visit": self.experiment.visit()}
+        return {name: value for name, value in items.items() if name not in ("agent", "half", "experiment")}
 
     def save(self, folder: str | Path) -> None:
         """Write a run folder: that of the agent, and the verdict as `fit.json`."""
@@ -183,10 +187,13 @@ def fit(
         described = {**(given.problem.log or {}), "verdict": found.verdict}
         problem = dataclasses.replace(given.problem, log=described)
         agent = PlanTree(problem, seed=seed, **settings).adopt(found.memory, found.rules)
-    return _fitted(agent, found, given.notes)
+    experiment = NextExperiment(given.problem, read.actions, found.places)
+    return _fitted(agent, found, given.notes, experiment)
 
 
-def _fitted(agent: PlanTree | None, found: LogFit, notes: tuple[str, ...]) -> Fitted:
+def _fitted(
+    agent: PlanTree | None, found: LogFit, notes: tuple[str, ...], experiment: NextExperiment
+) -> Fitted:
     return Fitted(
         agent=agent,
         verdict=found.verdict,
@@ -201,4 +208,5 @@ def _fitted(agent: PlanTree | None, found: LogFit, notes: tuple[str, ...]) -> Fi
         episodes=len(found.memory.begins),
         steps=len(found.memory),
         notes=notes,
+        experiment=experiment,
     )

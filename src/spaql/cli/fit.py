@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from spaql.cli.arguments import quiet_option
 from spaql.cli.report import Report, names, numbers, reports
 from spaql.errors import SettingError
+
+if TYPE_CHECKING:
+    from spaql.agents.next_experiment import NextExperiment
 
 
 def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -54,6 +58,18 @@ def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
 @click.option("--seed", type=int, default=0, show_default=True, help="of all randomness")
 @click.option("--effort", type=float, default=1.0, show_default=True, help="of the search, as of plantree")
 @click.option("--out", type=click.Path(path_type=Path), help="run folder  [default: runs/LOG/fit/seed=SEED]")
+@click.option(
+    "--experiment",
+    type=click.Path(path_type=Path),
+    help="folder for the next experiment: visit.csv and excitation.csv",
+)
+@click.option(
+    "--amplitude",
+    type=float,
+    default=0.3,
+    show_default=True,
+    help="of the excitation, as a share of half the action range",
+)
 @click.option("--anyway", is_flag=True, help="save the controller even if the data do not support it")
 @quiet_option
 @reports("the verdict, and what it rests on,")
@@ -72,6 +88,8 @@ def fit(
     seed: int,
     effort: float,
     out: Path | None,
+    experiment: Path | None,
+    amplitude: float,
     anyway: bool,
     quiet: bool,
 ) -> Report:
@@ -84,6 +102,10 @@ def fit(
     The verdict tells what the data allow: supported, doubtful, or not supported by the data. In the last case
     nothing is saved, and the exit code is 1, unless --anyway is given.
 
+    --experiment writes what to log next: states and actions of which the data say too little, as visit.csv,
+    and a signal of random steps, as excitation.csv, to be added to the action of the controller in use (of a
+    list of actions: played instead of it, where it is not empty). Then fit both logs.
+
     \b
     Examples:
       spaql fit log.csv --observations cos,sin,speed --action torque --action-range -2,2 \\
@@ -95,8 +117,11 @@ def fit(
     from spaql.agents import fit as fit_log
 
     folder = out or Path("runs") / logs[0].stem / "fit" / f"seed={seed}"
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise SettingError(f"{folder} is there already: name another folder with --out, or remove it.")
+    for given, option in ((folder, "--out"), (experiment, "--experiment")):
+        if given is not None and given.exists() and (not given.is_dir() or any(given.iterdir())):
+            raise SettingError(f"{given} is there already: name another folder with {option}, or remove it.")
+    if not 0.0 < amplitude <= 1.0:
+        raise SettingError(f"amplitude is {amplitude}, and must be above 0 and at most 1.")
     found = fit_log(
         list(logs),
         observations=observations,
@@ -114,9 +139,21 @@ def fit(
         progress_bar=not quiet,
         effort=effort,
     )
+    text, data = f"{found}\n\n", found.as_data() | {"run": None, "experiment": None}
+    if experiment is not None:
+        files = found.experiment.save(experiment, amplitude=amplitude, seed=seed)
+        data["experiment"] = [str(file) for file in files]
+        text += _experiment_text(found.experiment, files)
     if found.agent is None:
-        advice = "No controller was saved: log more, with other actions or starts, or give --anyway."
-        return Report(found.as_data() | {"run": None}, f"{found}\n\n{advice}", code=1)
+        advice = "log more, with other actions or starts (--experiment proposes which), or give --anyway."
+        return Report(data, f"{text}No controller was saved: {advice}", code=1)
     found.save(folder)
-    text = f"{found}\n\nNext: spaql show {folder} --digits 3"
-    return Report(found.as_data() | {"run": str(folder)}, text)
+    return Report(data | {"run": str(folder)}, f"{text}Next: spaql show {folder} --digits 3")
+
+
+def _experiment_text(experiment: NextExperiment, files: tuple[Path, ...]) -> str:
+    from spaql.agents.next_experiment import as_cells
+    from spaql.tables import aligned
+
+    table = aligned(as_cells(experiment.visit())) if experiment.places else "nothing in particular"
+    return f"to visit next\n{table}\n\nwrote {', '.join(map(str, files))}\n\n"

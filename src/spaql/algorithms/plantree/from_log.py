@@ -12,6 +12,7 @@ from spaql.algorithms.plantree.build import Candidate, search
 from spaql.algorithms.plantree.encoding import ActionCode, Scale
 from spaql.algorithms.plantree.exact_sums import deviation, mean
 from spaql.algorithms.plantree.known_ends import known_ends
+from spaql.algorithms.plantree.next_experiment import Place, places_to_visit
 from spaql.algorithms.plantree.planning import make_plan
 from spaql.algorithms.plantree.replay_memory import Floats, Memory
 from spaql.algorithms.plantree.rule_trees import to_rules, within_space
@@ -39,6 +40,8 @@ _BELOW = 0.01
 """Share of the range of logged returns by which a prediction may be below their mean without doubt."""
 _NEAR = 0.05
 """Share of the spread of returns by which a candidate may be below the best, to be compared further."""
+_LOOKED_AT = 3
+"""Candidates besides the chosen one that decide what to log next."""
 _FOLDS = 5
 _STARTS, _FEWEST_STARTS = 200, 40
 """Most starts of a measurement, and the fewest, some of them repeated, of a fold."""
@@ -68,6 +71,8 @@ class LogFit:
     """Whether it is the clone of the logged behaviour."""
     verdict: str
     reasons: tuple[str, ...]
+    places: tuple[Place, ...]
+    """What to log next."""
 
 
 def fit_log(given: LoggedProblem, settings: PlanTreeSettings, seed: int) -> LogFit:
@@ -97,6 +102,7 @@ def fit_log(given: LoggedProblem, settings: PlanTreeSettings, seed: int) -> LogF
     chosen = _most_promising(candidates, promises, settings.tolerance)
     best, (predicted, half), played = candidates[chosen], promises[chosen], rolled[chosen]
     verdict, reasons = _verdict(given, memory, played, predicted, half, np.array(logged))
+    controllers = [best.rules, *(candidates[i].rules for i in _better(rolled, chosen))]
     return LogFit(
         rules=within_space(best.rules),
         memory=memory,
@@ -108,6 +114,7 @@ def fit_log(given: LoggedProblem, settings: PlanTreeSettings, seed: int) -> LogF
         is_clone=best in clones,
         verdict=verdict,
         reasons=reasons,
+        places=places_to_visit(plant, held_out.plants, controllers, starts, steps),
     )
 
 
@@ -164,6 +171,13 @@ def _most_promising(
     )
 
 
+def _better(played: list[ModelEpisodes], chosen: int) -> list[int]:
+    """Return a few candidates with higher returns if nothing is charged for leaving the data, best first."""
+    returns = [mean(one.returns) for one in played]
+    better = [i for i, value in enumerate(returns) if value > returns[chosen]]
+    return sorted(better, key=lambda i: -returns[i])[:_LOOKED_AT]
+
+
 def _edge_price(memory: Memory) -> float:
     """Return the penalty on a step that leaves the data: the largest reward of a step, or their range."""
     usual = memory.rewards[~memory.ended] if not memory.ended.all() else memory.rewards
@@ -187,6 +201,11 @@ class _HeldOut:
             starts = _some(held.states[held.begins], _STARTS)
             starts = np.resize(starts, (max(len(starts), _FEWEST_STARTS), starts.shape[1]))
             self._parts.append((plant, starts, plant.errors(held)))
+
+    @property
+    def plants(self) -> list[TestPlant]:
+        """The plants."""
+        return [plant for plant, *_ in self._parts]
 
     def promise(self, rules: RuleTree) -> tuple[float, float]:
         """Return the predicted mean return of a controller, and half the width of its interval.

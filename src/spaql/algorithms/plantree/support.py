@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from gymnasium.spaces import Discrete
@@ -40,6 +41,21 @@ class ModelEpisodes:
     """Share of the steps with an action outside the range of those logged in that cell."""
 
 
+class ModelStep(NamedTuple):
+    """One step of many episodes in a learned plant, one row per episode."""
+
+    going: NDArray[np.bool_]
+    """Whether the episode had not ended before."""
+    states: Floats
+    actions: Floats
+    inputs: Floats
+    """The actions as the plant's laws take them."""
+    rewards: Floats
+    cell: Ints
+    clipped: NDArray[np.bool_]
+    unseen: NDArray[np.bool_]
+
+
 class TestPlant:
     """A plant fitted to a memory, in which controllers are rolled out with exact costs and ends."""
 
@@ -54,6 +70,7 @@ class TestPlant:
         self._inputs = code.inputs(code.tried(), squares=True)
         inputs = code.inputs(memory.actions, squares=False)
         cells, count = self._find(self.scale.z(memory.states)), len(self._plant.feature)
+        self._rows = np.bincount(cells, minlength=count)
         self._low, self._high = np.full((2, count, inputs.shape[1]), np.inf)
         np.minimum.at(self._low, cells, inputs)
         self._high = -self._high
@@ -86,6 +103,15 @@ class TestPlant:
         after, _ = self._predict(z, self.code.inputs(memory.actions, squares=True), cell)
         return cell, self.scale.z(memory.nexts) - after
 
+    def predict(self, states: Floats, inputs: Floats) -> Floats:
+        """Return the next states after raw states and encoded actions (see `ActionCode.inputs`)."""
+        z = self.scale.z(states)
+        return np.asarray(self._predict(z, inputs, self._find(z))[0] * self.scale.deviation + self.scale.mean)
+
+    def rows(self, cell: Ints) -> Ints:
+        """Return how many logged rows each of these cells has."""
+        return np.asarray(self._rows[cell])
+
     def roll(
         self,
         rules: RuleTree,
@@ -98,10 +124,28 @@ class TestPlant:
 
         Errors of predictions (see `errors`), if given, are drawn and added.
         """
+        returns = np.zeros(len(starts))
+        played = clipped = unseen = 0
+        for step in self.steps(rules, starts, steps, errors, rng):
+            going = step.going
+            returns[going] += step.rewards[going]
+            played += int(going.sum())
+            clipped += int((going & step.clipped).sum())
+            unseen += int((going & step.unseen).sum())
+        return ModelEpisodes(returns, played / len(starts), clipped / played, unseen / played)
+
+    def steps(
+        self,
+        rules: RuleTree,
+        starts: Floats,
+        steps: int,
+        errors: tuple[Ints, Floats] | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> Iterator[ModelStep]:
+        """Yield the steps of all episodes of `roll`, until each has ended."""
         tree, z = from_rules(rules, self.scale, self.code), self.scale.z(starts)
         noise = None if errors is None or rng is None else _Errors(*errors, len(self._plant.feature), rng)
-        returns, going = np.zeros(len(z)), np.ones(len(z), np.bool_)
-        played = clipped = unseen = 0
+        going = np.ones(len(z), np.bool_)
         for _ in range(steps):
             inputs = controls(tree, np.ascontiguousarray(z), self._inputs)
             cell = self._find(z)
@@ -109,18 +153,15 @@ class TestPlant:
             if noise is not None:
                 after = after + noise.draw(cell)
             raw, raw_after = (each * self.scale.deviation + self.scale.mean for each in (z, after))
-            ended = self._ends(raw_after)
-            reward = self._reward(raw, self._raw_actions(inputs), raw_after, ended)
+            ended, actions = self._ends(raw_after), self._raw_actions(inputs)
+            reward = self._reward(raw, actions, raw_after, ended)
             _check_finite(reward, raw, going)
-            returns[going] += reward[going]
-            played += int(going.sum())
-            clipped += int((going & (cut > CLIPPED)).sum())
-            unseen += int((going & self._outside(cell, inputs)).sum())
-            going &= ~ended
+            outside = self._outside(cell, inputs)
+            yield ModelStep(going, raw, actions, inputs, reward, cell, cut > CLIPPED, outside)
+            going = going & ~ended
             z = after
             if not going.any():
                 break
-        return ModelEpisodes(returns, played / len(z), clipped / played, unseen / played)
 
     def _outside(self, cell: Ints, inputs: Floats) -> NDArray[np.bool_]:
         """Return where actions are outside those logged in the cell, with the margin of the states' box."""
