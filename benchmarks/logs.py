@@ -60,8 +60,13 @@ PLANTS: dict[str, tuple[Behaviour, list[str], str, dict[str, Any]]] = {
 }
 
 
-def write_log(path: Path, name: str, rows: int, seed: int) -> None:
-    """Write whole episodes of at least so many rows; the last row of each has no action."""
+def write_log(
+    path: Path, name: str, rows: int, seed: int, signal: list[dict[str, float | None]] | None = None
+) -> None:
+    """Write whole episodes of at least so many rows; the last row of each has no action.
+
+    A signal of `NextExperiment.excitation` is played on top of the behaviour.
+    """
     behaviour, observations, action, _ = PLANTS[name]
     rng, written, run = np.random.default_rng(seed), 0, 0
     with gymnasium.make(name) as env, path.open("w", newline="", encoding="utf-8") as file:
@@ -71,6 +76,8 @@ def write_log(path: Path, name: str, rows: int, seed: int) -> None:
             observation, over = env.reset(seed=seed * 100_000 + run)[0], False
             while not over:
                 taken = behaviour(observation, rng)
+                if signal is not None:
+                    taken = excited(taken, list(signal[written % len(signal)].values())[-1])
                 table.writerow([run, *map(float, observation), *np.ravel(taken)])
                 played = np.array(taken, np.float32) if isinstance(taken, list) else taken
                 observation, _, terminated, truncated, _ = env.step(played)
@@ -79,42 +86,68 @@ def write_log(path: Path, name: str, rows: int, seed: int) -> None:
             run += 1
 
 
+def excited(taken: Any, level: float | None) -> Any:
+    """Return Pendulum's torque with a level added, or the push that is played instead of CartPole's."""
+    if isinstance(taken, list):
+        return [float(np.clip(taken[0] + (level or 0.0), -2, 2))]
+    return taken if level is None else int(level)
+
+
+def report(label: str, found: spaql.Fitted, name: str, seed: int, seconds: float) -> None:
+    """Print a row of the table."""
+    assert found.agent is not None
+    real = spaql.evaluate(found.agent, name, episodes=100)
+    cells = [f"{name}{label}", seed, with_interval(*found.logged), with_interval(found.predicted, found.half)]
+    cells += [with_interval(real.mean, real.ci95), found.verdict, f"{found.clipped:.1%}"]
+    cells += [found.leaves, f"{seconds:.0f}"]
+    print("| " + " | ".join(map(str, cells)) + " |", flush=True)
+
+
 def main() -> None:
     """Print a row for each log."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first", type=int, default=0, help="first seed")
+    parser.add_argument("--only", type=int, nargs="*", help="these seeds alone")
     parser.add_argument("--effort", type=float, default=1.0)
     parser.add_argument("--plants", nargs="*", default=list(PLANTS))
+    parser.add_argument(
+        "--again", type=int, default=0, help="rows of a second log, as proposed and as before"
+    )
     given = parser.parse_args()
     print("| plant | seed | log | predicted | real | verdict | clipped | leaves | seconds |")
     print("|---|---|---|---|---|---|---|---|---|")
     for name in given.plants:
-        _, observations, action, goal = PLANTS[name]
-        for seed in range(given.first, given.first + given.seeds):
+        for seed in given.only or range(given.first, given.first + given.seeds):
             with tempfile.TemporaryDirectory() as folder:
-                log = Path(folder) / "log.csv"
-                write_log(log, name, given.rows, seed)
-                begun = time.perf_counter()
-                found = spaql.fit(
-                    log,
-                    observations=observations,
-                    action=action,
-                    episode="run",
-                    seed=seed,
-                    effort=given.effort,
-                    anyway=True,
-                    progress_bar=False,
-                    **goal,
-                )
-            seconds = time.perf_counter() - begun
-            assert found.agent is not None
-            real = spaql.evaluate(found.agent, name, episodes=100)
-            cells = [name, seed, with_interval(*found.logged), with_interval(found.predicted, found.half)]
-            cells += [with_interval(real.mean, real.ci95), found.verdict, f"{found.clipped:.1%}"]
-            cells += [found.leaves, f"{seconds:.0f}"]
-            print("| " + " | ".join(map(str, cells)) + " |", flush=True)
+                study(Path(folder), name, seed, given)
+
+
+def study(folder: Path, name: str, seed: int, given: argparse.Namespace) -> None:
+    """Fit to a log; then, if asked for, to it and a second one with the proposed excitation, or without."""
+    _, observations, action, goal = PLANTS[name]
+    logs = [folder / "log.csv"]
+    write_log(logs[0], name, given.rows, seed)
+    signal: list[dict[str, float | None]] = []
+    for label in ("", ", excited", ", as before") if given.again else ("",):
+        second = [folder / "second.csv"] if label else []
+        for file in second:
+            write_log(file, name, given.again, 1000 + seed, signal if label == ", excited" else None)
+        begun = time.perf_counter()
+        found = spaql.fit(
+            logs + second,
+            observations=observations,
+            action=action,
+            episode="run",
+            seed=seed,
+            effort=given.effort,
+            anyway=True,
+            progress_bar=False,
+            **goal,
+        )
+        signal = signal or found.experiment.excitation(amplitude=0.5, episodes=10, seed=seed)
+        report(label, found, name, seed, time.perf_counter() - begun)
 
 
 if __name__ == "__main__":

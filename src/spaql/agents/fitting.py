@@ -119,7 +119,8 @@ def fit(
     Parameters
     ----------
     log
-        A CSV or Parquet file, a mapping of columns, or several of these. A row has the observations, and the
+        A CSV or Parquet file, `minari:` and the id of a Minari dataset on this machine, a mapping of columns,
+        or several of these. A row has the observations, and the
         action that was taken upon them; the row after it, what came of it.
     observations, action
         Names of columns, with or without their unit.

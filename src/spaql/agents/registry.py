@@ -9,6 +9,7 @@ from spaql.agents.agent import Agent, make_settings
 from spaql.agents.agent_file import agent_types
 from spaql.agents.history import History
 from spaql.algorithms import AQLLearner, PlanTreeLearner, SPAQLLearner, SPAQLTSLearner, TreeSearchLearner
+from spaql.algorithms.plantree.coverage import Coverage
 from spaql.algorithms.plantree.replay_memory import Memory
 from spaql.errors import SettingError, imported, nearest
 from spaql.plants import PlantModel
@@ -68,6 +69,14 @@ class PlanTree(Agent):
             self.history.append(row | {"leaves": rules.n_leaves if last == len(memory) else 0})
         self._learner.best_return, self._policy = best, None
         return self
+
+    def coverage(self) -> Coverage:
+        """Return the states of the log that this agent was fitted to, and where its controller goes."""
+        return self._learner.coverage()
+
+    def logged_episodes(self) -> list[Episode]:
+        """Return the episodes in the memory: those played so far, or those of a log."""
+        return self._learner.logged_episodes()
 
     def hold_out(self) -> tuple[PlantModel, list[Episode]]:
         """Return a model of four fifths of the episodes so far, and the others as a test set."""

@@ -93,7 +93,7 @@ def fit(
     anyway: bool,
     quiet: bool,
 ) -> Report:
-    """Fit a controller to LOGS of a plant, CSV or Parquet files, without a simulator.
+    """Fit a controller to LOGS of a plant, without a simulator: CSV or Parquet files, or minari:ID.
 
     A row has the observations and the action that was taken upon them; what came of it is in the next row.
     Expressions may use the columns without their units, `next_` and a column for its value after the step,

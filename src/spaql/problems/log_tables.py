@@ -1,4 +1,4 @@
-"""Tables of recorded columns: CSV and Parquet files, or arrays by name."""
+"""Tables of recorded columns: CSV and Parquet files, Minari datasets, or arrays by name."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.errors import MissingExtraError, SettingError, nearest
+from spaql.problems.minari_log import minari_columns
 from spaql.spaces import split_unit
 
 Floats = NDArray[np.float64]
 LogSource = str | os.PathLike[str] | Mapping[str, Any]
-"""A CSV or Parquet file, or columns by name."""
+"""A CSV or Parquet file, `minari:` and the id of a Minari dataset, or columns by name."""
+_MINARI = "minari:"
+"""What the name of a Minari dataset begins with."""
 _SEPARATORS = ",;\t"
 _EMPTY = ("", "nan", "na", "null", "none")
 """Texts, in lower case, of a cell without a value."""
@@ -46,8 +49,11 @@ def read_table(source: LogSource, numbers: Sequence[str], label: str | None) -> 
     if isinstance(source, Mapping):
         return _of_arrays("the log", source, numbers, label)
     path = Path(source)
+    if str(path).startswith(_MINARI):
+        columns = minari_columns(str(path).removeprefix(_MINARI))
+        return _of_arrays(str(path), columns, numbers, label or "episode")
     if not path.is_file():
-        raise SettingError(f"There is no log {path}: give a CSV or Parquet file.")
+        raise SettingError(f"There is no log {path}: give a CSV or Parquet file, or minari: and an id.")
     if path.suffix.lower() in (".parquet", ".pq"):
         return _of_arrays(str(path), _parquet(path), numbers, label)
     return _of_csv(path, numbers, label)
@@ -139,7 +145,9 @@ def _parquet(path: Path) -> dict[str, Any]:
     try:
         from pyarrow import ArrowException, parquet
     except ImportError as error:
-        raise MissingExtraError(f"To read {path}, install pyarrow, or write the log as CSV.") from error
+        raise MissingExtraError(
+            f"To read {path}, run pip install 'spaql[parquet]', or write it as CSV."
+        ) from error
     try:
         table = parquet.read_table(path)
     except (ArrowException, OSError) as error:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
+from numpy.typing import NDArray
 
 from spaql.algorithms.plantree.dynamics import CAUTIOUS
-from spaql.algorithms.plantree.replay_memory import KnownEnds, Memory
+from spaql.algorithms.plantree.replay_memory import Floats, KnownEnds, Memory
 from spaql.problems import Problem
 from spaql.problems.expressions import Expression, identifier
 
@@ -20,11 +23,18 @@ def known_ends(memory: Memory, problem: Problem) -> KnownEnds | None:
     log = problem.log or {}
     if log.get("end") is None or not len(memory):
         return None
-    names = tuple(map(identifier, problem.states.names))
-    end = Expression.parse("end condition", log["end"], names)
     both = np.concatenate([memory.states, memory.nexts])
     low, high = both.min(axis=0), both.max(axis=0)
     wide = CAUTIOUS * (high - low)
     points = np.random.default_rng(0).uniform(low - wide, high + wide, (_POINTS, len(low)))
-    ended = end.holds(dict(zip(names, points.T, strict=True)), _POINTS)
-    return KnownEnds(points, ended, float(log["end_reward"]))
+    return KnownEnds(points, end_condition(problem)(points), float(log["end_reward"]))
+
+
+def end_condition(problem: Problem) -> Callable[[Floats], NDArray[np.bool_]]:
+    """Return the function that says in which states, one per row, an episode of a log's problem ends."""
+    text = (problem.log or {}).get("end")
+    if text is None:
+        return lambda states: np.zeros(len(states), np.bool_)
+    names = tuple(map(identifier, problem.states.names))
+    end = Expression.parse("end condition", text, names)
+    return lambda states: end.holds(dict(zip(names, states.T, strict=True)), len(states))

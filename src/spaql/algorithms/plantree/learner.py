@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from spaql.algorithms.learner import Learner, refuse_lists_and_levels
 from spaql.algorithms.plantree.build import Candidate, choose, search
+from spaql.algorithms.plantree.coverage import Coverage, coverage_of
 from spaql.algorithms.plantree.encoding import ActionCode
 from spaql.algorithms.plantree.known_ends import known_ends
-from spaql.algorithms.plantree.learned_plant import fit_model, hold_out
+from spaql.algorithms.plantree.learned_plant import episodes_of, fit_model, hold_out
 from spaql.algorithms.plantree.planning import Plan, make_plan, warm_start
 from spaql.algorithms.plantree.replay_memory import LARGEST, Floats, Memory
 from spaql.algorithms.plantree.rule_trees import idle_rules, rules_from, rules_to, within_space
@@ -212,6 +213,15 @@ class PlanTreeLearner(Learner):
     def hold_out(self) -> tuple[PlantModel, list[Episode]]:
         """Return a plant fitted to four fifths of the episodes, and the other episodes."""
         return hold_out(self.memory, self.code, self.problem)
+
+    def logged_episodes(self) -> list[Episode]:
+        """Return the episodes of the current memory."""
+        return episodes_of(self.memory, self.code)
+
+    def coverage(self) -> Coverage:
+        """Return the states of the memory, and where the controller goes in the learned plant."""
+        assert self._rules is not None
+        return coverage_of(self.memory, self.code, self.problem, self._rules)
 
     def final_plan(self, rng: Rng) -> Plan:
         """Return the plan for the current memory from which controllers are distilled."""
