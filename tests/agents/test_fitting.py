@@ -59,6 +59,7 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, An
     words = ["fit", folder / "log.csv", "--observations", "cos,sin,speed", "--action", "torque"]
     words += ["--action-range", "-2,2", "--episode", "run", "--time", "time", "--horizon", "200"]
     words += ["--cost", COST, "--effort", "0.02", "--quiet", "--anyway", "--out", folder / "run"]
+    words += ["--experiment", folder / "next", "--amplitude", "0.5"]
     return folder / "run", spaql_json(*words)
 
 
@@ -73,6 +74,25 @@ def test_a_log_becomes_a_run_with_a_verdict(fitted: tuple[Path, dict[str, Any]])
     assert agent.problem.sample_time == pytest.approx(0.05)
     assert agent.problem.log["cost"] == COST
     assert agent.history["training_steps"][-1] == 3000
+
+
+def test_the_command_writes_the_next_experiment(fitted: tuple[Path, dict[str, Any]]) -> None:
+    run, data = fitted
+    assert data["experiment"][-1] == str(run.parent / "next" / "excitation.csv")
+    with Path(data["experiment"][-1]).open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["episode", "step", "time", "added to torque [N m]"]
+    assert (len(rows), rows[-1]["time"]) == (5 * 200, "9.95")
+    assert max(abs(float(row["added to torque [N m]"])) for row in rows) <= 0.5 * 2
+    with (run.parent / "next" / "visit.csv").open(newline="") as file:
+        visit = list(csv.DictReader(file))
+    assert [row["why"] for row in visit] == [row["why"] for row in data["visit"]]
+    for row in visit:  # states that the plant can have, although predictions leave the circle
+        assert math.hypot(float(row["cos"]), float(row["sin"])) == pytest.approx(1.0, abs=1e-4)
+    words = ["fit", "log.csv", "--observations", "x", "--action", "u", "--out", "new"]
+    there = CliRunner().invoke(main, [*words, "--experiment", str(run.parent / "next")])
+    assert there.exit_code == 1
+    assert "name another folder with --experiment" in there.output
 
 
 def test_the_file_is_as_the_published_schema_says(fitted: tuple[Path, dict[str, Any]]) -> None:

@@ -134,7 +134,7 @@ def draw(
       sizes   the return of smaller trees
       plant   the cells of the learned plant, and where it is wrong (plantree)
       response  a step of set-points, then a load, beside a tuned PID controller
-      coverage  the states of the log that the run was fitted to, and where the controller leaves them
+      coverage  the states of the log it was fitted to, and where it leaves them
 
     \b
     or, of the finished runs in a folder that `spaql sweep` has left,

@@ -108,10 +108,11 @@ def fit(
 
     \b
     Examples:
-      spaql fit log.csv --observations cos,sin,speed --action torque --action-range -2,2 \\
-        --episode run --horizon 200 --cost "atan2(sin, cos)**2 + 0.1 * speed**2" --out runs/fit
-      spaql fit a.csv b.csv --observations x,v,angle,rate --action push --reward 1 \\
-        --end "abs(x) > 2.4 or abs(angle) > 0.2095" --horizon 500
+      spaql fit log.csv --observations cos,sin,speed --action torque \\
+        --action-range -2,2 --episode run --horizon 200 \\
+        --cost "atan2(sin, cos)**2 + 0.1 * speed**2" --out runs/fit
+      spaql fit a.csv b.csv --observations x,v,angle,rate --action push \\
+        --reward 1 --end "abs(x) > 2.4 or abs(angle) > 0.2095" --horizon 500
       spaql evaluate runs/fit --env Pendulum-v1
     """
     from spaql.agents import fit as fit_log

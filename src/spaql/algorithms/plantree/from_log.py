@@ -114,7 +114,7 @@ def fit_log(given: LoggedProblem, settings: PlanTreeSettings, seed: int) -> LogF
         is_clone=best in clones,
         verdict=verdict,
         reasons=reasons,
-        places=places_to_visit(plant, held_out.plants, controllers, starts, steps),
+        places=places_to_visit(plant, held_out.plants, controllers, memory.states, starts, steps),
     )
 
 

@@ -35,7 +35,7 @@ class Place(NamedTuple):
     rows: int
     """Of the log, in this cell."""
     observations: tuple[float, ...]
-    """The state of these steps that is nearest to their median."""
+    """The logged state that is nearest to the median of these steps: predicted ones may be impossible."""
     low: tuple[float, ...]
     """Of each action, the lowest value to play there: the 10 % quantile of the controllers' actions."""
     high: tuple[float, ...]
@@ -52,7 +52,12 @@ class _Steps(NamedTuple):
 
 
 def places_to_visit(
-    plant: TestPlant, others: Sequence[TestPlant], controllers: Sequence[RuleTree], starts: Floats, steps: int
+    plant: TestPlant,
+    others: Sequence[TestPlant],
+    controllers: Sequence[RuleTree],
+    logged: Floats,
+    starts: Floats,
+    steps: int,
 ) -> tuple[Place, ...]:
     """Return where controllers go in a learned plant, and the data do not say enough what happens there.
 
@@ -68,13 +73,13 @@ def places_to_visit(
         count = np.bincount(played.cell[chosen])
         for cell in np.argsort(-count, kind="stable"):
             if count[cell] > _FEW * len(played.cell):
-                found.append(_place(why, plant, played, chosen & (played.cell == cell)))
+                found.append(_place(why, plant, played, chosen & (played.cell == cell), logged))
     known = ~(played.clipped | played.unseen)
     weights = np.bincount(played.cell[known], differ[known])
     count = np.bincount(played.cell[known])
     for cell in np.argsort(-weights, kind="stable"):
         if count[cell] and weights[cell] > _CERTAIN * count[cell]:
-            found.append(_place(UNCERTAIN, plant, played, known & (played.cell == cell)))
+            found.append(_place(UNCERTAIN, plant, played, known & (played.cell == cell), logged))
     return tuple(found[:MOST])
 
 
@@ -88,15 +93,14 @@ def _play(plant: TestPlant, controllers: Sequence[RuleTree], starts: Floats, ste
     return _Steps._make(np.concatenate(column) for column in zip(*parts, strict=True))
 
 
-def _place(why: str, plant: TestPlant, played: _Steps, chosen: NDArray[np.bool_]) -> Place:
+def _place(why: str, plant: TestPlant, played: _Steps, chosen: NDArray[np.bool_], logged: Floats) -> Place:
     low, high = np.quantile(played.actions[chosen], _OUTER, axis=0, method="inverted_cdf")
-    states = played.states[chosen]
-    away = np.abs(states - np.median(states, axis=0)) / plant.scale.deviation
+    away = np.abs(logged - np.median(played.states[chosen], axis=0)) / plant.scale.deviation
     return Place(
         why,
         mean(np.asarray(chosen, np.float64)),
         int(plant.rows(played.cell[chosen][:1])[0]),
-        tuple(states[away.max(axis=1).argmin()].tolist()),
+        tuple(logged[away.max(axis=1).argmin()].tolist()),
         tuple(low.tolist()),
         tuple(high.tolist()),
     )
