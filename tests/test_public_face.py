@@ -15,10 +15,10 @@ import spaql
 
 NAMES = [
     "AQL", "Agent", "ArchiveError", "BadEnvironmentError", "CheckReport", "Controller", "Dynamics",
-    "Evaluation", "History", "Learner", "MissingExtraError", "Partition", "PartitionLearner",
+    "Evaluation", "Fitted", "History", "Learner", "MissingExtraError", "Partition", "PartitionLearner",
     "PartitionPolicy", "PlanTree", "Policy", "Problem", "RandomPolicy", "Results", "RuleTree",
     "Run", "SPAQL", "SPAQLTS", "SettingError", "Settings", "SpaqlError", "Summary", "TreeSearch",
-    "UnsupportedSpaceError", "__version__", "check_agent", "check_problem", "evaluate", "grid",
+    "UnsupportedSpaceError", "__version__", "check_agent", "check_problem", "evaluate", "fit", "grid",
     "load", "make_problem", "read_study", "results", "rule_tree", "sweep",
 ]  # fmt: skip
 MODULES = [

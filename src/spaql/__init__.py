@@ -26,7 +26,19 @@ if TYPE_CHECKING:
         stats,
         studies,
     )
-    from spaql.agents import AQL, SPAQL, SPAQLTS, Agent, Controller, History, PlanTree, TreeSearch, load
+    from spaql.agents import (
+        AQL,
+        SPAQL,
+        SPAQLTS,
+        Agent,
+        Controller,
+        Fitted,
+        History,
+        PlanTree,
+        TreeSearch,
+        fit,
+        load,
+    )
     from spaql.algorithms import Learner, PartitionLearner, Settings
     from spaql.checks import CheckReport, check_agent, check_problem
     from spaql.errors import (
@@ -56,6 +68,7 @@ __all__ = [
     "Controller",
     "Dynamics",
     "Evaluation",
+    "Fitted",
     "History",
     "Learner",
     "MissingExtraError",
@@ -87,6 +100,7 @@ __all__ = [
     "experiments",
     "export",
     "figures",
+    "fit",
     "grid",
     "interpret",
     "load",
@@ -113,9 +127,11 @@ _HOMES = {
         "SPAQLTS",
         "Agent",
         "Controller",
+        "Fitted",
         "History",
         "PlanTree",
         "TreeSearch",
+        "fit",
         "load",
     ),
     "spaql.algorithms": ("Learner", "PartitionLearner", "Settings"),

@@ -3,6 +3,7 @@
 from spaql.figures.axis import Axis, angle_axis, plain_axis
 from spaql.figures.basin import BasinRecord, compute_basin
 from spaql.figures.card import policy_card
+from spaql.figures.coverage import CoverageRecord, compute_coverage
 from spaql.figures.drawing import Record, draw, read, redraw, register, save_as, svg
 from spaql.figures.growth import Growth, GrowthFrame, GrowthRecord, animate, compute_growth
 from spaql.figures.learning_curves import LearningCurvesRecord, compute_learning_curves
@@ -19,6 +20,7 @@ __all__ = [
     "Axis",
     "AxisRange",
     "BasinRecord",
+    "CoverageRecord",
     "Growth",
     "GrowthFrame",
     "GrowthRecord",
@@ -41,6 +43,7 @@ __all__ = [
     "animate",
     "compute_balls",
     "compute_basin",
+    "compute_coverage",
     "compute_growth",
     "compute_learning_curves",
     "compute_map",
