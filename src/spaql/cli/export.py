@@ -40,6 +40,7 @@ TARGETS = (
 @click.option("--name", default="controller", show_default=True, help="of the files and functions")
 @click.option("--number", type=Choice(["double", "float", "fixed"]), help="that the machine computes in")
 @click.option("--form", type=Choice(["rules", "table"]), help="of the code  [default: by size]")
+@click.option("--standard", type=Choice(["misra"]), help="of C, checked by cppcheck, with a trace to tests")
 @click.option("--safe-action", metavar="ACTION", help="for NaN and observations beyond their bounds")
 @click.option(
     "--tolerance",
@@ -71,6 +72,7 @@ def export(
     name: str,
     number: str | None,
     form: str | None,
+    standard: str | None,
     safe_action: str | None,
     tolerance: float | None,
     episodes: int,
@@ -110,7 +112,7 @@ def export(
     if episodes < 0:
         raise SettingError(f"--episodes is a number of episodes, 0 or more: not {episodes}.")
     given: dict[str, Any] = {"number": number, "form": form, "safe_action": safe_action}
-    given |= {"tolerance": tolerance, "points": points}
+    given |= {"tolerance": tolerance, "points": points, "standard": standard}
     given = {option: value for option, value in given.items() if value is not None}
     for option in given:
         if option not in taken:
@@ -132,7 +134,8 @@ def export(
     if safe_action is not None and remembers:
         lines = ["safe    not played with noise: this is for controllers without memory only"]
     elif safe_action is not None:
-        kept = {option: value for option, value in given.items() if option not in ("form", "points")}
+        own = ("form", "points", "standard")
+        kept = {option: value for option, value in given.items() if option not in own}
         noisy, lines = _with_noise(run, ExportedPolicy(tree, **kept), episodes, step)
         data |= noisy
     if report is not None:

@@ -27,6 +27,7 @@ def c(
     *,
     number: str = "double",
     form: str | None = None,
+    standard: str | None = None,
     safe_action: SafeAction = None,
     tolerance: float = TOLERANCE,
     provenance: Sequence[str] = (),
@@ -47,6 +48,10 @@ def c(
         Number type of the target: "double", "float", or "fixed" for integers of 32 bits.
     form
         "rules" for nested conditions, "table" for constants and a loop; by default "rules" up to 256 leaves.
+    standard
+        "misra" for C in which cppcheck finds no violation of MISRA C:2012. Beside it are written a statement
+        with the deviations, `controller_misra.md`, and a trace from each rule to the points at which it was
+        compared, `controller_trace.csv`.
     safe_action
         The action for NaN, and for observations out of bounds by more than the tolerance; a Discrete action
         by its number or name. By default the rules apply beyond the bounds, as in Python, and the action for
@@ -77,7 +82,7 @@ def c(
     ['controller.c', 'controller.h']
     """
     return write(
-        CCode(form),
+        CCode(form, standard=standard),
         tree,
         path,
         number=number,

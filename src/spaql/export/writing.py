@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from spaql.archive import write_together
@@ -13,6 +15,7 @@ from spaql.export.memory.check import MemoryTarget, check_memory_equivalence
 from spaql.export.memory.machine import MemoryMachine, machine_of
 from spaql.export.rewrite import TOLERANCE
 from spaql.export.target_controller import controller_of
+from spaql.export.trace import Trace
 from spaql.interpret import rule_tree
 from spaql.policy import FeatureController, RuleTree
 from spaql.policy.resolve import PathLike, Source, policy_of
@@ -57,10 +60,10 @@ def write(
     files = target.write(controller, name)
     if path.name not in files:
         raise SettingError(f"The file name is {path.name}, and must be {' or '.join(files)}.")
+    trace = target.trace(controller, name)
     with tempfile.TemporaryDirectory() as folder:
-        found = check_equivalence(target, controller, files, name, Path(folder), points)
-    write_together({path.parent / file: content for file, content in files.items()})
-    return found
+        found = check_equivalence(target, controller, files, name, Path(folder), points, trace)
+    return _written(found, path.parent, files, trace)
 
 
 def _write_with_memory(target: MemoryTarget, machine: MemoryMachine, path: Path, samples: int) -> Equivalence:
@@ -68,7 +71,17 @@ def _write_with_memory(target: MemoryTarget, machine: MemoryMachine, path: Path,
     files = target.write(machine, path.stem)
     if path.name not in files:
         raise SettingError(f"The file name is {path.name}, and must be {' or '.join(files)}.")
+    trace = target.trace(machine, path.stem)
     with tempfile.TemporaryDirectory() as folder:
-        found = check_memory_equivalence(target, machine, files, path.stem, Path(folder), samples)
-    write_together({path.parent / file: content for file, content in files.items()})
-    return found
+        found = check_memory_equivalence(target, machine, files, path.stem, Path(folder), samples, trace)
+    return _written(found, path.parent, files, trace)
+
+
+def _written(
+    found: Equivalence, folder: Path, files: Mapping[str, bytes], trace: Trace | None
+) -> Equivalence:
+    """Write files, and the trace of the check; returns the record with all of them."""
+    further = {} if trace is None else trace.files()
+    write_together({folder / file: content for file, content in {**files, **further}.items()})
+    hashes = {file: hashlib.sha256(content).hexdigest() for file, content in further.items()}
+    return replace(found, files=found.files | hashes)
