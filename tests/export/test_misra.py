@@ -48,14 +48,15 @@ def test_cppcheck_finds_no_violation(form: str, number: str, kind: str, sums: in
     ]  # fmt: skip
     rows = trace(tmp_path)
     exact = controller_of(tree, number, SAFE[kind]).exact
-    assert [row["requirement"] for row in rows] == [f"R{i}" for i in range(exact.n_leaves + 1)]
+    leaves = [f"leaf {i + 1}" for i in range(exact.n_leaves)]
+    assert [row["requirement"] for row in rows] == ["no valid reading", *leaves]
     counted = sum(int(row[name]) for row in rows for name in found.points if row.get(name))
     assert counted == sum(found.points.values())
     assert {row["result"] for row in rows} <= {"equal at all points", "not tested: no point was found"}
     for row in rows[1:]:  # the first point is in its leaf
         if row["first point"] and number != "fixed":
             point = np.array(row["first point"].split(), np.float64)
-            assert f"R{exact.leaf_number(point)}" == row["requirement"]
+            assert f"leaf {exact.leaf_number(point)}" == row["requirement"]
 
 
 @pytest.mark.parametrize("made", [0, 1, 2])
@@ -71,7 +72,8 @@ def test_cppcheck_finds_no_violation_with_memory(made: int, tmp_path: Path) -> N
     assert sum(int(row["samples"]) for row in rows) == 4000
     assert int(rows[0]["samples"]) == found.points["samples without a valid reading"]
     if not made:
-        assert [row["condition"] for row in rows[1:]] == ["1.0 * error < 0.4", "not 1.0 * error < 0.4"]
+        assert [row["condition"] for row in rows[1:]] == ["error < 0.4", "not error < 0.4"]
+        assert [row["requirement"] for row in rows[1:]] == ["leaf 1", "leaf 2"]  # as in the code
         assert rows[1]["action"] == "3.1 * error + 0.7 * integral, within its limits"
 
 

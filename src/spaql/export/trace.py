@@ -19,8 +19,8 @@ from spaql.kernels.features import LEAF
 from spaql.policy import Laws
 from spaql.policy.explanation import conditions
 
-UNKNOWN = 0
-"""The requirement about NaN; leaves are counted from 1 in printed order."""
+UNKNOWN = -1
+"""The requirement about readings that are NaN or not valid."""
 
 
 class Trace(ABC):
@@ -52,12 +52,12 @@ class Trace(ABC):
             counts = self._counts.get(number, Counter())
             point = " ".join(map(repr, self._examples.get(number, [])))
             result = "equal at all points" if counts else "not tested: no point was found"
-            writer.writerow([f"R{number}", condition, action, *(counts[k] for k in kinds), point, result])
+            writer.writerow([_label(number), condition, action, *(counts[k] for k in kinds), point, result])
         return {self._file: file.getvalue().encode()}
 
 
 class RuleTrace(Trace):
-    """Of a rule tree: its leaves, those of the limits included."""
+    """Of a rule tree: its leaves in printed order, from 1, those of the limits included."""
 
     def __init__(self, controller: MachineController, name: str) -> None:
         super().__init__(name)
@@ -116,8 +116,7 @@ class MemoryTrace(Trace):
         flat = inputs.reshape(-1, inputs.shape[-1])
         with np.errstate(invalid="ignore"):
             valid = ((flat >= low) & (flat <= high)).all(axis=1)
-        # The root is 0 in the code as well, where it is the only leaf.
-        leaves = states[..., LEAF].ravel().astype(np.int64) + 1
+        leaves = states[..., LEAF].ravel().astype(np.int64)
         self.count(np.where(valid, leaves, UNKNOWN), "samples", flat)
 
     def requirements(self) -> Iterator[tuple[int, str, str]]:
@@ -136,14 +135,19 @@ class MemoryTrace(Trace):
             if left[node] < 0:
                 laws = (_law(law[0], law[1:], names) for law in tree[node].tolist())
                 action = "; ".join(start + law for law in laws) + ", within its limits"
-                yield node + 1, (" and ".join(way) or "always") + kept, action
+                yield node, (" and ".join(way) or "always") + kept, action
                 continue
             test = f"{_law(0.0, tree[node, 0, 1:].tolist(), names)} < {float(tree[node, 0, 0])!r}"
             child = int(left[node])
             waiting += [(child + 1, (*way, f"not {test}")), (child, (*way, test))]
 
 
+def _label(number: int) -> str:
+    return "no valid reading" if number == UNKNOWN else f"leaf {number}"
+
+
 def _law(offset: float, gains: list[float], names: Any) -> str:
     """Return a law as text."""
     parts = [repr(offset)] if offset or not any(gains) else []
-    return " + ".join([*parts, *(f"{g!r} * {name}" for g, name in zip(gains, names, strict=True) if g)])
+    terms = zip(gains, names, strict=True)
+    return " + ".join([*parts, *(name if g == 1.0 else f"{g!r} * {name}" for g, name in terms if g)])
