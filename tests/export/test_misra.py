@@ -44,7 +44,7 @@ def test_cppcheck_finds_no_violation(form: str, number: str, kind: str, sums: in
     settings = {"form": form, "number": number, "safe_action": SAFE[kind], "standard": "misra"}
     found = spaql.export.c(tree, tmp_path / "controller.c", points=500, **settings)
     assert sorted(found.files) == [
-        "controller.c", "controller.h", "controller_misra.md", "controller_trace.csv",
+        "controller.c", "controller.h", "controller_misra.md", "controller_sbom.json", "controller_trace.csv",
     ]  # fmt: skip
     rows = trace(tmp_path)
     exact = controller_of(tree, number, SAFE[kind]).exact
@@ -105,6 +105,26 @@ def test_deviations_are_written_out_and_only_they_are_suppressed(tmp_path: Path)
     texts = [(tmp_path / f"controller.{suffix}").read_text() for suffix in ("c", "h")]
     marks = [line for text in texts for line in text.splitlines() if "suppress" in line]
     assert marks == ["/* cppcheck-suppress misra-c2012-2.5 */"]
+
+
+def test_the_bill_of_materials_leads_from_the_model_file_to_the_code(tmp_path: Path) -> None:
+    origin = ["tank, rule tree", "model file of 2026-01-02, sha256", "ab" * 32]
+    paths = [tmp_path / one / "controller.c" for one in ("one", "other")]
+    for path in paths:
+        path.parent.mkdir()
+        found = spaql.export.c(two_leaf_pi(), path, points=100, standard="misra", provenance=origin)
+    content = (tmp_path / "one" / "controller_sbom.json").read_bytes()
+    assert content == (tmp_path / "other" / "controller_sbom.json").read_bytes()
+    data = json.loads(content)
+    assert (data["bomFormat"], data["specVersion"]) == ("CycloneDX", "1.5")
+    made, tools = data["metadata"]["component"], data["metadata"]["tools"]["components"]
+    assert [one["value"] for one in made["properties"]] == origin
+    hashes = {one["name"]: one["hashes"][0]["content"] for one in made["components"]}
+    assert hashes.items() <= found.files.items()
+    assert {"controller.c", "controller.h"} <= hashes.keys()
+    versions = {one["name"]: one.get("version") for one in tools}
+    assert (versions["spaql"], versions["numpy"]) == (spaql.__version__, np.__version__)
+    assert any(name.startswith("Cppcheck") for name in versions)
 
 
 def test_the_default_is_as_it_was(tmp_path: Path) -> None:

@@ -50,8 +50,8 @@ def c(
         "rules" for nested conditions, "table" for constants and a loop; by default "rules" up to 256 leaves.
     standard
         "misra" for C in which cppcheck finds no violation of MISRA C:2012. Beside it are written a statement
-        with the deviations, `controller_misra.md`, and a trace from each rule to the points at which it was
-        compared, `controller_trace.csv`.
+        with the deviations, `controller_misra.md`, a bill of materials, `controller_sbom.json`, and a trace
+        from each rule to the points at which it was compared, `controller_trace.csv`.
     safe_action
         The action for NaN, and for observations out of bounds by more than the tolerance; a Discrete action
         by its number or name. By default the rules apply beyond the bounds, as in Python, and the action for
