@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from spaql.errors import SpaqlError
+
 # SDL is pulled in by Gymnasium's renderers; no test opens a window.
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 
@@ -40,6 +42,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         # Times were taken of compiled kernels.
         if os.environ.get("NUMBA_DISABLE_JIT") != "1" and item.nodeid.partition("[")[0] in _SLOW:
             item.add_marker("slow")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call() -> Iterator[None]:
+    """Skip a test of a target whose compiler or interpreter is missing."""
+    outcome = yield
+    raised = outcome.excinfo[1] if outcome.excinfo else None
+    if isinstance(raised, OSError) and isinstance(raised, SpaqlError):  # MissingToolError
+        outcome.force_exception(pytest.skip.Exception(str(raised)))
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -9,7 +9,13 @@ from spaql.export.differences import differences
 from spaql.export.equivalence import Target
 from spaql.export.json_tree import JsonTree
 from spaql.export.onnx_graph import OnnxGraph
+from spaql.export.plcopen import PlcOpen
 from spaql.export.python_code import PythonCode
+from spaql.export.ros2.target import Ros2
+from spaql.export.source.javascript import JavaScript
+from spaql.export.source.micropython import MicroPython
+from spaql.export.source.octave import Octave
+from spaql.export.source.rust import Rust
 from spaql.export.sql_case import SqlCase
 from spaql.export.structured_text import StructuredText
 from spaql.export.target_controller import MachineController
@@ -29,7 +35,20 @@ FORMS: dict[str, tuple[Target, str]] = {
     "Python, table": (PythonCode("table"), "double"),
     "SQL": (SqlCase(), "double"),
     "JSON": (JsonTree(), "double"),
+    "PLCopen XML, LREAL": (PlcOpen(), "double"),
+    "PLCopen XML, REAL": (PlcOpen(), "float"),
+    "JavaScript": (JavaScript(), "double"),
 }
+SLOW_FORMS: dict[str, tuple[Target, str]] = {
+    "Rust f64": (Rust(), "double"),
+    "Rust f32": (Rust(), "float"),
+    "ROS 2": (Ros2(), "double"),
+    "Octave": (Octave(), "double"),
+    "MicroPython double": (MicroPython(), "double"),
+    "MicroPython float": (MicroPython(), "float"),
+}
+"""Forms that take a second to compile or to start; but for ROS 2, all are written from the same program as
+JavaScript."""
 KINDS = ("choices", "constants", "laws", "switching laws")
 SAFE = {"choices": 4, "constants": [1.0, -2.0], "laws": [1.0, -2.0], "switching laws": 5}
 """Safe actions of the trees in `random_trees`."""

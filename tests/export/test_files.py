@@ -179,6 +179,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_command(target: str, run: Path, tmp_path: Path) -> None:
     words = ["export", str(run), "--to", target, "--out", str(tmp_path), "--points", "2000"]
     result = CliRunner().invoke(main, [*words, "--report", str(tmp_path / "proof.json")])
+    if "not installed" in result.output:
+        pytest.skip(result.output)
     assert result.exit_code == 0, result.output
     assert "no difference from the policy" in result.output
     proof = json.loads((tmp_path / "proof.json").read_bytes())

@@ -24,6 +24,8 @@ from spaql.export import tree_from_json
 from spaql.export.differences import differences
 from spaql.export.equivalence import EquivalenceError, check_equivalence
 from spaql.export.json_tree import SCHEMA
+from spaql.export.memory import program
+from spaql.export.memory.program import Expression
 from spaql.export.onnx_graph import _Graph
 from spaql.export.rewrite import without_unused_sums
 from spaql.export.target_controller import MachineController, controller_of
@@ -189,7 +191,11 @@ def last_of_equal(form: str, files: dict[str, bytes]) -> dict[str, bytes]:
         node = next(node for node in model.graph.node if node.op_type == "ArgMax")
         node.attribute.append(onnx.helper.make_attribute("select_last_index", 1))
         return {"controller.onnx": model.SerializeToString()}
-    patterns = {"SQL": (rb">= (-?\d\S+ (?:\+ )?.*?) OR", rb"> \1 OR"), "Str": (rb"u > best", b"u >= best")}
+    patterns = {
+        "SQL": (rb">= (-?\d\S+ (?:\+ )?.*?) OR", rb"> \1 OR"),
+        "PLC": (rb"u &gt; best", b"u &gt;= best"),
+        **dict.fromkeys(("Str", "Jav"), (rb"u > best", b"u >= best")),
+    }
     pattern, replacement = patterns.get(form[:3], (rb"score > best", b"score >= best"))
     return {file: re.sub(pattern, replacement, text) for file, text in files.items()}
 
@@ -221,6 +227,10 @@ def reversed_terms(monkeypatch: pytest.MonkeyPatch) -> None:
             sums = self._with_term(sums, self._constant(weights[np.newaxis, :, j]), seen, j, zero)
         return self._add("Concat", seen, sums, axis=1)
 
+    def weighted(weights: list[float], names: tuple[str, ...], start: float = 0.0) -> Expression:
+        return program.weighted(weights[::-1], names[::-1], start)
+
+    monkeypatch.setattr("spaql.export.source.rules.weighted", weighted)
     for module in ("c_common", "python_code", "sql_case", "structured_text"):
         monkeypatch.setattr(f"spaql.export.{module}.terms", terms)
     monkeypatch.setattr(_Graph, "_with_sums", with_sums)

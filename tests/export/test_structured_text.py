@@ -1,135 +1,118 @@
-"""Structured Text as another parser reads it (blark, with the grammar of a PLC maker), run by statements.
+"""Structured Text by another route: parsed by blark, translated to C, compiled, and compared with the policy.
 
 Nothing is taken from the reader by which the export is compared.
 """
 
-import math
-import operator
+import dataclasses
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from gymnasium.spaces import Box, Discrete
 
 from export_forms import SAFE
 from feature_controllers import random_controller, two_leaf_pi
 from random_trees import random_tree
+from spaql import RuleTree
 from spaql.export.memory.check import episodes
 from spaql.export.memory.machine import machine_of
+from spaql.export.st_common import LIBRARY
 from spaql.export.structured_text import StructuredText
-from spaql.export.target_controller import controller_of
+from spaql.export.target_controller import MachineController, controller_of
 from spaql.export.test_states import comparison_points
+from spaql.policy import Choices
 
-blark = pytest.importorskip("blark")
-OPERATORS = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "<>": operator.ne,
-    "=": operator.eq,
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "OR": operator.or_,
-    "AND": operator.and_,
-}
-FUNCTIONS = {"REAL_TO_LREAL": np.float64, "LREAL_TO_REAL": np.float32}
+pytest.importorskip("blark")
+from st_to_c import Block
 
 
-def value(node: Any, variables: dict[str, Any]) -> Any:
-    kind = type(node).__name__
-    if kind == "ParenthesizedExpression":
-        return value(node.expr, variables)
-    if kind == "SimpleVariable":
-        return variables[str(node.name)]
-    if kind == "Real":
-        return (np.float32 if node.type_name == "REAL" else np.float64)(str(node.value))
-    if kind == "Integer":
-        return int(str(node.value))
-    if kind == "Boolean":
-        return str(node.value).upper() == "TRUE"
-    if kind == "FunctionCall":
-        return FUNCTIONS[str(node.name.name)](value(node.parameters[0].value, variables))
-    if kind == "UnaryOperation":
-        assert str(node.op) in ("NOT", "-")
-        inner = value(node.expr, variables)
-        return -inner if str(node.op) == "-" else not inner
-    assert kind == "BinaryOperation", kind
-    return OPERATORS[str(node.op)](value(node.left, variables), value(node.right, variables))
+def drawn(kind: str, sums: int, number: str) -> MachineController:
+    # The parser takes seconds for long texts.
+    tree = random_tree(np.random.default_rng(5), 3, 4 if kind.endswith("laws") else 12, kind, sums=sums)
+    return controller_of(tree, number, SAFE[kind])
 
 
-def execute(statements: Any, variables: dict[str, Any]) -> None:
-    for statement in statements.statements if statements is not None else ():
-        if type(statement).__name__ == "AssignmentStatement":
-            variables[str(statement.variables[0].name)] = value(statement.expression, variables)
-            continue
-        for branch in (statement, *statement.else_ifs):
-            if value(branch.if_expression, variables):
-                execute(branch.statements, variables)
-                break
-        else:
-            if statement.else_clause is not None:
-                execute(statement.else_clause.statements, variables)
-
-
-def names(block: Any, part: str) -> list[str]:
-    declared = next(d for d in block.declarations if type(d).__name__ == part)
-    return [str(item.variables[0].variable.name) for item in declared.items]
+def differences(text: str, controller: MachineController, folder: Path) -> int:
+    """Return how many actions of the compiled block differ, at all leaves, boundaries and random points."""
+    block = Block(text, folder)
+    assert block.name == "Controller"
+    points = np.concatenate([batch for _, batch in comparison_points(controller, 20_000)])
+    given = block.play(points)[:, : controller.n_actions]
+    return int((given != controller.wanted(points)).any(axis=1).sum())
 
 
 @pytest.mark.parametrize("number", ["double", "float"])
 @pytest.mark.parametrize(
     ("kind", "sums"),
-    [
-        ("choices", 0),
-        pytest.param("laws", 0, marks=pytest.mark.long),
-        ("constants", 0),
-        ("choices", 2),
-        ("switching laws", 0),
-    ],
+    [("choices", 0), ("laws", 0), ("constants", 0), ("choices", 2), ("switching laws", 0), ("laws", 2)],
 )
-def test_another_parser_comes_to_the_same_actions(kind: str, sums: int, number: str, tmp_path: Path) -> None:
-    tree = random_tree(np.random.default_rng(5), 3, 4 if kind.endswith("laws") else 12, kind, sums=sums)
-    controller = controller_of(tree, number, SAFE[kind])
+def test_compiled_by_another_route_the_actions_are_the_same(
+    kind: str, sums: int, number: str, tmp_path: Path
+) -> None:
+    controller = drawn(kind, sums, number)
     text = StructuredText().write(controller, "controller")["controller.st"].decode()
-    block = blark.parse_source_code(text).transform().items[0]
-    assert str(block.name) == "Controller"
-    inputs, outputs = names(block, "InputDeclarations"), names(block, "OutputDeclarations")
-    points = np.concatenate([batch for _, batch in comparison_points(controller, 200)])
-    points = points[np.random.default_rng(0).permutation(len(points))[:600]]
-    given = []
-    with np.errstate(all="ignore"):
-        for row in points:
-            variables = dict(zip(inputs, row, strict=True))
-            execute(block.body, variables)
-            given.append([float(variables[name]) for name in outputs])
-    assert not any(math.isnan(x) for row in given for x in row)
-    assert np.array_equal(given, controller.wanted(points))
+    assert differences(text, controller, tmp_path) == 0
 
 
+@pytest.mark.parametrize(("old", "new"), [(" < ", " <= "), (r"(LREAL#-?[0-9.]+)", r"\g<1>1"), ("<>", "=")])
+def test_a_fault_is_found_by_that_route(old: str, new: str, tmp_path: Path) -> None:
+    controller = drawn("choices", 2, "double")
+    text = StructuredText().write(controller, "controller")["controller.st"].decode()
+    assert differences(re.sub(old, new, text), controller, tmp_path) > 0
+
+
+@pytest.mark.parametrize("number", ["double", "float"])
 @pytest.mark.parametrize(
-    ("made", "number"),
+    "made",
     [
-        (two_leaf_pi(hysteresis=(0.1, 0.0)), "float"),
-        pytest.param(random_controller(3), "double", marks=pytest.mark.long),
+        two_leaf_pi(hysteresis=(0.1, 0.0)),
+        pytest.param(random_controller(2), marks=pytest.mark.long),
+        pytest.param(random_controller(3), marks=pytest.mark.long),
     ],
-    ids=["pi", "all features"],
+    ids=["pi", "all features", "all features, other limits"],
 )
-def test_another_parser_comes_to_the_same_actions_and_states(made: Any, number: str) -> None:
+def test_compiled_by_another_route_the_state_is_the_same(made: Any, number: str, tmp_path: Path) -> None:
     """A controller with memory, whose variables begin with their initial values and are kept."""
     machine = machine_of(made, number)
     text = StructuredText().with_memory().write(machine, "controller")["controller.st"].decode()
-    block = blark.parse_source_code(text).transform().items[0]
-    inputs, outputs = names(block, "InputDeclarations"), names(block, "OutputDeclarations")
-    kept = names(block, "VariableDeclarations")[: made.memory_size]
-    part = next(episodes(machine, 300))
-    for row in range(part.inputs.shape[1]):
-        variables: dict[str, Any] = {}
-        for step, seen in enumerate(part.inputs[:, row]):
-            variables |= dict(zip(inputs, [bool(part.resets[step, row]), *seen], strict=True))
-            with np.errstate(all="ignore"):
-                execute(block.body, variables)
-            assert [float(variables[name]) for name in outputs] == part.actions[step, row].tolist()
-            assert [float(variables[name]) for name in kept] == part.states[step, row].tolist()
+    block, part = Block(text, tmp_path), next(episodes(machine, 20_000))
+    kept = [name for name, _, _ in block.own][: made.memory_size]
+    assert kept[:2] == ["started", "leaf"]
+    steps, rows, _ = part.inputs.shape
+    flags, width = part.resets.T[..., np.newaxis], len(made.actions)
+    samples = np.concatenate([flags, part.inputs.transpose(1, 0, 2)], axis=2).reshape(rows * steps, -1)
+    played = block.play(samples).reshape(rows, steps, -1).transpose(1, 0, 2)
+    assert np.array_equal(played[..., :width], part.actions)
+    assert np.array_equal(played[..., width : width + made.memory_size], part.states)
+
+
+def test_compilers_refuse_no_name_and_no_number(tmp_path: Path) -> None:
+    """MATIEC refuses variables with names of the standard library, and the largest number of a type."""
+    tree = random_tree(np.random.default_rng(5), 3, 12, "switching laws", sums=2)
+    named = dataclasses.replace(tree, observations=("limit", "ramp", "left"))
+    text = StructuredText().write(controller_of(named), "controller")["controller.st"].decode()
+    assert "E308" not in text
+    machine = machine_of(two_leaf_pi())
+    text += StructuredText().with_memory().write(machine, "controller")["controller.st"].decode()
+    declared = set(re.findall(r"^ *(\w+) : ", text, re.MULTILINE))
+    assert {"x0_limit", "x1_ramp", "x2_left", "own_integral", "m_integral"} <= declared
+    assert not declared & set(LIBRARY.split())
+
+
+@pytest.mark.parametrize("number", ["double", "float"])
+def test_infinity_has_no_literal_and_is_told_apart(number: str, tmp_path: Path) -> None:
+    """At a threshold of infinity: of an observation, and of a sum that may be NaN."""
+    nodes = [0, 2, -1, -1, -1], [np.inf] * 2 + [0.0] * 3, [1, 3, -1, -1, -1], [2, 4, -1, -1, -1]
+    leaves, space = Choices(np.arange(3)), Box(-1.0, 1.0, (2,), np.float64)
+    tree = RuleTree(*nodes, [-1, -1, 0, 1, 2], leaves, space, Discrete(3), combinations=[[1.0, 1.0]])
+    controller = controller_of(tree, number)
+    text = StructuredText().write(controller, "controller")["controller.st"].decode()
+    assert text.count("< sum_0 + sum_0") == 1
+    largest = float(np.finfo(controller.number.dtype).max)
+    ends = [-np.inf, -largest, -1e-40, 0.0, 1e-40, 1.0, largest, np.inf, np.nan]
+    points = np.array([[a, b] for a in ends for b in ends], controller.number.dtype)
+    given = Block(text, tmp_path).play(points)[:, :1]
+    assert set(given.ravel()) == {0.0, 1.0, 2.0}
+    assert np.array_equal(given, controller.wanted(points))

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from spaql.agents import Agent, Controller
     from spaql.export import Equivalence, ExportedPolicy
 
-TARGETS = ("c", "st", "onnx", "fmu", "python", "sql", "json")
+TARGETS = (
+    "c", "st", "plcopen", "onnx", "fmu", "rust", "ros2", "octave", "javascript", "micropython", "python",
+    "sql", "json",
+)  # fmt: skip
 
 
 @click.command()
@@ -37,6 +40,7 @@ TARGETS = ("c", "st", "onnx", "fmu", "python", "sql", "json")
 @click.option("--name", default="controller", show_default=True, help="of the files and functions")
 @click.option("--number", type=Choice(["double", "float", "fixed"]), help="that the machine computes in")
 @click.option("--form", type=Choice(["rules", "table"]), help="of the code  [default: by size]")
+@click.option("--standard", type=Choice(["misra"]), help="of C, checked by cppcheck, with a trace to tests")
 @click.option("--safe-action", metavar="ACTION", help="for NaN and observations beyond their bounds")
 @click.option(
     "--tolerance",
@@ -52,7 +56,11 @@ TARGETS = ("c", "st", "onnx", "fmu", "python", "sql", "json")
     help="with noise, to count how often it triggers the safe action; 0 for none",
 )
 @click.option("--step", type=int, help="time step, of a policy that has another one at each (aql)")
-@click.option("--points", type=int, default=1_000_000, show_default=True, help="random points to compare")
+@click.option(
+    "--points",
+    type=int,
+    help="random points to compare  [default: 1000000; 100000 for octave and micropython]",
+)
 @click.option(
     "--report", type=click.Path(path_type=Path), help="file to keep the equivalence check in, as JSON"
 )
@@ -64,11 +72,12 @@ def export(
     name: str,
     number: str | None,
     form: str | None,
+    standard: str | None,
     safe_action: str | None,
     tolerance: float | None,
     episodes: int,
     step: int | None,
-    points: int,
+    points: int | None,
     report: Path | None,
 ) -> Report:
     """Write the policy in RUN, a run folder or a model file, for another machine.
@@ -87,6 +96,7 @@ def export(
       spaql export runs/pendulum --to st --safe-action 0 --out plc
       spaql export runs/cartpole --to onnx --out service --report equivalence.json
       spaql export runs/tank --to fmu --out simulation
+      spaql export runs/tank --to rust --number float --out src
     """
     from spaql.agents.agent_file import model_file
     from spaql.archive import write_atomically
@@ -102,7 +112,7 @@ def export(
     if episodes < 0:
         raise SettingError(f"--episodes is a number of episodes, 0 or more: not {episodes}.")
     given: dict[str, Any] = {"number": number, "form": form, "safe_action": safe_action}
-    given["tolerance"] = tolerance
+    given |= {"tolerance": tolerance, "points": points, "standard": standard}
     given = {option: value for option, value in given.items() if value is not None}
     for option in given:
         if option not in taken:
@@ -117,7 +127,6 @@ def export(
         policy if remembers else tree,
         out / f"{name}{suffix}",
         provenance=_provenance(source, model_file(run)),
-        points=points,
         **given,
     )
     data: dict[str, Any] = json.loads(found.to_json())
@@ -125,8 +134,9 @@ def export(
     if safe_action is not None and remembers:
         lines = ["safe    not played with noise: this is for controllers without memory only"]
     elif safe_action is not None:
-        given.pop("form", None)
-        noisy, lines = _with_noise(run, ExportedPolicy(tree, **given), episodes, step)
+        own = ("form", "points", "standard")
+        kept = {option: value for option, value in given.items() if option not in own}
+        noisy, lines = _with_noise(run, ExportedPolicy(tree, **kept), episodes, step)
         data |= noisy
     if report is not None:
         write_atomically(report, (json.dumps(without_infinities(data), indent=2) + "\n").encode())

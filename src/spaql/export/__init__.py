@@ -4,9 +4,11 @@ from spaql.export.compilers import MissingToolError
 from spaql.export.equivalence import Equivalence, EquivalenceError, Target
 from spaql.export.exported_policy import ExportedPolicy
 from spaql.export.json_tree import tree_from_json
+from spaql.export.language_targets import javascript, micropython, octave, plcopen, ros2, rust
 from spaql.export.memory.json_form import controller_from_json
 from spaql.export.target_controller import MachineController
-from spaql.export.targets import EXPORTERS, c, find_exporter, fmu, json, onnx, python, sql, st, write
+from spaql.export.targets import EXPORTERS, c, find_exporter, fmu, json, onnx, python, sql, st
+from spaql.export.writing import write
 
 Proof = Equivalence
 """Deprecated: the old name of `Equivalence`."""
@@ -27,9 +29,15 @@ __all__ = [
     "controller_from_json",
     "find_exporter",
     "fmu",
+    "javascript",
     "json",
+    "micropython",
+    "octave",
     "onnx",
+    "plcopen",
     "python",
+    "ros2",
+    "rust",
     "sql",
     "st",
     "tree_from_json",

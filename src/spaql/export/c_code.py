@@ -31,8 +31,10 @@ from spaql.export.compilers import FLAGS, compiled, compiler_version
 from spaql.export.conditions import Keywords, chosen_form, nested, refuse_form
 from spaql.export.equivalence import EquivalenceError, Run, Target
 from spaql.export.memory.c_code import CMemory
+from spaql.export.misra import check_misra, checked_standard, reviewed
 from spaql.export.numbers import Fixed
 from spaql.export.target_controller import MachineController
+from spaql.export.trace import RuleTrace
 from spaql.policy import Laws
 
 _PROGRAM = "driver.exe" if os.name == "nt" else "driver"
@@ -47,24 +49,32 @@ class CCode(Target):
     """"rules", "table", or None to choose by size."""
     flags: tuple[str, ...] = FLAGS
     """Of the compiler."""
+    standard: str | None = None
+    """"misra" for C that follows MISRA C:2012, as far as cppcheck checks it."""
     name = "C"
     suffix = ".c"
 
     def write(self, controller: MachineController, name: str) -> dict[str, bytes]:
         """Return the files of a controller, by name."""
-        body = _rules if chosen_form(controller.tree, self.form) == "rules" else table
+        misra = checked_standard(self.standard) is not None
+        rules = chosen_form(controller.tree, self.form) == "rules"
         lines = [
             *comment(controller, f"{name}.c"),
             f'#include "{name}.h"',
             *checks(controller),
-            *body(controller, name),
+            *(_rules(controller, name) if rules else table(controller, name, inside=misra)),
         ]
-        return {f"{name}.h": _bytes(_header(controller, name)), f"{name}.c": _bytes(lines)}
+        header = _header(controller, name)
+        if not misra:
+            return {f"{name}.h": _bytes(header), f"{name}.c": _bytes(lines)}
+        return reviewed(name, header, lines, controller.provenance)
 
     def load(self, controller: MachineController, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
         """Compile the files with a driver program; returns the function from inputs to actions."""
         for file, content in files.items():
             (folder / file).write_bytes(content)
+        if self.standard is not None:
+            check_misra(folder, name)
         driver = folder / "driver.c"
         driver.write_text(driver_source(controller, name), encoding="utf-8")
         program = compiled([folder / f"{name}.c", driver], folder / _PROGRAM, self.flags)
@@ -74,10 +84,14 @@ class CCode(Target):
         """Return the name and version of the tool that runs the files."""
         return f"{compiler_version()}, {' '.join(self.flags)}"
 
+    def trace(self, controller: MachineController, name: str) -> RuleTrace | None:
+        """Return the trace of the equivalence check to write beside the files; None for none."""
+        return RuleTrace(controller, name) if self.standard is not None else None
+
     def with_memory(self) -> CMemory:
         """Return the target for controllers with memory."""
         refuse_form(self.form)
-        return CMemory(self.flags)
+        return CMemory(self.flags, self.standard)
 
 
 def run_program(

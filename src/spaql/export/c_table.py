@@ -32,18 +32,22 @@ _ROM = """
 _READ = {"double": "READ_FLOAT", "float": "READ_FLOAT", "fixed": "READ_LONG"}
 
 
-def table(controller: MachineController, name: str) -> Iterator[str]:
-    """Yield the lines of the tables, and of the function that looks up in them."""
+def table(controller: MachineController, name: str, *, inside: bool = False) -> Iterator[str]:
+    """Yield the lines of the tables, and of the function that looks up in them, or has them inside."""
     yield "#include <stdint.h>"
     if needs_infinity(controller):
         yield "#include <math.h>"
     yield from _ROM.splitlines()
     rows = numbered(controller.tree)
     index = _index_type(len(rows.feature) + len(controller.tree.leaves))
-    yield from _tables(controller, rows, index)
+    tables = _tables(controller, rows, index)
+    yield next(tables)  # a macro
+    if not inside:
+        yield from tables
     if isinstance(controller.tree.leaves, Laws):
         yield from ("", *CUT)
     yield from ("", *prototype(controller, name, ""), "{")
+    yield from (f"    {line}".rstrip() for line in tables)
     yield from (f"    {line}" for line in _look_up(controller, index))
     yield "}"
 

@@ -20,6 +20,7 @@ from spaql.export.differences import lost_by_conversion
 from spaql.export.rewrite import constants
 from spaql.export.target_controller import MachineController
 from spaql.export.test_states import comparison_points
+from spaql.export.trace import RuleTrace
 from spaql.policy import Laws, SwitchingLaws
 
 POINTS = 1_000_000
@@ -50,6 +51,10 @@ class Target(ABC):
     @abstractmethod
     def tool(self) -> str:
         """Return the name and version of the tool that runs the files."""
+
+    def trace(self, controller: MachineController, name: str) -> RuleTrace | None:
+        """Return the trace of the equivalence check to write beside the files; None for none."""
+        return None
 
     def with_memory(self) -> Any:
         """Return the target for controllers with memory, a `spaql.export.memory.check.MemoryTarget`."""
@@ -106,6 +111,7 @@ def check_equivalence(
     name: str,
     folder: Path,
     points: int = POINTS,
+    trace: RuleTrace | None = None,
 ) -> Equivalence:
     """Run files and compare them with the policy; raises `EquivalenceError` at the first difference.
 
@@ -130,6 +136,8 @@ def check_equivalence(
                 f"{wanted[row].tolist()}, and {target.name} {given[row].tolist()}."
             )
         counts[kind] += len(inputs)
+        if trace is not None:
+            trace.watch(kind, inputs)
     rules, guard = controller.rules, controller.limits
     return Equivalence(
         target=target.name,

@@ -11,6 +11,13 @@ from spaql.errors import SettingError
 _STATEMENT = re.compile(r"(IF|ELSIF) (.*?) THEN|(ELSE)|(END_IF);|(\w+) := (.*?);", re.DOTALL)
 
 
+LIBRARY = """
+    add concat ctd ctu ctud delete derivative div eq f_trig find ge gt hysteresis insert integral le left len
+    limit lt mid mul ne pid r_trig ramp replace right rs rtc sema sr tof ton tp trunc
+"""
+"""Functions and function blocks of the standard library, whose names some compilers refuse for variables."""
+
+
 def comment(text: str) -> str:
     """Return a text that can stand in a comment."""
     return text.replace("*)", "* )")

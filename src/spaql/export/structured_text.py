@@ -17,7 +17,7 @@ from spaql.export.comments import heading, identifiers, name_of_action
 from spaql.export.conditions import Keywords, nested, terms
 from spaql.export.equivalence import Run, Target
 from spaql.export.memory.structured_text import StructuredTextMemory
-from spaql.export.st_common import comment, literal, python_statements
+from spaql.export.st_common import LIBRARY, comment, literal, python_statements
 from spaql.export.target_controller import MachineController
 from spaql.policy import Laws
 
@@ -30,7 +30,6 @@ _RESERVED = """
     transition true type udint uint ulint until usint var while with word xor u
 """
 _TYPES = {"double": "LREAL", "float": "REAL"}
-_LARGEST = {"double": 1.7976931348623157e308, "float": 3.4028234663852886e38}
 
 
 class StructuredText(Target):
@@ -84,7 +83,7 @@ class StructuredText(Target):
 def _names(controller: MachineController) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """Return the names of the observations, of the numbers of an action, and of the sums."""
     tree = controller.tree
-    reserved = _RESERVED + ("best" if controller.switches else "")
+    reserved = _RESERVED + LIBRARY + ("best" if controller.switches else "")
     inputs = identifiers(tree.observations, reserved)
     outputs = identifiers(tree.actions, " ".join([reserved, *inputs]))
     if isinstance(tree.action_space, Discrete):
@@ -100,16 +99,12 @@ def _body(
     whole = isinstance(tree.action_space, Discrete)
 
     def condition(j: int, t: float, below: bool) -> str:
-        if j >= tree.dims:
-            end = (
-                "<= " + literal("LREAL", _LARGEST["double"]) if t == math.inf else "< " + literal("LREAL", t)
-            )
-            test = f"{sums[j - tree.dims]} {end}"
-            return test if below else f"NOT ({test})"  # a sum may be NaN
-        if t == math.inf:  # for which Structured Text has no literal
-            end = literal(kind, _LARGEST[controller.number.name])
-            return f"{inputs[j]} {'<=' if below else '>'} {end}"
-        return f"{inputs[j]} {'<' if below else '>='} {literal(kind, t)}"
+        name, type_ = (inputs[j], kind) if j < tree.dims else (sums[j - tree.dims], "LREAL")
+        test = f"{name} < {literal(type_, t)}" if t < math.inf else _below_infinity(name, type_)
+        if below:
+            return test
+        # A sum may be NaN.
+        return f"NOT ({test})" if j >= tree.dims or t == math.inf else f"{name} >= {literal(type_, t)}"
 
     def said(values: Sequence[float]) -> list[str]:
         pairs = zip(outputs, values, strict=True)
@@ -161,9 +156,19 @@ def _switching_law(
         yield f"IF (u > best) OR (best <> best) THEN best := u; {output} := {number}; (* {note} *)"
         yield "END_IF;"
     default = int(controller.tree.default_action[0])
-    lowest = literal("LREAL", -_LARGEST["double"])
-    yield f"IF (best < {lowest}) OR (best <> best) THEN {output} := {default};"
+    # Of the negative numbers, only -infinity is not above its double.
+    least = f"((best < {literal('LREAL', 0.0)}) AND (best <= best + best))"
+    yield f"IF {least} OR (best <> best) THEN {output} := {default};"
     yield "END_IF;"
+
+
+def _below_infinity(name: str, kind: str) -> str:
+    """Return whether a number is below infinity, for which there is no literal, nor for numbers next to it.
+
+    Compilers refuse the largest number as out of range. Of the positive numbers, only infinity is not below
+    its double.
+    """
+    return f"({name} <= {literal(kind, 0.0)}) OR ({name} < {name} + {name})"
 
 
 def _sum(

@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import functools
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
 
-from spaql.archive import write_together
 from spaql.errors import SettingError, imported, nearest
 from spaql.export.c_code import CCode
-from spaql.export.equivalence import POINTS, Equivalence, Target, check_equivalence
+from spaql.export.equivalence import POINTS, Equivalence, Target
 from spaql.export.fmu.target import Fmu
 from spaql.export.json_tree import JsonTree
-from spaql.export.memory.check import MemoryTarget, check_memory_equivalence
-from spaql.export.memory.machine import MemoryMachine, machine_of
+from spaql.export.language_targets import javascript, micropython, octave, plcopen, ros2, rust
 from spaql.export.onnx_graph import OnnxGraph
 from spaql.export.python_code import PythonCode
 from spaql.export.rewrite import TOLERANCE
 from spaql.export.sql_case import SqlCase
 from spaql.export.structured_text import StructuredText
-from spaql.export.target_controller import controller_of
-from spaql.interpret import rule_tree
-from spaql.policy import FeatureController, RuleTree
-from spaql.policy.resolve import PathLike, Source, policy_of
-from spaql.values import whole_number
-
-SafeAction = float | str | Sequence[float] | None
+from spaql.export.writing import SafeAction, write
+from spaql.policy.resolve import PathLike, Source
 
 
 def c(
@@ -36,6 +27,7 @@ def c(
     *,
     number: str = "double",
     form: str | None = None,
+    standard: str | None = None,
     safe_action: SafeAction = None,
     tolerance: float = TOLERANCE,
     provenance: Sequence[str] = (),
@@ -56,6 +48,10 @@ def c(
         Number type of the target: "double", "float", or "fixed" for integers of 32 bits.
     form
         "rules" for nested conditions, "table" for constants and a loop; by default "rules" up to 256 leaves.
+    standard
+        "misra" for C in which cppcheck finds no violation of MISRA C:2012. Beside it are written a statement
+        with the deviations, `controller_misra.md`, a bill of materials, `controller_sbom.json`, and a trace
+        from each rule to the points at which it was compared, `controller_trace.csv`.
     safe_action
         The action for NaN, and for observations out of bounds by more than the tolerance; a Discrete action
         by its number or name. By default the rules apply beyond the bounds, as in Python, and the action for
@@ -75,6 +71,8 @@ def c(
 
     Examples
     --------
+    >>> import tempfile
+    >>> from pathlib import Path
     >>> import spaql
     >>> agent = spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1)
     >>> tree = spaql.rule_tree(agent.learn(iterations=10, progress_bar=False))
@@ -84,7 +82,7 @@ def c(
     ['controller.c', 'controller.h']
     """
     return write(
-        CCode(form),
+        CCode(form, standard=standard),
         tree,
         path,
         number=number,
@@ -257,67 +255,20 @@ EXPORTERS: Mapping[str, tuple[Exporter, str]] = MappingProxyType(
     {
         "c": (c, ".c"),
         "st": (st, ".st"),
+        "plcopen": (plcopen, ".xml"),
         "onnx": (onnx, ".onnx"),
         "fmu": (fmu, ".fmu"),
+        "rust": (rust, ".rs"),
+        "ros2": (ros2, ".cpp"),
+        "octave": (octave, ".m"),
+        "javascript": (javascript, ".mjs"),
+        "micropython": (micropython, ".py"),
         "python": (python, ".py"),
         "sql": (sql, ".sql"),
         "json": (json, ".json"),
     }
 )
 """Every exporter with its file suffix."""
-
-
-def write(
-    target: Target,
-    tree: Source,
-    path: PathLike,
-    *,
-    number: str = "double",
-    safe_action: SafeAction = None,
-    tolerance: float = TOLERANCE,
-    provenance: Sequence[str] = (),
-    points: int = POINTS,
-) -> Equivalence:
-    """Write a controller in a language or format of your own, with an equivalence check.
-
-    The files are written to a temporary folder, run by `Target.load` and compared with the policy, and only
-    then written to the path.
-
-    Parameters
-    ----------
-    target
-        How a controller is written, and how what was written is run: see `Target`.
-    tree, path, number, safe_action, tolerance, provenance, points
-        See `c`.
-    """
-    path = Path(path)
-    name = path.stem
-    if not (name.isidentifier() and name.isascii()):
-        raise SettingError(f"The file name {name!r} is used for functions: use letters, digits and _.")
-    points, policy = whole_number("points", points, least=0), policy_of(tree)
-    if isinstance(policy, FeatureController):
-        machine = machine_of(policy, number, safe_action, provenance, tolerance)
-        return _write_with_memory(target.with_memory(), machine, path, points)
-    rules = tree if isinstance(tree, RuleTree) else rule_tree(policy)
-    controller = controller_of(rules, number, safe_action, provenance, tolerance)
-    files = target.write(controller, name)
-    if path.name not in files:
-        raise SettingError(f"The file name is {path.name}, and must be {' or '.join(files)}.")
-    with tempfile.TemporaryDirectory() as folder:
-        found = check_equivalence(target, controller, files, name, Path(folder), points)
-    write_together({path.parent / file: content for file, content in files.items()})
-    return found
-
-
-def _write_with_memory(target: MemoryTarget, machine: MemoryMachine, path: Path, samples: int) -> Equivalence:
-    """Write a controller with memory after an equivalence check along episodes."""
-    files = target.write(machine, path.stem)
-    if path.name not in files:
-        raise SettingError(f"The file name is {path.name}, and must be {' or '.join(files)}.")
-    with tempfile.TemporaryDirectory() as folder:
-        found = check_memory_equivalence(target, machine, files, path.stem, Path(folder), samples)
-    write_together({path.parent / file: content for file, content in files.items()})
-    return found
 
 
 def find_exporter(name: str) -> tuple[Exporter, str]:

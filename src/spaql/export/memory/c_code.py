@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -20,8 +20,10 @@ from spaql.export.memory.build import program_of
 from spaql.export.memory.check import Bools, MemoryTarget, Run
 from spaql.export.memory.comments import heading
 from spaql.export.memory.machine import MemoryMachine
-from spaql.export.memory.program import All, Program, Some, State
+from spaql.export.memory.program import All, If, Program, SetFlag, Some, State, Statement
 from spaql.export.memory.syntax import Syntax
+from spaql.export.misra import check_misra, checked_standard, reviewed
+from spaql.export.trace import MemoryTrace
 from spaql.kernels.features import Floats
 
 _PROGRAM = "driver.exe" if os.name == "nt" else "driver"
@@ -33,21 +35,26 @@ class CMemory(MemoryTarget):
 
     flags: tuple[str, ...] = FLAGS
     """Of the compiler."""
+    standard: str | None = None
+    """As of `spaql.export.c_code.CCode`."""
     name = "C"
     suffix = ".c"
 
     def write(self, machine: MemoryMachine, name: str) -> dict[str, bytes]:
         """Return the files of a controller, by name."""
-        program = program_of(machine)
-        return {
-            f"{name}.h": _bytes(_header(machine, program, name)),
-            f"{name}.c": _bytes(_source(machine, program, name)),
-        }
+        program, misra = program_of(machine), checked_standard(self.standard) is not None
+        syntax = MisraSyntax(program) if misra else CSyntax(program)
+        header, source = _header(machine, program, name), _source(machine, program, name, syntax)
+        if not misra:
+            return {f"{name}.h": _bytes(header), f"{name}.c": _bytes(source)}
+        return reviewed(name, header, source, machine.provenance)
 
     def load(self, machine: MemoryMachine, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
         """Compile the files with a driver program; returns the function that plays episodes."""
         for file, content in files.items():
             (folder / file).write_bytes(content)
+        if self.standard is not None:
+            check_misra(folder, name)
         driver = folder / "driver.c"
         driver.write_text(_driver(machine, program_of(machine), name), encoding="utf-8")
         built = compiled([folder / f"{name}.c", driver], folder / _PROGRAM, self.flags)
@@ -56,6 +63,10 @@ class CMemory(MemoryTarget):
     def tool(self) -> str:
         """Return the name and version of the tool that runs the files."""
         return f"{compiler_version()}, {' '.join(self.flags)}"
+
+    def trace(self, machine: MemoryMachine, name: str) -> MemoryTrace | None:
+        """Return the trace of the equivalence check to write beside the files; None for none."""
+        return MemoryTrace(machine, name) if self.standard is not None else None
 
 
 class CSyntax(Syntax):
@@ -104,6 +115,31 @@ class CSyntax(Syntax):
         return f"{'} else if' if further else 'if'} ({condition}) {{"
 
 
+class MisraSyntax(CSyntax):
+    """C in which every chain of conditions ends with `else`, and conditions are not assigned."""
+
+    def lines(self, statements: Sequence[Statement], level: int) -> Iterator[str]:
+        """Yield the lines of statements."""
+        return super().lines([_branched(one) for one in statements], level)
+
+    def _chain(self, first: If, level: int) -> Iterator[str]:
+        *lines, end = super()._chain(first, level)
+        yield from lines
+        indent = "    " * level
+        chained, otherwise = (f"{indent}{text}" for text in ("} else if", self.otherwise))
+        if any(line.startswith(chained) for line in lines) and otherwise not in lines:
+            yield from (otherwise, f"{indent}    /* no other case */")
+        yield end
+
+
+def _branched(statement: Statement) -> Statement:
+    """Return a statement that sets a truth variable by a condition as one with two branches."""
+    if not isinstance(statement, SetFlag) or isinstance(statement.value, bool):
+        return statement
+    yes, no = (SetFlag(statement.name, value) for value in (True, False))
+    return If(statement.value, (yes,), (no,))
+
+
 def _bytes(lines: Iterator[str]) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
@@ -150,8 +186,8 @@ def _prototype(name: str, kind: str, end: str) -> Iterator[str]:
     yield f"{pad}{kind} action[{name.upper()}_ACTIONS]){end}"
 
 
-def _source(machine: MemoryMachine, program: Program, name: str) -> Iterator[str]:
-    syntax, single = CSyntax(program), machine.number == "float"
+def _source(machine: MemoryMachine, program: Program, name: str, syntax: CSyntax) -> Iterator[str]:
+    single = machine.number == "float"
     kind, cast = TYPES[machine.number], ("(double)", "(float)") if single else ("", "")
     yield from _comment(machine, f"{name}.c")
     yield f'#include "{name}.h"'

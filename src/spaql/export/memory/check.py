@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from spaql.export.equivalence import Equivalence, EquivalenceError
 from spaql.export.memory.machine import MemoryMachine
+from spaql.export.trace import MemoryTrace
 from spaql.kernels.features import LAST, LEAF, Floats
 from spaql.spaces import unbounded
 
@@ -47,6 +48,10 @@ class MemoryTarget(ABC):
     def tool(self) -> str:
         """Return the name and version of the tool that runs the files."""
 
+    def trace(self, machine: MemoryMachine, name: str) -> MemoryTrace | None:
+        """Return the trace of the equivalence check to write beside the files; None for none."""
+        return None
+
 
 class Episodes(NamedTuple):
     """Episodes side by side, and what the controller does in them: samples × episodes × numbers."""
@@ -65,6 +70,7 @@ def check_memory_equivalence(
     name: str,
     folder: Path,
     samples: int,
+    trace: MemoryTrace | None = None,
 ) -> Equivalence:
     """Run files and compare them with the controller; raises `EquivalenceError` at the first difference.
 
@@ -75,6 +81,8 @@ def check_memory_equivalence(
     for part in episodes(machine, samples):
         _compare(target, part, *run(part.resets, part.inputs))
         counts.update(part.counts)
+        if trace is not None:
+            trace.watch(part.inputs, part.states)
     controller, guard = machine.controller, machine.limits
     return Equivalence(
         target=target.name,

@@ -38,7 +38,7 @@ Expression = Number | Name | Binary
 
 @dataclass(frozen=True)
 class Compare:
-    """Whether one number is below or above another, which is never so for NaN."""
+    """Whether one number is below or above another, which is never so for NaN; or differs from it (!=)."""
 
     operator: str
     left: Expression
@@ -122,7 +122,15 @@ class If:
     otherwise: tuple[Statement, ...] = ()
 
 
-Statement = Note | Assign | SetFlag | SetLeaf | If
+@dataclass(frozen=True)
+class Call:
+    """Set the outputs by a part of the program, which is a function of its own."""
+
+    part: str
+    arguments: tuple[str, ...]
+
+
+Statement = Note | Assign | SetFlag | SetLeaf | If | Call
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from spaql.export.memory.comments import heading
 from spaql.export.memory.machine import MemoryMachine
 from spaql.export.memory.program import All, Program, Some, State
 from spaql.export.memory.syntax import Syntax
-from spaql.export.st_common import comment, literal, python_expression, python_statements
+from spaql.export.st_common import LIBRARY, comment, literal, python_expression, python_statements
 from spaql.kernels.features import Floats
 
 _TYPES = {"double": "LREAL", "float": "REAL"}
@@ -72,13 +72,17 @@ class StructuredTextSyntax(Syntax):
     def __init__(self, program: Program, *, single: bool) -> None:
         self._singles = set(program.inputs) if single else set()
 
+    def plain(self, name: str) -> str:
+        """Return the name of a variable; the names of the state are never those of the library."""
+        return f"own_{name}" if name in LIBRARY.split() else name
+
     def number(self, x: float) -> str:
         """Return a constant."""
         return literal("LREAL", x)
 
     def name(self, name: str) -> str:
         """Return a variable."""
-        return f"REAL_TO_LREAL({name})" if name in self._singles else name
+        return f"REAL_TO_LREAL({self.plain(name)})" if name in self._singles else self.plain(name)
 
     def negated(self, condition: str) -> str:
         """Return the negation of a condition."""
@@ -113,20 +117,20 @@ def _block(machine: MemoryMachine, program: Program, block: str) -> Iterator[str
     yield f"FUNCTION_BLOCK {block}"
     yield from ("VAR_INPUT", "    reset : BOOL; (* TRUE for a sample that begins anew *)")
     for word, name in zip(program.inputs, controller.observations, strict=True):
-        yield f"    {word} : {kind}; (* {comment(name)} *)"
+        yield f"    {syntax.plain(word)} : {kind}; (* {comment(name)} *)"
     yield from ("END_VAR", "VAR_OUTPUT")
     for word, name in zip(program.outputs, controller.actions, strict=True):
-        yield f"    {outputs.get(word, word)} : {kind}; (* {comment(name)} *)"
+        yield f"    {outputs.get(word, syntax.plain(word))} : {kind}; (* {comment(name)} *)"
     yield from ("END_VAR", "VAR")
     for one in program.state:
         yield f"    {one.name} : {_KINDS[one.kind]} := {_value(one)}; (* {comment(one.note)} *)"
-    yield from (f"    {word} : LREAL;" for word in [*outputs, *program.numbers])
+    yield from (f"    {syntax.plain(word)} : LREAL;" for word in [*outputs, *program.numbers])
     yield from (f"    {word} : BOOL;" for word in program.flags)
     yield from ("END_VAR", "", "IF reset THEN")
     yield from (f"    {one.name} := {_value(one)};" for one in program.state)
     yield "END_IF;"
     yield from syntax.lines(program.statements, 0)
-    yield from (f"{out} := LREAL_TO_REAL({word});" for word, out in outputs.items())
+    yield from (f"{out} := LREAL_TO_REAL({syntax.plain(word)});" for word, out in outputs.items())
     yield "END_FUNCTION_BLOCK"
 
 

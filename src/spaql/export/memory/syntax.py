@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from spaql.export.memory.program import (
     All,
     Assign,
+    Call,
     Compare,
     Condition,
     Expression,
@@ -67,6 +68,10 @@ class Syntax(ABC):
     end: str
     """The line after a chain of conditions; empty for none."""
 
+    def called(self, part: str, arguments: Sequence[str]) -> str:
+        """Return the statement that sets the outputs by a part of the program."""
+        raise NotImplementedError(f"{part} cannot be called: this language has no parts of programs.")
+
     def flag(self, name: str) -> str:
         """Return whether a truth variable is set."""
         return self.name(name)
@@ -112,6 +117,8 @@ class Syntax(ABC):
                 yield indent + self.assigned(self.name(statement.name), text)
             elif isinstance(statement, SetLeaf):
                 yield indent + self.assigned(self.name("leaf"), str(statement.number))
+            elif isinstance(statement, Call):
+                yield indent + self.called(statement.part, statement.arguments)
             else:
                 yield from self._chain(statement, level)
 

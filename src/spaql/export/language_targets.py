@@ -1,0 +1,177 @@
+"""Exporters for general languages, for PLC tools and for ROS 2: see `spaql.export.c` for their parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spaql.export.equivalence import POINTS, Equivalence
+from spaql.export.plcopen import PlcOpen
+from spaql.export.rewrite import TOLERANCE
+from spaql.export.ros2.target import Ros2
+from spaql.export.source.javascript import JavaScript
+from spaql.export.source.micropython import MicroPython
+from spaql.export.source.octave import Octave
+from spaql.export.source.rust import Rust
+from spaql.export.writing import SafeAction, write
+from spaql.policy.resolve import PathLike, Source
+
+SLOW_POINTS = 100_000
+"""Random points to compare by default in interpreters that take a millisecond for some controllers."""
+
+
+def plcopen(
+    tree: Source,
+    path: PathLike,
+    *,
+    number: str = "double",
+    safe_action: SafeAction = None,
+    tolerance: float = TOLERANCE,
+    provenance: Sequence[str] = (),
+    points: int = POINTS,
+) -> Equivalence:
+    """Write a controller as PLCopen XML (TC6), such as `controller.xml`: the function block of `st`.
+
+    It is read back from the XML, interpreted and compared; it is not run on a PLC. For the parameters see
+    `st`.
+    """
+    return write(
+        PlcOpen(),
+        tree,
+        path,
+        number=number,
+        safe_action=safe_action,
+        tolerance=tolerance,
+        provenance=provenance,
+        points=points,
+    )
+
+
+def rust(
+    tree: Source,
+    path: PathLike,
+    *,
+    number: str = "double",
+    safe_action: SafeAction = None,
+    tolerance: float = TOLERANCE,
+    provenance: Sequence[str] = (),
+    points: int = POINTS,
+) -> Equivalence:
+    """Write a controller as a Rust module, such as `controller.rs`, which uses nothing but `core`.
+
+    Observations and actions are f64 for "double" and f32 for "float". It is compiled by rustc, once without
+    `std`, and compared. For the other parameters see `c`.
+    """
+    return write(
+        Rust(),
+        tree,
+        path,
+        number=number,
+        safe_action=safe_action,
+        tolerance=tolerance,
+        provenance=provenance,
+        points=points,
+    )
+
+
+def ros2(
+    tree: Source,
+    path: PathLike,
+    *,
+    safe_action: SafeAction = None,
+    tolerance: float = TOLERANCE,
+    provenance: Sequence[str] = (),
+    points: int = POINTS,
+) -> Equivalence:
+    """Write a controller as a ROS 2 package: `controller.cpp` is a node around the C that `c` writes.
+
+    The node is compiled and run with a stand-in for the classes of ROS that it uses, and compared; it is not
+    run in ROS. For the parameters see `c`.
+    """
+    return write(
+        Ros2(),
+        tree,
+        path,
+        number="double",
+        safe_action=safe_action,
+        tolerance=tolerance,
+        provenance=provenance,
+        points=points,
+    )
+
+
+def octave(
+    tree: Source,
+    path: PathLike,
+    *,
+    safe_action: SafeAction = None,
+    tolerance: float = TOLERANCE,
+    provenance: Sequence[str] = (),
+    points: int = SLOW_POINTS,
+) -> Equivalence:
+    """Write a controller as a function for MATLAB and Octave, such as `controller.m`.
+
+    It is compared by running it in Octave. For the parameters see `c`.
+    """
+    return write(
+        Octave(),
+        tree,
+        path,
+        number="double",
+        safe_action=safe_action,
+        tolerance=tolerance,
+        provenance=provenance,
+        points=points,
+    )
+
+
+def javascript(
+    tree: Source,
+    path: PathLike,
+    *,
+    safe_action: SafeAction = None,
+    tolerance: float = TOLERANCE,
+    provenance: Sequence[str] = (),
+    points: int = POINTS,
+) -> Equivalence:
+    """Write a controller as a JavaScript module, such as `controller.mjs`, compared by running it in node.
+
+    For the parameters see `c`.
+    """
+    return write(
+        JavaScript(),
+        tree,
+        path,
+        number="double",
+        safe_action=safe_action,
+        tolerance=tolerance,
+        provenance=provenance,
+        points=points,
+    )
+
+
+def micropython(
+    tree: Source,
+    path: PathLike,
+    *,
+    number: str = "double",
+    safe_action: SafeAction = None,
+    tolerance: float = TOLERANCE,
+    provenance: Sequence[str] = (),
+    points: int = SLOW_POINTS,
+) -> Equivalence:
+    """Write a controller as a MicroPython module, such as `controller.py`.
+
+    "double" is for interpreters with floats of 64 bits, "float" for those with 32 bits, in which laws, sums
+    and memory cannot be computed. It is compared by running the interpreter as WebAssembly in node, whose
+    floats have 64 bits. For the other parameters see `c`.
+    """
+    return write(
+        MicroPython(),
+        tree,
+        path,
+        number=number,
+        safe_action=safe_action,
+        tolerance=tolerance,
+        provenance=provenance,
+        points=points,
+    )

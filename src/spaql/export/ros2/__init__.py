@@ -1,0 +1,1 @@
+"""Controllers as ROS 2 nodes."""

@@ -1,0 +1,134 @@
+"""A controller as a JavaScript module, run in node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from spaql.export.memory.program import All, Program, Some
+from spaql.export.source.language import (
+    PLAYED,
+    SAMPLES,
+    Language,
+    LanguageSyntax,
+    Player,
+    Source,
+    driven,
+    find_program,
+    version_of,
+)
+
+
+class JavaScript(Language):
+    """One module without imports, for node and browsers."""
+
+    name = "JavaScript"
+    suffix = ".mjs"
+
+    def text(self, source: Source) -> str:
+        """Return the content of the file."""
+        lines = ["/*", *(f" * {line}".rstrip().replace("*/", "* /") for line in source.heading), " */"]
+        for name, part in source.parts.items():
+            given = ", ".join(JavaScriptSyntax(part).plain(part.inputs))
+            lines += ["", *_function(f"function {name}({given})", part)]
+        if source.program.state:
+            lines += ["", *_class(source)]
+        else:
+            act = _function("export function act(observation)", source.program, source)
+            lines += ["", *_documented(source), *act]
+        return "\n".join(lines) + "\n"
+
+    def player(self, source: Source, folder: Path) -> Player:
+        """Return the function that plays samples by the file in a folder."""
+        (folder / "driver.mjs").write_text(_driver(source), encoding="utf-8")
+        return driven([find_program("node", self.name), "driver.mjs"], folder, source.played)
+
+    def tool(self) -> str:
+        """Return the name and version of the tool that runs the files."""
+        return f"node {version_of('node')}"
+
+
+class JavaScriptSyntax(LanguageSyntax):
+    """JavaScript; the variables of the state are properties."""
+
+    words = MappingProxyType({All: "&&", Some: "||"})
+    otherwise, end, kept = "} else {", "}", "this.{}"
+    reserved = """
+        act arguments await break case catch class const continue controller debugger default delete do else
+        enum eval export extends false finally for function if implements import in instanceof interface let
+        new null observation package private protected public return static super switch this throw true try
+        typeof undefined var void while with yield
+    """
+
+    def is_leaf(self, number: int) -> str:
+        """Return the question whether the leaf has a number."""
+        return f"this.leaf === {number}"
+
+    def note(self, text: str) -> str:
+        """Return a comment."""
+        return f"// {text}"
+
+    def opening(self, condition: str, *, further: bool) -> str:
+        """Return the line before the statements of a condition."""
+        return f"{'} else if' if further else 'if'} ({condition}) {{"
+
+    def called(self, part: str, arguments: Sequence[str]) -> str:
+        """Return the statement that sets the outputs by a part of the program."""
+        return f"[{', '.join(self.outputs)}] = {part}({', '.join(self.plain(arguments))});"
+
+
+def _function(head: str, program: Program, source: Source | None = None) -> Iterator[str]:
+    """Yield the lines of a function: that of a source, or one of its parts."""
+    syntax = JavaScriptSyntax(program)
+    yield f"{head} {{"
+    if source is not None:
+        yield f"    const [{', '.join(syntax.plain(program.inputs))}] = observation;"
+    yield f"    let {', '.join(syntax.plain([*program.outputs, *program.numbers, *program.flags]))};"
+    yield from syntax.lines(program.statements, 1)
+    whole = source is not None and source.discrete
+    yield f"    return {syntax.outputs[0] if whole else '[' + ', '.join(syntax.outputs) + ']'};"
+    yield "}"
+
+
+def _documented(source: Source) -> Iterator[str]:
+    """Yield the comment before the function."""
+    seen = (f"observation[{j}]  {name}" for j, name in enumerate(source.observations))
+    lines = ["Return the action for an observation.", "", *seen, *source.actions]
+    yield "/**"
+    yield from (f" * {line}".rstrip().replace("*/", "* /") for line in lines)
+    yield " */"
+
+
+def _class(source: Source) -> Iterator[str]:
+    program = source.program
+    syntax = JavaScriptSyntax(program)
+    yield "/** The controller, with what it remembers; one for each plant. */"
+    yield from ("export class Controller {", "    /** Seconds between samples. */")
+    yield from (f"    static sampleTime = {source.sample_time!r};", "", "    constructor() {")
+    yield from ("        this.reset();", "    }", "")
+    yield from ("    /** Forget everything, before the first sample. */", "    reset() {")
+    yield from (f"        this.{one.name} = {syntax.value(one)}; // {one.note}" for one in program.state)
+    yield from ("    }", "")
+    lines = (*_documented(source), *_function("act(observation)", program, source))
+    yield from ("    " + line for line in lines)
+    yield "}"
+
+
+def _driver(source: Source) -> str:
+    width = source.widths[0]
+    state = [f"Number(controller.{one.name})" for one in source.program.state]
+    return f"""import {{ readFileSync, writeFileSync }} from "node:fs";
+import * as made from "./{source.name}.mjs";
+const data = readFileSync("{SAMPLES}");
+const rows = new Float64Array(data.buffer, data.byteOffset, data.length / 8);
+const played = new Float64Array((rows.length / {width + 1}) * {source.played});
+const controller = {"new made.Controller()" if state else "made"};
+let place = 0;
+for (let at = 0; at < rows.length; at += {width + 1}) {{
+    if (rows[at] > 0) controller.reset();
+    const action = controller.act(rows.subarray(at + 1, at + {width + 1}));
+    for (const x of [].concat(action, [{", ".join(state)}])) played[place++] = x;
+}}
+writeFileSync("{PLAYED}", new Uint8Array(played.buffer));
+"""

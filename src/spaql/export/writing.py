@@ -1,0 +1,87 @@
+"""Write a controller in any target, after an equivalence check."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from spaql.archive import write_together
+from spaql.errors import SettingError
+from spaql.export.equivalence import POINTS, Equivalence, Target, check_equivalence
+from spaql.export.memory.check import MemoryTarget, check_memory_equivalence
+from spaql.export.memory.machine import MemoryMachine, machine_of
+from spaql.export.rewrite import TOLERANCE
+from spaql.export.target_controller import controller_of
+from spaql.export.trace import Trace
+from spaql.interpret import rule_tree
+from spaql.policy import FeatureController, RuleTree
+from spaql.policy.resolve import PathLike, Source, policy_of
+from spaql.values import whole_number
+
+SafeAction = float | str | Sequence[float] | None
+
+
+def write(
+    target: Target,
+    tree: Source,
+    path: PathLike,
+    *,
+    number: str = "double",
+    safe_action: SafeAction = None,
+    tolerance: float = TOLERANCE,
+    provenance: Sequence[str] = (),
+    points: int = POINTS,
+) -> Equivalence:
+    """Write a controller in a language or format of your own, with an equivalence check.
+
+    The files are written to a temporary folder, run by `Target.load` and compared with the policy, and only
+    then written to the path.
+
+    Parameters
+    ----------
+    target
+        How a controller is written, and how what was written is run: see `Target`.
+    tree, path, number, safe_action, tolerance, provenance, points
+        See `spaql.export.c`.
+    """
+    path = Path(path)
+    name = path.stem
+    if not (name.isidentifier() and name.isascii()):
+        raise SettingError(f"The file name {name!r} is used for functions: use letters, digits and _.")
+    points, policy = whole_number("points", points, least=0), policy_of(tree)
+    if isinstance(policy, FeatureController):
+        machine = machine_of(policy, number, safe_action, provenance, tolerance)
+        return _write_with_memory(target.with_memory(), machine, path, points)
+    rules = tree if isinstance(tree, RuleTree) else rule_tree(policy)
+    controller = controller_of(rules, number, safe_action, provenance, tolerance)
+    files = target.write(controller, name)
+    if path.name not in files:
+        raise SettingError(f"The file name is {path.name}, and must be {' or '.join(files)}.")
+    trace = target.trace(controller, name)
+    with tempfile.TemporaryDirectory() as folder:
+        found = check_equivalence(target, controller, files, name, Path(folder), points, trace)
+    return _written(found, path.parent, files, trace)
+
+
+def _write_with_memory(target: MemoryTarget, machine: MemoryMachine, path: Path, samples: int) -> Equivalence:
+    """Write a controller with memory after an equivalence check along episodes."""
+    files = target.write(machine, path.stem)
+    if path.name not in files:
+        raise SettingError(f"The file name is {path.name}, and must be {' or '.join(files)}.")
+    trace = target.trace(machine, path.stem)
+    with tempfile.TemporaryDirectory() as folder:
+        found = check_memory_equivalence(target, machine, files, path.stem, Path(folder), samples, trace)
+    return _written(found, path.parent, files, trace)
+
+
+def _written(
+    found: Equivalence, folder: Path, files: Mapping[str, bytes], trace: Trace | None
+) -> Equivalence:
+    """Write files, and the trace of the check; returns the record with all of them."""
+    further = {} if trace is None else trace.files()
+    write_together({folder / file: content for file, content in {**files, **further}.items()})
+    hashes = {file: hashlib.sha256(content).hexdigest() for file, content in further.items()}
+    return replace(found, files=found.files | hashes)

@@ -1,0 +1,246 @@
+"""Targets that are languages: what their files say, large trees, names, and what is refused."""
+
+import dataclasses
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Discrete
+
+import spaql
+import spaql.export
+from export_forms import KINDS, SAFE, SLOW_FORMS
+from feature_controllers import two_leaf_pi
+from random_trees import random_tree
+from spaql import RuleTree, SettingError
+from spaql.export.compilers import MissingToolError
+from spaql.export.equivalence import EquivalenceError, check_equivalence
+from spaql.export.plcopen import PlcOpen, as_text
+from spaql.export.ros2.target import Ros2
+from spaql.export.source.javascript import JavaScript
+from spaql.export.source.language import Language
+from spaql.export.source.micropython import MicroPython, quotient
+from spaql.export.source.octave import Octave
+from spaql.export.source.rules import rule_program
+from spaql.export.source.rust import Rust
+from spaql.export.target_controller import controller_of
+from spaql.policy import Choices, Constants
+
+LANGUAGES = {"javascript": JavaScript(), "rust": Rust(), "octave": Octave(), "micropython": MicroPython()}
+
+
+def compared(target: Language, tree: RuleTree, folder: Path, number: str = "double", points: int = 500):
+    controller = controller_of(tree, number)
+    files = target.write(controller, "controller")
+    check_equivalence(target, controller, files, "controller", folder, points)
+    return files["controller" + target.suffix].decode()
+
+
+@pytest.mark.parametrize("kind", LANGUAGES)
+def test_a_large_tree_is_written_in_parts(kind: str, tmp_path: Path) -> None:
+    tree = random_tree(np.random.default_rng(3), 3, 1100, "choices")
+    made = rule_program(controller_of(tree))
+    assert 2 <= len(made.parts) <= 8
+    text = compared(LANGUAGES[kind], tree, tmp_path)
+    assert all(text.count(f"{name}(") >= 2 for name in made.parts)
+
+
+AWKWARD = (
+    "let",
+    "match",
+    "end",
+    "function",
+    "self",
+    "u",
+    "best",
+    "chosen",
+    "action",
+    "sum_0",
+    "part_1",
+    "this",
+)
+
+
+@pytest.mark.parametrize("kind", LANGUAGES)
+def test_names_that_mean_something_in_a_language(kind: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    tree = random_tree(rng, len(AWKWARD), 40, "laws", sums=1)
+    named = dataclasses.replace(tree, observations=AWKWARD, actions=("observation", "while */ \\"))
+    compared(LANGUAGES[kind], named, tmp_path)
+
+
+@pytest.mark.parametrize("kind", [*LANGUAGES, "plcopen", "ros2"])
+def test_a_tree_of_one_leaf_and_infinite_thresholds(kind: str, tmp_path: Path) -> None:
+    targets = {**LANGUAGES, "plcopen": PlcOpen(), "ros2": Ros2()}
+    space = Box(-1.0, 1.0, (1,), np.float64)
+    one = RuleTree([-1], [0.0], [-1], [-1], [0], Constants(np.array([[0.1]])), space, space)
+    compared(targets[kind], one, tmp_path)
+    nodes = [0, -1, -1], [np.inf, 0.0, 0.0], [1, -1, -1], [2, -1, -1], [-1, 0, 1]
+    endless = RuleTree(*nodes, Choices(np.array([0, 1])), space, Discrete(2))
+    compared(targets[kind], endless, tmp_path)
+
+
+@pytest.mark.parametrize("form", SLOW_FORMS)
+@pytest.mark.parametrize(
+    ("kind", "sums", "guarded"),
+    [("choices", 0, True), ("constants", 2, False), ("laws", 2, True), ("switching laws", 1, False)],
+)
+def test_every_kind_of_leaf_and_cut(form: str, kind: str, sums: int, guarded: bool, tmp_path: Path) -> None:
+    target, number = SLOW_FORMS[form]
+    if form == "MicroPython float":  # which has neither laws nor sums
+        kind, sums = "constants" if kind.endswith("laws") else kind, 0
+    tree = random_tree(np.random.default_rng(KINDS.index(kind)), 3, 40, kind, sums=sums)
+    controller = controller_of(tree, number, SAFE[kind] if guarded else None)
+    files = target.write(controller, "controller")
+    check_equivalence(target, controller, files, "controller", tmp_path, 2000)
+
+
+@pytest.mark.parametrize("kind", LANGUAGES)
+def test_planted_faults_are_found(kind: str, tmp_path: Path) -> None:
+    target = LANGUAGES[kind]
+    for leaves, old, new in (("choices", " < ", " <= "), ("laws", " + (", " - (")):
+        controller = controller_of(random_tree(np.random.default_rng(7), 3, 40, leaves))
+        ((name, content),) = target.write(controller, "controller").items()
+        other = content.decode().replace(old, new)
+        assert other != content.decode()
+        with pytest.raises(EquivalenceError, match="first difference"):
+            check_equivalence(target, controller, {name: other.encode()}, "controller", tmp_path, 500)
+
+
+def test_what_is_no_program_is_reported(tmp_path: Path) -> None:
+    controller = controller_of(random_tree(np.random.default_rng(1), 2, 3))
+    for target, message in (
+        (JavaScript(), r"failed \(1\)"),
+        (Octave(), r"failed \(1\)"),
+        (MicroPython(), r"failed \(1\)"),
+        (Rust(), "rustc does not compile"),
+        (Ros2(), "does not compile the exported node"),
+    ):
+        files = target.write(controller, "controller")
+        files["controller" + target.suffix] = b"}{"
+        with pytest.raises(spaql.SpaqlError, match=message):
+            check_equivalence(target, controller, files, "controller", tmp_path, 10)
+
+
+@pytest.mark.parametrize("kind", ["javascript", "octave", "ros2"])
+def test_numbers_that_a_target_does_not_have(kind: str, tmp_path: Path) -> None:
+    assert "number" not in spaql.export.find_exporter(kind)[0].__kwdefaults__
+    tree = random_tree(np.random.default_rng(1), 2, 3)
+    target = {**LANGUAGES, "ros2": Ros2()}[kind]
+    for number in ("float", "fixed"):
+        with pytest.raises(SettingError, match=f"number is '{number}', and must be 'double'"):
+            spaql.export.write(target, tree, tmp_path / f"controller{target.suffix}", number=number)
+    assert not list(tmp_path.iterdir())
+
+
+def test_single_precision_in_micropython_is_for_constants(tmp_path: Path) -> None:
+    laws = random_tree(np.random.default_rng(1), 2, 3, "laws")
+    cuts = random_tree(np.random.default_rng(1), 2, 3, sums=1)
+    for given in (laws, cuts, two_leaf_pi()):
+        with pytest.raises(SettingError, match="MicroPython with floats of 32 bits has no doubles"):
+            spaql.export.micropython(given, tmp_path / "controller.py", number="float")
+    assert not list(tmp_path.iterdir())
+
+
+def single(expression: str) -> float:
+    """Compute a quotient of integers as an interpreter with floats of 32 bits does: every number rounded."""
+    parts = expression.split(" / ")
+    value = np.float32(eval(parts[0]))
+    with np.errstate(over="raise"):
+        for part in parts[1:]:
+            value = value / np.float32(eval(part))
+    return float(value)
+
+
+def test_constants_of_micropython_are_exact_in_either_precision() -> None:
+    rng = np.random.default_rng(0)
+    ends = [5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, 0.1, 1e22, 1e23, -1e-30]
+    for x in [*ends, *(rng.normal(size=200) * 10.0 ** rng.integers(-300, 300, 200)).tolist()]:
+        assert eval(quotient(x)) == x
+    ends = [1e-45, 1.1754944e-38, 3.4028234663852886e38, 0.1, 1e10]
+    for x in [*ends, *(rng.normal(size=200) * 10.0 ** rng.integers(-38, 37, 200)).tolist()]:
+        near = float(np.float32(x))
+        assert single(quotient(near)) == near
+
+
+def test_a_micropython_module_looks_at_the_floats_of_its_interpreter(tmp_path: Path) -> None:
+    tree = random_tree(np.random.default_rng(1), 2, 5)
+    for number, bits in (("double", 52), ("float", 23)):
+        spaql.export.micropython(tree, tmp_path / "controller.py", number=number, points=100)
+        (line,) = re.findall(r"^if (.*) == 1:$", (tmp_path / "controller.py").read_text(), re.MULTILINE)
+        assert line == f"1 + 1 / (1 << {bits})"
+        # The smallest step above 1 in each type.
+        assert eval(line, {}) != 1
+        assert (np.float32(1) + np.float32(2.0**-bits) == 1) == (number == "double")
+        assert np.float16(1) + np.float16(2.0**-bits) == 1
+
+
+def test_a_rust_module_needs_no_std(tmp_path: Path) -> None:
+    text = compared(Rust(), random_tree(np.random.default_rng(1), 2, 5, "laws"), tmp_path, "float")
+    assert "pub fn act(observation: &[f32; 2]) -> [f32; 2] {" in text
+    assert "std::" not in text
+    with_std = text.replace("pub fn act", "pub fn other() -> String { String::new() }\npub fn act")
+    controller = controller_of(random_tree(np.random.default_rng(1), 2, 5, "laws"), "float")
+    with pytest.raises(spaql.SpaqlError, match="rustc does not compile"):
+        Rust().load(controller, {"controller.rs": with_std.encode()}, "controller", tmp_path)
+
+
+def test_a_missing_tool_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = random_tree(np.random.default_rng(1), 2, 5)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for kind, tool in (("javascript", "node"), ("rust", "rustc"), ("octave", "octave-cli")):
+        exporter, suffix = spaql.export.find_exporter(kind)
+        with pytest.raises(MissingToolError, match=f"{tool} is not installed, which the equivalence check"):
+            exporter(tree, tmp_path / f"controller{suffix}")
+    assert not list(tmp_path.iterdir())
+
+
+def test_plcopen_xml_holds_the_structured_text(tmp_path: Path) -> None:
+    spaql.export.st(two_leaf_pi(), tmp_path / "pump.st", points=100)
+    spaql.export.plcopen(two_leaf_pi(), tmp_path / "pump.xml", points=100)
+    content = (tmp_path / "pump.xml").read_bytes()
+    plain = re.sub(r" *\(\*.*\*\)", "", (tmp_path / "pump.st").read_text())
+    read = re.sub(r" *\(\*.*\*\)", "", as_text(content))
+    assert read.split() == plain.split()
+    space = {"": "http://www.plcopen.org/xml/tc6_0201", "x": "http://www.w3.org/1999/xhtml"}
+    pou = ET.fromstring(content).find("types/pous/pou", space)
+    assert pou.attrib == {"name": "Pump", "pouType": "functionBlock"}
+    assert [one.tag.rpartition("}")[2] for one in pou] == ["interface", "body", "documentation"]
+    level = pou.find("interface/inputVars/variable[@name='level_m']", space)
+    assert level.find("type/LREAL", space) is not None
+    assert level.find("documentation/x:p", space).text == "level [m]"
+    assert pou.find("interface/localVars//simpleValue[@value='LREAL#0.0']", space) is not None
+    spaql.export.plcopen(two_leaf_pi(), tmp_path / "pump.xml", points=100)
+    assert (tmp_path / "pump.xml").read_bytes() == content
+    for old, new in ((b"LREAL#3.1", b"LREAL#3.2"), (b"functionBlock", b"program")):
+        target = PlcOpen().with_memory()
+        machine = spaql.export.memory.machine.machine_of(two_leaf_pi())
+        files = {"pump.xml": content.replace(old, new)}
+        with pytest.raises(EquivalenceError, match=r"differs|does not hold one function block"):
+            spaql.export.memory.check.check_memory_equivalence(target, machine, files, "pump", tmp_path, 2000)
+
+
+def test_a_ros_2_package_is_complete(tmp_path: Path) -> None:
+    found = spaql.export.ros2(two_leaf_pi(), tmp_path / "pump.cpp", points=500)
+    assert sorted(found.files) == ["CMakeLists.txt", "package.xml", "pump.c", "pump.cpp", "pump.h"]
+    assert "not run in ROS" in found.tool
+    needed = {one.text for one in ET.parse(tmp_path / "package.xml").findall("depend")}
+    node, cmake = (tmp_path / "pump.cpp").read_text(), (tmp_path / "CMakeLists.txt").read_text()
+    assert needed == {"rclcpp", "std_msgs", "std_srvs"}
+    assert all(f"find_package({one} REQUIRED)" in cmake and f"{one}/" in node for one in needed)
+    assert "add_executable(pump pump.cpp pump.c)" in cmake
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="needs node")
+def test_the_action_in_javascript_is_that_of_python(tmp_path: Path) -> None:
+    """As a user calls it: a list of numbers, and a number for a Discrete action."""
+    tree = random_tree(np.random.default_rng(1), 2, 20)
+    spaql.export.javascript(tree, tmp_path / "valve.mjs", points=100)
+    code = 'import { act } from "./valve.mjs"; console.log(act([0.25, -1]), act([NaN, 0]))'
+    words = ["node", "--input-type=module", "--eval", code]
+    said = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert [int(x) for x in said.split()] == [tree.act(np.array([[0.25, -1.0]]))[0], 3]
