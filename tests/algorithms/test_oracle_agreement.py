@@ -15,6 +15,7 @@ from gymnasium.spaces import Box, Discrete
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
+from nightly import thorough
 from oracle import (
     AQL,
     AUTHORS,
@@ -63,7 +64,7 @@ MIXED = st.builds(
 )
 """Each difference switched by itself, as the study of their effects does."""
 RULES = {name: st.just(rules) for name, rules in NAMED.items()} | {"mixed": MIXED}
-EXAMPLES = 35
+EXAMPLES = thorough(35)
 """Of each algorithm with each kind of actions and each kind of rules."""
 UPDATES = 512
 """In one example; all examples together make more than 100,000."""
@@ -341,8 +342,8 @@ def test_learner_agrees_with_the_oracle(algorithm: str, kind: str, rules: str) -
         played.append(play(run))
 
     agree()
-    assert sum(one.updates for one in played) * len(ALGORITHMS) * len(ACTIONS) >= 100_000
-    assert sum(one.negative for one in played) >= 1_000
+    assert sum(one.updates for one in played) * len(ALGORITHMS) * len(ACTIONS) >= thorough(100_000)
+    assert sum(one.negative for one in played) >= thorough(1_000)
 
 
 @all_algorithms

@@ -41,6 +41,7 @@ def test_version_and_module(tmp_path: Path) -> None:
     assert spaql.__version__ in out
 
 
+@pytest.mark.long
 def test_fresh_processes_give_the_same_bytes(tmp_path: Path) -> None:
     """For each algorithm on CartPole and Pendulum: all files of the run folder are equal."""
     evaluated = ("--iterations", "3", "--rollouts", "3")

@@ -10,12 +10,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from nightly import thorough
 from spaql import archive
 from spaql.kernels.partition.equations import update
 from spaql.partition import Partition
 
 INTERVAL = Partition.INTERVAL
-STEPS_WANTED = 20_000
+STEPS_WANTED = thorough(20_000)
 steps_taken = 0
 
 
@@ -188,7 +189,7 @@ def test_partition_machine() -> None:
     run_state_machine_as_test(
         PartitionMachine,
         settings=settings(
-            max_examples=500,
+            max_examples=thorough(500),
             stateful_step_count=60,
             derandomize=True,
             database=None,

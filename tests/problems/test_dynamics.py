@@ -13,19 +13,20 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import spaql
+from nightly import thorough
 from spaql.problems import find_dynamics
 from spaql.problems.environment import DynamicsVectorEnv
 from spaql.rollouts import EpisodeRunner
 
 CLASSIC = ["CartPole-v1", "Pendulum-v1", "MountainCar-v0", "MountainCarContinuous-v0", "Acrobot-v1"]
-STEPS = 100_000
+STEPS = thorough(100_000)
 JIT = os.environ.get("NUMBA_DISABLE_JIT") != "1"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CLASSIC)
 def test_a_step_is_gymnasiums_own(name: str) -> None:
-    """10^5 random steps from the same state and action: next state, observation, reward, termination."""
+    """Random steps from the same state and action: next state, observation, reward, termination."""
     ours = gymnasium.make(f"spaql/{name}").unwrapped
     theirs = gymnasium.make(name).unwrapped
     single = np.float32 if name == "MountainCarContinuous-v0" else np.float64

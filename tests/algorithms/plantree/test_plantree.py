@@ -105,7 +105,7 @@ def test_interactions_are_the_steps_that_were_taken() -> None:
     assert Counting.steps == 700
 
 
-@pytest.mark.parametrize("env", ["CartPole-v1", pytest.param("Pendulum-v1", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("env", ["CartPole-v1", pytest.param("Pendulum-v1", marks=pytest.mark.long)])
 def test_the_same_seed_gives_the_same_bytes_also_when_interrupted(env: str, tmp_path: Path) -> None:
     def make(**more) -> spaql.Agent:
         agent = spaql.PlanTree(env, horizon=60, seed=3, **QUICK)
