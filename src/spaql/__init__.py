@@ -26,7 +26,18 @@ if TYPE_CHECKING:
         stats,
         studies,
     )
-    from spaql.agents import AQL, SPAQL, SPAQLTS, Agent, Controller, History, PlanTree, TreeSearch, load
+    from spaql.agents import (
+        AQL,
+        SPAQL,
+        SPAQLTS,
+        Agent,
+        Controller,
+        History,
+        PlanTree,
+        TreeSearch,
+        distil,
+        load,
+    )
     from spaql.algorithms import Learner, PartitionLearner, Settings
     from spaql.checks import CheckReport, check_agent, check_problem
     from spaql.errors import (
@@ -81,6 +92,7 @@ __all__ = [
     "check_problem",
     "checks",
     "classical",
+    "distil",
     "evaluate",
     "evaluation",
     "experiments",
@@ -114,6 +126,7 @@ _HOMES = {
         "History",
         "PlanTree",
         "TreeSearch",
+        "distil",
         "load",
     ),
     "spaql.algorithms": ("Learner", "PartitionLearner", "Settings"),

@@ -47,6 +47,7 @@ PLANTREE = str(Path(__file__).parents[1] / "golden" / "0.1" / "plantree-cartpole
 REPORTING: dict[str, tuple[list[str], str]] = {
     "new": (["new", "project"], "files"),
     "train": (["train", "cartpole200", "--effort", "0.01", "--iterations", "1", "--out=r"], "fresh_return"),
+    "distil": (["distil", "RUN", "--env=cartpole200", "--steps=0", "--rounds=0", "--out=d"], "kept"),
     "improve": (["improve", "RUN", "--steps", "2000", "--episodes", "2", "--out", "better"], "change"),
     "simplify": (["simplify", "RUN", "--episodes", "3", "--out", "small.spaql"], "saved"),
     "edit": (["edit", "RUN", "--leaf", "1", "--lock", "--episodes", "1", "--out", "e.spaql"], "after"),

@@ -3,6 +3,7 @@
 from spaql.agents.agent import Agent
 from spaql.agents.agent_file import agent_types
 from spaql.agents.controller import Controller
+from spaql.agents.distillation import Distillation, distil
 from spaql.agents.history import History
 from spaql.agents.loading import load
 from spaql.agents.registry import AQL, SPAQL, SPAQLTS, PlanTree, TreeSearch, agent_type, check_settings
@@ -14,6 +15,7 @@ __all__ = [
     "SPAQLTS",
     "Agent",
     "Controller",
+    "Distillation",
     "History",
     "PlanTree",
     "TreeSearch",
@@ -22,5 +24,6 @@ __all__ = [
     "agent_type",
     "agent_types",
     "check_settings",
+    "distil",
     "load",
 ]
