@@ -14,6 +14,7 @@ CONTENTS = {
     "evaluation": "fresh episodes, stress tests, robustness",
     "agents": "learn, predict, save, load; training loop, history, run folders",
     "algorithms": "AQL, SPAQL, SPAQL-TS, PlanTree",
+    "verify": "statements about closed loops: proven, refuted or undecided",
     "export": "C, PLC, ONNX, Python, SQL, JSON; equivalence check",
     "model": "earlier name of plants",
     "interpret": "rule trees: build, simplify, edit, tabulate",

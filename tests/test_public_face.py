@@ -15,15 +15,16 @@ import spaql
 
 NAMES = [
     "AQL", "Agent", "ArchiveError", "BadEnvironmentError", "CheckReport", "Controller", "Dynamics",
-    "Evaluation", "History", "Learner", "MissingExtraError", "Partition", "PartitionLearner",
+    "Evaluation", "Fitted", "History", "Learner", "MissingExtraError", "Partition", "PartitionLearner",
     "PartitionPolicy", "PlanTree", "Policy", "Problem", "RandomPolicy", "Results", "RuleTree",
     "Run", "SPAQL", "SPAQLTS", "SettingError", "Settings", "SpaqlError", "Summary", "TreeSearch",
-    "UnsupportedSpaceError", "__version__", "check_agent", "check_problem", "distil", "evaluate",
+    "UnsupportedSpaceError", "__version__", "check_agent", "check_problem", "distil", "evaluate", "fit",
     "grid", "load", "make_problem", "read_study", "results", "rule_tree", "sweep",
 ]  # fmt: skip
 MODULES = [
     "agents", "algorithms", "checks", "classical", "evaluation", "experiments", "export", "figures",
     "interpret", "partition", "plants", "policy", "problems", "rollouts", "spaces", "stats", "studies",
+    "verify",
 ]  # fmt: skip
 
 

@@ -32,10 +32,12 @@ if TYPE_CHECKING:
         SPAQLTS,
         Agent,
         Controller,
+        Fitted,
         History,
         PlanTree,
         TreeSearch,
         distil,
+        fit,
         load,
     )
     from spaql.algorithms import Learner, PartitionLearner, Settings
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from spaql.partition import Partition
     from spaql.policy import PartitionPolicy, Policy, RandomPolicy, RuleTree
     from spaql.problems import Dynamics, Problem, make_problem
+    from spaql.verify import verify
 
 __all__ = [
     "AQL",
@@ -66,6 +69,7 @@ __all__ = [
     "Controller",
     "Dynamics",
     "Evaluation",
+    "Fitted",
     "History",
     "Learner",
     "MissingExtraError",
@@ -98,6 +102,7 @@ __all__ = [
     "experiments",
     "export",
     "figures",
+    "fit",
     "grid",
     "interpret",
     "load",
@@ -114,6 +119,7 @@ __all__ = [
     "stats",
     "studies",
     "sweep",
+    "verify",
 ]
 
 _HOMES = {
@@ -123,10 +129,12 @@ _HOMES = {
         "SPAQLTS",
         "Agent",
         "Controller",
+        "Fitted",
         "History",
         "PlanTree",
         "TreeSearch",
         "distil",
+        "fit",
         "load",
     ),
     "spaql.algorithms": ("Learner", "PartitionLearner", "Settings"),
@@ -164,9 +172,10 @@ _MODULES = {
     "spaces",
     "stats",
     "studies",
+    "verify",
 }
 """The documented submodules, which are attributes after `import spaql`; each is imported on first use."""
-_READ_FILES = {"spaql.export", "spaql.interpret"}
+_READ_FILES = {"spaql.export", "spaql.interpret", "spaql.verify"}
 """Those that take the path of a file, which agents read, and do not import agents themselves."""
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

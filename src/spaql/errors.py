@@ -6,7 +6,13 @@ from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 
-_PACKAGES = {"baselines": "sb3_contrib", "fmi": "fmpy", "plot": "matplotlib", "stats": "scipy"}
+_PACKAGES = {
+    "baselines": "sb3_contrib",
+    "fmi": "fmpy",
+    "minari": "minari",
+    "plot": "matplotlib",
+    "stats": "scipy",
+}
 """The packages that extras install, by import name."""
 
 

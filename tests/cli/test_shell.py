@@ -35,6 +35,16 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(folder)
 
 
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("log") / "log.csv"
+    rows = [
+        f"{run},{(run * 37 + i * 11) % 17 - 8},{(run + i) % 3 - 1}" for run in range(8) for i in range(12)
+    ]
+    path.write_text("\n".join(["run,x,u", *rows]), encoding="utf-8")
+    return str(path)
+
+
 @pytest.fixture
 def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -48,6 +58,11 @@ REPORTING: dict[str, tuple[list[str], str]] = {
     "new": (["new", "project"], "files"),
     "train": (["train", "cartpole200", "--effort", "0.01", "--iterations", "1", "--out=r"], "fresh_return"),
     "distil": (["distil", "RUN", "--env=cartpole200", "--steps=0", "--rounds=0", "--out=d"], "kept"),
+    "fit": (
+        ["fit", "LOG", "--observations", "x", "--action", "u", "--action-range=-1,1", "--episode", "run",
+         "--cost", "x**2", "--effort", "0.01", "--anyway", "--out", "fitted"],
+        "verdict",
+    ),
     "improve": (["improve", "RUN", "--steps", "2000", "--episodes", "2", "--out", "better"], "change"),
     "simplify": (["simplify", "RUN", "--episodes", "3", "--out", "small.spaql"], "saved"),
     "edit": (["edit", "RUN", "--leaf", "1", "--lock", "--episodes", "1", "--out", "e.spaql"], "after"),
@@ -79,11 +94,12 @@ def test_every_command_that_reports_does_so_as_json() -> None:
     "name", [name for name in REPORTING if name not in ("paper", "compare", "sweep", "results")]
 )
 @pytest.mark.usefixtures("_in_an_empty_folder")
-def test_stdout_is_one_json_document(name: str, run: str) -> None:
+def test_stdout_is_one_json_document(name: str, run: str, log: str) -> None:
     if name == "draw":
         pytest.importorskip("matplotlib")
     words, key = REPORTING[name]
-    done = CliRunner().invoke(main, [*(run if word == "RUN" else word for word in words), "--json"])
+    given = [{"RUN": run, "LOG": log}.get(word, word) for word in words]
+    done = CliRunner().invoke(main, [*given, "--json"])
     assert done.exit_code == 0, done.output
     assert len(done.stdout.splitlines()) == 1
     document = json.loads(done.stdout, parse_constant=pytest.fail)  # NaN and Infinity are no JSON

@@ -4,6 +4,7 @@ from spaql.agents.agent import Agent
 from spaql.agents.agent_file import agent_types
 from spaql.agents.controller import Controller
 from spaql.agents.distillation import Distillation, distil
+from spaql.agents.fitting import Fitted, fit
 from spaql.agents.history import History
 from spaql.agents.loading import load
 from spaql.agents.registry import AQL, SPAQL, SPAQLTS, PlanTree, TreeSearch, agent_type, check_settings
@@ -16,6 +17,7 @@ __all__ = [
     "Agent",
     "Controller",
     "Distillation",
+    "Fitted",
     "History",
     "PlanTree",
     "TreeSearch",
@@ -25,5 +27,6 @@ __all__ = [
     "agent_types",
     "check_settings",
     "distil",
+    "fit",
     "load",
 ]

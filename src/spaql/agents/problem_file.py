@@ -48,6 +48,8 @@ def problem_to(problem: Problem) -> tuple[dict[str, Any], dict[str, NDArray[Any]
         data["angles"] = list(problem.angles)
     if problem.sample_time is not None:
         data["sample_time"] = problem.sample_time
+    if problem.log is not None:
+        data["log"] = plain(problem.log)
     return data, dict(problem.states.state_map._asdict())
 
 
@@ -85,6 +87,7 @@ def problem_from(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) ->
             angles=angles,
             sample_time=sample_time,
             interactions=number(data, "interactions", 0, whole=True),
+            log=_log(data.get("log")),
         )
 
 
@@ -104,6 +107,21 @@ def _meaning(
     except SettingError as error:
         raise ArchiveError(f"The file's set-points do not fit its observations: {error}") from error
     return setpoints, tuple(angles), seconds
+
+
+def _log(given: Any) -> dict[str, Any] | None:
+    """Read how a problem was made from a log; most were not."""
+    if given is None:
+        return None
+    files = given.get("files") if isinstance(given, dict) else None
+    if not isinstance(files, list) or not all(isinstance(one, str) for one in files):
+        raise ArchiveError(f"The file has {given!r} where the description of a log should be.")
+    for name in ("rows", "steps"):
+        number(given, name, 0, whole=True)
+    number(given, "end_reward")
+    if not isinstance(given["verdict"], str) or not isinstance(given["end"], str | None):
+        raise ArchiveError(f"The file has {given!r} where the verdict on a log and its ends should be.")
+    return dict(given)
 
 
 def _floats(values: Any, n: int) -> tuple[float, ...]:

@@ -1,12 +1,16 @@
 """The agents that are shipped, and the lookup of any agent by the name of its algorithm."""
 
 import inspect
+import math
 from collections.abc import Mapping
 from typing import Any, Self
 
 from spaql.agents.agent import Agent, make_settings
 from spaql.agents.agent_file import agent_types
+from spaql.agents.history import History
 from spaql.algorithms import AQLLearner, PlanTreeLearner, SPAQLLearner, SPAQLTSLearner, TreeSearchLearner
+from spaql.algorithms.plantree.coverage import Coverage
+from spaql.algorithms.plantree.replay_memory import Memory
 from spaql.errors import SettingError, imported, nearest
 from spaql.plants import PlantModel
 from spaql.policy import RuleTree
@@ -51,6 +55,28 @@ class PlanTree(Agent):
     def model(self) -> PlantModel:
         """The learned plant, fitted to all steps so far; recomputed on each access, to the same bits."""
         return self._learner.model
+
+    def adopt(self, memory: Memory, rules: RuleTree) -> Self:
+        """Take over the transitions of a log as episodes, and the controller that was fitted to them."""
+        self._learner.adopt(memory, rules)
+        self.history, best = History(), -math.inf
+        ends = [*memory.begins[1:].tolist(), len(memory)]
+        for i, (first, last) in enumerate(zip(memory.begins.tolist(), ends, strict=True)):
+            total = math.fsum(memory.rewards[first:last].tolist())
+            best = max(best, total)
+            row = {"iteration": i + 1, "mean_return": total, "best_return": best}
+            row |= {"training_steps": last, "interactions": last, "turn": 0}
+            self.history.append(row | {"leaves": rules.n_leaves if last == len(memory) else 0})
+        self._learner.best_return, self._policy = best, None
+        return self
+
+    def coverage(self) -> Coverage:
+        """Return the states of the log that this agent was fitted to, and where its controller goes."""
+        return self._learner.coverage()
+
+    def logged_episodes(self) -> list[Episode]:
+        """Return the episodes in the memory: those played so far, or those of a log."""
+        return self._learner.logged_episodes()
 
     def hold_out(self) -> tuple[PlantModel, list[Episode]]:
         """Return a model of four fifths of the episodes so far, and the others as a test set."""

@@ -14,6 +14,7 @@ _SECTIONS = {
         "new": "Begin a project for a plant of your own.",
         "train": "Learn a policy for an environment.",
         "distil": "Turn a network or a function into a small tree, and improve it.",
+        "fit": "Learn a policy from a log of the plant, without a simulator.",
         "improve": "Search for a better tree on the simulator, from one that there is.",
         "simplify": "Find a smaller tree that controls as well, or nearly.",
         "edit": "Change the action of a leaf by hand.",
@@ -24,6 +25,7 @@ _SECTIONS = {
         "draw": "Draw a learned policy: its tree, maps, phase portrait and more.",
         "evaluate": "Run fresh episodes of a learned policy.",
         "stress": "Look for the worst: starts, changed plants, noise, delay.",
+        "verify": "Prove or refute what it does on a plant given as equations.",
     },
     "Use it": {
         "export": "Write a learned policy as C, ONNX and more, checked to be equal.",

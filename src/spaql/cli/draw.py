@@ -27,7 +27,19 @@ if TYPE_CHECKING:
     from spaql.policy import RuleTree
 
 _OF_A_PARTITION = ("value", "visits", "balls", "growth")
-KINDS = ("tree", "map", "value", "visits", "balls", "phase", "growth", "sizes", "plant", "response")
+KINDS = (
+    "tree",
+    "map",
+    "value",
+    "visits",
+    "balls",
+    "phase",
+    "growth",
+    "sizes",
+    "plant",
+    "response",
+    "coverage",
+)
 """Pictures of a policy."""
 STUDY_KINDS = ("curves", "scores", "profile")
 """Pictures of the finished runs of a study."""
@@ -122,6 +134,7 @@ def draw(
       sizes   the return of smaller trees
       plant   the cells of the learned plant, and where it is wrong (plantree)
       response  a step of set-points, then a load, beside a tuned PID controller
+      coverage  the states of the log it was fitted to, and where it leaves them
 
     \b
     or, of the finished runs in a folder that `spaql sweep` has left,
@@ -216,6 +229,12 @@ def _check_kind(agent: Agent | Controller, kind: str) -> None:
     if not isinstance(policy_of(agent), PartitionPolicy):
         has -= {*_OF_A_PARTITION}
         why = "has no partition" if kind in _OF_A_PARTITION else why
+    if agent.problem.log is None:
+        has -= {"coverage"}
+        why = "was not fitted to a log" if kind == "coverage" else why
+    else:
+        has &= {"tree", "map", "coverage"}
+        why = "was fitted to a log, and there is no environment to play episodes in"
     if kind not in has:
         others = ", ".join(one for one in KINDS if one in has)
         raise SettingError(f"There is no {kind} to draw: {made_by(agent)} {why}. Draw one of {others}.")
@@ -245,12 +264,18 @@ def _over_plane(
     from spaql.figures import (
         Growth,
         compute_balls,
+        compute_coverage,
         compute_growth,
         compute_map,
         compute_phase,
         compute_plant,
     )
 
+    if kind == "coverage":
+        assert isinstance(agent, PlanTree)
+        if plane.pop("at") or plane.pop("step") is not None or "episodes" in plane:
+            raise click.UsageError("Coverage is drawn over all rows of the log: give --x and --y alone.")
+        return compute_coverage(agent, x, y, **plane)
     if kind == "balls":
         return compute_balls(agent, x, y, **plane)
     if kind == "phase":

@@ -193,7 +193,11 @@ def _remarks(source: Agent | Controller, tree: RuleTree, digits: int | None) -> 
     from spaql.policy.explanation import conditions
     from spaql.policy.text import leaf_text
 
-    remarks = []
+    remarks, log = [], source.problem.log
+    if log is not None:
+        remarks.append(
+            f"# fitted to {', '.join(log['files'])}, {counted(log['steps'], 'step')}: {log['verdict']}"
+        )
     if isinstance(source, Controller) and "from" in source.origin:
         remarks.append(f"# made from {source.origin['from']}{_edit(source.origin)}")
     for lock in tree.locks:

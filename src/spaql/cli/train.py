@@ -200,6 +200,7 @@ def _options_of(agents: Mapping[str, type[Agent]]) -> list[click.Option]:
     is_flag=True,
     help="go on with the run in the run folder, up to --total-timesteps or --iterations in all",
 )
+@click.option("--verify", "verified", is_flag=True, help="at the end, prove or refute what it does for 60 s")
 @quiet_option
 @reports("the result")
 @_setting_options
@@ -225,6 +226,7 @@ def train(
     step_timeout: float | None,
     checkpoint_every: int,
     resume: bool,
+    verified: bool,
     quiet: bool,
     **settings: Any,
 ) -> Report:
@@ -280,6 +282,13 @@ def train(
     folder = out or Path("runs") / re.sub(r"[/\\:]", "-", env) / name / f"seed={agent.seed}"
     if workers is not None and tries == 1:
         raise click.UsageError("--workers train tries: give --tries, 2 or more.")
+    if verified and tries != 1:
+        raise click.UsageError("--verify is for one training: run `spaql verify` on what --tries picks.")
+    if verified and agent.problem.dynamics is None:
+        raise SettingError(
+            f"--verify needs the equations of the plant, and {env} runs on {agent.problem.runs_on}: leave it "
+            "out, or write the plant as spaql.Dynamics."
+        )
     _take(folder, resume=resume)
     if tries != 1:
         with _advised(env, horizon):
@@ -337,6 +346,13 @@ def train(
     rungs = agent.ladder if isinstance(agent, TreeSearch) else []
     if rungs:
         result["ladder"] = rungs
+    if verified:
+        import spaql
+        from spaql.cli.verify import verdict_data
+
+        verdict = spaql.verify(agent)
+        result["verified"] = verdict_data(verdict)
+        named += f"\n\n{verdict.text}"
     return Report(
         result,
         _ladder(rungs) + _text(result, agent.learner_type.iteration_is) + named,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Protocol
+from typing import Any, Protocol
 
+import gymnasium
 import numpy as np
+from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
@@ -15,6 +17,9 @@ from spaql.problems import EnvironmentLike, Problem, make_problem
 from spaql.rollouts import Evaluation, fresh_episodes
 from spaql.rollouts.batches import fresh_states
 from spaql.values import whole_number
+
+_EQUAL = 1e-6
+"""Difference below which the ends of action ranges count as equal."""
 
 
 class Evaluable(Protocol):
@@ -38,7 +43,35 @@ def policy_and_problem(agent: Playable, env: EnvironmentLike | None) -> tuple[Po
     source = opened(agent)
     if env is None and isinstance(source, Policy):
         raise SettingError("A policy alone has no problem to run on: give env.")
-    return policy_of(source), source.problem if env is None else make_problem(env)
+    policy = policy_of(source)
+    if env is None:
+        return policy, source.problem
+    problem = make_problem(env)
+    _check_spaces(policy, problem)
+    return policy, problem
+
+
+def _check_spaces(policy: Policy, problem: Problem) -> None:
+    """Raise unless a policy can be played in an environment that was not made for it."""
+    seen, done = problem.states.space, problem.actions.space
+    if gymnasium.spaces.flatdim(policy.observation_space) != gymnasium.spaces.flatdim(seen):
+        differ = f"observes {policy.observation_space}, and {problem.name} has {seen}"
+    elif type(policy.action_space) is not type(done) or policy.action_space.shape != done.shape:
+        differ = f"returns actions of {policy.action_space}, and {problem.name} takes {done}"
+    elif not _within(policy.action_space, done):
+        differ = f"returns actions of {policy.action_space}, some of them outside {done} of {problem.name}"
+    else:
+        return
+    raise SettingError(f"The policy {differ}: give an environment with the same observations and actions.")
+
+
+def _within(inner: gymnasium.Space[Any], outer: gymnasium.Space[Any]) -> bool:
+    """Return whether a space of actions is part of another of the same kind."""
+    if isinstance(inner, Box) and isinstance(outer, Box):
+        return bool(np.all(inner.low >= outer.low - _EQUAL) and np.all(inner.high <= outer.high + _EQUAL))
+    if isinstance(inner, Discrete) and isinstance(outer, Discrete):
+        return bool(inner.n <= outer.n and inner.start == outer.start)
+    return True
 
 
 def evaluate(

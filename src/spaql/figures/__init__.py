@@ -3,6 +3,7 @@
 from spaql.figures.axis import Axis, angle_axis, plain_axis
 from spaql.figures.basin import BasinRecord, compute_basin
 from spaql.figures.card import policy_card
+from spaql.figures.coverage import CoverageRecord, compute_coverage
 from spaql.figures.drawing import Record, draw, read, redraw, register, save_as, svg
 from spaql.figures.growth import Growth, GrowthFrame, GrowthRecord, animate, compute_growth
 from spaql.figures.learning_curves import LearningCurvesRecord, compute_learning_curves
@@ -13,11 +14,13 @@ from spaql.figures.response import ResponsePanel, ResponseRecord, compute_respon
 from spaql.figures.scores import ProfileRecord, ScoresRecord, compute_profile, compute_scores
 from spaql.figures.sizes import SizesRecord, compute_sizes
 from spaql.figures.trees import TreeNode, TreeRecord, compute_tree
+from spaql.figures.verdicts import VerdictRecord, compute_verdict
 
 __all__ = [
     "Axis",
     "AxisRange",
     "BasinRecord",
+    "CoverageRecord",
     "Growth",
     "GrowthFrame",
     "GrowthRecord",
@@ -35,10 +38,12 @@ __all__ = [
     "Trail",
     "TreeNode",
     "TreeRecord",
+    "VerdictRecord",
     "angle_axis",
     "animate",
     "compute_balls",
     "compute_basin",
+    "compute_coverage",
     "compute_growth",
     "compute_learning_curves",
     "compute_map",
@@ -49,6 +54,7 @@ __all__ = [
     "compute_scores",
     "compute_sizes",
     "compute_tree",
+    "compute_verdict",
     "draw",
     "plain_axis",
     "policy_card",

@@ -8,8 +8,9 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
+from spaql.agents import PlanTree
 from spaql.errors import SettingError
-from spaql.evaluation.episodes import Playable
+from spaql.evaluation.episodes import Evaluable, Playable
 from spaql.figures.names import NAMES
 from spaql.interpret.build import tree_number
 from spaql.policy import FeatureController, PartitionPolicy, Policy, RuleTree
@@ -66,15 +67,22 @@ class Scene:
 def set_scene(
     agent: Playable, env: EnvironmentLike | None, *, step: int | None, episodes: int, seed: int
 ) -> Scene:
-    """Return the scene of an agent, policy, tree or file, with deterministic episodes if it has a problem."""
-    policy, problem = _parts(agent, env)
+    """Return the scene of an agent, policy, tree or file, with deterministic episodes if it has a problem.
+
+    What was fitted to a log has the episodes of the log instead.
+    """
+    source = opened(agent)
+    policy, problem = _parts(source, env)
     if not isinstance(policy.observation_space, Box | Discrete) or not isinstance(
         policy.action_space, Box | Discrete
     ):
         raise SettingError("Pictures are of policies with a Box or a list of observations and of actions.")
     number = tree_number(policy, step) if isinstance(policy, PartitionPolicy) else step or 0
     seen, done = _names(policy, problem)
-    played = [] if problem is None else record(policy, problem, range(seed, seed + episodes))
+    if problem is not None and problem.env is None and problem.log is not None:
+        played = source.logged_episodes() if isinstance(source, PlanTree) else []
+    else:
+        played = [] if problem is None else record(policy, problem, range(seed, seed + episodes))
     return Scene(
         "Policy" if problem is None else NAMES.get(problem.name, problem.name),
         policy,
@@ -88,8 +96,7 @@ def set_scene(
     )
 
 
-def _parts(agent: Playable, env: EnvironmentLike | None) -> tuple[Policy, Problem | None]:
-    source = opened(agent)
+def _parts(source: Evaluable | Policy, env: EnvironmentLike | None) -> tuple[Policy, Problem | None]:
     own = None if isinstance(source, Policy) else source.problem
     return policy_of(source), own if env is None else make_problem(env)
 

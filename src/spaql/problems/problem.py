@@ -68,6 +68,8 @@ class Problem:
     """Whether to step the environments of an evaluation in separate processes: for slow simulators."""
     step_timeout: float | None = None
     """Seconds that a step of an environment may take."""
+    log: Mapping[str, Any] | None = None
+    """How it was made from a log, as plain data, for a problem without an environment (see `spaql.fit`)."""
     template: Environment | None = field(default=None, repr=False, compare=False)
     """A copy of the environment that was given as an object, if it differs from what its id makes."""
 
@@ -99,6 +101,8 @@ class Problem:
         if self.template is not None:
             kind = type(self.template.unwrapped).__name__
             return f"copies of the {kind} that was given ({difference_from_id(self.template)})"
+        if self.env is None and self.log is not None:
+            return "no environment: it was made from a log"
         if self.env is None:
             return "an environment that was given as an object, and is to be given again"
         options = "".join(f", {name}={value!r}" for name, value in self.options.items())
@@ -108,6 +112,12 @@ class Problem:
         """Return a new environment that truncates episodes at the horizon."""
         if self.template is not None:
             return limited_copy(self.template, self.horizon)
+        if self.env is None and self.log is not None:
+            raise BadEnvironmentError(
+                "This policy was fitted to a log, so there is no environment to run it in: give one with the "
+                "same observations and actions.",
+                settings={"env": "ID"},
+            )
         if self.env is None:
             raise BadEnvironmentError(
                 "This policy was trained on an environment given as an object, which a model file cannot "

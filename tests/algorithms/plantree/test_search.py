@@ -43,6 +43,33 @@ def played(simulation: Simulation, tree: ControllerTree, start: int) -> tuple[fl
     return total, simulation.steps, leaves
 
 
+def charged(simulation: Simulation, tree: ControllerTree, start: int) -> float:
+    """The penalty of an episode without ends: a tenth of a deviation that is cut costs it in full."""
+    plant, z, room, total = simulation.plant, simulation.starts[start].copy(), np.empty(3), 0.0
+    root = plant.roots[simulation.member[start]]
+    for _ in range(simulation.steps):
+        action = controls(tree, z[np.newaxis], simulation.actions)[0]
+        cell = find(plant.feature, plant.threshold, plant.left, root, z)
+        predict(plant, root, z, action, z, room)
+        cut = np.abs(plant.axes[cell] @ (room[:2] - z)).max()
+        total += simulation.edge * min(1.0, cut / 0.1)
+    return total
+
+
+@pytest.mark.parametrize("space", SPACES, ids=str)
+def test_steps_that_leave_the_data_cost_their_penalty(space: Space) -> None:
+    free, tree = game_of(space, RNG(7), ends=False), four_leaves(space, RNG(8))
+    free = free._replace(starts=3.0 * free.starts)
+    priced, penalties = free._replace(edge=3.0), []
+    for start in range(40):
+        passed = np.zeros(7, np.bool_)
+        without, steps = play(free, tree, start, passed)
+        penalties.append(without - play(priced, tree, start, passed)[0])
+        assert steps == free.steps
+        assert penalties[-1] == pytest.approx(charged(priced, tree, start), abs=1e-9)
+    assert max(penalties) > 0
+
+
 @pytest.mark.parametrize("space", SPACES, ids=str)
 @pytest.mark.parametrize("ends", [False, True])
 def test_an_episode_is_control_and_predict_over_and_over(space: Space, ends: bool) -> None:

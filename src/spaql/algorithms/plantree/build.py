@@ -54,12 +54,19 @@ def search(
     problem: Problem,
     played: list[Candidate],
     rng: np.random.Generator,
+    *,
+    steps: int | None = None,
+    edge: float = 0.0,
 ) -> list[RuleTree]:
-    """Return controllers of many sizes distilled from the plan, and those that have played, improved."""
+    """Return controllers of many sizes distilled from the plan, and those that have played, improved.
+
+    Episodes in learned plants last at most `steps`, by default as long as the longest of the memory.
+    `edge` is the penalty on steps that leave the data (see `Simulation`).
+    """
     z = plan.scale.z(memory.states)
     simulation = _simulation(memory, plan.scale, code, draw_samples(len(memory), settings.members, rng))
     simulation = _starting_at(simulation, _sample_starts(z, z[memory.begins], _STARTS, rng))._replace(
-        steps=min(simulation.steps, _LONG)
+        steps=min(steps or simulation.steps, _LONG), edge=edge
     )
     local_search = LocalSearch(simulation, settings.effort, rng)
     first = max(

@@ -55,10 +55,12 @@ def fit_plant(
     roots = np.cumsum([0, *(len(tree[0]) for tree in trees[:-1])])
     shifted = [(tree[0], tree[1], tree[2] + root, *tree[3:]) for tree, root in zip(trees, roots, strict=True)]
     joined = [np.concatenate(parts) for parts in zip(*shifted, strict=True)]
-    rewards = memory.rewards
-    last = mean(rewards[memory.ended]) if memory.ended.any() else 0.0
+    rewards, ended, known = memory.rewards, memory.ended, memory.known_ends
+    last = mean(rewards[ended]) if ended.any() else known.reward if known is not None else 0.0
     seen = np.array([rewards.min(), rewards.max(), last])
-    return Plant._make([roots, *joined, seen, *fit_termination(after, memory.ended)])
+    if known is not None:
+        after, ended = np.concatenate([after, scale.z(known.points)]), np.concatenate([ended, known.ended])
+    return Plant._make([roots, *joined, seen, *fit_termination(after, ended)])
 
 
 def _boxes(

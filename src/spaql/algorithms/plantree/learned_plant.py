@@ -54,16 +54,21 @@ def hold_out(memory: Memory, code: ActionCode, problem: Problem) -> tuple[PlantM
         raise SettingError(
             f"Fewer than {_HELD_OUT} episodes were played, too few to hold some out: train longer."
         )
-    others = [
+    return fit_model(memory.only(~kept), code, problem), episodes_of(memory.only(kept), code)
+
+
+def episodes_of(memory: Memory, code: ActionCode) -> list[Episode]:
+    """Return the episodes of a memory."""
+    episodes = np.arange(len(memory.begins))
+    return [
         Episode(
             np.concatenate([part.states, part.nexts[-1:]]),
             np.array([code.raw(action) for action in part.actions]),
             part.rewards,
             bool(part.ended[-1]),
         )
-        for part in (memory.only(episodes == i) for i in np.flatnonzero(kept))
+        for part in (memory.only(episodes == i) for i in episodes)
     ]
-    return fit_model(memory.only(~kept), code, problem), others
 
 
 def _as_printed(plant: Plant) -> Ints:

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from spaql.algorithms.learner import Learner, refuse_lists_and_levels
 from spaql.algorithms.plantree.build import Candidate, choose, search
+from spaql.algorithms.plantree.coverage import Coverage, coverage_of
 from spaql.algorithms.plantree.encoding import ActionCode
-from spaql.algorithms.plantree.learned_plant import fit_model, hold_out
+from spaql.algorithms.plantree.known_ends import known_ends
+from spaql.algorithms.plantree.learned_plant import episodes_of, fit_model, hold_out
 from spaql.algorithms.plantree.planning import Plan, make_plan, warm_start
 from spaql.algorithms.plantree.replay_memory import LARGEST, Floats, Memory
 from spaql.algorithms.plantree.rule_trees import idle_rules, rules_from, rules_to, within_space
@@ -197,6 +199,12 @@ class PlanTreeLearner(Learner):
         if self._rules is None:
             self._rules = self._last_choice(self._search())
 
+    def adopt(self, memory: Memory, rules: RuleTree) -> None:
+        """Take over transitions that were not played here, and the controller that was made from them."""
+        self.memory, self.episodes = memory, len(memory.begins)
+        self.candidates, self._plan, self._warm = [], None, np.zeros((2, 0))
+        self._span, self._turn, self._rules = ("steps", 0, len(memory)), 0, rules
+
     @property
     def model(self) -> PlantModel:
         """The plant fitted to the current memory, each time anew and to the same bits."""
@@ -205,6 +213,15 @@ class PlanTreeLearner(Learner):
     def hold_out(self) -> tuple[PlantModel, list[Episode]]:
         """Return a plant fitted to four fifths of the episodes, and the other episodes."""
         return hold_out(self.memory, self.code, self.problem)
+
+    def logged_episodes(self) -> list[Episode]:
+        """Return the episodes of the current memory."""
+        return episodes_of(self.memory, self.code)
+
+    def coverage(self) -> Coverage:
+        """Return the states of the memory, and where the controller goes in the learned plant."""
+        assert self._rules is not None
+        return coverage_of(self.memory, self.code, self.problem, self._rules)
 
     def final_plan(self, rng: Rng) -> Plan:
         """Return the plan for the current memory from which controllers are distilled."""
@@ -296,6 +313,7 @@ class PlanTreeLearner(Learner):
         self._turn, self._span = number(data, "turn", 0, _TURNS, whole=True), _span_from(data["span"])
         listed = int(self.code.space.n) if isinstance(self.code.space, Discrete) else 0
         self.memory = Memory.from_arrays(part("memory."), dims, self.code.numbers, listed)
+        self.memory.known_ends = known_ends(self.memory, self.problem)
         self._warm, self._plan = np.array(arrays["warm"], order="C"), None
         known = self._warm.shape[1]
         if self._warm.dtype != np.float64 or len(self._warm) != 2 or known > len(self.memory):

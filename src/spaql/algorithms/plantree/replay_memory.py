@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,17 @@ LARGEST = 1e100
 """Bound on rewards, whose squares are summed."""
 _EQUAL = 1e-9
 """Relative difference below which rewards count as equal."""
+
+
+class KnownEnds(NamedTuple):
+    """An end condition that is known, and not only seen in the transitions."""
+
+    points: Floats
+    """States spread over the range of the memory and around it, one per row."""
+    ended: NDArray[np.bool_]
+    """Whether an episode ends in each."""
+    reward: float
+    """Mean reward of a step that ends an episode, if the memory has none."""
 
 
 class Memory:
@@ -43,6 +54,7 @@ class Memory:
         }
         self._begins: list[int] = []
         self._goal_seen = False
+        self.known_ends: KnownEnds | None = None
 
     def __len__(self) -> int:
         return self._count
@@ -129,7 +141,7 @@ class Memory:
         """Return a memory of the first steps, which shares its arrays with this one."""
         first = Memory(0, 0)
         first._columns, first._room, first._begins = self._columns, count, self._begins
-        first._count = count
+        first._count, first.known_ends = count, self.known_ends
         return first
 
     def unrewarded(self) -> Memory:
@@ -147,6 +159,7 @@ class Memory:
         some = Memory(0, 0)
         some._columns, some._begins = found, first[episodes].tolist()
         some._room = some._count = len(found["rewards"])
+        some.known_ends = self.known_ends
         return some
 
     def arrays(self) -> dict[str, NDArray[Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -75,11 +75,17 @@ def pattern_search(evaluator: Evaluator, tree: CandidateTree, steps: float, rng:
 
 
 def simplify(
-    evaluator: Evaluator, tree: CandidateTree, score: float, steps: float, price: float
+    evaluator: Evaluator,
+    tree: CandidateTree,
+    score: float,
+    steps: float,
+    price: float,
+    keeps: Callable[[CandidateTree], bool] = lambda tree: True,
 ) -> CandidateTree:
     """Remove cuts, actions and terms that do not pay, while there are steps left.
 
-    The tree may lose the price of each leaf that is removed, and a share of it for anything smaller.
+    The tree may lose the price of each leaf that is removed, and a share of it for anything smaller. What it
+    must keep besides its score is checked by `keeps`.
     """
     begun = evaluator.steps
     cost = evaluator.length * len(evaluator.judging_starts)
@@ -90,7 +96,7 @@ def simplify(
             if evaluator.steps - begun + cost > steps:
                 return tree
             judged = evaluator.judge(simpler).score
-            if judged >= score - price * (leaves or _SMALL):
+            if judged >= score - price * (leaves or _SMALL) and keeps(simpler):
                 tree, score, changed = simpler, judged, True
                 break
     return tree

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from spaql.algorithms.treesearch.evaluator import Evaluator
 from spaql.algorithms.treesearch.finish import enough_digits, simplify
-from spaql.algorithms.treesearch.lqr import lqr_law, lqr_structure
+from spaql.algorithms.treesearch.lqr import lqr_law, lqr_structure, pole_law
 from spaql.algorithms.treesearch.racer import Racer
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
-from spaql.algorithms.treesearch.structures import MORE, NEXT, PLAIN, Block, Meaning, Structure
+from spaql.algorithms.treesearch.structures import NEXT, ORDER, Block, Meaning, Structure
 from spaql.algorithms.treesearch.trees import CandidateTree, Rng, find_leaf, random_cut, split
 from spaql.archive import number, typed
-from spaql.classical import linearise
+from spaql.classical import LinearPlant, linearise
 from spaql.errors import ArchiveError, SettingError
 from spaql.kernels.treesearch.candidates import Floats
 from spaql.policy import FeatureController
@@ -51,6 +51,12 @@ _RESTED = 16
 """Episodes by which the error at rest is measured."""
 _MEASURED = 8
 """Random controllers by which features are measured."""
+_TOP = 0.8
+"""The cosine of a pole above which its regulator acts at first."""
+_BEGUN = 4
+"""Racers for a structure with a pole."""
+_PRICES = (1.0, 0.01)
+"""Prices of the actions of its regulators, for numbers and actions of their usual size."""
 _SPLITS = 2
 """Trees of two leaves that are tried."""
 STAGES = ("measure", "race", "all", "remove", "leaves", "polish", "terms", "done")
@@ -105,6 +111,8 @@ class Ladder:
         self.best = 0
         """The rung that would be returned."""
         self.digits = 0
+        self.feature_names: list[str] = []
+        """Of the structure that the evaluator plays."""
         self.first_return = 0.0
         """Median return of random controllers."""
 
@@ -117,7 +125,7 @@ class Ladder:
     def controller(self) -> FeatureController:
         """The best controller so far; before the first, an idle one."""
         if not self.rungs:
-            block = self._block(Structure(*PLAIN[0]))
+            block = self._block(Structure(*self.meaning.plain[0]))
             return block.controller(block.one_law())
         rung = self.rungs[self.best]
         return self._block(rung.structure).controller(rung.tree, self.digits)
@@ -145,9 +153,11 @@ class Ladder:
     def _measure(self, rng: Rng) -> None:
         """Measure the usual magnitudes of features by random laws of the error, and make the racers."""
         evaluator = self.evaluator
-        for form in MORE:
-            base = next(kinds for one, kinds in PLAIN if one == form)
-            kinds = [kind for kind in (*base, *MORE[form]) if self.meaning.has((kind,))]
+        if self.meaning.pole:
+            self._count(self.meaning.pole.plant)
+        for form, more in self.meaning.more.items():
+            base = next(kinds for one, kinds in self.meaning.plain if one == form)
+            kinds = [kind for kind in (*base, *more) if self.meaning.has((kind,))]
             structure = Structure(form, base).with_kinds(kinds)
             seen, returns = [], list[float]()
             for _ in range(_MEASURED):
@@ -156,7 +166,7 @@ class Ladder:
                 numbers = tree.numbers.copy()
                 numbers[0, :, 1:] = rng.standard_normal(numbers.shape[1:] - np.array([0, 1]))
                 if form == POSITION:  # of the errors alone: anything else would not rest
-                    errors = np.array([one.name.startswith("error") for one in block.features])
+                    errors = np.array([one.name in self.meaning.errors for one in block.features])
                     numbers[0, :, 1:] *= errors
                 tree = CandidateTree(
                     tree.left, numbers, tree.free, tree.allowed, tree.locked, tree.exact, listed=False
@@ -174,11 +184,29 @@ class Ladder:
                 self.sizes[feature.name] = float(f"{size:.2g}") if size > 0 else 1.0
         wanted = int(0.1 * self.budget / (_JUDGEMENTS * evaluator.length))
         evaluator.judging_starts = evaluator.starts(rng, min(max(wanted, _JUDGED[0]), _JUDGED[1]))
-        for form, plain in PLAIN:
+        for form, plain in self.meaning.plain:
             if self.meaning.has(plain):
                 block = self._block(Structure(form, plain))
-                self.racers.append((block.structure, Racer.of(block.one_law(), least=1.0)))
+                self.racers += [(block.structure, racer) for racer in self._begun(block, rng)]
         self.stage = "race"
+
+    def _begun(self, block: Block, rng: Rng) -> list[Racer]:
+        """Return racers for a structure: from gains of 0, or from the regulator of a pole at the top.
+
+        Below the top, they begin with gains of 0 and with random ones.
+        """
+        pole = self.meaning.pole
+        if pole is None:
+            return [Racer.of(block.one_law(), least=1.0)]
+        found = list[Racer]()
+        for i in range(_BEGUN):
+            tree = block.with_cut(pole_law(block, pole.plant, _PRICES[i % 2]), _TOP)
+            below, numbers, free = int(tree.left[0]), tree.numbers.copy(), tree.free.copy()
+            laws = free[below]
+            numbers[below][laws] = rng.standard_normal(int(laws.sum()))
+            free[below + 1] = False
+            found.append(Racer.of(replace(tree, numbers=numbers, free=free), least=0.5, step=1.0))
+        return found
 
     def _race(self, rng: Rng) -> None:
         """Give the next racer its share of a round; at the end of a round keep the better half.
@@ -197,13 +225,13 @@ class Ladder:
             self.evaluator.span = _MOVEMENT * abs(max(rung.score for rung in tried))
             tried = [self._judged(*one) for one in self.racers]  # movement has its price from now on
         order = sorted(range(len(tried)), key=lambda i: -self._value(tried[i]))
-        self.rungs = [rung for rung in self.rungs if rung.structure not in [one.structure for one in tried]]
-        self.rungs += tried
+        firsts = {tried[i].structure: tried[i] for i in order[::-1]}  # of each structure the best
+        self.rungs = [rung for rung in self.rungs if rung.structure not in firsts] + list(firsts.values())
         self.rungs.sort(key=lambda rung: (rung.structure.form, len(rung.structure.kinds)))
         self.best = self.rungs.index(tried[order[0]])
         kept = sorted(order[: max(1, len(order) // 2)])
         self.racers = [self.racers[i] for i in kept]
-        if self.round == 0:
+        if self.round == 0 and not self.meaning.pole:
             self.racers += [self._with_derivative(tried[i]) for i in kept]
         self.round, self.turn = self.round + 1, 0
         if self.round == _ROUNDS:
@@ -217,11 +245,13 @@ class Ladder:
 
     def _all(self, rng: Rng) -> None:
         """Give the best structure of each form all kinds of features that there are."""
-        share, before = (ALL - RACE) * self.budget / (len(MORE) + 1), self.best
-        self._regulate(share, rng)
-        for form in MORE:
+        more = self.meaning.more
+        share, before = (ALL - RACE) * self.budget / (len(more) + 1), self.best
+        if not self.meaning.pole:
+            self._regulate(share, rng)
+        for form in more:
             rung = max((one for one in self.rungs if one.structure.form == form), key=self._value)
-            kinds = [kind for kind in MORE[form] if self.meaning.has((kind,))]
+            kinds = [kind for kind in more[form] if self.meaning.has((kind,))]
             self._try(rung.structure.with_kinds((*rung.structure.kinds, *kinds)), rung, share, rng)
         self.stage = "leaves" if self.best == before else "remove"
         self.racers = []
@@ -232,18 +262,22 @@ class Ladder:
             plant = linearise(self.meaning.problem)
         except SettingError:  # there are no equations, or no rest
             return
-        assert self.evaluator.runner is not None
-        self.evaluator.runner.interactions.add(Phase.SEARCH, plant.steps)
-        self.evaluator.steps += plant.steps
+        self._count(plant)
         block = self._use(lqr_structure(self.meaning, plant))
         racer = Racer.of(lqr_law(block, plant), least=0.05, step=0.3)
         racer.run(self.evaluator, steps, 2 * steps, rng)
         self._climb(self._judged(block.structure, racer))
 
+    def _count(self, plant: LinearPlant) -> None:
+        """Count the steps by which a plant was linearised."""
+        assert self.evaluator.runner is not None
+        self.evaluator.runner.interactions.add(Phase.SEARCH, plant.steps)
+        self.evaluator.steps += plant.steps
+
     def _remove(self, rng: Rng) -> None:
         """Remove the kind of feature that costs least, if that is less than its share."""
         rung = self.rungs[self.best]
-        kinds = [kind for kind in rung.structure.kinds if kind in MORE[rung.structure.form]]
+        kinds = [kind for kind in rung.structure.kinds if kind in self.meaning.more[rung.structure.form]]
         if not kinds or self.spent >= REMOVE * self.budget:
             self.stage = "leaves"
             self._leaves(rng)
@@ -258,7 +292,7 @@ class Ladder:
     def _leaves(self, rng: Rng) -> None:
         """Cut the law in two."""
         rung = self.rungs[self.best]
-        if self.settings.max_leaves > 1:
+        if self.settings.max_leaves > rung.tree.n_leaves and not self.meaning.pole:
             block = self._use(rung.structure)
             for _ in range(_SPLITS):
                 found = self.evaluator.visited(rung.tree, 2000, rng)
@@ -271,7 +305,11 @@ class Ladder:
                 self._climb(self._judged(rung.structure, racer))
         self.stage = "polish"
         rung = self.rungs[self.best]
-        self.racers = [(rung.structure, Racer.of(rung.tree, step=0.3))]
+        tree = rung.tree
+        if self.meaning.pole:  # its regulator is free from now on
+            block = self._use(rung.structure)
+            tree = block.like(tree, block)
+        self.racers = [(rung.structure, Racer.of(tree, step=0.3))]
 
     def _polish(self, rng: Rng) -> None:
         """Go on with the best rung."""
@@ -288,15 +326,15 @@ class Ladder:
         self._use(rung.structure)
         evaluator, left = self.evaluator, max(_TERMS * self.budget, self.budget - self.spent)
         price = _SHARE * abs(rung.score)
-        tree = simplify(evaluator, rung.tree, rung.score, left, price)
-        block, structure = self._block(rung.structure), rung.structure
-        if tree.n_leaves == 1:  # what no term uses is not part of the structure
-            structure = block.plainer(tree)
-            less = self._block(structure).like(tree, block)
-            tree = replace(less, free=less.free & (less.numbers != 0.0))
-        plainer = self._judged(structure, Racer.of(tree))
-        if plainer.at_rest <= max(2 * rung.at_rest, 0.01 * self._largest_error()):
-            self._replace(plainer, anyway=True)
+        error = max(2 * rung.at_rest, 0.01 * self._largest_error())
+        tree = simplify(
+            evaluator, rung.tree, rung.score, left, price, lambda tree: self._at_rest(tree)[1] <= error
+        )
+        block = self._block(rung.structure)
+        structure = block.plainer(tree)  # what no term uses is not part of it
+        less = self._block(structure).like(tree, block)
+        tree = replace(less, free=less.free & (less.numbers != 0.0))
+        self._replace(self._judged(structure, Racer.of(tree)), anyway=True)
         rung = self.rungs[self.best]
         self.digits = enough_digits(evaluator, rung.tree, rung.score, price)
         self.stage = "done"
@@ -338,29 +376,31 @@ class Ladder:
 
     def _judged(self, structure: Structure, racer: Racer) -> Rung:
         """Judge a racer's controller: on the plant to design for, and at rest on the plant itself."""
-        block, evaluator, tree = self._use(structure), self.evaluator, racer.found
-        found = evaluator.judge(tree)
-        horizon, starts = self.meaning.problem.horizon, np.random.default_rng(0)
+        self._use(structure)
+        found = self.evaluator.judge(racer.found)
+        worst = float(found.values.min())
+        return Rung(
+            structure, racer.found, found.score, found.mean_return, worst, *self._at_rest(racer.found)
+        )
+
+    def _at_rest(self, tree: CandidateTree) -> tuple[float, float, float]:
+        """Return the mean return, the largest error at rest, and the movement on the plant itself."""
+        evaluator, horizon = self.evaluator, self.meaning.problem.horizon
         evaluator.plant = None
-        begun = evaluator.starts(starts, _RESTED)
+        begun = evaluator.starts(np.random.default_rng(0), _RESTED)
         played = evaluator.play(
             tree, tree.vector[np.newaxis], begun, Phase.OWN_PLAY, visited=_RESTED * horizon
         )
         evaluator.plant = self.design
-        errors = [j for j, one in enumerate(block.features) if one.name.startswith("error")]
-        return Rung(
-            structure,
-            tree,
-            found.score,
-            found.mean_return,
-            float(found.values.min()),
+        errors = [j for j, name in enumerate(self.feature_names) if name in self.meaning.errors]
+        return (
             math.fsum(played.returns[0].tolist()) / _RESTED,
-            _at_rest(played.visited[:, errors], horizon),
+            _rest_error(played.visited[:, errors], horizon),
             math.fsum(played.movement[0].tolist()) / max(1, played.steps),
         )
 
     def _largest_error(self) -> float:
-        return max(size for name, size in self.sizes.items() if name.startswith("error"))
+        return max(self.sizes[name] for name in self.meaning.errors)
 
     def _block(self, structure: Structure) -> Block:
         return Block.of(self.meaning, structure, self.sizes)
@@ -369,6 +409,7 @@ class Ladder:
         """Return the block of a structure, and let the evaluator play with it."""
         block = self._block(structure)
         self.evaluator.block, self.evaluator.units = block.arrays, block.units
+        self.feature_names = [one.name for one in block.features]
         return block
 
     # -- files ---------------------------------------------------------------------------------------------
@@ -409,9 +450,7 @@ class Ladder:
             return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
 
         def structure(form: Any, kinds: Any) -> Structure:
-            if form not in MORE or not set(kinds) <= {kind for _, some in PLAIN for kind in some} | {
-                kind for some in MORE.values() for kind in some
-            }:
+            if form not in self.meaning.more or not set(kinds) <= set(ORDER):
                 raise ArchiveError(f"The file has a controller of the form {form!r} with {kinds!r}.")
             return Structure(form, tuple(kinds))
 
@@ -442,7 +481,7 @@ class Ladder:
 _MEASURES = ("score", "mean", "worst", "nominal", "at_rest", "movement")
 
 
-def _at_rest(errors: Floats, horizon: int) -> float:
+def _rest_error(errors: Floats, horizon: int) -> float:
     """Return the largest mean error of the last quarter of an episode."""
     found, last = 0.0, max(1, horizon // 4)
     for begin in range(0, len(errors), horizon):

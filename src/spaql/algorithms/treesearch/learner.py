@@ -60,10 +60,9 @@ class TreeSearchLearner(Learner):
         self.search = Search(
             settings, Evaluator(settings, units, problem.horizon), one_leaf(rows, dims, listed=listed)
         )
-        self.ladder = (
-            Ladder(settings, self.search.evaluator, Meaning.of(problem)) if problem.setpoints else None
-        )
-        """The search for a controller with memory, where set-points are declared."""
+        meaning = Meaning.of(problem)
+        self.ladder = Ladder(settings, self.search.evaluator, meaning) if meaning else None
+        """The search for a controller over features, where set-points or a pole are declared."""
         self.given: RuleTree | None = None
         """The tree at which the search begins; None for random ones."""
         self.counts = {"search_steps": 0, "own_play_steps": 0}

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from spaql.algorithms.treesearch.structures import (
+    ANGLE,
     CONSTANT,
     ERROR,
     INTEGRAL,
@@ -36,13 +37,13 @@ def lqr_structure(meaning: Meaning, plant: LinearPlant) -> Structure:
     return Structure(POSITION, ()).with_kinds(kinds)
 
 
-def regulator_gains(block: Block, plant: LinearPlant) -> Floats:
-    """Return the gains for weights of 1 for numbers, integrals and actions of their usual size."""
+def regulator_gains(block: Block, plant: LinearPlant, price: float = 1.0) -> Floats:
+    """Return the gains for numbers and integrals of their usual size, of weight 1, and a price of actions."""
     meaning, m, line = block.meaning, len(plant.outputs), plant.delay * plant.b.shape[1]
     slow = meaning.problem.horizon * meaning.sample_time / 10
     sizes = np.concatenate([plant.scale, np.full(line, np.inf), plant.scale[list(plant.outputs)] * slow])
     a, b = augmented(plant, m, meaning.sample_time)
-    return riccati_gains(a, b, np.diag(1 / sizes**2 + 1e-9), np.diag(1 / block.units.action_scale**2))
+    return riccati_gains(a, b, np.diag(1 / sizes**2 + 1e-9), np.diag(price / block.units.action_scale**2))
 
 
 def lqr_law(block: Block, plant: LinearPlant) -> CandidateTree:
@@ -70,6 +71,14 @@ def lqr_law(block: Block, plant: LinearPlant) -> CandidateTree:
         raw[setpoint] = moved[:, i] - k[:, place]
     constant = constant - moved @ plant.rest_goals
     return _with_gains(block, raw, constant, half)
+
+
+def pole_law(block: Block, plant: LinearPlant, price: float) -> CandidateTree:
+    """Return the regulator of a pole at the top as a law over features."""
+    k = regulator_gains(block, plant, price)
+    names = [split_unit(name)[0] for name in block.meaning.observations]
+    raw = {ANGLE if len(at) > 1 else names[at[0]]: -k[:, j] for j, at in enumerate(plant.numbers)}
+    return _with_gains(block, raw, np.zeros(len(k)), block.units.action_scale)
 
 
 def _with_gains(block: Block, raw: dict[str, Floats], constant: Floats, half: Floats) -> CandidateTree:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from gymnasium.spaces import Box
 
-from spaql.algorithms.treesearch.trees import CandidateTree, one_leaf
+from spaql.algorithms.treesearch.trees import CandidateTree, one_leaf, split
+from spaql.classical import LinearPlant, has_pole, linearise, pole_of
+from spaql.errors import SettingError
 from spaql.kernels.features import Limiter
-from spaql.kernels.treesearch.candidates import Floats, Units
+from spaql.kernels.treesearch.candidates import Bools, Floats, Units
 from spaql.policy import FeatureController
 from spaql.policy.feature_table import feature_table
 from spaql.policy.feature_tree import POSITION, VELOCITY, tree_over_features
 from spaql.policy.features import (
+    Angle,
     Difference,
     Error,
     Feature,
@@ -23,6 +26,8 @@ from spaql.policy.features import (
     LastAction,
     LowPass,
     Observed,
+    Product,
+    Square,
 )
 from spaql.problems import Problem
 from spaql.rollouts import FeatureBlock, action_range
@@ -31,10 +36,15 @@ from spaql.spaces import action_names, observation_names, split_unit
 ERROR, INTEGRAL, DERIVATIVE, OTHERS, CONSTANT = "error", "integral", "derivative", "other numbers", "constant"
 CHANGE, SECOND, LAST, LOW_PASS = "change of the error", "second change", "last actions", "low-pass"
 SETPOINTS = "set-points"
+NUMBERS, ENERGY = "regulator at the top", "energy"
+ANGLE, SQUARE = "angle", "pole speed^2"
+"""Names of features of a pole."""
 LONGEST = 3
 """So many of the last actions."""
 _SLOW = 3.0
 """The time constant of low-passes, in samples."""
+_IDLE = 1e-4
+"""A pole stands if the action that it needs is less, as a share of the range."""
 _INTEGRATED = 0.1
 """The usual integral of an error is its usual size for this share of an episode."""
 
@@ -52,6 +62,14 @@ MORE = {
     VELOCITY: (SECOND, OTHERS, LOW_PASS),
 }
 """What the best of them may be given, by its form."""
+POLE_PLAIN = ((POSITION, (NUMBERS,)), (POSITION, (NUMBERS, ENERGY)))
+POLE_MORE = {POSITION: (ENERGY,)}
+"""The same for a pole that is to be swung up: an energy is made of products of its speed and its cosine."""
+ORDER = (
+    *(ERROR, CHANGE, INTEGRAL, DERIVATIVE, SECOND, OTHERS, LOW_PASS, LAST, SETPOINTS, CONSTANT),
+    *(NUMBERS, ENERGY),
+)
+"""All kinds of features, in the usual order."""
 
 
 @dataclass(frozen=True)
@@ -79,23 +97,74 @@ class Structure:
 
     def with_kinds(self, kinds: Sequence[str]) -> Structure:
         """Return the structure with other kinds of features, in the usual order."""
-        order = (ERROR, CHANGE, INTEGRAL, DERIVATIVE, SECOND, OTHERS, LOW_PASS, LAST, SETPOINTS, CONSTANT)
-        return Structure(self.form, tuple(kind for kind in order if kind in kinds))
+        return Structure(self.form, tuple(kind for kind in ORDER if kind in kinds))
+
+
+@dataclass(frozen=True)
+class Pole:
+    """A pole that falls from where it is to stand, by the names of its numbers without their units."""
+
+    plant: LinearPlant
+    """The plant about the top."""
+    cosine: str
+    sine: str
+    speed: str
+    others: tuple[str, ...]
+    """The other numbers of the plant."""
+
+    @classmethod
+    def of(cls, problem: Problem, observations: Sequence[str]) -> Pole | None:
+        """Return the pole of a problem without set-points that declares an angle, if it has one."""
+        if problem.setpoints or not problem.angles or problem.dynamics is None or problem.reference is None:
+            return None
+        try:
+            plant = linearise(problem)
+        except SettingError:  # it has a list of actions, or no rest
+            return None
+        ends = action_range(problem)
+        if not has_pole(plant) or (np.abs(plant.rest_action) > _IDLE * (ends.high - ends.low)).any():
+            return None  # laws without a constant do not hold what has to be pushed
+        names = [split_unit(name)[0] for name in observations]
+        angle, speed = pole_of(plant)
+        cosine, sine = plant.numbers[angle]
+        others = [at[0] for j, at in enumerate(plant.numbers) if j not in (angle, speed)]
+        rate = plant.numbers[speed][0]
+        return cls(plant, names[cosine], names[sine], names[rate], tuple(names[at] for at in others))
 
 
 @dataclass(frozen=True)
 class Meaning:
-    """What the numbers of a problem mean: outputs with their set-points, and other numbers."""
+    """What the numbers of a problem mean: outputs with their set-points, other numbers, and a pole."""
 
     problem: Problem
     observations: tuple[str, ...]
     actions: tuple[str, ...]
+    pole: Pole | None
 
     @classmethod
-    def of(cls, problem: Problem) -> Meaning:
-        """Return the meaning that a problem declares."""
+    def of(cls, problem: Problem) -> Meaning | None:
+        """Return the meaning that a problem declares; None without set-points and without a pole."""
         seen = observation_names(problem.states.space, problem.states.names)
-        return cls(problem, tuple(seen), tuple(action_names(problem.actions.space, problem.actions.names)))
+        actions = tuple(action_names(problem.actions.space, problem.actions.names))
+        pole = Pole.of(problem, seen)
+        return cls(problem, tuple(seen), actions, pole) if pole or problem.setpoints else None
+
+    @property
+    def plain(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """The structures that are raced first."""
+        return POLE_PLAIN if self.pole else PLAIN
+
+    @property
+    def more(self) -> Mapping[str, tuple[str, ...]]:
+        """The kinds of features that the best of them may be given, by its form."""
+        return POLE_MORE if self.pole else MORE
+
+    @property
+    def errors(self) -> list[str]:
+        """The features that are to be 0 at rest."""
+        if self.pole:
+            return [*self.pole.others, ANGLE, self.pole.speed]
+        return [f"error{of}" for _, _, of in self.pairs]
 
     @property
     def pairs(self) -> list[tuple[str, str, str]]:
@@ -121,6 +190,8 @@ class Meaning:
     def features(self, structure: Structure, sizes: Mapping[str, float]) -> list[Feature]:
         """Return the features of a structure; `sizes` are the usual errors, by name."""
         dt, found, kinds = self.sample_time, list[Feature](), structure.kinds
+        if self.pole:
+            return self._pole_features(self.pole, kinds)
         whole = self.problem.horizon * dt
         for y, r, of in self.pairs:
             error = f"error{of}"
@@ -151,6 +222,16 @@ class Meaning:
                 found += [LastAction(f"{short} {ago(k)}", short, samples=k) for k in range(1, LONGEST + 1)]
         if SETPOINTS in kinds:
             found += [Observed(r) for _, r, _ in self.pairs]
+        return found
+
+    def _pole_features(self, pole: Pole, kinds: Sequence[str]) -> list[Feature]:
+        speed, cosine, swing = pole.speed, pole.cosine, f"{pole.speed} * {pole.cosine}"
+        found: list[Feature] = [Observed(name) for name in (*pole.others, speed)]
+        found += [Angle(ANGLE, pole.sine, cosine), Observed(cosine), Square(SQUARE, speed)]
+        if ENERGY in kinds:
+            found.append(Product(swing, speed, cosine))
+            found.append(Product(f"{swing} * {cosine}", swing, cosine))
+            found.append(Product(f"{swing} * {SQUARE}", swing, SQUARE))
         return found
 
 
@@ -185,21 +266,42 @@ class Block:
         tree = one_leaf(len(self.meaning.actions), len(self.features), listed=False)
         if CONSTANT not in self.structure.kinds:
             tree.free[:, :, 0] = False
+        tree.free[:, :, 1:] &= ~self.even
         return tree
 
+    @property
+    def even(self) -> Bools:
+        """Features that are the same on both sides of a pole: cuts use them, and laws the others."""
+        pole = self.meaning.pole
+        return np.array([pole is not None and one.name in (pole.cosine, SQUARE) for one in self.features])
+
+    def with_cut(self, tree: CandidateTree, threshold: float) -> CandidateTree:
+        """Return a law cut in two at a cosine of the pole: the left one is for below."""
+        assert self.meaning.pole is not None
+        names = [one.name for one in self.features]
+        cut, free = np.zeros(1 + len(names)), np.array([True, *self.even])
+        main = 1 + names.index(self.meaning.pole.cosine)
+        cut[0], cut[main], free[main] = threshold / self.units.scale[main - 1], 1.0, False
+        return split(tree, 0, cut, free)
+
     def like(self, tree: CandidateTree, other: Block) -> CandidateTree:
-        """Return a law of this block with the gains of another's law for features of the same name."""
-        new = self.one_law()
-        numbers, free = new.numbers.copy(), new.free.copy()
-        names = [one.name for one in other.features]
-        leaf = int(np.flatnonzero(tree.left < 0)[0])
+        """Return a tree of this block with the numbers of another's tree for features of the same name.
+
+        Laws may use the features that the other block lacks, and cuts may not.
+        """
+        law, n = self.one_law(), len(tree.left)
+        numbers, free = np.repeat(law.numbers, n, axis=0), np.repeat(law.free, n, axis=0)
+        names, inner = [one.name for one in other.features], tree.left >= 0
+        free[inner] = False
         for j, feature in enumerate(self.features):
             if feature.name in names:
                 k = names.index(feature.name)
                 ratio = self.units.scale[j] / other.units.scale[k]
-                numbers[0, :, 1 + j] = tree.numbers[leaf, :, 1 + k] * ratio
-        numbers[0, :, 0] = np.where(free[0, :, 0], tree.numbers[leaf, :, 0], 0.0)
-        return CandidateTree(new.left, numbers, free, new.allowed, new.locked, new.exact, listed=False)
+                numbers[:, :, 1 + j] = tree.numbers[:, :, 1 + k] * ratio
+                free[inner, :, 1 + j] = tree.free[inner, :, 1 + k]
+        numbers[:, :, 0] = np.where(inner[:, None] | free[:, :, 0], tree.numbers[:, :, 0], 0.0)
+        free[inner, :, 0] = tree.free[inner, :, 0]
+        return replace(tree, numbers=numbers, free=free, exact=np.zeros_like(numbers))
 
     def plainer(self, tree: CandidateTree) -> Structure:
         """Return the structure without the kinds of features that a tree does not use."""
@@ -210,7 +312,7 @@ class Block:
             others = self.meaning.features(self.structure.with_kinds(rest), {})
             own = {one.name for one in self.features} - {one.name for one in others}
             constant = kind == CONSTANT and bool(tree.numbers[tree.left < 0][:, :, 0].any())
-            if kind == ERROR or own & used or constant:
+            if kind in (ERROR, NUMBERS) or own & used or constant:
                 kept.append(kind)
         return self.structure.with_kinds(kept)
 

@@ -14,6 +14,8 @@ Bools = NDArray[np.bool_]
 
 _NEGLIGIBLE = 1e-3
 """An episode ends when the probability that it continues is below this."""
+_EDGE = 0.1
+"""Cut of a prediction, in standard deviations of the states, from which on the penalty is due in full."""
 _EARLY_STOP = 12
 """Episodes after which an edit without improvement is rejected."""
 
@@ -31,6 +33,8 @@ class Simulation(NamedTuple):
     """Most steps of an episode."""
     price: float
     """Penalty on the change of the action from one step to the next."""
+    edge: float = 0.0
+    """Penalty on a step whose prediction is cut to the box of its cell (see `_EDGE`): it leaves the data."""
 
 
 @njit_no_inline
@@ -41,7 +45,7 @@ def play(simulation: Simulation, tree: ControllerTree, start: int, passed: Bools
     """
     roots, feature, threshold, left, laws, centre, axes, low, high, rewards = simulation.plant[:10]
     end_feature, end_threshold, end_left, end_chance, end_score = simulation.plant[10:]
-    actions, price, rules = simulation.actions, simulation.price, tree.law
+    actions, price, edge, rules = simulation.actions, simulation.price, simulation.edge, tree.law
     dims, inputs, numbers = simulation.starts.shape[1], actions.shape[1], rules.shape[1]
     z, moved, action, before = np.empty(dims), np.empty(dims + 1), np.empty(inputs), np.zeros(numbers)
     tree_feature, tree_threshold, tree_left = tree.feature, tree.threshold, tree.left
@@ -82,6 +86,7 @@ def play(simulation: Simulation, tree: ControllerTree, start: int, passed: Bools
             for j in range(inputs):
                 value += laws[cell, k, 1 + dims + j] * action[j]
             moved[k] = value
+        cut = 0.0
         for k in range(dims):
             z[k] = moved[k]
         for k in range(dims):
@@ -90,8 +95,11 @@ def play(simulation: Simulation, tree: ControllerTree, start: int, passed: Bools
                 along += axes[cell, k, j] * (moved[j] - centre[cell, j])
             over = along - min(max(along, low[cell, k]), high[cell, k])
             if over != 0.0:
+                cut = max(cut, abs(over))
                 for j in range(dims):
                     z[j] -= over * axes[cell, k, j]
+        if cut > 0.0 and edge > 0.0:
+            total -= alive * edge * min(1.0, cut / _EDGE)
         score = 0.0
         if end_score.shape[0] > 0:
             score, term = end_score[0], 1 + dims

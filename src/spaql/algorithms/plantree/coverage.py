@@ -1,0 +1,61 @@
+"""Which states a log covers, and where its controller goes in the plant that was fitted to it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.algorithms.plantree.encoding import ActionCode
+from spaql.algorithms.plantree.known_ends import end_condition
+from spaql.algorithms.plantree.replay_memory import Floats, Memory
+from spaql.algorithms.plantree.support import TestPlant
+from spaql.policy import RuleTree
+from spaql.problems import Problem
+
+_STARTS = 50
+"""Most episodes in the learned plant."""
+
+
+class Coverage(NamedTuple):
+    """States of a log, and of its controller in the learned plant, one per row."""
+
+    logged: Floats
+    visited: Floats
+    clipped: NDArray[np.bool_]
+    """Whether the prediction from a visited state is cut at the edge of the data."""
+
+
+def coverage_of(memory: Memory, code: ActionCode, problem: Problem, rules: RuleTree) -> Coverage:
+    """Return what a log covers, and episodes of a controller from starts of the log."""
+    plant = TestPlant(memory, code, lambda states, *_: np.zeros(len(states)), end_condition(problem))
+    starts = memory.states[memory.begins]
+    starts = starts[np.unique(np.linspace(0, len(starts) - 1, _STARTS).astype(np.int64))]
+    steps = list(plant.steps(_in_pairs(rules), starts, problem.horizon))
+    return Coverage(
+        np.concatenate([memory.states, memory.nexts[np.append(memory.begins[1:], len(memory)) - 1]]),
+        np.concatenate([step.states[step.going] for step in steps]),
+        np.concatenate([step.clipped[step.going] for step in steps]),
+    )
+
+
+def _in_pairs(rules: RuleTree) -> RuleTree:
+    """Return the same rules with the right side of each next to its left side, as `from_rules` needs it."""
+    order, left, i = [0], [], 0
+    while i < len(order):
+        node = order[i]
+        inner = rules.feature[node] >= 0
+        left.append(len(order) if inner else -1)
+        order += [int(rules.left[node]), int(rules.right[node])] if inner else []
+        i += 1
+    sides = np.array(left)
+    return replace(
+        rules,
+        feature=rules.feature[order],
+        threshold=rules.threshold[order],
+        left=sides,
+        right=np.where(sides >= 0, sides + 1, -1),
+        leaf=rules.leaf[order],
+    )

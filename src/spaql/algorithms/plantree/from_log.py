@@ -1,0 +1,276 @@
+"""A controller from a log: PlanTree's search in plants fitted to it, and what the data support."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from gymnasium.spaces import Discrete
+
+from spaql.algorithms.plantree.build import Candidate, search
+from spaql.algorithms.plantree.encoding import ActionCode, Scale
+from spaql.algorithms.plantree.exact_sums import deviation, mean
+from spaql.algorithms.plantree.known_ends import known_ends
+from spaql.algorithms.plantree.next_experiment import Place, places_to_visit
+from spaql.algorithms.plantree.planning import make_plan
+from spaql.algorithms.plantree.replay_memory import Floats, Memory
+from spaql.algorithms.plantree.rule_trees import to_rules, within_space
+from spaql.algorithms.plantree.settings import PlanTreeSettings
+from spaql.algorithms.plantree.support import ModelEpisodes, TestPlant
+from spaql.errors import SettingError
+from spaql.formatting import counted
+from spaql.kernels.plantree.controllers import grow_choices, grow_laws
+from spaql.kernels.plantree.pwa_model import Ints
+from spaql.policy import RuleTree
+from spaql.problems import Problem
+from spaql.problems.from_log import LoggedProblem
+from spaql.stats import t975
+
+SUPPORTED, DOUBTFUL, UNSUPPORTED = "supported", "doubtful", "not supported by the data"
+"""The verdicts."""
+_CLIPPED_DOUBTFUL, _CLIPPED_REFUSED = 0.015, 0.03
+"""Shares of clipped steps above which a controller is doubtful, and not supported."""
+_UNSEEN = 0.1
+"""Share of steps with unseen actions above which a controller is doubtful."""
+_WIDE = 0.3
+"""Half-width of the interval above which a controller is doubtful, as a share of the standard deviation of
+logged returns or, if that is larger, of the predicted improvement."""
+_BELOW = 0.01
+"""Share of the range of logged returns by which a prediction may be below their mean without doubt."""
+_NEAR = 0.05
+"""Share of the spread of returns by which a candidate may be below the best, to be compared further."""
+_LOOKED_AT = 3
+"""Candidates besides the chosen one that decide what to log next."""
+_FOLDS = 5
+_STARTS, _FEWEST_STARTS = 200, 40
+"""Most starts of a measurement, and the fewest, some of them repeated, of a fold."""
+_CLONES = (6, 16, 4)
+"""Most leaves of the clones of the logged behaviour; the first is improved by the search, too."""
+_LEAST_CHOICES, _LEAST_LAWS = 20, 30
+"""Fewest samples of a leaf of a clone."""
+_RIDGE, _REPEATS = 0.1, 2
+"""Of the clone's laws (see `distil`)."""
+
+
+@dataclass(frozen=True, eq=False)
+class LogFit:
+    """The controller that was chosen, and what the data say about it."""
+
+    rules: RuleTree
+    memory: Memory
+    predicted: float
+    """The mean return in plants that were fitted without the episodes from whose starts it is played."""
+    half: float
+    """Half the width of its interval."""
+    logged: tuple[float, ...]
+    """The returns of the logged episodes that ended or lasted until the horizon; of all if there are none."""
+    clipped: float
+    unseen: float
+    is_clone: bool
+    """Whether it is the clone of the logged behaviour."""
+    verdict: str
+    reasons: tuple[str, ...]
+    places: tuple[Place, ...]
+    """What to log next."""
+
+
+def fit_log(given: LoggedProblem, settings: PlanTreeSettings, seed: int) -> LogFit:
+    """Search for a controller in plants fitted to a log, and judge what the data support."""
+    problem, code = given.problem, ActionCode(given.problem.actions.space)
+    memory = memory_of(given, code)
+    memory.known_ends = known_ends(memory, problem)
+    if len(memory.begins) < 2:
+        raise SettingError(
+            "The log is one episode, and some must be held out to test predictions: give a column of "
+            "episodes, several files, or a horizon of fewer steps than the log has.",
+            settings={"horizon": "N"},
+        )
+    steps, edge = problem.horizon, _edge_price(memory)
+    rng = np.random.default_rng((seed, 0))
+    clones = [Candidate(clone_of(memory, code, problem, leaves)) for leaves in _CLONES]
+    plan = make_plan(memory, code, settings, np.zeros((2, len(memory))), rng, final=True)
+    found = search(memory, plan, code, settings, problem, clones[:1], rng, steps=steps, edge=edge)
+    candidates = clones + [Candidate(rules) for rules in found]
+    logged = _logged_returns(memory, steps)
+    plant = TestPlant(memory, code, given.objective.rewards, given.objective.ends)
+    starts = _some(memory.states[memory.begins], _STARTS)
+    rolled = [plant.roll(one.rules, starts, steps) for one in candidates]
+    near = _nearly_best(rolled, edge, logged)
+    held_out = _HeldOut(given, memory, code, seed)
+    promises = {i: held_out.promise(candidates[i].rules) for i in near}
+    chosen = _most_promising(candidates, promises, settings.tolerance)
+    best, (predicted, half), played = candidates[chosen], promises[chosen], rolled[chosen]
+    verdict, reasons = _verdict(given, memory, played, predicted, half, np.array(logged))
+    controllers = [best.rules, *(candidates[i].rules for i in _better(rolled, chosen))]
+    return LogFit(
+        rules=within_space(best.rules),
+        memory=memory,
+        predicted=predicted,
+        half=half,
+        logged=logged,
+        clipped=played.clipped,
+        unseen=played.unseen,
+        is_clone=best in clones,
+        verdict=verdict,
+        reasons=reasons,
+        places=places_to_visit(plant, held_out.plants, controllers, memory.states, starts, steps),
+    )
+
+
+def memory_of(given: LoggedProblem, code: ActionCode) -> Memory:
+    """Return the transitions of a log as a memory."""
+    listed = int(code.space.n) if isinstance(code.space, Discrete) else 0
+    actions = given.actions if listed else np.clip((given.actions - code.middle) / code.half, -1.0, 1.0)
+    arrays = {
+        "states": given.states,
+        "actions": actions,
+        "rewards": given.rewards,
+        "nexts": given.nexts,
+        "ended": given.ended,
+        "begins": given.begins,
+    }
+    return Memory.from_arrays(arrays, given.states.shape[1], code.numbers, listed)
+
+
+def clone_of(memory: Memory, code: ActionCode, problem: Problem, leaves: int) -> RuleTree:
+    """Return a small tree fitted to the logged actions: a controller that stays where the data are."""
+    scale = Scale.of(memory)
+    z = np.ascontiguousarray(scale.z(memory.states))
+    if isinstance(code.space, Discrete):
+        votes = np.asarray(memory.actions == np.arange(float(code.space.n)), np.float64)
+        tree = grow_choices(z, votes, leaves, _LEAST_CHOICES)
+    else:
+        u = np.ascontiguousarray(memory.actions)
+        tree = grow_laws(z, u, np.ones(len(z)), leaves, _LEAST_LAWS, _RIDGE, _REPEATS)
+    return to_rules(tree, scale, code, problem)
+
+
+def _nearly_best(played: list[ModelEpisodes], edge: float, logged: tuple[float, ...]) -> list[int]:
+    """Return which candidates are nearly the best by exact returns less the price of all clipped steps.
+
+    If some of these stay within the data, only those.
+    """
+    scores = np.array([mean(one.returns) - edge * one.clipped * one.length for one in played])
+    best = float(scores.max())
+    spread = max(float(np.ptp(logged)), abs(best - mean(np.array(logged))))
+    near = [i for i, score in enumerate(scores) if score >= best - _NEAR * spread]
+    inside = [i for i in near if played[i].clipped <= _CLIPPED_DOUBTFUL]
+    return inside or near
+
+
+def _most_promising(
+    candidates: list[Candidate], promises: dict[int, tuple[float, float]], tolerance: float
+) -> int:
+    """Return the smallest candidate that is nearly the best at the low end of its predicted interval."""
+    low = {i: predicted - half for i, (predicted, half) in promises.items()}
+    best = max(low.values())
+    return min(
+        (i for i, value in low.items() if value >= best - tolerance * abs(best)),
+        key=lambda i: (candidates[i].rules.n_leaves, -low[i]),
+    )
+
+
+def _better(played: list[ModelEpisodes], chosen: int) -> list[int]:
+    """Return a few candidates with higher returns if nothing is charged for leaving the data, best first."""
+    returns = [mean(one.returns) for one in played]
+    better = [i for i, value in enumerate(returns) if value > returns[chosen]]
+    return sorted(better, key=lambda i: -returns[i])[:_LOOKED_AT]
+
+
+def _edge_price(memory: Memory) -> float:
+    """Return the penalty on a step that leaves the data: the largest reward of a step, or their range."""
+    usual = memory.rewards[~memory.ended] if not memory.ended.all() else memory.rewards
+    return max(float(np.abs(usual).max()), float(np.ptp(usual)))
+
+
+class _HeldOut:
+    """Plants that were fitted without a part of the episodes, and that part, for each of several parts."""
+
+    def __init__(self, given: LoggedProblem, memory: Memory, code: ActionCode, seed: int) -> None:
+        self._steps, self._seed = given.problem.horizon, seed
+        self._parts: list[tuple[TestPlant, Floats, tuple[Ints, Floats]]] = []
+        episodes = np.arange(len(memory.begins))
+        folds = min(_FOLDS, len(episodes))
+        for fold in range(folds):
+            out = episodes % folds == fold
+            rest, held = memory.only(~out), memory.only(out)
+            if rest.ended.all():
+                raise SettingError("Nearly every step of the log ends an episode: no motion can be learned.")
+            plant = TestPlant(rest, code, given.objective.rewards, given.objective.ends)
+            starts = _some(held.states[held.begins], _STARTS)
+            starts = np.resize(starts, (max(len(starts), _FEWEST_STARTS), starts.shape[1]))
+            self._parts.append((plant, starts, plant.errors(held)))
+
+    @property
+    def plants(self) -> list[TestPlant]:
+        """The plants."""
+        return [plant for plant, *_ in self._parts]
+
+    def promise(self, rules: RuleTree) -> tuple[float, float]:
+        """Return the predicted mean return of a controller, and half the width of its interval.
+
+        It is played from the starts of each part, in the plant that was fitted without it, with errors that
+        its predictions made there. The interval is that of the means of the parts, wider by the difference
+        that those errors make.
+        """
+        rng, steps = np.random.default_rng((self._seed, 1)), self._steps
+        quiet = np.array([mean(plant.roll(rules, starts, steps).returns) for plant, starts, _ in self._parts])
+        noisy = np.array(
+            [
+                mean(plant.roll(rules, starts, steps, errors, rng).returns)
+                for plant, starts, errors in self._parts
+            ]
+        )
+        count = len(noisy)
+        error = deviation(noisy, ddof=1) / math.sqrt(count)
+        return mean(noisy), t975(count - 1) * error + abs(mean(noisy) - mean(quiet))
+
+
+def _verdict(
+    given: LoggedProblem,
+    memory: Memory,
+    played: ModelEpisodes,
+    predicted: float,
+    half: float,
+    logged: Floats,
+) -> tuple[str, tuple[str, ...]]:
+    """Return the verdict on a controller, and its reasons."""
+    refused, doubts, clipped, unseen = [], [], played.clipped, played.unseen
+    at_the_edge = f"{clipped:.1%} of its steps in the learned plant are cut at the edge of the data"
+    varied = given.objective.sees_states and float(np.ptp(memory.rewards)) > 0.0
+    if not varied and given.objective.end is None:
+        refused.append("no reward in the log depends on the state, and no episode ends")
+    elif not varied and not memory.ended.any():
+        doubts.append(
+            "the end condition never holds in the log, so that nothing was seen of what leads to it"
+        )
+    if clipped > _CLIPPED_REFUSED:
+        refused.append(f"{at_the_edge}, more than {_CLIPPED_REFUSED:.1%}")
+    elif clipped > _CLIPPED_DOUBTFUL:
+        doubts.append(f"{at_the_edge}, more than {_CLIPPED_DOUBTFUL:.1%}")
+    if unseen > _UNSEEN:
+        doubts.append(f"{unseen:.1%} of its actions are outside those logged near that state")
+    if predicted < mean(logged) - _BELOW * float(np.ptp(logged)):
+        doubts.append("the predicted return is below that of the log")
+    if half > _WIDE * max(deviation(logged), abs(predicted - mean(logged))):
+        doubts.append("the predicted return depends much on which episodes the plant is fitted to")
+    if len(memory.begins) < _FOLDS:
+        doubts.append(f"the log has only {counted(len(memory.begins), 'episode')}")
+    if refused:
+        return UNSUPPORTED, (*refused, *doubts)
+    return (DOUBTFUL, tuple(doubts)) if doubts else (SUPPORTED, ())
+
+
+def _logged_returns(memory: Memory, horizon: int) -> tuple[float, ...]:
+    """Return the returns of whole episodes; of all episodes if none is whole."""
+    ends = np.append(memory.begins[1:], len(memory))
+    pairs = list(zip(memory.begins.tolist(), ends.tolist(), strict=True))
+    whole = [(a, b) for a, b in pairs if b - a == horizon or memory.ended[b - 1]]
+    return tuple(math.fsum(memory.rewards[a:b].tolist()) for a, b in whole or pairs)
+
+
+def _some(starts: Floats, most: int) -> Floats:
+    """Return at most so many starts, equally spaced in the log."""
+    chosen = np.unique(np.linspace(0, len(starts) - 1, min(most, len(starts))).astype(np.int64))
+    return np.asarray(starts[chosen])

@@ -1,0 +1,160 @@
+"""`spaql fit`: a controller from a log of the plant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from spaql.cli.arguments import quiet_option
+from spaql.cli.report import Report, names, numbers, reports
+from spaql.errors import SettingError
+
+if TYPE_CHECKING:
+    from spaql.agents.next_experiment import NextExperiment
+
+
+def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    pairs = {}
+    for value in values:
+        number, separator, goal = value.partition("=")
+        if not separator or not number or not goal:
+            raise click.BadParameter("give an observation and its set-point, as in speed=target")
+        pairs[number] = goal
+    return pairs
+
+
+@click.command()
+@click.argument("logs", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.option(
+    "--observations", metavar="NAME,...", callback=names, required=True, help="columns that are observed"
+)
+@click.option("--action", metavar="NAME,...", callback=names, required=True, help="column of the action")
+@click.option(
+    "--action-range",
+    metavar="LOW,HIGH",
+    callback=numbers,
+    help="lowest and highest value of the action  [default: a list 0, 1, ...]",
+)
+@click.option("--cost", metavar="EXPRESSION", help='of a step, such as "angle**2 + 0.1 * speed**2"')
+@click.option("--reward", metavar="EXPRESSION", help="of a step, instead of a cost")
+@click.option(
+    "--end",
+    metavar="EXPRESSION",
+    help='where an episode ends, such as "abs(angle) > 0.2"  [default: nowhere]',
+)
+@click.option("--episode", metavar="NAME", help="column that changes where an episode begins")
+@click.option("--time", metavar="NAME", help="column of times, by which missing rows are found")
+@click.option("--horizon", type=int, help="steps of an episode  [default: the longest of the log]")
+@click.option(
+    "--setpoint",
+    "setpoints",
+    metavar="NAME=NAME",
+    multiple=True,
+    callback=_pairs,
+    help="an observation and the set-point it is to follow; may be repeated",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="of all randomness")
+@click.option("--effort", type=float, default=1.0, show_default=True, help="of the search, as of plantree")
+@click.option("--out", type=click.Path(path_type=Path), help="run folder  [default: runs/LOG/fit/seed=SEED]")
+@click.option(
+    "--experiment",
+    type=click.Path(path_type=Path),
+    help="folder for the next experiment: visit.csv and excitation.csv",
+)
+@click.option(
+    "--amplitude",
+    type=float,
+    default=0.3,
+    show_default=True,
+    help="of the excitation, as a share of half the action range",
+)
+@click.option("--anyway", is_flag=True, help="save the controller even if the data do not support it")
+@quiet_option
+@reports("the verdict, and what it rests on,")
+def fit(
+    logs: tuple[Path, ...],
+    observations: list[str],
+    action: list[str],
+    action_range: list[float] | None,
+    cost: str | None,
+    reward: str | None,
+    end: str | None,
+    episode: str | None,
+    time: str | None,
+    horizon: int | None,
+    setpoints: dict[str, str],
+    seed: int,
+    effort: float,
+    out: Path | None,
+    experiment: Path | None,
+    amplitude: float,
+    anyway: bool,
+    quiet: bool,
+) -> Report:
+    """Fit a controller to LOGS of a plant, without a simulator: CSV or Parquet files, or minari:ID.
+
+    A row has the observations and the action that was taken upon them; what came of it is in the next row.
+    Expressions may use the columns without their units, `next_` and a column for its value after the step,
+    `ended`, arithmetic, comparisons, and functions such as abs, atan2, min and sqrt.
+
+    The verdict tells what the data allow: supported, doubtful, or not supported by the data. In the last case
+    nothing is saved, and the exit code is 1, unless --anyway is given.
+
+    --experiment writes what to log next: states and actions of which the data say too little, as visit.csv,
+    and a signal of random steps, as excitation.csv, to be added to the action of the controller in use (of a
+    list of actions: played instead of it, where it is not empty). Then fit both logs.
+
+    \b
+    Examples:
+      spaql fit log.csv --observations cos,sin,speed --action torque \\
+        --action-range -2,2 --episode run --horizon 200 \\
+        --cost "atan2(sin, cos)**2 + 0.1 * speed**2" --out runs/fit
+      spaql fit a.csv b.csv --observations x,v,angle,rate --action push \\
+        --reward 1 --end "abs(x) > 2.4 or abs(angle) > 0.2095" --horizon 500
+      spaql evaluate runs/fit --env Pendulum-v1
+    """
+    from spaql.agents import fit as fit_log
+
+    folder = out or Path("runs") / logs[0].stem / "fit" / f"seed={seed}"
+    for given, option in ((folder, "--out"), (experiment, "--experiment")):
+        if given is not None and given.exists() and (not given.is_dir() or any(given.iterdir())):
+            raise SettingError(f"{given} is there already: name another folder with {option}, or remove it.")
+    if not 0.0 < amplitude <= 1.0:
+        raise SettingError(f"amplitude is {amplitude}, and must be above 0 and at most 1.")
+    found = fit_log(
+        list(logs),
+        observations=observations,
+        action=action,
+        cost=cost,
+        reward=reward,
+        end=end,
+        action_range=action_range,
+        episode=episode,
+        time=time,
+        horizon=horizon,
+        setpoints=setpoints,
+        seed=seed,
+        anyway=anyway,
+        progress_bar=not quiet,
+        effort=effort,
+    )
+    text, data = f"{found}\n\n", found.as_data() | {"run": None, "experiment": None}
+    if experiment is not None:
+        files = found.experiment.save(experiment, amplitude=amplitude, seed=seed)
+        data["experiment"] = [str(file) for file in files]
+        text += _experiment_text(found.experiment, files)
+    if found.agent is None:
+        advice = "log more, with other actions or starts (--experiment proposes which), or give --anyway."
+        return Report(data, f"{text}No controller was saved: {advice}", code=1)
+    found.save(folder)
+    return Report(data | {"run": str(folder)}, f"{text}Next: spaql show {folder} --digits 3")
+
+
+def _experiment_text(experiment: NextExperiment, files: tuple[Path, ...]) -> str:
+    from spaql.agents.next_experiment import as_cells
+    from spaql.tables import aligned
+
+    table = aligned(as_cells(experiment.visit())) if experiment.places else "nothing in particular"
+    return f"to visit next\n{table}\n\nwrote {', '.join(map(str, files))}\n\n"

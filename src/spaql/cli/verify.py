@@ -1,0 +1,247 @@
+"""`spaql verify`: what a controller does on a plant given as equations, proven, refuted or undecided."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from spaql.cli.arguments import algorithm_option, existing_run, quiet_option, read_to_play
+from spaql.cli.report import Report, numbers, reports
+from spaql.errors import SettingError, require
+
+if TYPE_CHECKING:
+    from spaql.verify import Statement, Verdict
+
+_SECONDS_A_FRAME = 0.2
+
+Ranges = dict[str, tuple[float, float]]
+
+
+def _ranges(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> Ranges:
+    """Return ranges of numbers of the state by name."""
+    found = {}
+    for one in given:
+        name, sign, ends = one.rpartition("=")
+        low, comma, high = ends.partition(",")
+        try:
+            found[name.strip()] = float(low), float(high)
+        except ValueError:
+            sign = ""
+        if not (sign and comma and name.strip()):
+            raise click.BadParameter(f'write a name and two ends, such as "speed [rad/s]=-2,2", not {one!r}')
+    return found
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path), required=False)
+@click.option(
+    "--seconds", type=float, default=60.0, show_default=True, help="of processor time for the search"
+)
+@click.option("--starts", metavar="NAME=LOW,HIGH", multiple=True, callback=_ranges, help="states to begin in")
+@click.option("--target", metavar="NAME=LOW,HIGH", multiple=True, callback=_ranges, help="states to come to")
+@click.option(
+    "--stays/--passes", default=True, help="stay in the target for ever, or come to it once  [default: stays]"
+)
+@click.option(
+    "--allowed", metavar="NAME=LOW,HIGH", multiple=True, callback=_ranges, help="states that are never left"
+)
+@click.option("--goal", is_flag=True, help="termination is the goal, not a failure")
+@click.option("--ignore-termination", is_flag=True, help="go on as if the plant did not terminate")
+@click.option("--within", type=int, help="steps to come to the target or goal  [default: five horizons]")
+@click.option("--forward", is_flag=True, help="follow the starts forwards: for a small box of starts")
+@click.option("--noise", metavar="X,Y,...", callback=numbers, help="bound of the error of each observation")
+@click.option(
+    "--push", metavar="X,Y,...", callback=numbers, help="bound of a disturbance of the state at every step"
+)
+@click.option("--late", is_flag=True, help="every action comes a step late")
+@click.option("--map", "map_file", type=click.Path(path_type=Path), help="draw the cells (svg, pdf, png)")
+@click.option("--axes", metavar="I J", type=int, nargs=2, help="numbers of the state that the map is over")
+@click.option(
+    "--certificate",
+    type=click.Path(path_type=Path),
+    help="write what was proven to a file that --check can check",
+)
+@click.option(
+    "--check", "checked", type=click.Path(path_type=Path), help="check a certificate, in place of RUN"
+)
+@quiet_option
+@algorithm_option
+@reports("the result")
+def verify(
+    run: Path | None,
+    seconds: float,
+    map_file: Path | None,
+    axes: tuple[int, int] | None,
+    certificate: Path | None,
+    checked: Path | None,
+    quiet: bool,
+    noise: list[float] | None,
+    push: list[float] | None,
+    late: bool,
+    **asked: Any,
+) -> Report:
+    """Prove or refute what the controller in RUN does, from every state of a box.
+
+    The plant must be given as equations: a problem of classic control, or a plant of your own. Without
+    --starts, --target and so on, the statement is the one that is sensible for the plant. Every cell of the
+    states is proven, refuted by an episode, or undecided.
+
+    \b
+    Examples:
+      spaql verify runs/swing-up
+      spaql verify runs/swing-up --map proven.png --seconds 20
+      spaql verify runs/swing-up --noise 0.002,0.002,0.01
+      spaql verify runs/tanks --target "lower level [m]=0.4,0.6" --certificate tanks.proof
+      spaql verify --check tanks.proof
+    """
+    if (run is None) == (checked is None):
+        raise SettingError("Give either RUN, a run folder or model file, or --check FILE.")
+    if checked is not None:
+        return _check(checked)
+    assert run is not None
+    if map_file is not None:
+        require("The map", "plot")
+    import spaql
+    from spaql.verify.closed_loop import ClosedLoop
+    from spaql.verify.run import tree_and_plant
+
+    agent = read_to_play(existing_run(run))
+    tree, plant = tree_and_plant(agent, None)
+    statement = _statement(ClosedLoop.of(plant, tree, delayed=late), asked)
+    bar = _Bar(seconds, show=not quiet)
+    try:
+        verdict = spaql.verify(
+            agent,
+            statement=statement,
+            seconds=seconds,
+            noise=_one_or_many(noise),
+            push=_one_or_many(push),
+            delayed=late,
+            progress=bar,
+        )
+    finally:
+        bar.close()
+    files = _write(verdict, map_file, axes, certificate)
+    wrote = "".join(f"\nWrote {file}." for file in files)
+    return Report(verdict_data(verdict) | {"files": files}, f"{verdict.text}{wrote}")
+
+
+def _one_or_many(given: list[float] | None) -> list[float] | float:
+    return 0.0 if given is None else given[0] if len(given) == 1 else given
+
+
+def _statement(loop: Any, asked: dict[str, Any]) -> Statement | None:
+    """Return the default statement with what was asked for in its place; None if nothing was."""
+    import dataclasses
+
+    from spaql.verify import Statement, default_statement
+
+    if (
+        not any(
+            asked[name]
+            for name in ("starts", "target", "allowed", "goal", "ignore_termination", "within", "forward")
+        )
+        and asked["stays"]
+    ):
+        return None
+    if asked["goal"] and asked["ignore_termination"]:
+        raise SettingError("Termination is either the goal or ignored: give one of the two options.")
+    default = default_statement(loop)
+    starts = {**default.starts, **asked["starts"]}
+    termination = "goal" if asked["goal"] else "ignored" if asked["ignore_termination"] else None
+    if not (asked["target"] or asked["allowed"] or termination):
+        given: dict[str, Any] = {"starts": starts, "forward": asked["forward"] or default.forward}
+        if asked["within"] is not None:
+            given["within"] = asked["within"]
+        if default.target is not None and not asked["stays"]:
+            given["stays"] = False
+        return dataclasses.replace(default, **given)
+    reaches = bool(asked["target"]) or termination == "goal"
+    within = asked["within"] or 5 * loop.dynamics.horizon
+    return Statement(
+        starts=starts,
+        target=asked["target"] or None,
+        stays=bool(asked["target"]) and asked["stays"],
+        termination=termination or "failure",  # type: ignore[arg-type]
+        allowed=asked["allowed"],
+        within=within if reaches else None,
+        forward=asked["forward"],
+    )
+
+
+def _write(
+    verdict: Verdict, map_file: Path | None, axes: tuple[int, int] | None, certificate: Path | None
+) -> list[str]:
+    """Write the map and the certificate; returns their paths."""
+    if map_file is not None:
+        from spaql.figures import compute_verdict, save_as
+
+        save_as(compute_verdict(verdict, axes or (0, 1)), map_file)
+    if certificate is not None:
+        from spaql.verify.certificate import save_certificate
+
+        save_certificate(verdict, certificate)
+    return [str(file) for file in (map_file, certificate) if file is not None]
+
+
+def _check(file: Path) -> Report:
+    from spaql.verify.check import check_certificate
+
+    result = check_certificate(file)
+    return Report(result.data, result.text, code=0 if result.holds else 1)
+
+
+def verdict_data(verdict: Verdict) -> dict[str, Any]:
+    """Return a verdict as data for programs."""
+    found = verdict.counterexample
+    return {
+        "plant": verdict.plant,
+        "statement": verdict.statement.text,
+        "proven": verdict.proven,
+        "refuted": verdict.refuted,
+        "undecided": verdict.undecided,
+        "seconds": verdict.seconds,
+        "finished": verdict.finished,
+        "longest": verdict.longest,
+        "counterexample": None if found is None else list(found.start),
+        "why": None if found is None else found.why,
+        "step": None if found is None else found.step,
+        "numbers": list(verdict.names),
+        "left_out": list(verdict.left_out),
+        "remarks": list(verdict.remarks),
+    }
+
+
+class _Bar:
+    """Shows the share that is proven: a bar on a terminal, nothing elsewhere."""
+
+    def __init__(self, seconds: float, *, show: bool) -> None:
+        self._seconds, self._drawn = seconds, 0.0
+        self._bar: Any = None
+        self._show = show and sys.stderr.isatty()
+        if show and not self._show:
+            print("verifying: the first time, its kernels are compiled for about a minute", file=sys.stderr)
+
+    def __call__(self, proven: float, spent: float) -> None:
+        if not self._show or time.monotonic() - self._drawn < _SECONDS_A_FRAME:
+            return
+        self._drawn = time.monotonic()
+        if self._bar is None:
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn
+
+            columns = TextColumn("proven {task.description}"), BarColumn(), TextColumn("{task.fields[left]}")
+            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._task = self._bar.add_task("", total=1.0, left="")
+            self._bar.start()
+        left = f"{max(0.0, 1.0 - spent) * self._seconds:.0f} s left at most"
+        self._bar.update(self._task, completed=proven, description=f"{100 * proven:.1f} %", left=left)
+
+    def close(self) -> None:
+        """Remove the bar."""
+        if self._bar is not None:
+            self._bar.stop()

@@ -1,0 +1,172 @@
+"""Maps of what `spaql.verify` proved, refuted and left undecided, over two numbers of the state."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.errors import SettingError
+from spaql.figures.drawing import register
+from spaql.figures.style import new_figure
+from spaql.verify import Verdict
+from spaql.verify.statement import box_text
+from spaql.verify.verdict import PROVEN, REFUTED, UNDECIDED, percent
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's green, lightened, orange, and grey: they differ in brightness too.
+_COLOURS = {PROVEN: "#7fcfb4", REFUTED: "#D55E00", UNDECIDED: "#bdbdbd"}
+_WORDS = {PROVEN: "proven", REFUTED: "refuted", UNDECIDED: "undecided"}
+_PIXELS = 512
+"""Most cells that are drawn along an axis; of more, the worst of several is drawn."""
+
+
+@dataclass(frozen=True)
+class VerdictRecord:
+    """The data of a map of cells."""
+
+    title: str
+    note: str
+    x_name: str
+    y_name: str
+    x_range: tuple[float, float]
+    y_range: tuple[float, float]
+    status: tuple[tuple[int, ...], ...]
+    """Of each cell, 0 proven, 1 refuted, 2 undecided: rows from the lowest y up, each from the lowest x."""
+    steps: tuple[tuple[int, ...], ...]
+    """Steps that suffice from each cell, -1 where none are proven."""
+    shares: tuple[float, float, float]
+    """Of all states: proven, refuted, undecided."""
+    start: tuple[float, ...]
+    """x and y of the counterexample; empty if there is none."""
+
+
+def compute_verdict(verdict: Verdict, axes: tuple[int, int] = (0, 1)) -> VerdictRecord:
+    """Return the map of a verdict over two numbers of the state; the others are at mid-range.
+
+    Examples
+    --------
+    >>> import numpy as np, spaql
+    >>> plant = spaql.problems.classic.find_dynamics("MountainCar-v0")
+    >>> tree = spaql.RuleTree(
+    ...     *(np.array([1, -1, -1]), np.zeros(3), np.array([1, -1, -1]), np.array([2, -1, -1])),
+    ...     *(np.array([-1, 0, 1]), spaql.policy.Choices(np.array([0, 2]))),
+    ...     plant.observation_space, plant.action_space,
+    ... )
+    >>> record = compute_verdict(spaql.verify(tree, plant, levels=4))
+    >>> record.x_name, len(record.status)
+    ('position', 16)
+    """
+    n = verdict.status.ndim
+    x, y = axes
+    if n < 2 or verdict.status.size == 1:
+        raise SettingError(
+            "There is no map of cells: the statement is about one number of the state, or was verified "
+            "forwards from its starts."
+        )
+    if x == y or not {x, y} <= set(range(n)):
+        raise SettingError(
+            f"A map is over two different numbers of a state, 0 to {n - 1}: {', '.join(verdict.names)}."
+        )
+    others = [verdict.status.shape[j] // 2 if j not in axes else slice(None) for j in range(n)]
+    status, steps = verdict.status[tuple(others)], verdict.times[tuple(others)]
+    if x < y:
+        status, steps = status.T, steps.T
+    fixed = [
+        f"{verdict.names[j]} {(verdict.low[j] + verdict.high[j]) / 2:.4g}" for j in range(n) if j not in axes
+    ]
+    found = verdict.counterexample
+    place = () if found is None else tuple(found.start[j] for j in axes)
+    return VerdictRecord(
+        f"{verdict.plant}: proven from {percent(verdict.proven)} of the states",
+        _wrapped(
+            f"From {box_text(verdict.statement.starts)}{verdict.disturbed}: {verdict.statement.text}."
+            + (f" The map is at {', '.join(fixed)}." if fixed else "")
+        ),
+        verdict.names[x],
+        verdict.names[y],
+        (float(verdict.low[x]), float(verdict.high[x])),
+        (float(verdict.low[y]), float(verdict.high[y])),
+        tuple(tuple(int(s) for s in row) for row in _coarse(status)),
+        tuple(tuple(int(s) for s in row) for row in _coarse_steps(steps)),
+        (verdict.proven, verdict.refuted, verdict.undecided),
+        place,
+    )
+
+
+def _blocks(cells: NDArray[np.generic]) -> NDArray[np.generic]:
+    rows, columns = (max(1, side // _PIXELS) for side in cells.shape)
+    return cells.reshape(cells.shape[0] // rows, rows, cells.shape[1] // columns, columns)
+
+
+def _coarse(status: NDArray[np.int8]) -> NDArray[np.generic]:
+    """Return refuted where any cell is, else undecided where any is, else proven."""
+    blocks = _blocks(status)
+    undecided = np.where(np.any(blocks == UNDECIDED, axis=(1, 3)), UNDECIDED, PROVEN)
+    return np.where(np.any(blocks == REFUTED, axis=(1, 3)), REFUTED, undecided)
+
+
+def _coarse_steps(steps: NDArray[np.int32]) -> NDArray[np.generic]:
+    blocks = _blocks(steps)
+    return np.asarray(np.where(np.min(blocks, axis=(1, 3)) < 0, -1, np.max(blocks, axis=(1, 3))))
+
+
+def _wrapped(text: str) -> str:
+    import textwrap
+
+    return "\n".join(textwrap.wrap(text, 105))
+
+
+def draw_verdict(record: VerdictRecord) -> Figure:
+    """Draw the cells in three colours, and beside them the steps that suffice."""
+    from matplotlib.colors import ListedColormap
+    from matplotlib.patches import Patch
+
+    figure = new_figure(record.title, record.note, 4.6)
+    left, right = figure.subplots(1, 2, sharey=True)
+    kinds = (PROVEN, REFUTED, UNDECIDED)
+    image: dict[str, Any] = {
+        "origin": "lower",
+        "extent": (*record.x_range, *record.y_range),
+        "aspect": "auto",
+        "interpolation": "nearest",
+    }
+    colours = ListedColormap([_COLOURS[kind] for kind in kinds])
+    left.imshow(np.array(record.status), cmap=colours, vmin=0, vmax=2, **image)
+    handles = [
+        Patch(color=_COLOURS[kind], label=f"{_WORDS[kind]} {percent(share)}")
+        for kind, share in zip(kinds, record.shares, strict=True)
+    ]
+    if record.start:
+        (point,) = left.plot(
+            *([record.start[0]], [record.start[1]], "x"),
+            color="black",
+            label="counterexample",
+            linestyle="none",
+        )
+        handles.append(point)
+    steps = np.array(record.steps, np.float64)
+    shown = right.imshow(np.where(steps < 0, np.nan, steps), cmap="viridis", **image)
+    figure.colorbar(shown, ax=right, label="steps that suffice")
+    left.set(ylabel=record.y_name)
+    for ax in (left, right):
+        ax.set(xlabel=record.x_name, xlim=record.x_range, ylim=record.y_range)
+        ax.grid(visible=False)
+        if record.x_range == (-math.pi, math.pi):
+            _mark_turns(ax)
+    left.legend(handles=handles, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, borderaxespad=0.2)
+    return figure
+
+
+def _mark_turns(ax: Axes) -> None:
+    quarters = [-math.pi, -math.pi / 2, 0.0, math.pi / 2, math.pi]
+    ax.set_xticks(quarters, ["−π", "−π/2", "0", "π/2", "π"])
+
+
+register("verdict", VerdictRecord, draw_verdict)

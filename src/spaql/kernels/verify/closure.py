@@ -1,0 +1,159 @@
+"""All cells that a box of starts can come to: if none of them leaves what is allowed, none ever does."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from spaql.kernels.jit import njit_no_inline
+from spaql.kernels.verify.cells import is_inside, part_bounds
+from spaql.kernels.verify.closed_loop import LoopArrays, Memory, advance, put_box
+from spaql.kernels.verify.codes import Floats, Ints
+from spaql.kernels.verify.forms import A, C, R
+from spaql.kernels.verify.search import Desk, Rules
+
+OPEN, CLOSED, LEFT, FULL = 0, 1, 2, 3
+
+
+class Reached(NamedTuple):
+    """The cells that were reached: a hash table of their numbers, and a queue in the order of discovery."""
+
+    low: Floats
+    size: Floats
+    sides: Ints
+    """Cells along each number of the state."""
+    table: Ints
+    """Numbers of cells, -1 where free; its length is a power of 2."""
+    queue: Ints
+    state: Ints
+    """How many cells are in the queue, followed, and were in it when the round began; and rounds done."""
+
+
+def new_reached(low: Floats, high: Floats, count: Ints, room: int) -> Reached:
+    """Return an empty set of cells of a box, with room for 2**room of them."""
+    size = (high - low) / count
+    return Reached(
+        low, size, count, np.full(2 << room, -1), np.zeros(1 << room, np.int64), np.zeros(4, np.int64)
+    )
+
+
+@njit_no_inline
+def touches(reached: Reached, parts: Floats, part: int, at: Ints, e: Floats) -> bool:
+    """Return whether a part may have points in the cell at[2]: some values of its symbols lead there."""
+    n = at.shape[1]
+    for k in range(n):
+        e[0, k], e[1, k] = -1.0, 1.0
+    for j in range(n):
+        size = reached.size[j]
+        low = reached.low[j] + (at[2, j] - 1e-6) * size - parts[part, j, C] - parts[part, j, R]
+        high = reached.low[j] + (at[2, j] + 1 + 1e-6) * size - parts[part, j, C] + parts[part, j, R]
+        least, most = 0.0, 0.0
+        for k in range(n):
+            slope = parts[part, j, A + k]
+            least += min(slope * e[0, k], slope * e[1, k])
+            most += max(slope * e[0, k], slope * e[1, k])
+        if least > high or most < low:
+            return False
+        for k in range(n):
+            slope = parts[part, j, A + k]
+            if abs(slope) < 1e-9 * size:
+                continue
+            own_least, own_most = min(slope * e[0, k], slope * e[1, k]), max(slope * e[0, k], slope * e[1, k])
+            a, b = (low - (most - own_most)) / slope, (high - (least - own_least)) / slope
+            e[0, k], e[1, k] = max(e[0, k], min(a, b)), min(e[1, k], max(a, b))
+            if e[0, k] > e[1, k]:
+                return False
+            least += min(slope * e[0, k], slope * e[1, k]) - own_least
+            most += max(slope * e[0, k], slope * e[1, k]) - own_most
+    return True
+
+
+@njit_no_inline
+def mark(reached: Reached, parts: Floats, part: int, low: Floats, high: Floats, at: Ints, e: Floats) -> int:
+    """Add the cells that a part touches, which lies in a box; returns OPEN, LEFT if it leaves, or FULL."""
+    n, total = low.shape[0], 1
+    for j in range(n):
+        a = (low[j] - reached.low[j]) / reached.size[j] - 1e-7
+        b = (high[j] - reached.low[j]) / reached.size[j] + 1e-7
+        if not (a >= 0.0 and b < reached.sides[j] and a <= b):
+            return LEFT
+        at[0, j], at[1, j] = int(np.floor(a)), int(np.floor(b))
+        at[2, j] = at[0, j]
+        total *= at[1, j] - at[0, j] + 1
+        if total > 100000:
+            return LEFT
+    mask = reached.table.shape[0] - 1
+    while True:
+        flat = 0
+        for j in range(n):
+            flat = flat * reached.sides[j] + at[2, j]
+        spot = (flat * 0x9E3779B97F4A7C1 >> 20) & mask
+        while reached.table[spot] >= 0 and reached.table[spot] != flat:
+            spot = (spot + 1) & mask
+        if reached.table[spot] < 0 and touches(reached, parts, part, at, e):
+            if reached.state[0] >= reached.queue.shape[0]:
+                return FULL
+            reached.table[spot] = flat
+            reached.queue[reached.state[0]] = flat
+            reached.state[0] += 1
+        j = n - 1
+        while j >= 0:
+            at[2, j] += 1
+            if at[2, j] <= at[1, j]:
+                break
+            at[2, j] = at[0, j]
+            j -= 1
+        if j < 0:
+            return OPEN
+
+
+@njit_no_inline
+def spread_out(loop: LoopArrays, mem: Memory, reached: Reached, rules: Rules, desk: Desk, budget: int) -> int:
+    """Follow so many cells of the queue for some steps each, and add the cells that they come to."""
+    n = reached.low.shape[0]
+    low, high = np.empty(n), np.empty(n)
+    for _ in range(budget):
+        if reached.state[1] >= reached.state[2]:  # a round is done
+            if reached.state[1] >= reached.state[0]:
+                return CLOSED
+            reached.state[2] = reached.state[0]
+            reached.state[3] += 1
+        flat = reached.queue[reached.state[1]]
+        for j in range(n - 1, -1, -1):
+            i = flat % reached.sides[j]
+            flat //= reached.sides[j]
+            low[j] = reached.low[j] + (i - 1e-6) * reached.size[j]
+            high[j] = reached.low[j] + (i + 1 + 1e-6) * reached.size[j]
+        put_box(mem.m, 0, low, high)
+        for j in range(n):
+            for k in range(A + n):
+                desk.waiting[0, j, k] = mem.m[j, k]
+        desk.ages[0] = 0
+        top = 1
+        while top > 0:
+            top -= 1
+            age = desk.ages[top]
+            count = advance(loop, mem, desk.waiting, top)
+            if count < 0:
+                return LEFT
+            for c in range(count):
+                if mem.terminated[c]:
+                    return LEFT
+                part_bounds(mem.parts, c, desk.low, desk.high)
+                if not is_inside(desk.low, desk.high, rules.keep_low, rules.keep_high):
+                    return LEFT
+                if age + 1 < rules.steps:
+                    if top >= desk.waiting.shape[0]:
+                        return LEFT
+                    desk.ages[top] = age + 1
+                    for j in range(n):
+                        for k in range(A + n):
+                            desk.waiting[top, j, k] = mem.parts[c, j, k]
+                    top += 1
+                    continue
+                answer = mark(reached, mem.parts, c, desk.low, desk.high, desk.at, mem.e)
+                if answer != OPEN:
+                    return answer
+        reached.state[1] += 1
+    return OPEN

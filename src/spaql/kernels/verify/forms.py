@@ -1,0 +1,282 @@
+"""Sets of numbers: affine forms with an interval beside them, rounded outwards.
+
+A number is known as c + sum(a[k] * e[k]) + r * e0, all e in [-1, 1], and at the same time as an interval
+[low, high]: what is known is their intersection. Both are one row of a matrix: c, r, low, high, a[0], ...
+
+All operations here round to nearest, so every result is followed by a slack: intervals are moved outwards by
+more than an ulp, and r grows by a multiple of 2**-52 of a bound on all that was added. So a row holds what
+real arithmetic returns, and what the same operation returns in double precision for any numbers in its
+operands: a proof is about the program that runs, and about the equations in it. `sin`, `exp` and so on of the
+machine are taken to be right within 4 ulp. Single precision is an unknown relative error of 2**-23, which
+covers rounding and none.
+"""
+
+from __future__ import annotations
+
+import math
+
+from spaql.kernels.jit import njit_no_inline
+from spaql.kernels.verify.codes import Floats
+
+C, R, LOW, HIGH, A = 0, 1, 2, 3, 4
+EPS = 2.0**-52
+TINY = 1e-290
+SINGLE_EPS = 2.0**-23
+SINGLE_TINY = 1e-44
+LARGEST_ANGLE = 1e5
+"""Beyond it the sine and cosine of a set are anything in [-1, 1]."""
+
+
+@njit_no_inline
+def down(x: float) -> float:
+    """Return a number below x, and below what x was rounded from."""
+    return x - (abs(x) * EPS + TINY)
+
+
+@njit_no_inline
+def up(x: float) -> float:
+    """Return a number above x, and above what x was rounded from."""
+    return x + (abs(x) * EPS + TINY)
+
+
+@njit_no_inline
+def copy_row(m: Floats, z: int, x: int) -> None:
+    """Set row z to row x; an assignment to a slice would take longer than an operation."""
+    for k in range(m.shape[1]):
+        m[z, k] = m[x, k]
+
+
+@njit_no_inline
+def spread(m: Floats, z: int) -> float:
+    """Return an upper bound of r + sum |a|."""
+    total = m[z, R]
+    for k in range(A, m.shape[1]):
+        total += abs(m[z, k])
+    return float(total * (1.0 + 64 * EPS) + TINY)
+
+
+@njit_no_inline
+def put_interval(m: Floats, z: int, low: float, high: float) -> None:
+    """Set row z to an interval, without a form; anything if it is not one."""
+    for k in range(A, m.shape[1]):
+        m[z, k] = 0.0
+    if not low <= high:
+        low, high = -math.inf, math.inf
+    if math.isfinite(low) and math.isfinite(high):
+        m[z, C] = 0.5 * low + 0.5 * high
+        m[z, R] = up(max(up(high - m[z, C]), up(m[z, C] - low)))
+    else:
+        m[z, C], m[z, R] = 0.0, math.inf
+    m[z, LOW], m[z, HIGH] = low, high
+
+
+@njit_no_inline
+def settle(m: Floats, z: int, low: float, high: float) -> None:
+    """After the form of row z is written, let it and an interval narrow each other."""
+    if not low <= high:
+        low, high = -math.inf, math.inf
+    s = spread(m, z)
+    form_low, form_high = down(m[z, C] - s), up(m[z, C] + s)
+    if not (math.isfinite(form_low) and math.isfinite(form_high)):
+        put_interval(m, z, low, high)
+        return
+    m[z, LOW], m[z, HIGH] = max(low, form_low), min(high, form_high)
+    if not m[z, LOW] <= m[z, HIGH]:
+        m[z, LOW], m[z, HIGH] = form_low, form_high
+    if m[z, HIGH] - m[z, LOW] < 1.9 * m[z, R]:
+        put_interval(m, z, m[z, LOW], m[z, HIGH])
+
+
+@njit_no_inline
+def add_slack(m: Floats, z: int, size: float) -> None:
+    """Add rounding errors to r; size bounds the sum of all absolute terms that went into the row."""
+    m[z, R] += 16 * EPS * size + TINY
+
+
+@njit_no_inline
+def put_const(m: Floats, z: int, value: float) -> None:
+    """Set row z to a constant."""
+    for k in range(m.shape[1]):
+        m[z, k] = 0.0
+    m[z, C] = m[z, LOW] = m[z, HIGH] = value
+
+
+@njit_no_inline
+def put_sum(m: Floats, z: int, x: int, y: int, sign: float) -> None:
+    """Set row z to x + sign * y, for a sign of 1 or -1; z may be x or y."""
+    size = abs(m[x, C]) + abs(m[y, C]) + spread(m, x) + spread(m, y)
+    r = m[x, R] + m[y, R]
+    if sign > 0.0:
+        low, high = down(m[x, LOW] + m[y, LOW]), up(m[x, HIGH] + m[y, HIGH])
+    else:
+        low, high = down(m[x, LOW] - m[y, HIGH]), up(m[x, HIGH] - m[y, LOW])
+    m[z, C] = m[x, C] + sign * m[y, C]
+    for k in range(A, m.shape[1]):
+        m[z, k] = m[x, k] + sign * m[y, k]
+    m[z, R] = r
+    add_slack(m, z, size)
+    settle(m, z, low, high)
+
+
+@njit_no_inline
+def put_product(m: Floats, z: int, x: int, y: int) -> None:
+    """Set row z to x * y; z must be another row."""
+    sx, sy, cx, cy = spread(m, x), spread(m, y), m[x, C], m[y, C]
+    a, b = m[x, LOW] * m[y, LOW], m[x, LOW] * m[y, HIGH]
+    c, d = m[x, HIGH] * m[y, LOW], m[x, HIGH] * m[y, HIGH]
+    m[z, C] = cx * cy
+    for k in range(A, m.shape[1]):
+        m[z, k] = cx * m[y, k] + cy * m[x, k]
+    m[z, R] = abs(cx) * m[y, R] + abs(cy) * m[x, R] + sx * sy
+    add_slack(m, z, (abs(cx) + sx) * (abs(cy) + sy))
+    if math.isnan(a + b + c + d):
+        settle(m, z, -math.inf, math.inf)
+    else:
+        settle(m, z, down(min(min(a, b), min(c, d))), up(max(max(a, b), max(c, d))))
+
+
+@njit_no_inline
+def put_square(m: Floats, z: int, x: int) -> None:
+    """Set row z to x * x; z must be another row."""
+    s, c, low, high = spread(m, x), m[x, C], m[x, LOW], m[x, HIGH]
+    most = max(low * low, high * high)
+    least = 0.0 if low <= 0.0 <= high else min(low * low, high * high)
+    m[z, C] = c * c + 0.5 * s * s
+    for k in range(A, m.shape[1]):
+        m[z, k] = 2.0 * c * m[x, k]
+    m[z, R] = 2.0 * abs(c) * m[x, R] + 0.5 * s * s
+    add_slack(m, z, (abs(c) + s) * (abs(c) + s))
+    settle(m, z, max(down(least), 0.0), up(most))
+
+
+@njit_no_inline
+def put_affine(
+    m: Floats, z: int, x: int, slope: float, shift: float, error: float, low: float, high: float
+) -> None:
+    """Set row z to slope * x + shift within an error, known to be in an interval; z may be x."""
+    size = abs(slope) * (abs(m[x, C]) + spread(m, x)) + abs(shift) + error + EPS
+    m[z, C] = slope * m[x, C] + shift
+    for k in range(A, m.shape[1]):
+        m[z, k] = slope * m[x, k]
+    m[z, R] = abs(slope) * m[x, R] + error
+    add_slack(m, z, size)
+    settle(m, z, low, high)
+
+
+@njit_no_inline
+def put_negative(m: Floats, z: int, x: int) -> None:
+    """Set row z to -x, which is exact; z may be x."""
+    low, high = -m[x, HIGH], -m[x, LOW]
+    m[z, C], m[z, R] = -m[x, C], m[x, R]
+    for k in range(A, m.shape[1]):
+        m[z, k] = -m[x, k]
+    m[z, LOW], m[z, HIGH] = low, high
+
+
+@njit_no_inline
+def put_max(m: Floats, z: int, x: int, y: int, work: int) -> None:
+    """Set row z to max(x, y) = y + max(x - y, 0), the last by its chord; uses a row of work."""
+    if m[x, LOW] >= m[y, HIGH]:
+        copy_row(m, z, x)
+    elif m[y, LOW] >= m[x, HIGH]:
+        copy_row(m, z, y)
+    else:
+        low, high = max(m[x, LOW], m[y, LOW]), max(m[x, HIGH], m[y, HIGH])
+        put_sum(m, work, x, y, -1.0)
+        a, b = m[work, LOW], m[work, HIGH]
+        if not (math.isfinite(a) and math.isfinite(b)):
+            put_interval(m, z, low, high)
+            return
+        a, b = min(a, -TINY), max(b, TINY)
+        slope = b / (b - a)
+        gap = up(slope * -a) * (1.0 + 8 * EPS)
+        # max(d, 0) lies between 0, d and the chord slope * (d - a) over [a, b].
+        middle, error = up(slope * -a) - 0.5 * gap, 0.5 * gap * (1.0 + 8 * EPS)
+        put_affine(m, work, work, slope, middle, error, 0.0, up(b))
+        put_sum(m, z, work, y, 1.0)
+        settle(m, z, low, high)
+
+
+@njit_no_inline
+def put_min(m: Floats, z: int, x: int, y: int, work: int) -> None:
+    """Set row z to min(x, y); uses four rows of work."""
+    put_negative(m, work + 1, x)
+    put_negative(m, work + 2, y)
+    put_max(m, work + 3, work + 1, work + 2, work)
+    put_negative(m, z, work + 3)
+
+
+@njit_no_inline
+def holds_extreme(low: float, high: float, at: float) -> bool:
+    """Return whether at + 2 pi k may lie in an interval."""
+    turns = math.ceil((low - 1e-9 - at) / (2 * math.pi))
+    return at + 2 * math.pi * turns <= high + 1e-9
+
+
+@njit_no_inline
+def put_wave(m: Floats, z: int, x: int, phase: float) -> None:
+    """Set row z to sin(x + phase), for a phase of 0 or pi / 2."""
+    a, b = m[x, LOW], m[x, HIGH]
+    if not (abs(a) < LARGEST_ANGLE and abs(b) < LARGEST_ANGLE) or b - a >= 6.283:
+        put_interval(m, z, -1.0, 1.0)
+        return
+    first = math.sin(a) if phase == 0.0 else math.cos(a)
+    last = math.sin(b) if phase == 0.0 else math.cos(b)
+    low, high = max(min(first, last) - 4 * EPS, -1.0), min(max(first, last) + 4 * EPS, 1.0)
+    if holds_extreme(a, b, 0.5 * math.pi - phase):
+        high = 1.0
+    if holds_extreme(a, b, -0.5 * math.pi - phase):
+        low = -1.0
+    if b - a > 3.0:
+        put_interval(m, z, low, high)
+        return
+    mid = 0.5 * (a + b)
+    rad = up(max(b - mid, mid - a))
+    value = math.sin(mid) if phase == 0.0 else math.cos(mid)
+    slope = math.cos(mid) if phase == 0.0 else -math.sin(mid)
+    bend = max(abs(low), abs(high))  # the second derivative is minus the function
+    error = 0.5 * rad * rad * bend * (1 + 16 * EPS) + 16 * EPS * (1.0 + abs(mid) + rad)
+    put_affine(m, z, x, slope, value - slope * mid, error, low, high)
+
+
+@njit_no_inline
+def put_quotient(m: Floats, z: int, x: int, y: int, work: int) -> None:
+    """Set row z to x / y, anything if y may be 0; uses a row of work."""
+    low, high = m[y, LOW], m[y, HIGH]
+    if not (low > 0.0 or high < 0.0) or not (math.isfinite(low) and math.isfinite(high)):
+        put_interval(m, z, -math.inf, math.inf)
+        return
+    mid = 0.5 * (low + high)
+    rad = up(max(high - mid, mid - low))
+    least = min(abs(low), abs(high))
+    error = rad * rad / (least * least * least) * (1 + 64 * EPS) + 32 * EPS / least
+    a, b, c, d = m[x, LOW] / low, m[x, LOW] / high, m[x, HIGH] / low, m[x, HIGH] / high
+    put_affine(m, work, y, -1.0 / (mid * mid), 2.0 / mid, error, down(1.0 / high), up(1.0 / low))
+    put_product(m, z, x, work)
+    if not math.isnan(a + b + c + d):
+        bottom, top = down(min(min(a, b), min(c, d))), up(max(max(a, b), max(c, d)))
+        settle(m, z, max(m[z, LOW], bottom), min(m[z, HIGH], top))
+
+
+@njit_no_inline
+def put_single(m: Floats, z: int, x: int) -> None:
+    """Set row z to x, rounded to single precision or not; z may be x."""
+    size, low, high = abs(m[x, C]) + spread(m, x), m[x, LOW], m[x, HIGH]
+    copy_row(m, z, x)
+    m[z, R] += SINGLE_EPS * size + SINGLE_TINY
+    low, high = low - SINGLE_EPS * abs(low) - SINGLE_TINY, high + SINGLE_EPS * abs(high) + SINGLE_TINY
+    settle(m, z, low, high)
+
+
+@njit_no_inline
+def put_hull(m: Floats, z: int, x: int) -> None:
+    """Widen row z to hold x as well."""
+    apart, size = 0.5 * abs(m[z, C] - m[x, C]), abs(m[z, C]) + abs(m[x, C])
+    for k in range(A, m.shape[1]):
+        apart += 0.5 * abs(m[z, k] - m[x, k])
+        size += abs(m[z, k]) + abs(m[x, k])
+        m[z, k] = 0.5 * (m[z, k] + m[x, k])
+    m[z, C] = 0.5 * (m[z, C] + m[x, C])
+    m[z, R] = apart + max(m[z, R], m[x, R])
+    add_slack(m, z, size + m[z, R])
+    settle(m, z, min(m[z, LOW], m[x, LOW]), max(m[z, HIGH], m[x, HIGH]))

@@ -1,0 +1,230 @@
+"""Tapes and closed loops evaluated on points, in double precision."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.kernels.jit import njit_no_inline
+from spaql.kernels.verify.codes import (
+    ABS,
+    ADD,
+    ATAN,
+    ATAN2,
+    CHOICES,
+    CONST,
+    COS,
+    DIV,
+    EXP,
+    FLOOR,
+    FMOD,
+    INPUT,
+    INTERP,
+    LESS,
+    LESS_EQUAL,
+    LOG,
+    MAX,
+    MIN,
+    MOD,
+    MUL,
+    NEG,
+    SIN,
+    SINGLE,
+    SQRT,
+    SQUARE,
+    SUB,
+    SWITCHING,
+    TAN,
+    TANH,
+    UNKNOWN,
+    Floats,
+    TapeArrays,
+    TreeArrays,
+)
+
+
+@njit_no_inline
+def interpolate(tables: Floats, table: int, x: float) -> float:
+    """Return np.interp of a table, which is padded with NaN."""
+    n = tables.shape[2]
+    while n > 1 and math.isnan(tables[table, 0, n - 1]):
+        n -= 1
+    if x <= tables[table, 0, 0]:
+        return float(tables[table, 1, 0])
+    for i in range(1, n):
+        if x < tables[table, 0, i]:
+            rise = (tables[table, 1, i] - tables[table, 1, i - 1]) / (
+                tables[table, 0, i] - tables[table, 0, i - 1]
+            )
+            return float(rise * (x - tables[table, 0, i - 1]) + tables[table, 1, i - 1])
+    return x if math.isnan(x) else float(tables[table, 1, n - 1])
+
+
+@njit_no_inline
+def function(op: int, x: float) -> float:
+    """Return a function of one number."""
+    if op == SIN:
+        return math.sin(x)
+    if op == COS:
+        return math.cos(x)
+    if op == TAN:
+        return math.tan(x)
+    if op == SQRT:
+        return math.sqrt(x)
+    if op == EXP:
+        return math.exp(x)
+    if op == LOG:
+        return math.log(x)
+    if op == ATAN:
+        return math.atan(x)
+    if op == TANH:
+        return math.tanh(x)
+    return math.nan
+
+
+@njit_no_inline
+def run_point(tape: TapeArrays, inputs: Floats, rows: Floats) -> int:
+    """Write the rows of a tape for a point; returns the leaf of its decision tree."""
+    for i in range(tape.code.shape[0]):
+        op = tape.code[i]
+        if op == CONST:
+            rows[i] = tape.value[i]
+            continue
+        if op == INPUT:
+            rows[i] = inputs[tape.first[i]]
+            continue
+        if op == UNKNOWN:
+            rows[i] = math.nan
+            continue
+        x = rows[tape.first[i]]
+        if op == INTERP:
+            rows[i] = interpolate(tape.tables, tape.second[i], x)
+            continue
+        y = rows[tape.second[i]] if tape.second[i] >= 0 else 0.0
+        if op == ADD:
+            rows[i] = x + y
+        elif op == SUB:
+            rows[i] = x - y
+        elif op == MUL:
+            rows[i] = x * y
+        elif op == DIV:
+            rows[i] = x / y
+        elif op == NEG:
+            rows[i] = -x
+        elif op == MIN:
+            rows[i] = y if y < x else x
+        elif op == MAX:
+            rows[i] = y if y > x else x
+        elif op == ABS:
+            rows[i] = abs(x)
+        elif op == SQUARE:
+            rows[i] = x * x
+        elif op == ATAN2:
+            rows[i] = math.atan2(x, y)
+        elif op == FLOOR:
+            rows[i] = np.floor(x)
+        elif op == MOD:
+            rows[i] = x % y
+        elif op == FMOD:
+            rows[i] = np.fmod(x, y)
+        elif op == SINGLE:
+            rows[i] = np.float64(np.float32(x))
+        else:
+            rows[i] = function(op, x)
+    node = 0
+    while tape.branch[node, 0] >= 0:
+        kind, x, y = tape.branch[node, 0], rows[tape.branch[node, 1]], rows[tape.branch[node, 2]]
+        if kind == LESS:
+            holds = x < y
+        elif kind == LESS_EQUAL:
+            holds = x <= y
+        else:
+            holds = x == y
+        node = tape.branch[node, 3] if holds else tape.branch[node, 4]
+    return int(tape.branch[node, 5])
+
+
+@njit_no_inline
+def act_point(tree: TreeArrays, seen: Floats, action: Floats) -> None:
+    """Write the action of a rule tree for an observation."""
+    node = 0
+    while tree.feature[node] >= 0:
+        j = tree.feature[node]
+        if j < seen.shape[0]:
+            x = seen[j]
+        else:
+            x = 0.0
+            for k in range(seen.shape[0]):
+                if tree.sums[j - seen.shape[0], k] != 0.0:
+                    x += tree.sums[j - seen.shape[0], k] * seen[k]
+        node = tree.left[node] if x < tree.threshold[node] else tree.right[node]
+    law, best, score = tree.leaf[node], 0, -math.inf
+    for i in range(tree.offset.shape[1]):
+        u = tree.offset[law, i]
+        for k in range(seen.shape[0]):
+            if tree.gain[law, i, k] != 0.0:
+                u += tree.gain[law, i, k] * seen[k]
+        if tree.kind == SWITCHING:
+            if u > score:
+                best, score = i, u
+        elif tree.kind == CHOICES:
+            action[i] = u
+        else:
+            action[i] = np.float64(np.float32(min(max(u, tree.low[i]), tree.high[i])))
+    if tree.kind == SWITCHING:
+        action[0] = tree.start + best
+
+
+@njit_no_inline
+def step_point(
+    step: TapeArrays,
+    observe: TapeArrays,
+    tree: TreeArrays,
+    state: Floats,
+    inputs: Floats,
+    seen: Floats,
+    rows: Floats,
+) -> bool:
+    """Make one step of the closed loop, observed in single precision; returns whether it terminated.
+
+    `inputs` and `rows` are memory.
+    """
+    n = state.shape[0]
+    leaf = run_point(observe, state, rows)
+    for j in range(seen.shape[0]):
+        seen[j] = np.float64(np.float32(rows[observe.outputs[leaf, j]]))
+    act_point(tree, seen, inputs[n:])
+    for j in range(n):
+        inputs[j] = state[j]
+    leaf = run_point(step, inputs, rows)
+    for j in range(n):
+        state[j] = rows[step.outputs[leaf, j]]
+    return bool(step.flags[leaf])
+
+
+@njit_no_inline
+def play_points(
+    step: TapeArrays,
+    observe: TapeArrays,
+    tree: TreeArrays,
+    starts: Floats,
+    steps: int,
+    path: Floats,
+    ended: NDArray[np.int64],
+) -> None:
+    """Play the closed loop from states; writes them to `path`, starts × steps, and when episodes ended."""
+    n = starts.shape[1]
+    state, seen = np.empty(n), np.empty(observe.outputs.shape[1])
+    inputs = np.empty(n + 16)
+    rows = np.empty(max(step.code.shape[0], observe.code.shape[0]))
+    for i in range(starts.shape[0]):
+        ended[i] = -1
+        for j in range(n):
+            state[j] = starts[i, j]
+        for k in range(steps + 1):
+            for j in range(n):
+                path[i, k, j] = state[j] if ended[i] < 0 else math.nan
+            if k < steps and ended[i] < 0 and step_point(step, observe, tree, state, inputs, seen, rows):
+                ended[i] = k + 1

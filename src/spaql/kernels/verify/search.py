@@ -1,0 +1,206 @@
+"""Searches for cells from which a set is reached, or in which the closed loop stays."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.kernels.jit import njit_no_inline
+from spaql.kernels.verify.cells import Cells, cell_box, is_inside, part_bounds, set_time, worst_time
+from spaql.kernels.verify.closed_loop import LoopArrays, Memory, advance, put_box
+from spaql.kernels.verify.codes import Floats, Ints
+from spaql.kernels.verify.forms import A
+from spaql.kernels.verify.points import step_point
+
+
+class Rules(NamedTuple):
+    """What a cell has to fulfil."""
+
+    goal: bool
+    """Whether termination is what is wanted; otherwise it is a failure."""
+    keep_low: Floats
+    """States that must not be left on the way."""
+    keep_high: Floats
+    widest: Floats
+    """A part that is wider is given up."""
+    steps: int
+    """Longest image of a cell."""
+    limit: int
+    """Most steps that may be needed in all."""
+    together: int
+    """Parts of an image at a time."""
+
+
+class Desk(NamedTuple):
+    """Memory of a search."""
+
+    waiting: Floats
+    ages: Ints
+    low: Floats
+    high: Floats
+    at: Ints
+    stack: Ints
+
+
+def new_desk(n: int, together: int) -> Desk:
+    """Return memory for states of n numbers."""
+    return Desk(
+        waiting=np.zeros((together, n, A + n)),
+        ages=np.zeros(together, np.int64),
+        low=np.zeros(n),
+        high=np.zeros(n),
+        at=np.zeros((4, n), np.int64),
+        stack=np.zeros((64 * (1 << n), 1 + n), np.int64),
+    )
+
+
+@njit_no_inline
+def follow(
+    loop: LoopArrays, mem: Memory, cells: Cells, rules: Rules, desk: Desk, low: Floats, high: Floats
+) -> int:
+    """Follow a box until all of its parts are in cells with a time; returns the steps that suffice, or -1."""
+    n = low.shape[0]
+    put_box(mem.m, 0, low, high)
+    for j in range(n):
+        for k in range(A + n):
+            desk.waiting[0, j, k] = mem.m[j, k]
+    desk.ages[0] = 0
+    top, worst, used = 1, 0, 1
+    while top > 0:
+        top -= 1
+        age = desk.ages[top]
+        count = advance(loop, mem, desk.waiting, top)
+        if count < 0:
+            return -1
+        for c in range(count):
+            if mem.terminated[c]:
+                if not rules.goal:
+                    return -1
+                worst = max(worst, age + 1)
+                continue
+            part_bounds(mem.parts, c, desk.low, desk.high)
+            if not is_inside(desk.low, desk.high, rules.keep_low, rules.keep_high):
+                return -1
+            for j in range(n):
+                if not desk.high[j] - desk.low[j] <= rules.widest[j]:
+                    return -1
+            time = worst_time(cells, desk.low, desk.high, desk.at, desk.stack)
+            if time >= 0:
+                worst = max(worst, age + 1 + time)
+                if worst > rules.limit:
+                    return -1
+                continue
+            used += 1
+            if age + 1 >= rules.steps or used > 4 * rules.steps or top >= desk.waiting.shape[0]:
+                return -1
+            desk.ages[top] = age + 1
+            for j in range(n):
+                for k in range(A + n):
+                    desk.waiting[top, j, k] = mem.parts[c, j, k]
+            top += 1
+    return worst if worst <= rules.limit else -1
+
+
+@njit_no_inline
+def follow_cells(
+    loop: LoopArrays,
+    mem: Memory,
+    cells: Cells,
+    rules: Rules,
+    desk: Desk,
+    level: int,
+    chosen: Ints,
+    dropping: bool,
+) -> int:
+    """Follow some cells of a level: set the times of those that succeed, or take them from those that do not.
+
+    Returns how many cells changed. In place of the index of a cell that was dropped, -1 is written.
+    """
+    n, changed = cells.low.shape[0], 0
+    low, high = np.empty(n), np.empty(n)
+    for i in range(chosen.shape[0]):
+        index = chosen[i]
+        if index < 0 or (cells.times[cells.first[level] + index] >= 0) != dropping:
+            continue
+        cell_box(cells, level, index, low, high)
+        time = follow(loop, mem, cells, rules, desk, low, high)
+        if (time < 0) == dropping:
+            set_time(cells, level, index, -1 if dropping else time, not dropping)
+            changed += 1
+            if dropping:
+                chosen[i] = -1
+    return changed
+
+
+@njit_no_inline
+def estimate(
+    loop: LoopArrays,
+    cells: Cells,
+    rules: Rules,
+    desk: Desk,
+    home_low: Floats,
+    home_high: Floats,
+    demands: int,
+    after: int,
+    starts: Floats,
+    found: NDArray[np.int64],
+) -> None:
+    """Play starts, and write the steps until a cell with a time, plus that time; -2 if the statement fails.
+
+    It fails by a termination that is not wanted, and by leaving what must be kept. If it demands 1, it also
+    fails by coming to the limit; if 2, by not being at home at the limit or in the steps `after` it. Where
+    nothing is found, -1 is written.
+    """
+    n = starts.shape[1]
+    state, seen, inputs = np.empty(n), np.empty(loop.observe.outputs.shape[1]), np.empty(n + 16)
+    rows = np.empty(max(loop.step.code.shape[0], loop.observe.code.shape[0]))
+    for i in range(starts.shape[0]):
+        for j in range(n):
+            state[j] = starts[i, j]
+        found[i] = -1
+        for k in range(rules.limit + after + 1):
+            time = worst_time(cells, state, state, desk.at, desk.stack)
+            if time >= 0:
+                found[i] = k + time if k + time <= rules.limit else -1
+                break
+            if k >= rules.limit and (
+                demands == 1 or (demands == 2 and not _is_home(loop, state, home_low, home_high))
+            ):
+                found[i] = -2
+                break
+            if not is_inside(state, state, rules.keep_low, rules.keep_high):
+                found[i] = -2
+                break
+            if k == rules.limit + after:
+                break
+            if step_point(loop.step, loop.observe, loop.tree, state, inputs, seen, rows):
+                found[i] = k + 1 if rules.goal and k + 1 <= rules.limit else -2
+                break
+            for j in range(n):
+                if loop.period[j] > 0.0:
+                    state[j] -= np.floor(state[j] / loop.period[j] + 0.5) * loop.period[j]
+
+
+@njit_no_inline
+def _is_home(loop: LoopArrays, state: Floats, low: Floats, high: Floats) -> bool:
+    for j in range(state.shape[0]):
+        x = state[j]
+        if loop.period[j] > 0.0:
+            x -= np.floor((x - 0.5 * (low[j] + high[j])) / loop.period[j] + 0.5) * loop.period[j]
+        if not (x >= low[j] and x <= high[j]):
+            return False
+    return True
+
+
+@njit_no_inline
+def middles(cells: Cells, level: int, chosen: Ints, points: Floats) -> None:
+    """Write the middle of some cells."""
+    bits = cells.levels - level
+    for i in range(chosen.shape[0]):
+        index = chosen[i]
+        for j in range(cells.low.shape[0] - 1, -1, -1):
+            size = (cells.high[j] - cells.low[j]) / (1 << bits)
+            points[i, j] = cells.low[j] + ((index & ((1 << bits) - 1)) + 0.5) * size
+            index >>= bits

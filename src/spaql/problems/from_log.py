@@ -1,0 +1,230 @@
+"""A problem from a log: spaces, rewards and ends of its transitions, without an environment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+from numpy.typing import NDArray
+
+from spaql.errors import SettingError
+from spaql.formatting import counted
+from spaql.problems.dynamics import check_meaning
+from spaql.problems.expressions import Expression, identifier
+from spaql.problems.log import Log
+from spaql.problems.log_tables import Floats, find_column
+from spaql.problems.problem import Problem
+from spaql.spaces import StandardActions, StandardStates
+from spaql.values import whole_number
+
+_MOST_LISTED = 64
+"""Most actions of a list."""
+_NEXT = "next_"
+"""Prefix of a name in an expression for the value after the step."""
+_ENDED = "ended"
+"""Name in a cost for whether the step ends the episode: 1 or 0."""
+_LARGEST = 1e100
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The reward of a step and the end of an episode, as expressions that are evaluated, never learned."""
+
+    observations: tuple[str, ...]
+    """Names in expressions."""
+    actions: tuple[str, ...]
+    reward: Expression
+    sign: float
+    """-1 for a cost."""
+    end: Expression | None
+
+    @classmethod
+    def of(cls, log: Log, cost: str | None, reward: str | None, end: str | None) -> Objective:
+        """Return the objective of a log, given either a cost or a reward."""
+        if (cost is None) == (reward is None):
+            raise SettingError("Give either a cost or a reward, as an expression of the columns.")
+        seen, done = (tuple(map(identifier, names)) for names in (log.observations, log.actions))
+        after = tuple(_NEXT + name for name in seen)
+        every = (*seen, *done, *after, _ENDED)
+        for name in every:
+            if every.count(name) > 1:
+                raise SettingError(f"Two columns are written {name!r} in expressions: rename one.")
+        what, text = ("cost", cost) if cost is not None else ("reward", reward)
+        assert text is not None
+        goal = Expression.parse(what, text, every)
+        ended = None if end is None else Expression.parse("end condition", end, seen)
+        return cls(seen, done, goal, -1.0 if cost is not None else 1.0, ended)
+
+    @property
+    def sees_states(self) -> bool:
+        """Whether the reward depends on observations, before or after the step."""
+        after = {_NEXT + name for name in self.observations}
+        return not self.reward.names.isdisjoint(after.union(self.observations))
+
+    def ends(self, nexts: Floats) -> NDArray[np.bool_]:
+        """Return whether an episode ends in each of these states."""
+        if self.end is None:
+            return np.zeros(len(nexts), np.bool_)
+        return self.end.holds(dict(zip(self.observations, nexts.T, strict=True)), len(nexts))
+
+    def rewards(self, states: Floats, actions: Floats, nexts: Floats, ended: NDArray[np.bool_]) -> Floats:
+        """Return the reward of each step, in raw units of all columns."""
+        values = dict(zip(self.observations, states.T, strict=True))
+        values |= dict(zip(self.actions, actions.T, strict=True))
+        values |= {_NEXT + name: column for name, column in zip(self.observations, nexts.T, strict=True)}
+        return np.asarray(self.sign * self.reward(values | {_ENDED: ended}, len(states)))
+
+
+@dataclass(frozen=True, eq=False)
+class LoggedProblem:
+    """A problem without an environment, with the transitions of the log it was made from."""
+
+    problem: Problem
+    objective: Objective
+    states: Floats
+    actions: Floats
+    """As logged, one row per step; of a list the number of the action."""
+    nexts: Floats
+    rewards: Floats
+    ended: NDArray[np.bool_]
+    begins: NDArray[np.int64]
+    """The first step of each episode."""
+    notes: tuple[str, ...]
+
+
+def problem_from_log(
+    log: Log,
+    *,
+    cost: str | None = None,
+    reward: str | None = None,
+    end: str | None = None,
+    action_range: Sequence[float] | None = None,
+    horizon: int | None = None,
+    setpoints: Mapping[str, str] | None = None,
+) -> LoggedProblem:
+    """Return the problem of a log (see `spaql.fit` for the parameters)."""
+    objective, notes = Objective.of(log, cost, reward, end), list(log.notes)
+    goals = {
+        find_column(number, log.observations, "The log"): find_column(goal, log.observations, "The log")
+        for number, goal in (setpoints or {}).items()
+    }
+    check_meaning(log.observations, goals, (), log.sample_time)
+    nexts = log.nexts.copy()
+    for goal in goals.values():  # the controller cannot move a set-point: it stays where it is
+        j = log.observations.index(goal)
+        nexts[:, j] = log.states[:, j]
+    ended = objective.ends(nexts)
+    rewards = objective.rewards(log.states, log.taken, nexts, ended)
+    wrong = np.flatnonzero(~(np.abs(rewards) <= _LARGEST))
+    if len(wrong):
+        raise SettingError(
+            f"The {objective.reward.what} {objective.reward.text!r} is {objective.sign * rewards[wrong[0]]} "
+            f"at {log.place(int(wrong[0]))}, and must be finite on every row."
+        )
+    lengths = np.diff(np.append(np.flatnonzero(log.first), len(log)))
+    steps = whole_number("horizon", int(lengths.max()) if horizon is None else horizon, least=1)
+    begins = _begins(log, ended, steps, notes)
+    space = _action_space(log, action_range)
+    problem = Problem(
+        name=Path(log.files[0]).stem if log.files[0] != "the log" else "log",
+        env=None,
+        horizon=steps,
+        states=StandardStates.of(
+            Box(-np.inf, np.inf, (len(log.observations),), np.float64), None, log.states, log.observations
+        ),
+        actions=StandardActions.of(space, None, () if isinstance(space, Discrete) else log.actions),
+        setpoints=goals,
+        sample_time=log.sample_time,
+        log={
+            "files": [Path(file).name for file in log.files],
+            "rows": log.rows,
+            "steps": len(log),
+            objective.reward.what: objective.reward.text,
+            "end": end,
+            "end_reward": _end_reward(objective, log, nexts),
+        },
+    )
+    return LoggedProblem(
+        problem, objective, log.states, log.taken, nexts, rewards, ended, begins, tuple(notes)
+    )
+
+
+def _end_reward(objective: Objective, log: Log, nexts: Floats) -> float:
+    """Return the mean reward of the log's steps as if each ended an episode; 0 without an end condition."""
+    if objective.end is None:
+        return 0.0
+    rewards = objective.rewards(log.states, log.taken, nexts, np.ones(len(log), np.bool_))
+    finite = rewards[np.abs(rewards) <= _LARGEST]
+    if not len(finite):
+        raise SettingError(
+            f"The {objective.reward.what} {objective.reward.text!r} is not finite where an episode ends."
+        )
+    return math.fsum(finite.tolist()) / len(finite)
+
+
+def _begins(log: Log, ended: NDArray[np.bool_], horizon: int, notes: list[str]) -> NDArray[np.int64]:
+    """Return where episodes begin: those of the log, cut at the horizon and after an end."""
+    first = log.first.copy()
+    beyond = np.flatnonzero(ended[:-1] & ~first[1:])
+    if len(beyond):
+        notes.append(
+            f"the end condition holds {counted(len(beyond), 'time')} within an episode of the log, first "
+            f"after {log.place(int(beyond[0]))}: a new episode begins there"
+        )
+        first[beyond + 1] = True
+    age, long = 0, 0
+    for i in range(len(first)):
+        age = 0 if first[i] else age + 1
+        if age == horizon:
+            first[i], age, long = True, 0, long + 1
+    if long:
+        notes.append(
+            f"episodes longer than the horizon of {horizon:,} steps count as several: {long:,} more begin"
+        )
+    return np.flatnonzero(first)
+
+
+def _action_space(log: Log, action_range: Sequence[float] | None) -> Box | Discrete:
+    """Return the Box of a range, or a list of as many actions as the log has."""
+    if action_range is not None:
+        return _box(log, action_range)
+    taken, name = log.taken[:, 0], log.actions[0]
+    whole = len(log.actions) == 1 and np.all((taken >= 0) & (taken % 1 == 0) & (taken < _MOST_LISTED))
+    if not whole:
+        raise SettingError(
+            f"The action {name!r} is not a whole number from 0 to {_MOST_LISTED - 1} in every row, as of a "
+            "list: give the range of the action, its lowest and highest value.",
+            settings={"action_range": "LOW,HIGH"},
+        )
+    count = int(taken.max()) + 1
+    missing = sorted(set(range(count)) - set(taken.astype(int).tolist()))
+    if count < 2 or missing:
+        raise SettingError(
+            f"The action {name!r} is a list of 0 to {max(count - 1, 1)}, of which the log never has "
+            f"{missing[0] if missing else 1}: without it, nothing can be learned of what it does."
+        )
+    return Discrete(count)
+
+
+def _box(log: Log, action_range: Sequence[float]) -> Box:
+    ends = np.array(action_range, np.float64).ravel()
+    if len(ends) == 2:
+        ends = np.tile(ends, len(log.actions))
+    if len(ends) != 2 * len(log.actions) or not np.isfinite(ends).all() or np.any(ends[::2] >= ends[1::2]):
+        raise SettingError(
+            f"action_range is {list(map(float, np.ravel(action_range)))}, and must be the lowest and the "
+            "highest value of the action, or of each action in turn."
+        )
+    low, high = ends[::2], ends[1::2]
+    outside = (log.taken < low - 1e-6 * (high - low)) | (log.taken > high + 1e-6 * (high - low))
+    if outside.any():
+        i, k = map(int, np.argwhere(outside)[0])
+        raise SettingError(
+            f"{log.place(i)}, column {log.actions[k]!r} is {log.taken[i, k]:g}, outside the action range of "
+            f"{low[k]:g} to {high[k]:g}: give a range that holds what was played."
+        )
+    return Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)

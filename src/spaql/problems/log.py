@@ -1,0 +1,202 @@
+"""Logs of a plant: recorded rows as transitions of episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.errors import SettingError
+from spaql.formatting import counted
+from spaql.problems.log_tables import Floats, LogSource, Table, read_table
+
+_UNEVEN = 0.1
+"""Share of the sample time by which the time between two rows may differ before it is reported."""
+_MISSING = 1.5
+"""Sample times between two rows from which on rows are missing between them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """Transitions of a log, in its order: the observations and actions of a row, and the next observations.
+
+    The last row of an episode is only the end of a transition, so that its action may be empty.
+    """
+
+    files: tuple[str, ...]
+    observations: tuple[str, ...]
+    actions: tuple[str, ...]
+    states: Floats
+    taken: Floats
+    """The actions, in raw units, one row per transition."""
+    nexts: Floats
+    first: NDArray[np.bool_]
+    """Whether an episode begins with this transition."""
+    places: tuple[tuple[int, int], ...]
+    """File and row of each transition."""
+    rows: int
+    """How many rows the files have."""
+    sample_time: float | None
+    """The median time between two rows, if there is a column of times."""
+    notes: tuple[str, ...]
+    """What was left out, and what is uneven."""
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    def place(self, i: int) -> str:
+        """Return the file and row of a transition, for a message."""
+        file, row = self.places[i]
+        return f"{self.files[file]}, row {row}"
+
+
+def read_log(
+    source: LogSource | Sequence[LogSource],
+    *,
+    observations: Sequence[str],
+    actions: Sequence[str],
+    episode: str | None = None,
+    time: str | None = None,
+) -> Log:
+    """Return the transitions of a log.
+
+    Parameters
+    ----------
+    source
+        A CSV or Parquet file, columns by name, or several of these; each begins an episode.
+    observations, actions
+        Names of columns, with or without their units.
+    episode
+        Column whose value changes where an episode begins; without one, each file is an episode.
+    time
+        Column of times. Where rows are missing the episode is cut, and uneven ones are reported.
+
+    Examples
+    --------
+    >>> log = read_log({"x": [0.0, 1.0, 3.0], "u": [1.0, 2.0, 0.0]}, observations=["x"], actions=["u"])
+    >>> log.states.ravel(), log.nexts.ravel(), log.taken.ravel()
+    (array([0., 1.]), array([1., 3.]), array([1., 2.]))
+    """
+    several = isinstance(source, Sequence) and not isinstance(source, str)
+    sources: list[LogSource] = list(source) if several else [source]  # type: ignore[list-item, arg-type]
+    wanted = [*observations, *actions, *([time] if time else [])]
+    if not observations or not actions or not sources:
+        raise SettingError("A log needs at least one file, one observation and one action.")
+    if len(set(wanted)) != len(wanted):
+        twice = next(name for name in wanted if wanted.count(name) > 1)
+        raise SettingError(f"The column {twice!r} is named twice: a column is an observation or an action.")
+    tables = [read_table(one, wanted, episode) for one in sources]
+    names = list(tables[0].numbers)
+    if len(names) != len(wanted):
+        raise SettingError(f"{wanted} name only the columns {names}: a column is one observation or action.")
+    for table in tables[1:]:
+        if list(table.numbers) != names:
+            raise SettingError(f"{table.name} has the columns {list(table.numbers)}, not {names}.")
+    notes: list[str] = []
+    dims, last = len(observations), len(observations) + len(actions)
+    parts = [_transitions(table, names[:dims], names[dims:last], notes) for table in tables]
+    times = [_times(table, names[last]) for table in tables] if time else None
+    if times is not None:
+        step = float(np.median(np.concatenate([one[~np.isnan(one)] for one in times])))
+        for table, part, gaps in zip(tables, parts, times, strict=True):
+            _cut_at_gaps(table, names[last], part, gaps, step, notes)
+    kept = [np.flatnonzero(part.there) for part in parts]
+    if not sum(map(len, kept)):
+        raise SettingError("The log has no two successive rows: it must hold at least one step.")
+    return Log(
+        files=tuple(table.name for table in tables),
+        observations=tuple(names[:dims]),
+        actions=tuple(names[dims:last]),
+        states=np.concatenate([part.states[i] for part, i in zip(parts, kept, strict=True)]),
+        taken=np.concatenate([part.actions[i] for part, i in zip(parts, kept, strict=True)]),
+        nexts=np.concatenate([part.states[i + 1] for part, i in zip(parts, kept, strict=True)]),
+        first=np.concatenate([_begins(part.there)[i] for part, i in zip(parts, kept, strict=True)]),
+        places=tuple((f, int(tables[f].rows[i])) for f, rows in enumerate(kept) for i in rows),
+        rows=sum(len(table.rows) for table in tables),
+        sample_time=step if times is not None else None,
+        notes=tuple(notes),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    states: Floats
+    actions: Floats
+    there: NDArray[np.bool_]
+    """Whether a transition leads from each row to the next one."""
+
+
+def _transitions(table: Table, observations: list[str], actions: list[str], notes: list[str]) -> _Part:
+    """Return the rows of a file, and which of them are followed by the next one of their episode."""
+    states = np.column_stack([table.numbers[name] for name in observations])
+    taken = np.column_stack([table.numbers[name] for name in actions])
+    count = len(states)
+    same = np.zeros(count, np.bool_)
+    same[:-1] = True
+    if table.labels is not None:
+        labels = np.array(table.labels, np.str_)
+        same[:-1] = labels[1:] == labels[:-1]
+        seen: set[str] = set()
+        for i in np.flatnonzero(np.append(True, ~same[:-1])[:count]).tolist():
+            if labels[i] in seen:
+                raise SettingError(
+                    f"{table.name}, row {int(table.rows[i])} goes on with the episode {str(labels[i])!r}, "
+                    "which has ended before: sort the rows by episode and time."
+                )
+            seen.add(str(labels[i]))
+    no_state, no_action = (np.asarray(np.isnan(rows).any(axis=1)) for rows in (states, taken))
+    lost = no_state | (no_action & same)
+    if lost.any():
+        row = int(np.flatnonzero(lost)[0])
+        column = next(name for name in (*observations, *actions) if np.isnan(table.numbers[name][row]))
+        number = counted(int(lost.sum()), "row")
+        notes.append(f"{number} with empty cells left out, the first: {table.place(row, column)}")
+    there = np.asarray(same & ~no_state & ~no_action)
+    there[:-1] &= ~no_state[1:]
+    return _Part(states, taken, there)
+
+
+def _times(table: Table, column: str) -> Floats:
+    """Return the time from each row to the next of its episode; NaN where there is none."""
+    gaps = np.append(np.diff(table.numbers[column]), np.nan)[: len(table.rows)]
+    if table.labels is not None:
+        labels = np.array(table.labels, np.str_)
+        gaps[:-1][labels[1:] != labels[:-1]] = np.nan
+    if np.isnan(table.numbers[column]).any():
+        i = int(np.flatnonzero(np.isnan(table.numbers[column]))[0])
+        raise SettingError(f"{table.place(i, column)} is empty: every row must have a time.")
+    back = np.flatnonzero(gaps <= 0)
+    if len(back):
+        raise SettingError(
+            f"{table.place(int(back[0]) + 1, column)} is not later than the row before: sort the rows by "
+            "time, and name the column of episodes if there are several."
+        )
+    return gaps
+
+
+def _cut_at_gaps(table: Table, column: str, part: _Part, gaps: Floats, step: float, notes: list[str]) -> None:
+    """Cut episodes where rows are missing, and report uneven times."""
+    missing = np.nan_to_num(gaps) > _MISSING * step
+    if missing.any():
+        i = int(np.flatnonzero(missing)[0])
+        number = counted(int(missing.sum()), "gap")
+        notes.append(
+            f"{number} with missing rows, at which episodes are cut, the first of {gaps[i]:.4g} after "
+            f"{table.place(i, column)}; rows are {step:.4g} apart"
+        )
+        part.there[missing] = False
+    uneven = (np.abs(gaps - step) > _UNEVEN * step) & ~missing
+    if uneven.any():
+        i = int(np.nanargmax(np.where(uneven, np.abs(gaps - step), -1.0)))
+        number = counted(int(uneven.sum()), "row")
+        notes.append(
+            f"{number} unevenly sampled, the worst with {gaps[i]:.4g} instead of {step:.4g} after "
+            f"{table.place(i, column)}: a controller is fitted as if all were {step:.4g} apart"
+        )
+
+
+def _begins(there: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return whether a transition is the first of an episode: none leads to its row."""
+    return np.append(True, ~there[:-1]) if len(there) else there

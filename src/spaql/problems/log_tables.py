@@ -1,0 +1,155 @@
+"""Tables of recorded columns: CSV and Parquet files, Minari datasets, or arrays by name."""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.errors import MissingExtraError, SettingError, nearest
+from spaql.problems.minari_log import minari_columns
+from spaql.spaces import split_unit
+
+Floats = NDArray[np.float64]
+LogSource = str | os.PathLike[str] | Mapping[str, Any]
+"""A CSV or Parquet file, `minari:` and the id of a Minari dataset, or columns by name."""
+_MINARI = "minari:"
+"""What the name of a Minari dataset begins with."""
+_SEPARATORS = ",;\t"
+_EMPTY = ("", "nan", "na", "null", "none")
+"""Texts, in lower case, of a cell without a value."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """The columns of one file that were asked for."""
+
+    name: str
+    numbers: dict[str, Floats]
+    """NaN where a cell is empty."""
+    labels: list[str] | None
+    """The label of each row's episode, if there is a column of them."""
+    rows: NDArray[np.int64]
+    """The number of each row in messages: its line in a CSV file, otherwise counted from 1."""
+
+    def place(self, row: int, column: str) -> str:
+        """Return where a cell is, for a message."""
+        return f"{self.name}, row {int(self.rows[row])}, column {column!r}"
+
+
+def read_table(source: LogSource, numbers: Sequence[str], label: str | None) -> Table:
+    """Return columns of a log, which are asked for by their names, with or without their units."""
+    if isinstance(source, Mapping):
+        return _of_arrays("the log", source, numbers, label)
+    path = Path(source)
+    if str(path).startswith(_MINARI):
+        columns = minari_columns(str(path).removeprefix(_MINARI))
+        return _of_arrays(str(path), columns, numbers, label or "episode")
+    if not path.is_file():
+        raise SettingError(f"There is no log {path}: give a CSV or Parquet file, or minari: and an id.")
+    if path.suffix.lower() in (".parquet", ".pq"):
+        return _of_arrays(str(path), _parquet(path), numbers, label)
+    return _of_csv(path, numbers, label)
+
+
+def find_column(wanted: str, there: Iterable[str], where: str) -> str:
+    """Return the column of a name, which may leave out its unit; an unknown one is refused."""
+    there = list(there)
+    if wanted in there:
+        return wanted
+    without_unit = [name for name in there if split_unit(name)[0] == split_unit(wanted)[0]]
+    if len(without_unit) == 1 and split_unit(wanted)[1] in ("", split_unit(without_unit[0])[1]):
+        return without_unit[0]
+    raise SettingError(f"{where} has no column {wanted!r}: {nearest(wanted, there)}")
+
+
+def _of_csv(path: Path, numbers: Sequence[str], label: str | None) -> Table:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingError(f"{path} cannot be read as text: {error}.") from error
+    head = text.partition("\n")[0]
+    reader = csv.reader(text.splitlines(), delimiter=max(_SEPARATORS, key=head.count), skipinitialspace=True)
+    header = [name.strip() for name in next(reader, [])]
+    if not header:
+        raise SettingError(f"{path} is empty: its first row must name the columns.")
+    if len(set(header)) != len(header):
+        twice = next(name for name in header if header.count(name) > 1)
+        raise SettingError(f"{path} has two columns {twice!r}: give each its own name.")
+    columns = {name: find_column(name, header, str(path)) for name in (*numbers, *([label] if label else []))}
+    places = {name: header.index(column) for name, column in columns.items()}
+    found: dict[str, list[float]] = {name: [] for name in numbers}
+    labels: list[str] = []
+    rows: list[int] = []
+    try:
+        for cells in reader:
+            if not cells:
+                continue
+            if len(cells) != len(header):
+                raise SettingError(
+                    f"{path}, row {reader.line_num} has {len(cells)} cells, and the header has {len(header)}."
+                )
+            for name in numbers:
+                found[name].append(_number(cells[places[name]], path, reader.line_num, columns[name]))
+            if label:
+                labels.append(cells[places[label]].strip())
+            rows.append(reader.line_num)
+    except csv.Error as error:
+        raise SettingError(f"{path}, row {reader.line_num} is no CSV: {error}.") from error
+    arrays = {columns[name]: np.array(values, np.float64) for name, values in found.items()}
+    return Table(str(path), arrays, labels if label else None, np.array(rows, np.int64))
+
+
+def _number(cell: str, path: Path, row: int, column: str) -> float:
+    text = cell.strip()
+    if text.lower() in _EMPTY:
+        return math.nan
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.inf
+    if math.isinf(value):
+        raise SettingError(f"{path}, row {row}, column {column!r} is {cell!r}, and must be a finite number.")
+    return value
+
+
+def _of_arrays(name: str, given: Mapping[str, Any], numbers: Sequence[str], label: str | None) -> Table:
+    there = [str(key) for key in given]
+    arrays = {}
+    for wanted in numbers:
+        column = find_column(wanted, there, name)
+        try:
+            arrays[column] = np.array(given[column], np.float64)
+        except (TypeError, ValueError) as error:
+            raise SettingError(f"{name}, column {column!r} holds what is no number: {error}.") from error
+        if arrays[column].ndim != 1:
+            raise SettingError(f"{name}, column {column!r} has the shape {arrays[column].shape}: give a row.")
+        if np.isinf(arrays[column]).any():
+            row = int(np.flatnonzero(np.isinf(arrays[column]))[0]) + 1
+            raise SettingError(f"{name}, row {row}, column {column!r} is infinite.")
+    labels = [str(one) for one in given[find_column(label, there, name)]] if label else None
+    lengths = {len(column) for column in arrays.values()} | ({len(labels)} if labels is not None else set())
+    if len(lengths) != 1:
+        raise SettingError(f"{name} has columns of different lengths: {sorted(lengths)}.")
+    return Table(name, arrays, labels, np.arange(1, lengths.pop() + 1))
+
+
+def _parquet(path: Path) -> dict[str, Any]:
+    try:
+        from pyarrow import ArrowException, parquet
+    except ImportError as error:
+        raise MissingExtraError(
+            f"To read {path}, run pip install 'spaql[parquet]', or write it as CSV."
+        ) from error
+    try:
+        table = parquet.read_table(path)
+    except (ArrowException, OSError) as error:
+        raise SettingError(f"{path} cannot be read as Parquet: {error}.") from error
+    return {name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}

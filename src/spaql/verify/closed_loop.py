@@ -1,0 +1,193 @@
+"""The closed loop of a rule tree and a plant, ready to be followed on sets."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.errors import SettingError
+from spaql.kernels.verify.closed_loop import LoopArrays
+from spaql.kernels.verify.codes import CHOICES, NUMBERS, SWITCHING, TreeArrays
+from spaql.policy import RuleTree
+from spaql.policy.leaves import Choices, Constants, Laws, SwitchingLaws
+from spaql.problems import Dynamics
+from spaql.verify.analysis import periods, same_numbers, state_names
+from spaql.verify.tape import Tape
+from spaql.verify.trace import trace_observe, trace_step
+
+REBOX = 0.3
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedLoop:
+    """A rule tree and the tapes of a plant."""
+
+    dynamics: Dynamics
+    tree: RuleTree
+    step: Tape
+    observe: Tape
+    names: tuple[str, ...]
+    """Of the numbers of the state."""
+    numbers: tuple[int, ...]
+    """Which numbers of the plant's state they are."""
+    noise: Floats
+    push: Floats
+
+    @classmethod
+    def of(
+        cls,
+        dynamics: Dynamics,
+        tree: RuleTree,
+        *,
+        noise: Sequence[float] | float = 0.0,
+        push: Sequence[float] | float = 0.0,
+        delayed: bool = False,
+    ) -> ClosedLoop:
+        """Trace a plant, and join it with a tree.
+
+        Parameters
+        ----------
+        dynamics
+            The plant.
+        tree
+            The controller.
+        noise
+            Bound of the error of each observation.
+        push
+            Bound of what is added to each number of the state at every step.
+        delayed
+            Whether every action comes a step late: the one that waits is more numbers of the state.
+        """
+        step, observe = trace_step(dynamics, delayed=delayed), trace_observe(dynamics)
+        if tree.dims != len(dynamics.observations):
+            raise SettingError(
+                f"The tree takes {tree.dims} observations, and {dynamics.id} has "
+                f"{len(dynamics.observations)}."
+            )
+        names = state_names(observe, tuple(dynamics.observations), dynamics.state_dims)
+        if delayed:
+            names += tuple(f"waiting {name}" for name in dynamics.actions)
+        n = len(names)
+        return cls(
+            dynamics,
+            tree,
+            step,
+            observe,
+            names,
+            tuple(range(n)),
+            _vector("noise", noise, tree.dims),
+            _vector("push", push, n),
+        )
+
+    @property
+    def arrays(self) -> LoopArrays:
+        """The arrays that kernels take."""
+        n = len(self.names)
+        return LoopArrays(
+            step=self.step.arrays,
+            observe=self.observe.arrays,
+            tree=tree_arrays(self.tree),
+            same=same_numbers(self.observe),
+            period=periods(self.step, self.observe, n),
+            noise=self.noise,
+            push=self.push,
+            rebox=REBOX,
+        )
+
+    def needed(self, numbers: Sequence[int], *, flags: bool) -> list[int]:
+        """Return the numbers of the state that some of them depend on, in the closed loop, for ever.
+
+        With `flags`, those that termination depends on count as well.
+        """
+        n = len(self.names)
+        found = set(numbers) | {j for j in self.observe.needed(self._seen()) if j < n}
+        while True:
+            more = {j for j in self.step.needed(sorted(found), flags=flags) if j < n}
+            if more <= found:
+                return sorted(found)
+            found |= more
+
+    def _seen(self) -> list[int]:
+        """Return the observations that the tree depends on."""
+        tree, arrays = self.tree, tree_arrays(self.tree)
+        compared = np.concatenate([np.eye(tree.dims), tree.combinations]) != 0.0
+        used = compared[tree.feature[tree.feature >= 0]].any(axis=0) | (arrays.gain != 0.0).any(axis=(0, 1))
+        return [int(j) for j in np.flatnonzero(used)]
+
+    def restricted(self, numbers: Sequence[int], *, flags: bool) -> ClosedLoop:
+        """Return the closed loop of some numbers of the state, which depend on no others."""
+        n, seen = len(self.names), self._seen()
+        kept = list(numbers)
+        actions = list(range(n, self.step.inputs))
+        # Observations that the tree does not look at may depend on other numbers: one stands in for them.
+        known = seen or [j for j in range(self.tree.dims) if self.observe.needed([j]) <= set(kept)]
+        if not known:
+            kept, known = list(range(n)), [0]
+        outputs = [j if j in known else known[0] for j in range(self.tree.dims)]
+        step = self.step.restricted([*kept, *actions], kept, flags=flags)
+        observe = self.observe.restricted(kept, outputs, flags=False)
+        return dataclasses.replace(
+            self,
+            step=step,
+            observe=observe,
+            names=tuple(self.names[j] for j in kept),
+            numbers=tuple(self.numbers[j] for j in kept),
+            push=self.push[kept],
+        )
+
+
+def tree_arrays(tree: RuleTree) -> TreeArrays:
+    """Return the arrays of a rule tree with any kind of leaves."""
+    leaves = tree.leaves
+    if isinstance(leaves, Choices):
+        offset, kind = leaves.number.astype(np.float64)[:, np.newaxis], CHOICES
+    elif isinstance(leaves, Constants):
+        offset, kind = leaves.value, NUMBERS
+    else:
+        offset, kind = leaves.offset, SWITCHING if isinstance(leaves, SwitchingLaws) else NUMBERS
+    laws, wide = offset.shape
+    free = np.full(wide, np.inf)
+    gain = leaves.gain if isinstance(leaves, Laws | SwitchingLaws) else np.zeros((laws, wide, tree.dims))
+    low, high = (leaves.low, leaves.high) if isinstance(leaves, Laws) else (-free, free)
+    return TreeArrays(
+        feature=tree.feature.astype(np.int64),
+        threshold=np.array(tree.threshold),
+        left=tree.left.astype(np.int64),
+        right=tree.right.astype(np.int64),
+        leaf=tree.leaf.astype(np.int64),
+        sums=np.array(tree.combinations, np.float64),
+        gain=np.array(gain, np.float64),
+        offset=np.array(offset, np.float64),
+        low=np.array(low, np.float64),
+        high=np.array(high, np.float64),
+        kind=kind,
+        start=leaves.start if isinstance(leaves, SwitchingLaws) else 0,
+    )
+
+
+def _vector(what: str, given: Sequence[float] | float, n: int) -> Floats:
+    found = np.asarray(given, np.float64)
+    found = np.full(n, found) if found.shape == () else found
+    if found.shape != (n,) or not np.all(np.isfinite(found)) or np.any(found < 0.0):
+        raise SettingError(f"{what} is {given!r}, and must be one number from 0 on, or {n} of them.")
+    return found
+
+
+def box_of(names: Sequence[str], given: Mapping[str, tuple[float, float]]) -> tuple[Floats, Floats]:
+    """Return the ends of a box over some numbers of the state, infinite where none is given."""
+    ends = [given.get(name, (-np.inf, np.inf)) for name in names]
+    return np.array([low for low, _ in ends], np.float64), np.array([high for _, high in ends], np.float64)
+
+
+def check_box(names: Sequence[str], given: Mapping[str, tuple[float, float]]) -> None:
+    """Refuse a box over numbers that the state does not have, or with ends in the wrong order."""
+    for name, (low, high) in given.items():
+        if name not in names:
+            raise SettingError(f"There is no number {name!r} in the state: there is {', '.join(names)}.")
+        if not low < high:
+            raise SettingError(f"The range of {name} is {low} to {high}: the lower end must come first.")

@@ -1,0 +1,108 @@
+"""Playing a closed loop by the plant's own functions: the test of a counterexample."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spaql.policy import RuleTree
+from spaql.problems import Dynamics
+from spaql.verify.statement import Statement
+
+_AFTER = 200
+"""Steps after the limit in which a state may leave a target where it has to stay."""
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """A start from which a statement is false, as played by the plant's own functions."""
+
+    start: tuple[float, ...]
+    """The state."""
+    step: int
+    """The step at which it shows."""
+    state: tuple[float, ...]
+    """The state at that step."""
+    why: str
+
+
+def played(
+    dynamics: Dynamics, tree: RuleTree, start: Sequence[float], *, delayed: bool = False
+) -> Iterator[tuple[tuple[float, ...], bool]]:
+    """Yield the states of an episode and whether it has terminated, the start first, for ever.
+
+    Observations and actions are in single precision, as in Gymnasium. After a termination the plant goes on.
+    """
+    step = getattr(dynamics.step, "py_func", dynamics.step)
+    observe = getattr(dynamics.observe, "py_func", dynamics.observe)
+    n, listed = dynamics.state_dims, not isinstance(dynamics.actions, Mapping)
+    state, ended = tuple(float(x) for x in start), False
+    while True:
+        yield state, ended
+        seen = np.array(observe(state[:n]), np.float32)
+        action = tree.act(seen[np.newaxis])[0]
+        given: Any = int(action) if listed else np.asarray(action, np.float64).ravel()
+        applied = np.array(state[n:]) if delayed else given
+        after, _, ended = step(state[:n], applied)
+        state = (*after, *(given.tolist() if delayed else ()))
+
+
+def refutes(
+    dynamics: Dynamics,
+    tree: RuleTree,
+    statement: Statement,
+    names: Sequence[str],
+    start: Sequence[float],
+    period: Sequence[float],
+    *,
+    steps: int,
+    delayed: bool = False,
+) -> Counterexample | None:
+    """Play a start, and return what refutes the statement, or None if nothing does in some steps."""
+    reaches = statement.termination == "goal" or statement.target is not None
+    limit = statement.within if reaches else None
+    last = steps if limit is None else limit + _AFTER
+    first = tuple(float(x) for x in start)
+    for k, (state, ended) in enumerate(played(dynamics, tree, start, delayed=delayed)):
+        if statement.termination == "failure" and ended:
+            return Counterexample(first, k, state, "it terminates")
+        if statement.termination == "goal" and ended:
+            return None
+        if name := _outside(statement.allowed, names, state, period):
+            return Counterexample(first, k, state, f"{name} leaves what is allowed")
+        if limit is not None and k >= limit:
+            if statement.termination == "goal":
+                return Counterexample(first, k, state, f"it has not terminated in {limit:,} steps")
+            assert statement.target is not None
+            if name := _outside(statement.target, names, state, period):
+                return Counterexample(first, k, state, f"{name} is not in the target after {k:,} steps")
+            if not statement.stays:
+                return None
+        elif statement.target is not None and not statement.stays:
+            reached = not _outside(statement.target, names, state, period)
+            if reached:
+                return None
+        if k >= last:
+            return None
+    return None
+
+
+def _outside(
+    box: Mapping[str, tuple[float, float]],
+    names: Sequence[str],
+    state: Sequence[float],
+    period: Sequence[float],
+) -> str:
+    """Return the name of a number that is outside of a box, empty if none is."""
+    for name, (low, high) in box.items():
+        j = list(names).index(name)
+        x = state[j]
+        if period[j] > 0.0 and math.isfinite(x):
+            x -= math.floor((x - 0.5 * (low + high)) / period[j] + 0.5) * period[j]
+        if not low <= x <= high:
+            return name
+    return ""

@@ -1,0 +1,241 @@
+"""`spaql.verify`: what the closed loop of a rule tree and a plant does, proven, refuted or undecided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.errors import SettingError
+from spaql.interpret import rule_tree
+from spaql.policy import RuleTree
+from spaql.policy.resolve import Source, opened, policy_of
+from spaql.problems import Dynamics, EnvironmentLike, Problem, make_problem
+from spaql.values import real_number
+from spaql.verify.closed_loop import ClosedLoop
+from spaql.verify.forward import ForwardSearch
+from spaql.verify.prover import BackwardSearch, Clock, Progress, reduced
+from spaql.verify.replay import Counterexample, refutes
+from spaql.verify.statement import Statement, default_statement
+from spaql.verify.verdict import PROVEN, REFUTED, UNDECIDED, Verdict
+
+_REPLAYED = 20
+"""Failing starts to replay, until one fails by the plant's own functions as well."""
+
+
+def verify(
+    source: Source,
+    env: EnvironmentLike | None = None,
+    statement: Statement | None = None,
+    *,
+    seconds: float = 60.0,
+    noise: Sequence[float] | float = 0.0,
+    push: Sequence[float] | float = 0.0,
+    delayed: bool = False,
+    levels: int | None = None,
+    progress: Progress | None = None,
+) -> Verdict:
+    """Prove or refute a statement about the closed loop of a controller and a plant given as equations.
+
+    Every cell of the statement's starts is proven, refuted or undecided. What is proven holds for every
+    state in the cell, for the program that runs in double precision and for the equations in it.
+
+    Parameters
+    ----------
+    source
+        A rule tree, an agent or controller, or the path of its run folder or file.
+    env
+        The plant; the agent's own by default.
+    statement
+        What to prove; by default what is sensible for the plant (see `default_statement`).
+    seconds
+        Processor time for the search. The best answer until then is returned.
+    noise
+        Bound of the error of each observation, at every step.
+    push
+        Bound of what is added to each number of the state, at every step.
+    delayed
+        Whether every action comes a step late; the first one that waits may be any action.
+    levels
+        How often the box of starts is halved along each number of the state, at most.
+    progress
+        Called with the share that is proven and the share of the time that is spent.
+
+    Examples
+    --------
+    >>> import math, numpy as np, spaql
+    >>> def start(rng):
+    ...     return (rng.uniform(-1.0, 1.0),)
+    >>> def step(state, action):
+    ...     return (0.9 * state[0] + 0.1 * action[0],), 0.0, False
+    >>> plant = spaql.Dynamics(
+    ...     id="example/Lag-v0", start=start, step=step, horizon=50, reference=(0.0,),
+    ...     observations={"x": (-1, 1)}, actions={"u": (-1, 1)},
+    ... )
+    >>> tree = spaql.RuleTree(
+    ...     *(np.array([-1]), np.array([0.0]), np.array([-1]), np.array([-1]), np.array([0])),
+    ...     spaql.policy.Constants(np.array([[0.0]])), plant.observation_space, plant.action_space,
+    ... )
+    >>> verdict = verify(tree, plant)
+    >>> verdict.proven, verdict.counterexample
+    (1.0, None)
+    """
+    tree, dynamics = tree_and_plant(source, env)
+    real_number("seconds", seconds, above=0)
+    loop = ClosedLoop.of(dynamics, tree, noise=noise, push=push, delayed=delayed)
+    asked = default_statement(loop) if statement is None else statement
+    smaller, left_out = reduced(loop, asked)
+    clock = Clock(seconds)
+    report = progress or (lambda proven, spent: None)
+    common: dict[str, Any] = {
+        "plant": dynamics.id.removeprefix("spaql/"),
+        "statement": asked,
+        "names": smaller.names,
+        "left_out": left_out,
+        "disturbed": _disturbances(loop, delayed),
+    }
+    replay = _Replay(loop, smaller, asked, delayed)
+    if asked.forward:
+        return _forward(smaller, asked, clock, report, replay, common)
+    search = BackwardSearch(smaller, asked, levels, clock, report)
+    search.run()
+    status, failing = search.statuses()
+    seconds_spent = clock.spent
+    found = replay.first(failing)
+    if found is None and len(failing):
+        status[status == REFUTED] = UNDECIDED
+    shares = [float(np.mean(status == kind)) for kind in (PROVEN, REFUTED, UNDECIDED)]
+    times = search.cells.times[: search.cells.first[1]].reshape(status.shape)
+    return Verdict(
+        **common,
+        low=search.cells.low,
+        high=search.cells.high,
+        proven=shares[0],
+        refuted=shares[1],
+        undecided=shares[2],
+        counterexample=found,
+        longest=search.longest if asked.within is not None and shares[0] > 0.0 else None,
+        seconds=seconds_spent,
+        finished=search.finished,
+        status=status,
+        times=times,
+        remarks=_remarks(left_out),
+        details={"search": search} if shares[0] > 0.0 else {},
+    )
+
+
+def _forward(
+    loop: ClosedLoop,
+    asked: Statement,
+    clock: Clock,
+    report: Progress,
+    replay: _Replay,
+    common: dict[str, Any],
+) -> Verdict:
+    search = ForwardSearch(loop, asked, clock, report)
+    failing, share = search.failing(5 * loop.dynamics.horizon)
+    found = replay.first(failing)
+    if found is None:
+        search.run()
+    proven = 1.0 if search.closed else 0.0
+    refuted = share if found is not None else 0.0
+    status = np.full((1,) * len(loop.names), PROVEN if search.closed else UNDECIDED, np.int8)
+    remarks = list(_remarks(common["left_out"]))
+    if search.closed:
+        remarks.append(f"It stays in {search.cells:,} cells, which it comes to from all of the starts.")
+    elif found is None and search.steps:
+        remarks.append(f"Proven for the first {search.steps:,} steps only.")
+    if found is not None:
+        remarks.append("The share that is refuted is that of starts drawn at random.")
+    return Verdict(
+        **common,
+        low=search.low,
+        high=search.high,
+        proven=proven,
+        refuted=refuted,
+        undecided=1.0 - proven - refuted,
+        counterexample=found,
+        longest=None,
+        seconds=clock.spent,
+        finished=search.closed or found is not None,
+        status=status,
+        times=np.full(status.shape, -1, np.int32),
+        remarks=tuple(remarks),
+        details={"cells": search.cells, "steps": search.steps}
+        | ({"search": search} if search.closed else {}),
+    )
+
+
+class _Replay:
+    """Plays failing starts by the plant's own functions."""
+
+    def __init__(self, loop: ClosedLoop, smaller: ClosedLoop, asked: Statement, delayed: bool) -> None:
+        self._loop, self._asked, self._delayed = loop, asked, delayed
+        self._kept = [loop.names.index(name) for name in smaller.names]
+
+    def first(self, starts: NDArray[np.float64]) -> Counterexample | None:
+        """Return the first counterexample among some starts, those in the middle of the box first."""
+        loop, asked = self._loop, self._asked
+        if not len(starts):
+            return None
+        middle = np.array([sum(asked.starts.get(name, (0.0, 0.0))) / 2 for name in loop.names])
+        width = np.array([np.ptp(asked.starts.get(name, (0.0, 1.0))) for name in loop.names])
+        full = np.tile(middle, (len(starts), 1))
+        full[:, self._kept] = starts
+        order = np.argsort(np.abs((full - middle) / width).max(axis=1), kind="stable")
+        for start in full[order[:_REPLAYED]]:
+            found = refutes(
+                loop.dynamics,
+                loop.tree,
+                asked,
+                loop.names,
+                start,
+                loop.arrays.period.tolist(),
+                steps=5 * loop.dynamics.horizon,
+                delayed=self._delayed,
+            )
+            if found is not None:
+                return found
+        return None
+
+
+def tree_and_plant(source: Source, env: EnvironmentLike | None) -> tuple[RuleTree, Dynamics]:
+    """Return the rule tree of a source, and the plant that it is verified on."""
+    given = opened(source)
+    policy = policy_of(given)
+    tree = policy if isinstance(policy, RuleTree) else rule_tree(policy)
+    if env is None:
+        problem = getattr(given, "problem", None)
+        if not isinstance(problem, Problem):
+            raise SettingError("A rule tree alone has no plant: give it as env, a Dynamics or its id.")
+    elif isinstance(env, Dynamics):
+        return tree, env
+    else:
+        problem = make_problem(env)
+    if problem.dynamics is None:
+        raise SettingError(
+            f"{problem.name} runs on {problem.runs_on}, of which no equations are known: a proof needs them. "
+            "Write its step as a function of a state and an action, and give it as spaql.Dynamics (`spaql "
+            "new` writes an example)."
+        )
+    return tree, problem.dynamics
+
+
+def _disturbances(loop: ClosedLoop, delayed: bool) -> str:
+    parts = []
+    if loop.noise.any():
+        parts.append(f"an error of each observation of up to {', '.join(f'{x:g}' for x in loop.noise)}")
+    if loop.push.any():
+        parts.append(f"a disturbance of the state of up to {', '.join(f'{x:g}' for x in loop.push)} a step")
+    if delayed:
+        parts.append("every action a step late")
+    return f", with {' and '.join(parts)}" if parts else ""
+
+
+def _remarks(left_out: tuple[str, ...]) -> tuple[str, ...]:
+    if not left_out:
+        return ()
+    verb = "does" if len(left_out) == 1 else "do"
+    return (f"{', '.join(left_out)} {verb} not matter to it: what is proven holds for any value.",)

@@ -1,0 +1,401 @@
+"""Symbols: numbers that are not known yet, which record what a function does with them."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+Condition = tuple[str, int, int]
+Range = tuple[float, float]
+Row = tuple[str, int, int, float]
+
+_PACKAGE = os.path.dirname(__file__) + os.sep
+INDEX_RANGE = 256
+"""Most values of an index into a table."""
+
+
+class NotTracedError(Exception):
+    """A function does something that cannot be traced; the message says what, and what to write instead."""
+
+
+class LostPathError(Exception):
+    """A path repeats one condition too often: what it returns is not known."""
+
+
+class Recorder:
+    """The operations of a function, and the conditions on the path that is being followed.
+
+    Parameters
+    ----------
+    ranges
+        Of the inputs; conditions that they settle are not decided both ways.
+    turns
+        How often one condition in the source may be decided on a path.
+    """
+
+    def __init__(self, ranges: Sequence[Range], turns: int) -> None:
+        self.rows: list[Row] = []
+        self.tables: list[tuple[tuple[float, ...], tuple[float, ...]]] = []
+        self._known: dict[tuple[Any, ...], int] = {}
+        self._inputs = list(ranges)
+        self._turns = turns
+        self.begin([])
+
+    def begin(self, plan: list[bool]) -> None:
+        """Start on another path, along which the first conditions have the planned answers."""
+        self.decided: list[tuple[Condition, bool]] = []
+        self._plan = plan
+        self._range: dict[int, Range] = {}
+        self._times: dict[tuple[Any, int], int] = {}
+
+    def row(self, name: str, first: int = -1, second: int = -1, value: float = 0.0) -> int:
+        """Return the row of an operation; equal operations share one."""
+        key = (name, first, second, value, math.copysign(1.0, value))
+        number = self._known.setdefault(key, len(self.rows))
+        if number == len(self.rows):
+            self.rows.append((name, first, second, value))
+        if number not in self._range:
+            self._range[number] = self._bounds(name, first, second, value)
+        return number
+
+    def table(self, points: Sequence[Any], values: Sequence[Any]) -> int:
+        """Return the number of a table of `interp`."""
+        key = tuple(float(x) for x in points), tuple(float(y) for y in values)
+        if key not in self.tables:
+            self.tables.append(key)
+        return self.tables.index(key)
+
+    def range(self, row: int) -> Range:
+        """Return the bounds of a row on this path."""
+        return self._range[row]
+
+    def _bounds(self, name: str, first: int, second: int, value: float) -> Range:
+        """Return bounds that serve only to leave out paths; a proof evaluates all conditions on sets."""
+        if name == "const":
+            return value, value
+        if name == "input":
+            return self._inputs[first]
+        a = self._range.get(first, (-math.inf, math.inf))
+        b = self._range.get(second, (-math.inf, math.inf))
+        low, high = _operation_bounds(name, a, b)
+        if math.isnan(low) or math.isnan(high):
+            return -math.inf, math.inf
+        if name in ("min", "max", "neg", "abs", "sin", "cos", "tanh", "floor"):
+            return low, high
+        slack = 1e-6 * (1.0 + max(abs(low), abs(high)))
+        return low - slack, high + slack
+
+    def decide(self, kind: str, first: int, second: int, *, repeats: bool = True) -> bool:
+        """Return the truth of a comparison on this path: settled by the ranges, or planned, or true.
+
+        With `repeats`, a place in the source that asks too often loses the path.
+        """
+        settled = _settled(kind, self._range[first], self._range[second])
+        for condition, answer in self.decided:
+            if condition == (kind, first, second):
+                return answer
+        if settled is not None:
+            return settled
+        if repeats:
+            place = _place()
+            self._times[place] = self._times.get(place, 0) + 1
+            if self._times[place] > self._turns:
+                raise LostPathError
+        n = len(self.decided)
+        answer = self._plan[n] if n < len(self._plan) else True
+        self.decided.append(((kind, first, second), answer))
+        self._narrow(kind, first, second, answer)
+        return answer
+
+    def _narrow(self, kind: str, first: int, second: int, answer: bool) -> None:
+        a, b = self._range[first], self._range[second]
+        if kind == "==":
+            if answer:
+                both = max(a[0], b[0]), min(a[1], b[1])
+                self._range[first] = self._range[second] = both
+        elif answer:
+            self._range[first] = a[0], min(a[1], b[1])
+            self._range[second] = max(a[0], b[0]), b[1]
+        else:
+            self._range[first] = max(a[0], b[0]), a[1]
+            self._range[second] = b[0], min(a[1], b[1])
+
+
+def _place() -> tuple[Any, int]:
+    """Return the place in the traced source that asks for the truth of a comparison."""
+    frame: Any = sys._getframe(2)
+    while frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    return frame.f_code, frame.f_lasti
+
+
+def _operation_bounds(name: str, a: Range, b: Range) -> Range:
+    if name == "add":
+        return a[0] + b[0], a[1] + b[1]
+    if name == "sub":
+        return a[0] - b[1], a[1] - b[0]
+    if name == "neg":
+        return -a[1], -a[0]
+    if name == "mul":
+        ends = [x * y for x in a for y in b]
+        return (math.nan, math.nan) if any(map(math.isnan, ends)) else (min(ends), max(ends))
+    if name == "div" and b[0] == b[1] and math.isfinite(b[0]) and b[0] != 0.0:
+        low, high = sorted((a[0] / b[0], a[1] / b[0]))
+        return low, high
+    if name == "min":
+        return min(a[0], b[0]), min(a[1], b[1])
+    if name == "max":
+        return max(a[0], b[0]), max(a[1], b[1])
+    if name == "abs":
+        return max(0.0, a[0], -a[1]), max(-a[0], a[1])
+    if name == "floor" and all(map(math.isfinite, a)):
+        return float(math.floor(a[0])), float(math.floor(a[1]))
+    if name == "single":
+        return a
+    if name in ("sin", "cos", "tanh"):
+        return -1.0, 1.0
+    return -math.inf, math.inf
+
+
+def _settled(kind: str, a: Range, b: Range) -> bool | None:
+    """Return the truth of a comparison if the ranges settle it."""
+    if kind == "<":
+        return True if a[1] < b[0] else False if a[0] >= b[1] else None
+    if kind == "<=":
+        return True if a[1] <= b[0] else False if a[0] > b[1] else None
+    if a[1] < b[0] or a[0] > b[1]:
+        return False
+    return True if a[0] == a[1] == b[0] == b[1] else None
+
+
+RECORDERS: list[Recorder] = []
+"""The recorder that is in use is the last."""
+
+
+class Comparison:
+    """A comparison of symbols; asked for its truth, it is decided."""
+
+    def __init__(self, kind: str, first: Symbol, second: Symbol, *, negated: bool = False) -> None:
+        self._condition = kind, first, second
+        self._negated = negated
+
+    def __bool__(self) -> bool:
+        kind, first, second = self._condition
+        return RECORDERS[-1].decide(kind, first.row, second.row) != self._negated
+
+    def __invert__(self) -> Comparison:
+        return Comparison(*self._condition, negated=not self._negated)
+
+    def __and__(self, other: Any) -> bool:
+        return bool(self) and bool(other)
+
+    def __or__(self, other: Any) -> bool:
+        return bool(self) or bool(other)
+
+    __rand__, __ror__ = __and__, __or__
+
+    def __mul__(self, other: Any) -> Any:
+        return float(bool(self)) * other
+
+    def __add__(self, other: Any) -> Any:
+        return float(bool(self)) + other
+
+    def __sub__(self, other: Any) -> Any:
+        return float(bool(self)) - other
+
+    def __rsub__(self, other: Any) -> Any:
+        return other - float(bool(self))
+
+    def __float__(self) -> float:
+        return float(bool(self))
+
+    def __int__(self) -> int:
+        return int(bool(self))
+
+    __rmul__, __radd__, __index__ = __mul__, __add__, __int__
+
+
+_ROUNDED = ("add", "sub", "mul", "div", "square", "sqrt")
+
+
+def made(name: str, *operands: Symbol) -> Symbol:
+    """Return the symbol of an operation; one on single precision may be followed by rounding to it.
+
+    With a float of Python it is in NumPy, and is not in Numba: `single` covers both.
+    """
+    row = RECORDERS[-1].row(name, *(operand.row for operand in operands))
+    kinds = {operand.precision for operand in operands}
+    if name in ("min", "max"):  # it is one of the operands
+        return Symbol(row, "single" if "single" in kinds else "double" if kinds == {"double"} else "literal")
+    if "double" in kinds:
+        return Symbol(row, "double")
+    if "single" not in kinds:
+        return Symbol(row)
+    if name in _ROUNDED:
+        row = RECORDERS[-1].row("single", row)
+    return Symbol(row, "single")
+
+
+def lifted(x: Any) -> Symbol:
+    """Return the symbol of a number."""
+    if isinstance(x, Symbol):
+        return x
+    if isinstance(x, Comparison):
+        x = float(bool(x))
+    if isinstance(x, np.ndarray) and x.ndim == 0:
+        x = x.item()
+    if isinstance(x, Symbol):
+        return x
+    if isinstance(x, bool | int | float | np.floating | np.integer | np.bool_):
+        kind = "single" if isinstance(x, np.float32) else "double" if isinstance(x, np.float64) else "literal"
+        return Symbol(RECORDERS[-1].row("const", value=float(x)), kind)
+    raise NotTracedError(f"a {type(x).__name__} is used as a number: compute with floats")
+
+
+class Symbol:
+    """A number that is not known yet: a row of the tape.
+
+    `precision` is `single` or `double` for numbers of NumPy of that type, and `literal` for floats of Python,
+    which adapt to the others.
+    """
+
+    __slots__ = ("precision", "row")
+    __array_ufunc__ = None  # NumPy's scalars leave operators to this class
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, row: int, precision: str = "literal") -> None:
+        self.row, self.precision = row, precision
+
+    def __add__(self, other: Any) -> Any:
+        return _operated("add", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return _operated("add", other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return _operated("sub", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return _operated("sub", other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        if isinstance(other, Symbol) and other.row == self.row:
+            return made("square", self)
+        return _operated("mul", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return _operated("mul", other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return _operated("div", self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return _operated("div", other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        return made("mod", self, positive_constant(other, "%"))
+
+    def __floordiv__(self, other: Any) -> Any:
+        return made("floor", _operated("div", self, other))
+
+    def __neg__(self) -> Symbol:
+        return made("neg", self)
+
+    def __pos__(self) -> Symbol:
+        return self
+
+    def __abs__(self) -> Symbol:
+        return made("abs", self)
+
+    def __pow__(self, power: Any) -> Symbol:
+        if isinstance(power, Symbol) or not float(power).is_integer() or not 1 <= abs(int(power)) <= 16:
+            if not isinstance(power, Symbol) and power == 0.5:
+                return made("sqrt", self)
+            raise NotTracedError(
+                "a power needs a constant whole exponent from 1 to 16, or 0.5: write out others"
+            )
+        n, result, base = abs(int(power)), None, self
+        while n:
+            if n & 1:
+                result = base if result is None else made("mul", result, base)
+            n >>= 1
+            base = made("square", base) if n else base
+        assert result is not None
+        return result if power > 0 else made("div", lifted(1.0), result)
+
+    def __rpow__(self, base: Any) -> Symbol:
+        raise NotTracedError("the exponent of a power must be a constant: write math.exp(x * log_of_base)")
+
+    def __lt__(self, other: Any) -> Any:
+        return Comparison("<", self, lifted(other))
+
+    def __le__(self, other: Any) -> Any:
+        return Comparison("<=", self, lifted(other))
+
+    def __gt__(self, other: Any) -> Any:
+        return Comparison("<", lifted(other), self)
+
+    def __ge__(self, other: Any) -> Any:
+        return Comparison("<=", lifted(other), self)
+
+    def __eq__(self, other: Any) -> Any:
+        return Comparison("==", self, lifted(other))
+
+    def __ne__(self, other: Any) -> Any:
+        return Comparison("==", self, lifted(other), negated=True)
+
+    def __bool__(self) -> bool:
+        return not RECORDERS[-1].decide("==", self.row, lifted(0.0).row)
+
+    def __float__(self) -> float:
+        raise NotTracedError(
+            "a function that is not known for sets is called with a state or an action: use +, -, *, /, "
+            "comparisons, min, max, abs, and of math sin, cos, tan, atan, atan2, sqrt, exp, log, tanh, fmod"
+        )
+
+    def __round__(self, digits: int | None = None) -> Symbol:
+        raise NotTracedError("round() is not traced: write math.floor(x + 0.5)")
+
+    def __index__(self) -> int:
+        """Return an index of a table; a path for every value that it may have."""
+        low, high = RECORDERS[-1].range(self.row)
+        if RECORDERS[-1].rows[self.row][0] not in ("floor", "neg", "input") and low != high:
+            raise NotTracedError("an index of a table must be int(...) of a number")
+        if not high - low < INDEX_RANGE:
+            raise NotTracedError(
+                f"an index of a table has no known bounds: clip it to at most {INDEX_RANGE} values, such as "
+                "table[int(min(max(x, 0.0), 9.0))], or use np.interp"
+            )
+        for index in range(math.ceil(low), math.floor(high)):
+            if RECORDERS[-1].decide("==", self.row, lifted(float(index)).row, repeats=False):
+                return index
+        return math.floor(high)
+
+    __int__ = __index__
+
+
+def _operated(name: str, first: Any, second: Any) -> Any:
+    if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
+        return np.frompyfunc(lambda a, b: made(name, lifted(a), lifted(b)), 2, 1)(
+            *(x if isinstance(x, np.ndarray) else _boxed(x) for x in (first, second))
+        )
+    return made(name, lifted(first), lifted(second))
+
+
+def _boxed(x: Any) -> Any:
+    """Return a symbol in an array, from which NumPy broadcasts it."""
+    box = np.empty((), object)
+    box[()] = x
+    return box
+
+
+def positive_constant(x: Any, what: str) -> Symbol:
+    """Return the symbol of the right operand of a remainder, which must be a positive constant."""
+    if isinstance(x, Symbol) or not float(x) > 0.0:
+        raise NotTracedError(f"the right operand of {what} must be a positive constant")
+    return lifted(x)

@@ -1,0 +1,199 @@
+"""From a plant's Python functions to tapes, without the user writing anything twice.
+
+The plain Python function (behind `numba.njit`, if it was compiled) is run once for every path through its
+conditions, with symbols for numbers. It is given a copy of its globals and closure, in which `math`, `numpy`,
+`min`, `max`, `float`, `int` and the functions that it calls know symbols. An `if` on a symbol asks for the
+truth of a comparison; if the ranges of the inputs do not settle it, both answers are followed.
+"""
+
+from __future__ import annotations
+
+import linecache
+import math
+import os
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from spaql.errors import SettingError
+from spaql.problems import Dynamics
+from spaql.verify.shims import BUILTINS, FUNCTIONS, MODULES, ShimModule
+from spaql.verify.symbols import (
+    RECORDERS,
+    Condition,
+    LostPathError,
+    NotTracedError,
+    Range,
+    Recorder,
+    Symbol,
+    lifted,
+)
+from spaql.verify.tape import DecisionTree, Tape, tape_arrays
+
+_PACKAGE = os.path.dirname(__file__) + os.sep
+_LIMITS = ((12, 400), (3, 4096))
+"""How often one condition in the source is decided on one path, and how many paths there may be, in two
+attempts; a path that repeats a condition more often may return anything (a loop that wraps an angle)."""
+_ANYWHERE = (-math.inf, math.inf)
+
+Call = Callable[[list[Symbol]], tuple[Sequence[Any], Any]]
+Path = tuple[list[tuple[Condition, bool]], tuple[int, ...], bool]
+
+
+def trace_step(dynamics: Dynamics, *, delayed: bool = False) -> Tape:
+    """Trace the step of a plant; the inputs are its state and the action, the outputs the next state.
+
+    With `delayed`, the action that waits is more numbers of the state: each step applies it, and the given
+    action waits for the next one.
+
+    Raises
+    ------
+    SettingError
+        If it does something that cannot be traced, with the line and what to write instead.
+
+    Examples
+    --------
+    >>> from spaql.problems.classic import find_dynamics
+    >>> trace_step(find_dynamics("MountainCar-v0"))
+    Tape(25 operations, 3 paths)
+    """
+    listed = not isinstance(dynamics.actions, Mapping)
+    n, wide = dynamics.state_dims, 1 if listed else len(dynamics.actions)
+    if listed:
+        actions: list[Range] = [(0.0, float(len(dynamics.actions) - 1))]
+    else:
+        actions = [_ANYWHERE] * wide
+    if delayed and listed:
+        raise SettingError("An action of a list that comes a step late is not verified: leave out the delay.")
+    step = _rebound(dynamics.step, {})
+
+    def call(x: list[Symbol]) -> tuple[Sequence[Any], Any]:
+        used = x[n : n + wide]
+        action: Any = used[0] if listed else np.array([Symbol(u.row, "double") for u in used], dtype=object)
+        after, _, ended = step(tuple(x[:n]), action)
+        return (*after, *x[n + wide :]), ended
+
+    ranges = [_ANYWHERE] * n + actions * (2 if delayed else 1)
+    return _traced(call, ranges, n + delayed * wide, f"the step of {dynamics.id}")
+
+
+def trace_observe(dynamics: Dynamics) -> Tape:
+    """Trace the observation of a plant's state.
+
+    Examples
+    --------
+    >>> from spaql.problems.classic import find_dynamics
+    >>> trace_observe(find_dynamics("Pendulum-v1"))
+    Tape(4 operations, 1 paths)
+    """
+    observe = _rebound(dynamics.observe, {})
+    ranges = [_ANYWHERE] * dynamics.state_dims
+    what = f"the observation of {dynamics.id}"
+    return _traced(lambda x: (observe(tuple(x)), False), ranges, len(dynamics.observations), what)
+
+
+def _rebound(function: Callable[..., Any], done: dict[int, Any]) -> Callable[..., Any]:
+    """Return the plain Python function with globals and a closure that know symbols."""
+    plain = getattr(function, "py_func", function)
+    if not isinstance(plain, types.FunctionType):
+        raise NotTracedError(f"{function!r} is not a Python function: write it as one")
+    if id(plain) in done:
+        rebound: Callable[..., Any] = done[id(plain)]
+        return rebound
+    names: dict[str, Any] = dict(BUILTINS)
+    cells = tuple(types.CellType() for _ in plain.__closure__ or ())
+    copy = types.FunctionType(plain.__code__, names, plain.__name__, plain.__defaults__, cells or None)
+    copy.__kwdefaults__ = plain.__kwdefaults__
+    done[id(plain)] = copy
+
+    def known(value: Any) -> Any:
+        if isinstance(value, types.ModuleType):
+            return MODULES.get(value) or ShimModule(value, {}, known)
+        if id(value) in FUNCTIONS:
+            return FUNCTIONS[id(value)]
+        if hasattr(value, "py_func") or isinstance(value, types.FunctionType):
+            return _rebound(value, done)
+        return value
+
+    used = _names(plain.__code__)
+    names |= {k: known(v) for k, v in plain.__globals__.items() if k in used or k == "__builtins__"}
+    for cell, given in zip(cells, plain.__closure__ or (), strict=True):
+        cell.cell_contents = known(given.cell_contents)
+    return copy
+
+
+def _names(code: types.CodeType) -> set[str]:
+    """Return the global names of a function and of those that are defined in it."""
+    inner = (_names(const) for const in code.co_consts if isinstance(const, types.CodeType))
+    return set(code.co_names).union(*inner)
+
+
+def _traced(call: Call, ranges: Sequence[Range], outputs: int, what: str) -> Tape:
+    for turns, most in _LIMITS:
+        recorder = Recorder(ranges, turns)
+        RECORDERS.append(recorder)
+        try:
+            paths = _all_paths(recorder, call, len(ranges), outputs, most)
+        except Exception as error:
+            raise SettingError(_refusal(error, what)) from error
+        finally:
+            RECORDERS.pop()
+        if paths is not None:
+            tree = _decision_tree(paths, 0)
+            return Tape(tape_arrays(recorder.rows, recorder.tables, tree), len(ranges))
+    raise SettingError(
+        f"Cannot trace {what}: it has more than {_LIMITS[-1][1]} paths through its conditions. Use fewer "
+        "conditions on the state, or min, max and np.interp in their place."
+    )
+
+
+def _all_paths(recorder: Recorder, call: Call, inputs: int, outputs: int, most: int) -> list[Path] | None:
+    """Return the conditions and results of all paths, or None if there are too many."""
+    paths: list[Path] = []
+    waiting: list[list[bool]] = [[]]
+    while waiting:
+        plan = waiting.pop()
+        recorder.begin(plan)
+        symbols = [Symbol(recorder.row("input", first=i)) for i in range(inputs)]
+        try:
+            with np.errstate(all="ignore"):  # products of arrays of symbols set flags of the processor
+                results, flag = call(symbols)
+            ended = bool(flag)
+            rows = tuple(lifted(x).row for x in results)
+        except LostPathError:
+            rows, ended = (recorder.row("unknown"),) * outputs, False
+        if len(rows) != outputs:
+            raise NotTracedError(f"{len(rows)} numbers are returned, and {outputs} are expected")
+        decided = recorder.decided
+        paths.append((list(decided), rows, ended))
+        for n in range(len(plan), len(decided)):
+            waiting.append([answer for _, answer in decided[:n]] + [not decided[n][1]])
+        if len(paths) + len(waiting) > most:
+            return None
+    return paths
+
+
+def _refusal(error: Exception, what: str) -> str:
+    """Return what cannot be traced, with the line of the user's source."""
+    place, trace = "", error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not file.startswith(_PACKAGE):
+            line = linecache.getline(file, trace.tb_lineno).strip()
+            place = f" at {os.path.basename(file)}, line {trace.tb_lineno}" + (f" (`{line}`)" if line else "")
+        trace = trace.tb_next
+    said = error if isinstance(error, NotTracedError) else f"{type(error).__name__}: {error}"
+    return f"Cannot trace {what}{place}: {said}."
+
+
+def _decision_tree(paths: list[Path], depth: int) -> DecisionTree:
+    """Return the decision tree of paths; a condition whose sides are equal is left out."""
+    if len(paths) == 1:
+        return paths[0][1], paths[0][2]
+    condition = paths[0][0][depth][0]
+    yes, no = (
+        _decision_tree([p for p in paths if p[0][depth][1] is answer], depth + 1) for answer in (True, False)
+    )
+    return yes if yes == no else (condition, yes, no)

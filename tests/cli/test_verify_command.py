@@ -1,0 +1,113 @@
+"""`spaql verify`, run in process."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+import spaql
+from spaql.cli import main
+from spaql.policy import Choices, RuleTree
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("run") / "car.spaql"
+    problem = spaql.make_problem("MountainCar-v0")
+    nodes = ([1, -1, -1], [0.0, 0, 0], [1, -1, -1], [2, -1, -1], [-1, 0, 1])
+    spaces = problem.states.space, problem.actions.space
+    tree = RuleTree(*map(np.array, nodes), Choices(np.array([0, 2])), *spaces)
+    spaql.Controller(tree, problem).save(path)
+    return str(path)
+
+
+def command(*words: str, code: int = 0) -> Result:
+    result = CliRunner().invoke(main, ["verify", *words])
+    assert result.exit_code == code, result.output
+    return result
+
+
+def test_json_has_the_promised_names(run: str, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "map.svg"
+    data = json.loads(command(run, "--seconds", "1", "--map", str(picture), "--json").stdout)
+    assert data["proven"] > 0.9
+    assert data["proven"] + data["refuted"] + data["undecided"] == pytest.approx(1.0)
+    assert data["counterexample"] is None
+    assert data["seconds"] < 10
+    drawn = picture.read_text()
+    assert "steps that suffice" in drawn
+    assert "proven" in drawn
+
+
+def test_a_statement_of_ones_own(run: str) -> None:
+    words = ("--starts", "position=-1.2,0.6", "--goal", "--within", "20", "--seconds", "3")
+    data = json.loads(command(run, *words, "--json").stdout)
+    assert data["statement"] == "it terminates (the goal) within 20 steps"
+    assert data["refuted"] > 0.5
+    assert len(data["counterexample"]) == 2
+    text = command(run, *words, "--quiet").stdout
+    assert "Counterexample: from the state" in text
+
+
+def test_a_certificate_is_written_and_checked(run: str, tmp_path: Path) -> None:
+    file = tmp_path / "car.proof"
+    words = ("--goal", "--within", "40", "--seconds", "0.5", "--certificate", str(file))
+    assert f"Wrote {file}." in command(run, *words).stdout.replace("\n", "")
+    checked = json.loads(command("--check", str(file), "--json").stdout)
+    assert checked["holds"]
+    assert checked["confirmed"] == checked["claimed"] > 0.05
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "either RUN"),
+        (("nowhere",), "There is no nowhere"),
+        (("RUN", "--target", "height=0,1"), "no number 'height'"),
+        (("RUN", "--goal", "--ignore-termination"), "one of the two"),
+        (("RUN", "--noise", "1,2,3"), "noise is"),
+        (("RUN", "--seconds", "0"), "seconds is 0"),
+        (("--check", "RUN"), "not a certificate"),
+    ],
+)
+def test_errors_are_sentences(run: str, words: tuple[str, ...], message: str) -> None:
+    result = command(*(run if word == "RUN" else word for word in words), code=1)
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_help() -> None:
+    assert "Examples:" in command("--help").stdout
+
+
+def test_train_refuses_to_verify_what_has_no_equations(tmp_path: Path) -> None:
+    words = ["train", "MountainCar-v0", "--gymnasium", "--verify", "--out", str(tmp_path / "run")]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 1
+    assert "--verify needs the equations" in result.stderr
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.long  # it compiles what the training needs
+def test_train_verifies_at_the_end(tmp_path: Path) -> None:
+    words = [
+        "train",
+        "MountainCar-v0",
+        "--algo",
+        "spaql",
+        "--iterations",
+        "1",
+        "--rollouts",
+        "2",
+        "--seed",
+        "0",
+    ]
+    result = CliRunner().invoke(
+        main, [*words, "--verify", "--quiet", "--json", "--out", str(tmp_path / "run")]
+    )
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)["verified"]
+    assert found["proven"] + found["refuted"] + found["undecided"] == pytest.approx(1.0)

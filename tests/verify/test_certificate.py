@@ -1,0 +1,184 @@
+"""Certificates, and the second implementation that checks them."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import spaql
+from spaql import archive
+from spaql.policy import Constants, RuleTree
+from spaql.verify.certificate import save_certificate
+from spaql.verify.check import check_certificate
+from spaql.verify.check_loop import Loop, boxes
+from spaql.verify.closed_loop import ClosedLoop
+from spaql.verify.replay import played
+from spaql.verify.trace import trace_step
+from verify_programs import plant, program
+
+SOURCE = """
+def step(state, action):
+    x, y = state
+    speed = 0.7 * y + 0.1 * action[0]
+    return (0.8 * x + 0.1 * speed, speed), 0.0, False
+"""
+BOX = {"x": (-2.0, 2.0), "y": (-2.0, 2.0)}
+TARGET = {"x": (-0.3, 0.3), "y": (-0.3, 0.3)}
+
+
+def lag_and_tree():
+    """Return a stable plant, and a tree of two leaves."""
+    lag = plant(SOURCE)
+    tree = RuleTree(
+        *(np.array([0, -1, -1]), np.array([0.1, 0, 0]), np.array([1, -1, -1]), np.array([2, -1, -1])),
+        *(np.array([-1, 0, 1]), Constants(np.array([[0.1], [-0.1]]))),
+        *(lag.observation_space, lag.action_space),
+    )
+    return lag, tree
+
+
+@pytest.fixture(scope="module")
+def verdict():
+    lag, tree = lag_and_tree()
+    asked = spaql.verify.Statement(starts=BOX, target=TARGET, stays=True, within=50)
+    return spaql.verify(tree, lag, asked, levels=4)
+
+
+@pytest.fixture(scope="module")
+def file(verdict, tmp_path_factory):
+    path = tmp_path_factory.mktemp("proof") / "lag.proof"
+    save_certificate(verdict, path)
+    return path
+
+
+def test_a_certificate_is_confirmed(verdict, file):
+    check = check_certificate(file)
+    assert check.holds
+    assert check.data["claimed"] == check.data["confirmed"]
+    assert 0.9 * verdict.proven < check.data["confirmed"] <= verdict.proven
+
+
+def changed(file, tmp_path, change):
+    document = archive.load(file)
+    data, arrays = dict(document.data), {name: np.array(a) for name, a in document.arrays.items()}
+    change(data, arrays)
+    path = tmp_path / "changed.proof"
+    archive.save(path, data, arrays)
+    return path
+
+
+def too_soon(data, arrays):
+    arrays["times"] = np.where(arrays["times"] > 3, 2, arrays["times"])
+
+
+def sooner(data, arrays):
+    arrays["times"], arrays["boxes.time"] = arrays["times"] // 3, arrays["boxes.time"] // 3
+
+
+def other_tree(data, arrays):
+    arrays["tree.offset"] = arrays["tree.offset"] + 0.9
+
+
+def other_plant(data, arrays):
+    arrays["step.value"] = np.where(arrays["step.value"] == 0.8, 1.01, arrays["step.value"])
+
+
+def no_boxes(data, arrays):
+    for name in ("boxes.level", "boxes.index", "boxes.time"):
+        arrays[name] = arrays[name][:0]
+
+
+@pytest.mark.parametrize("change", [too_soon, sooner, other_tree, other_plant, no_boxes])
+def test_a_false_claim_is_not_confirmed(file, tmp_path, change):
+    check = check_certificate(changed(file, tmp_path, change))
+    assert not check.holds
+    assert check.data["confirmed"] < check.data["claimed"]
+    assert "NOT confirmed" in check.text
+
+
+def circle(data, arrays):
+    arrays["step.branch"] = arrays["step.branch"] * 0
+
+
+HOSTILE = {
+    "circle": circle,
+    "operand": lambda data, arrays: arrays.update({"step.first": arrays["step.first"] + 1_000}),
+    "code": lambda data, arrays: arrays.update({"step.code": arrays["step.code"] + 100}),
+    "levels": lambda data, arrays: data.update(levels=26),
+    "text": lambda data, arrays: data.update(levels="5"),
+    "share": lambda data, arrays: data.update(proven=2.0),
+    "index": lambda data, arrays: arrays.update({"boxes.index": arrays["boxes.index"] + 10**9}),
+    "missing": lambda data, arrays: arrays.pop("times"),
+    "type": lambda data, arrays: arrays.update({"times": arrays["times"].astype(np.float64)}),
+    "short": lambda data, arrays: arrays.update({"times": arrays["times"][:7]}),
+    "tree": lambda data, arrays: arrays.update({"tree.left": arrays["tree.left"] * 0}),
+    "feature": lambda data, arrays: arrays.update({"tree.feature": arrays["tree.feature"] + 9}),
+    "nan": lambda data, arrays: arrays.update({"box": arrays["box"] * np.nan}),
+    "period": lambda data, arrays: arrays.update({"turns": ~arrays["turns"]}),
+    "kind": lambda data, arrays: data.update(kind="agent"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_files_raise_archive_errors(file, tmp_path, name):
+    with pytest.raises(spaql.ArchiveError):
+        check_certificate(changed(file, tmp_path, HOSTILE[name]))
+
+
+def test_damaged_files_raise_archive_errors(file, tmp_path):
+    content = file.read_bytes()
+    for damaged in (b"", content[:100], content[:-1], content[:200] + b"x" + content[201:]):
+        (tmp_path / "damaged.proof").write_bytes(damaged)
+        with pytest.raises(spaql.ArchiveError):
+            check_certificate(tmp_path / "damaged.proof")
+
+
+def test_what_is_never_left_is_confirmed(tmp_path):
+    lag, tree = lag_and_tree()
+    asked = spaql.verify.Statement(starts=TARGET, allowed=BOX, forward=True)
+    closed = spaql.verify(tree, lag, asked, seconds=10)
+    assert closed.proven == 1.0
+    save_certificate(closed, tmp_path / "closed.proof")
+    assert check_certificate(tmp_path / "closed.proof").holds
+
+    def smaller(data, arrays):
+        arrays["reached"] = arrays["reached"][:-1]
+
+    assert not check_certificate(changed(tmp_path / "closed.proof", tmp_path, smaller)).holds
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_played_states_are_in_the_sets_of_the_checker(seed):
+    rng = np.random.default_rng(seed)
+    dynamics = plant(program(rng, int(rng.integers(2, 8)), 3))
+    cut = rng.uniform(-1, 1)
+    tree = RuleTree(
+        *(np.array([0, -1, -1]), np.array([cut, 0, 0]), np.array([1, -1, -1]), np.array([2, -1, -1])),
+        *(np.array([-1, 0, 1]), Constants(rng.uniform(-1, 1, (2, 1)))),
+        *(dynamics.observation_space, dynamics.action_space),
+    )
+    arrays = ClosedLoop.of(dynamics, tree).arrays
+    found = {f"tree.{name}": a for name, a in arrays.tree._asdict().items() if name not in ("kind", "start")}
+    for name, tape in (("step", arrays.step), ("observe", arrays.observe)):
+        found |= {f"{name}.{field}": a for field, a in tape._asdict().items()}
+    found |= {"period": arrays.period, "noise": arrays.noise, "push": arrays.push}
+    from spaql.kernels.verify.codes import OPERATIONS
+
+    loop = Loop({"operations": list(OPERATIONS), "tree_kind": arrays.tree.kind, "tree_start": 0}, found)
+    middle, half = rng.uniform(-1.5, 1.5, 2), rng.choice([1e-6, 1e-2, 0.2], 2)
+    low, high = middle - half, middle + half
+    with np.errstate(all="ignore"):
+        groups = loop.advance(boxes(low[:, None], high[:, None], np.zeros(1, np.int64)))
+    for _ in range(12):
+        start = rng.uniform(low, high)
+        states = played(dynamics, tree, start)
+        next(states)
+        state, ended = next(states)
+        inside = [
+            flag == ended and all(np.all((x >= part.lo[j]) & (x <= part.hi[j])) for j, x in enumerate(state))
+            for group, flag in groups
+            for part in (group.taken(np.array([i])) for i in range(len(group.owner)))
+        ]
+        assert any(inside) or not np.isfinite(state).all()
+    assert trace_step(dynamics).paths >= 1

@@ -1,0 +1,210 @@
+"""Statements about whole closed loops."""
+
+import itertools
+
+import gymnasium
+import numpy as np
+import pytest
+
+import spaql
+from spaql.policy import Choices, Constants, Laws, RuleTree
+from spaql.problems.classic import find_dynamics
+from spaql.verify import Statement
+from spaql.verify.replay import played
+
+
+def tree_for(env, feature, threshold, left, right, leaf, table):
+    dynamics = find_dynamics(env) if isinstance(env, str) else env
+    arrays = (np.array(x) for x in (feature, threshold, left, right, leaf))
+    return RuleTree(*arrays, table, dynamics.observation_space, dynamics.action_space)
+
+
+def with_speed(first, second):
+    """Return MountainCar's tree of two actions, by the sign of the speed."""
+    return tree_for(
+        "MountainCar-v0",
+        *([1, -1, -1], [0.0, 0, 0], [1, -1, -1], [2, -1, -1], [-1, 0, 1]),
+        Choices(np.array([first, second])),
+    )
+
+
+def tank(*, step=None, name="verified/Tank-v0", **named):
+    def fill(state, action):
+        level = state[0] + 0.1 * (action[0] - 0.5 * state[0])
+        return (min(max(level, 0.0), 2.0),), 0.0, False
+
+    settings = {"observations": {"level [m]": (0, 2)}, "reference": (1.0,), "horizon": 40} | named
+    return spaql.Dynamics(
+        id=name,
+        start=lambda rng: (rng.uniform(0.0, 2.0),),
+        step=step or fill,
+        actions={"inflow": (0, 1)},
+        **settings,
+    )
+
+
+def constant(plant, value):
+    return tree_for(plant, [-1], [0.0], [-1], [-1], [0], Constants(np.array([[value]])))
+
+
+def proportional(plant, gain, setpoint, offset):
+    low, high = np.array([0.0]), np.array([1.0])
+    laws = Laws(np.array([[[-gain]]]), np.array([[gain * setpoint + offset]]), low, high)
+    return tree_for(plant, [-1], [0.0], [-1], [-1], [0], laws)
+
+
+def states(env, tree, start, steps):
+    """Return the states of an episode, and when it has terminated."""
+    return list(itertools.islice(played(find_dynamics(env), tree, start), steps + 1))
+
+
+def test_a_car_that_swings_up_is_proven():
+    tree = with_speed(0, 2)
+    verdict = spaql.verify(tree, "MountainCar-v0", levels=8)
+    assert verdict.proven > 0.99
+    assert verdict.refuted == 0.0
+    assert verdict.counterexample is None
+    assert verdict.proven + verdict.undecided == pytest.approx(1.0)
+    # Every proven cell is kept by episodes from anywhere in it.
+    rng = np.random.default_rng(0)
+    size = (verdict.high - verdict.low) / np.array(verdict.times.shape)
+    for cell in rng.integers(0, verdict.times.shape, (60, 2)):
+        steps = verdict.times[tuple(cell)]
+        if steps >= 0:
+            start = verdict.low + size * (cell + rng.random(2))
+            assert any(ended for _, ended in states("MountainCar-v0", tree, start, steps))
+
+
+def test_a_counterexample_is_what_the_environment_does():
+    tree = with_speed(1, 1)
+    starts = {"position": (-1.2, 0.6), "speed": (-0.07, 0.07)}
+    asked = Statement(starts=starts, termination="goal", within=150)
+    verdict = spaql.verify(tree, "MountainCar-v0", asked, levels=6)
+    assert verdict.refuted > 0.3
+    found = verdict.counterexample
+    env = gymnasium.make("MountainCar-v0", max_episode_steps=2_000)
+    env.reset(seed=0)
+    env.unwrapped.state = np.array(found.start)
+    seen = np.array(found.start, np.float32)
+    for state, _ in states("MountainCar-v0", tree, found.start, found.step)[1:]:
+        seen, _, terminated, _, _ = env.step(int(tree.act(seen[None])[0]))
+        assert not terminated
+        assert tuple(np.float64(env.unwrapped.state)) == state
+
+
+def test_a_tank_comes_to_its_level_and_stays():
+    plant = tank()
+    verdict = spaql.verify(constant(plant, 0.5), plant)
+    assert (verdict.proven, verdict.refuted, verdict.undecided) == (1.0, 0.0, 0.0)
+    assert verdict.names == ("level [m]",)
+    assert "stays there for ever" in verdict.text
+    wrong = spaql.verify(constant(plant, 0.9), plant)
+    assert wrong.proven == 0.0
+    assert wrong.refuted == 1.0
+    assert wrong.counterexample.why == "level [m] is not in the target after 200 steps"
+
+
+def test_disturbances_make_a_statement_harder():
+    plant = tank(name="verified/Noisy-v0")
+    tree = proportional(plant, 2.0, 1.0, 0.5)
+    target = {"level [m]": (0.9, 1.1)}
+    asked = Statement(starts={"level [m]": (0.0, 2.0)}, target=target, stays=True, within=200)
+    assert spaql.verify(tree, plant, asked).proven == 1.0
+    assert spaql.verify(tree, plant, asked, noise=0.02, push=0.005).proven == 1.0
+    assert "0.02" in spaql.verify(tree, plant, asked, noise=0.02).text
+    assert spaql.verify(tree, plant, asked, push=0.2).proven == 0.0
+    late = spaql.verify(
+        tree,
+        plant,
+        Statement(**(vars(asked) | {"starts": {"level [m]": (0, 2), "waiting inflow": (0, 1)}})),
+        delayed=True,
+        levels=7,
+    )
+    assert late.proven > 0.95
+
+
+def test_a_constant_that_is_not_known_is_a_number_of_the_state():
+    def fill(state, action):
+        level, area = state
+        return (min(max(level + 0.1 / area * (action[0] - 0.5 * level), 0.0), 2.0), area), 0.0, False
+
+    plant = spaql.Dynamics(
+        id="verified/Area-v0",
+        start=lambda rng: (rng.uniform(0.0, 2.0), rng.uniform(0.8, 1.2)),
+        step=fill,
+        observe=lambda state: (state[0],),
+        observations={"level [m]": (0, 2)},
+        actions={"inflow": (0, 1)},
+        horizon=100,
+    )
+    starts = {"level [m]": (0.0, 2.0), "state 1": (0.8, 1.2)}
+    asked = Statement(starts=starts, target={"level [m]": (0.9, 1.1)}, stays=True, within=300)
+    verdict = spaql.verify(constant(plant, 0.5), plant, asked, levels=6)
+    assert verdict.proven > 0.95
+    assert verdict.names == ("level [m]", "state 1")
+
+
+def test_a_pole_without_its_position_never_falls():
+    tree = tree_for(
+        "CartPole-v1",
+        *([2, 3, -1, -1, 3, -1, -1], [0.0, 0.4, 0, 0, -0.4, 0, 0], [1, 2, -1, -1, 5, -1, -1]),
+        *([4, 3, -1, -1, 6, -1, -1], [-1, -1, 0, 1, -1, 0, 1], Choices(np.array([0, 1]))),
+    )
+    verdict = spaql.verify(tree, "CartPole-v1", seconds=20)
+    assert verdict.left_out == ("cart position [m]", "cart speed [m/s]")
+    assert verdict.proven == 1.0
+    assert "never leaves" in verdict.text
+
+
+def test_a_pole_that_falls_is_refuted():
+    tree = tree_for("CartPole-v1", [-1], [0.0], [-1], [-1], [0], Choices(np.array([1])))
+    verdict = spaql.verify(tree, "CartPole-v1", seconds=5)
+    assert verdict.proven == 0.0
+    assert verdict.refuted == 1.0
+    assert verdict.left_out == ("cart position [m]", "cart speed [m/s]")
+    assert verdict.counterexample.step < 50
+
+
+def test_states_that_are_never_left():
+    def wander(state, action):
+        return (1.2 * state[0] + 0.3 * action[0],), 0.0, abs(state[0]) > 1.0
+
+    plant = tank(step=wander, name="verified/Unstable-v0", observations={"x": (-1, 1)}, reference=None)
+    tree = tree_for(
+        plant,
+        [0, -1, -1],
+        [0.0, 0, 0],
+        [1, -1, -1],
+        [2, -1, -1],
+        [-1, 0, 1],
+        Constants(np.array([[1.0], [-1.0]])),
+    )
+    verdict = spaql.verify(tree, plant)
+    assert verdict.statement.text == "it never terminates and it never leaves x -1 to 1"
+    assert verdict.proven == pytest.approx(1.0, abs=1e-3)
+    wrong = spaql.verify(constant(plant, 0.0), plant)
+    assert wrong.refuted > 0.9
+
+
+def test_refusals():
+    problem = spaql.make_problem("Pendulum-v1", compiled=False)
+    tree = tree_for("Pendulum-v1", [-1], [0.0], [-1], [-1], [0], Constants(np.array([[0.0]])))
+    with pytest.raises(spaql.SettingError, match="no equations"):
+        spaql.verify(spaql.Controller(tree, problem))
+    plant = tank(name="verified/Refusing-v0")
+    with pytest.raises(spaql.SettingError, match="no number 'height'"):
+        spaql.verify(
+            constant(plant, 0.5), plant, Statement(starts={"height": (0, 1)}, allowed={"height": (0, 1)})
+        )
+    with pytest.raises(spaql.SettingError, match="the lower end must come first"):
+        spaql.verify(constant(plant, 0.5), plant, Statement(starts={"level [m]": (1, 0)}))
+    with pytest.raises(spaql.SettingError, match="alone has no plant"):
+        spaql.verify(constant(plant, 0.5))
+    with pytest.raises(spaql.SettingError, match="within is None"):
+        Statement(starts={}, target={"level [m]": (0, 1)})
+
+
+def test_the_best_answer_when_the_time_is_up():
+    verdict = spaql.verify(with_speed(0, 2), "MountainCar-v0", seconds=0.05)
+    assert not verdict.finished
+    assert 0.0 <= verdict.proven <= 1.0

@@ -1,0 +1,64 @@
+"""Random plants as Python source, for the tests of `spaql.verify`."""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import math
+from typing import Any
+
+import numpy as np
+
+import spaql
+
+_UNARY = ("math.sin({a})", "math.cos({a})", "math.tanh({a})", "math.atan({a})", "abs({a})", "-{a}")
+_GUARDED = (
+    *("math.sqrt(abs({a}) + 0.1)", "math.exp(min(max({a}, -3.0), 3.0))", "math.log(abs({a}) + 0.5)"),
+    *("{a} / (abs({b}) + 0.7)", "math.tan(min(max({a}, -1.2), 1.2))", "math.floor({a})"),
+    *("({a}) % {c}", "np.fmod({a}, {c})", "math.atan2({a}, {b})", "np.float32({a})"),
+    *("np.interp({a}, (-1.0, -0.2, 0.5, 2.0), (0.3, -1.0, {c}, 0.1))", "TABLE[int(min(max({a}, 0.0), 2.9))]"),
+)
+_BINARY = ("{a} + {b}", "{a} - {b}", "{a} * {b}", "min({a}, {b})", "max({a}, {b})", "{a} * {a}", "{a} * {c}")
+_CONDITIONS = ("{a} < {b}", "{a} >= {c}", "{a} <= {b} and {b} > {c}", "{a} == {b}", "not {a} > {c}")
+_NUMBER = itertools.count()
+
+
+def program(rng: np.random.Generator, lines: int, conditions: int) -> str:
+    """Return the source of `step(state, action)` of two numbers and one."""
+    names = ["x", "y", "u"]
+    body = ["x, y = state", "u = action[0]"]
+
+    def expression() -> str:
+        form = str(rng.choice([*_BINARY * 2, *_UNARY, *_GUARDED]))
+        a, b = rng.choice(names, 2)
+        return form.format(a=a, b=b, c=round(float(rng.uniform(0.2, 3.0)), 2))
+
+    for i in range(lines):
+        name = f"v{i}"
+        if conditions and rng.random() < 0.3:
+            conditions -= 1
+            a, b = rng.choice(names, 2)
+            asked = str(rng.choice(_CONDITIONS)).format(a=a, b=b, c=round(float(rng.uniform(-1, 1)), 2))
+            body += [f"if {asked}:", f"    {name} = {expression()}", "else:", f"    {name} = {expression()}"]
+        else:
+            body.append(f"{name} = {expression()}")
+        names.append(name)
+    results = rng.choice(names[2:], 2)
+    body.append(f"return (float({results[0]}), float({results[1]})), 0.0, bool({names[-1]} > 1.5)")
+    return "def step(state, action):\n" + "".join(f"    {line}\n" for line in body)
+
+
+def plant(source: str) -> spaql.Dynamics:
+    """Return the plant of a program, whose observation is its state."""
+    file = f"program-{next(_NUMBER)}.py"
+    linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
+    space: dict[str, Any] = {"math": math, "np": np, "TABLE": (0.5, -1.0, 2.0)}
+    exec(compile(source, file, "exec"), space)
+    return spaql.Dynamics(
+        id=f"random/Plant{next(_NUMBER)}-v0",
+        start=lambda rng: (0.0, 0.0),
+        step=space["step"],
+        observations={"x": (-2, 2), "y": (-2, 2)},
+        actions={"u": (-1, 1)},
+        horizon=50,
+    )
