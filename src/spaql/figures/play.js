@@ -237,11 +237,13 @@ function paintCells() {
   pen.putImageData(image, 0, 0);
 }
 
-function line(pen, at, states, to = states.length) {
+const AHEAD = 120;
+/** Draw a trajectory for some steps: one that goes on for long would cover the map. */
+function line(pen, at, states, from = 0) {
   const [i, j] = view.axes;
   pen.beginPath();
   let before = null;
-  for (let t = 0; t < to; t++) {
+  for (let t = from; t < Math.min(states.length, from + AHEAD); t++) {
     const [a, b] = [wrapped(states[t][i], i), wrapped(states[t][j], j)];
     const jump = before && ((data.turns[i] && Math.abs(a - before[0]) > Math.PI) || (data.turns[j] && Math.abs(b - before[1]) > Math.PI));
     if (!before || jump) pen.moveTo(at.x(a), at.y(b)); else pen.lineTo(at.x(a), at.y(b));
@@ -262,8 +264,8 @@ function drawMap() {
     pen.strokeStyle = "rgba(0,0,0,.5)"; pen.lineWidth = 1.8; line(pen, at, one.states);
     pen.strokeStyle = "rgba(255,255,255,.55)"; pen.lineWidth = 0.9; line(pen, at, one.states);
   }
-  pen.strokeStyle = "#000"; pen.lineWidth = 4.5; line(pen, at, view.path.states);
-  pen.strokeStyle = "#fff"; pen.lineWidth = 2.2; line(pen, at, view.path.states);
+  pen.strokeStyle = "#000"; pen.lineWidth = 4.5; line(pen, at, view.path.states, view.t);
+  pen.strokeStyle = "#fff"; pen.lineWidth = 2.2; line(pen, at, view.path.states, view.t);
   const dot = (state, radius, fill) => {
     pen.beginPath(); pen.arc(at.x(wrapped(state[i], i)), at.y(wrapped(state[j], j)), radius, 0, 7);
     pen.fillStyle = fill; pen.fill(); pen.strokeStyle = "#000"; pen.lineWidth = 2; pen.stroke();
@@ -377,8 +379,15 @@ function drawTrace() {
   const high = listed ? first + tree.actions.length - 1 : number(tree.action_space.high[view.output]);
   const room = h - 20, y = (u) => 4 + (1 - (u - low) / (high - low || 1)) * (room - 8);
   pen.fillStyle = css("--tint2"); pen.fillRect(0, 0, w, room);
-  pen.strokeStyle = css("--ink"); pen.lineWidth = 1.5; pen.beginPath();
-  values.forEach((u, t) => { pen.lineTo(x(t), y(u)); pen.lineTo(x(t + 1), y(u)); });
+  // Where several steps share a pixel or two: their mean, and behind it their range.
+  const group = Math.max(1, Math.ceil(4 * steps / w)), ink = css("--ink");
+  pen.strokeStyle = pen.fillStyle = ink; pen.lineWidth = 1.5; pen.beginPath();
+  for (let t = 0; t < values.length; t += group) {
+    const some = values.slice(t, t + group), middle = some.reduce((a, b) => a + b) / some.length;
+    const [top, bottom] = [y(Math.max(...some)), y(Math.min(...some))];
+    pen.globalAlpha = 0.18; pen.fillRect(x(t), top, x(some.length), bottom - top); pen.globalAlpha = 1;
+    pen.lineTo(x(t), y(middle)); pen.lineTo(x(t + some.length), y(middle));
+  }
   pen.stroke();
   view.path.places.forEach((at, t) => { pen.fillStyle = colour(places[at].leaf - 1); pen.fillRect(x(t), room + 4, x(1) + 0.6, 12); });
   pen.fillStyle = css("--accent"); pen.fillRect(Math.min(x(view.t), w - 2), 0, 2.5, h);
@@ -444,9 +453,15 @@ function labelTree() {
   });
 }
 
+let shownLeaf = -1;
 function markTree() {
-  const way = new Set();
-  for (let at = find(observe(now())); at >= 0; at = places[at].parent) way.add(at);
+  const way = new Set(), leaf = find(observe(now())), box = $("tree");
+  for (let at = leaf; at >= 0; at = places[at].parent) way.add(at);
+  if (leaf !== shownLeaf) { // only the list is scrolled, not the page
+    const top = buttons[leaf].offsetTop - box.offsetTop, low = top + buttons[leaf].offsetHeight;
+    if (top < box.scrollTop || low > box.scrollTop + box.clientHeight) box.scrollTop = low - box.clientHeight + 8;
+    shownLeaf = leaf;
+  }
   buttons.forEach((button, at) => {
     button.classList.toggle("on", way.has(at));
     button.setAttribute("aria-pressed", String(at === view.chosen));
@@ -506,7 +521,7 @@ function choose(at) {
     } else {
       rowBox.innerHTML = `<label for="${id}">${escaped(one.label)}</label><input id="${id}" type="range" min="${one.low}" max="${one.high}" step="any"><input type="number" step="any" aria-label="${escaped(one.label)}, as a number">`;
       const [, slide, box2] = rowBox.children;
-      const show = () => { slide.value = one.holder[one.key]; box2.value = Number(one.holder[one.key].toPrecision(6)); };
+      const show = () => { slide.value = one.holder[one.key]; box2.value = Number(one.holder[one.key].toPrecision(5)); };
       const set = (x) => { if (Number.isFinite(x)) { one.holder[one.key] = x; changed(); } };
       slide.step = String((one.high - one.low) / 400);
       slide.addEventListener("input", () => { set(Number(Number(slide.value).toPrecision(4))); box2.value = Number(one.holder[one.key].toPrecision(6)); });

@@ -178,7 +178,7 @@ _SKELETON = """
  aria-label="Map of the state. Arrow keys move the start; Shift for larger steps; Space plays."></canvas>
 <div class="legend" id="legend"></div>
 <p class="soft hint">Drag the state, or focus the map and use the arrow keys.
-Thin lines: episodes from fixed starts.</p></div>
+Thin lines: episodes from fixed starts; of each, 120 steps.</p></div>
 <div class="panel p-plant"><div class="bar"><h2>Plant</h2><button id="go" aria-pressed="false">Play</button>
 <span id="clock" class="number"></span></div>
 <canvas id="plant" role="img" aria-label="The plant in its present state"></canvas>
