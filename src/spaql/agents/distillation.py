@@ -107,7 +107,7 @@ def distil(
     seed: int = 0,
     parallel: bool = False,
     vec_normalize: PathLike | None = None,
-    progress_bar: bool = True,
+    progress_bar: bool = False,
 ) -> Distillation:
     """Turn a policy into a rule tree by dataset aggregation, and improve it on the simulator.
 
