@@ -9,10 +9,11 @@ import click
 
 from spaql.cli.arguments import complete_environment, config_option, quiet_option
 from spaql.cli.report import Report, reports
-from spaql.formatting import counted, with_interval
+from spaql.formatting import counted, number, places, with_interval
 
 if TYPE_CHECKING:
     from spaql.agents import Distillation
+    from spaql.rollouts import Evaluation
 
 
 @click.command()
@@ -108,11 +109,10 @@ def _text(found: Distillation, out: Path) -> str:
     agrees = "the same action" if listed else "of the variance of its actions"
     size, grown = counted(found.imitation.n_leaves, "leaf"), counted(found.tree.n_leaves, "leaf")
     lines = [
-        f"expert     {with_interval(expert.mean, expert.ci95)}  ({found.expert.name})",
-        f"imitation  {with_interval(before.mean, before.ci95)}  ({size}, {found.agreement:.1%} {agrees} in "
+        f"expert     {_returned(expert)}  ({found.expert.name})",
+        f"imitation  {_returned(before)}  ({size}, {found.agreement:.1%} {agrees} in "
         f"{found.labelled:,} labelled states)",
-        f"tree       {with_interval(after.mean, after.ci95)}  ({grown}, "
-        f"{counted(found.tree.n_numbers, 'number')})",
+        f"tree       {_returned(after)}  ({grown}, {counted(found.tree.n_numbers, 'number')})",
         f"change     {with_interval(off, half if half is not None else 0.0)}  (tree less expert, from the "
         f"same {len(after.returns)} fresh starts{kept})",
         f"steps      {steps}",
@@ -120,3 +120,9 @@ def _text(found: Distillation, out: Path) -> str:
     if found.expert.clipped:
         lines.append(f"note       {found.expert.clipped:,} actions of the expert were set to a bound.")
     return "\n".join([*lines, "", f"Next: spaql show {out} --digits 3"])
+
+
+def _returned(evaluation: Evaluation) -> str:
+    """Return the mean return with its interval, and the worst, which a mean hides."""
+    worst = number(float(evaluation.returns.min()), places(evaluation.mean, evaluation.ci95))
+    return f"{with_interval(evaluation.mean, evaluation.ci95)}, worst {worst}"
