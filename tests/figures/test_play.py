@@ -73,7 +73,29 @@ def observations(tree):
         for toward in (-np.inf, np.inf):
             sides.append(np.where(np.arange(3) == j, np.nextafter(some, toward), some))
         sides.append(some)
+    for weights, level in planes(tree.leaves):  # on which two scores are equal, or a law reaches its bound
+        some = rng.uniform(-1.5, 1.5, (100, 3))
+        j = int(np.argmax(np.abs(weights)))
+        others = np.delete(np.arange(3), j)
+        some[:, j] = (level - some[:, others] @ weights[others]) / weights[j]
+        for toward in (-np.inf, np.inf):
+            sides.append(np.where(np.arange(3) == j, np.nextafter(some, toward), some))
+        sides.append(some)
     return np.concatenate([points, *sides])
+
+
+def planes(leaves):
+    """Return weights and level of each plane within leaves at which what they do changes."""
+    found = []
+    if isinstance(leaves, SwitchingLaws):
+        for gain, offset in zip(leaves.gain, leaves.offset, strict=True):
+            taken = np.flatnonzero(offset > -np.inf)
+            pairs = [(a, b) for a in taken for b in taken if a < b]
+            found += [(gain[a] - gain[b], offset[b] - offset[a]) for a, b in pairs]
+    if isinstance(leaves, Laws):
+        for gain, offset in zip(leaves.gain[:, 0], leaves.offset[:, 0], strict=True):
+            found += [(gain, float(end[0]) - offset) for end in (leaves.low, leaves.high)]
+    return [(weights, level) for weights, level in found if np.any(weights)]
 
 
 @pytest.fixture(scope="module")
@@ -272,6 +294,27 @@ def test_a_dragged_slider_changes_map_trajectories_and_return_and_is_taken_by_sp
     page.settle()
     assert page.run("spaqlPage.view.fixed.map((one) => one.total)") == before
     assert json.loads(page.run("spaqlPage.saved()")) == tree_before
+    assert page.errors == []
+
+
+def test_a_dragged_threshold_moves_the_boundary_on_the_map(page: Page, tmp_path: Path) -> None:
+    tree = trees()["laws"]
+    page.open(controller_page(tree, tmp_path / "page.html"))
+    page.run("document.querySelector('#tree button.rule').click()")
+    page.settle()
+    before = pixels(page)
+    left, top, width, height = page.box("#edit-0")
+    middle = (left + width / 2, top + height / 2)
+    page.drag(middle, (left + 0.6 * width, middle[1]), (left + 0.9 * width, middle[1]))
+    read = tmp_path / "tree.json"
+    read.write_text(page.run("spaqlPage.saved()"))
+    moved = tree_from_json(read).threshold
+    assert moved[0] > tree.threshold[0]
+    np.testing.assert_array_equal(moved[1:], tree.threshold[1:])
+    between = [float(moved[0] + tree.threshold[0]) / 2, 0.0, 0.0]
+    assert page.run(f"spaqlPage.find({between})") in (1, 2)  # the rule holds now, and did not before
+    assert tree.leaf_number(np.array(between)) in (3, 4)
+    assert pixels(page) != before
     assert page.errors == []
 
 
