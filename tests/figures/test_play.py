@@ -14,7 +14,7 @@ from browser import Page, browser
 from spaql.cli import main
 from spaql.export import tree_from_json
 from spaql.figures import policy_card
-from spaql.figures.play import Play, compute_play, play_section
+from spaql.figures.play import STYLE, Play, compute_play, play_section
 from spaql.figures.play_plant import PagePlant
 from spaql.interpret import locked
 from spaql.policy import Choices, Constants, Laws, RuleTree, SwitchingLaws
@@ -115,7 +115,9 @@ def controller_page(tree, path: Path) -> Path:
     )
     ends = np.full(3, 1.5)
     made = Play(tree, plant, "test", 10, 0.05, "", -ends, ends, (0, 1))
-    path.write_text(f"<!doctype html><meta charset=utf-8>{play_section(made)}")
+    path.write_text(
+        f"<!doctype html><meta charset=utf-8><style>{STYLE.read_text()}</style>{play_section(made)}"
+    )
     return path
 
 
