@@ -153,7 +153,7 @@ def fit(
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> x, rows = 0.0, {"run": [], "x": [], "u": []}
-    >>> for i in range(600):  # x' = x + u, beginning anew every 20 steps
+    >>> for i in range(1500):  # x' = x + u, beginning anew every 20 steps
     ...     x = rng.uniform(-2, 2) if i % 20 == 0 else x
     ...     u = np.clip(-0.3 * x + rng.normal(0, 0.3), -1, 1)
     ...     for name, value in (("run", i // 20), ("x", x), ("u", u)):

@@ -65,6 +65,10 @@ def action_range(problem: Problem) -> ActionRange:
     return ActionRange(space.low.astype(np.float64).ravel(), space.high.astype(np.float64).ravel())
 
 
+_DRAWN = 4096
+"""Starts among which those nearest to the corners are found."""
+
+
 class CompiledCandidates:
     """Candidates in compiled dynamics; a start is a state."""
 
@@ -78,6 +82,14 @@ class CompiledCandidates:
         states, seen = np.empty((n, dynamics.state_dims)), np.empty((n, self._problem.states.dims))
         dynamics.loops.reset(np.ones(n, np.bool_), rng, states, seen)
         return states
+
+    def corners(self, rng: np.random.Generator, n: int) -> Floats:
+        """Return those of many starts that are nearest to the corners of their distribution, by ranks."""
+        starts = self.starts(rng, max(n, _DRAWN))
+        drawn = starts[:, starts.min(axis=0) < starts.max(axis=0)]
+        ranks = drawn.argsort(axis=0, kind="stable").argsort(axis=0, kind="stable")
+        away = np.abs(2 * ranks - (len(starts) - 1)).sum(axis=1)
+        return starts[np.argsort(-away, kind="stable")[:n]]
 
     def play(self, candidates: Candidates, starts: Floats, visited: int = 0) -> CandidateEpisodes:
         """Play every start with each candidate, and keep so many observations of the first."""
@@ -115,6 +127,10 @@ class EnvironmentCandidates:
     def starts(self, rng: np.random.Generator, n: int) -> Floats:
         """Draw starts of episodes."""
         return rng.integers(2**31, size=(n, 1)).astype(np.float64)
+
+    def corners(self, rng: np.random.Generator, n: int) -> Floats:
+        """Return no starts: seeds have no corners."""
+        return np.empty((0, 1))
 
     def play(self, candidates: Candidates, starts: Floats, visited: int = 0) -> CandidateEpisodes:
         """Play every start with each candidate, and keep so many observations of the first."""

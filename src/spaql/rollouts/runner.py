@@ -85,6 +85,10 @@ class EpisodeRunner:
         """Draw starts for `play_candidates`: states of compiled dynamics, else seeds."""
         return self._candidate_player(plant).starts(rng, n)
 
+    def corner_starts(self, rng: Rng, n: int) -> NDArray[np.float64]:
+        """Return starts near the corners of their distribution; none where starts are seeds."""
+        return self._candidate_player(None).corners(rng, n)
+
     def play_candidates(
         self,
         candidates: Candidates,

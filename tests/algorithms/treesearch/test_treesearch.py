@@ -8,6 +8,7 @@ from spaql.agents import TreeSearch
 from spaql.errors import SettingError, UnsupportedSpaceError
 from spaql.interpret import locked, rule_tree
 from spaql.policy import Laws, RuleTree, SwitchingLaws
+from spaql.rollouts.candidates import CompiledCandidates
 
 STEPS = 200_000
 
@@ -173,3 +174,24 @@ def test_a_given_tree_stays_to_the_last_bit_unless_another_is_better():
     assert isinstance(agent.policy.leaves, SwitchingLaws)
     np.testing.assert_array_equal(agent.policy.leaves.gain, perfect.gain)
     np.testing.assert_array_equal(agent.policy.leaves.offset, perfect.offset)
+
+
+def test_corner_starts_are_further_from_the_middle_than_others() -> None:
+    player = CompiledCandidates(spaql.make_problem("CartPole-v1"))
+    corners = player.corners(np.random.default_rng(0), 32)
+    others = player.starts(np.random.default_rng(1), 32)
+    assert corners.shape == others.shape
+    assert np.abs(corners).sum(axis=1).min() > np.abs(others).sum(axis=1).mean()
+    assert len(np.unique(np.sign(corners), axis=0)) > 4  # of different corners
+
+
+def test_numbers_that_all_starts_share_do_not_count_for_corners() -> None:
+    player = CompiledCandidates(spaql.make_problem("MountainCar-v0"))
+    corners = player.corners(np.random.default_rng(0), 8)
+    assert (corners[:, 1] == 0.0).all()
+    assert (np.abs(corners[:, 0] + 0.5) > 0.099).all()
+
+
+def test_a_price_of_movement_is_refused_for_a_list_of_actions() -> None:
+    with pytest.raises(spaql.SettingError, match="movement_price is for actions that are numbers"):
+        spaql.TreeSearch("CartPole-v1", movement_price=0.1)

@@ -48,8 +48,8 @@ class Evaluator:
     played again, until easier for the candidates than others.
     """
 
-    def __init__(self, settings: TreeSearchSettings, units: Units, horizon: int) -> None:
-        self.settings, self.units, self.horizon = settings, units, horizon
+    def __init__(self, settings: TreeSearchSettings, units: Units, horizon: int, *, listed: bool) -> None:
+        self.settings, self.units, self.horizon, self.listed = settings, units, horizon, listed
         self.runner: EpisodeRunner | None = None
         """Plays the episodes; set for the duration of an iteration."""
         self.steps = 0
@@ -71,8 +71,12 @@ class Evaluator:
 
     @property
     def price(self) -> float:
-        """The price of a change of the action by its whole range."""
-        return self.settings.movement_price * self.span / self.horizon
+        """The price of a change of the action by its whole range.
+
+        A list of actions has none: where returns are limited, as CartPole's, it would be paid by controllers
+        that switch less often, and that fail from some starts.
+        """
+        return 0.0 if self.listed else self.settings.movement_price * self.span / self.horizon
 
     def play(
         self,
@@ -133,9 +137,14 @@ class Evaluator:
             starts[:again] = self.hard[rng.integers(len(self.hard), size=again)]
         return starts
 
-    def forget_hard_starts(self) -> None:
-        """Forget the hard starts."""
-        self.hard, self.hardness = self.hard[:0], self.hardness[:0]
+    def begin_hard_starts(self, rng: Rng) -> None:
+        """Begin the hard starts anew, with those at the corners of their distribution.
+
+        Finding them takes no steps, and starts that fail are often there.
+        """
+        assert self.runner is not None
+        self.hard = self.runner.corner_starts(rng, _HARD)
+        self.hardness = np.full(len(self.hard), -_LARGEST)
 
     def _mine(self, starts: Floats, returns: Floats, scores: Floats) -> None:
         """Keep the hardest start of a generation; of one that was played again, keep the new return."""

@@ -20,7 +20,7 @@ from spaql.algorithms.treesearch.settings import TreeSearchSettings
 from spaql.algorithms.treesearch.structures import Meaning
 from spaql.algorithms.treesearch.trees import CandidateTree, one_leaf, random_tree
 from spaql.archive import number
-from spaql.errors import UnsupportedSpaceError
+from spaql.errors import SettingError, UnsupportedSpaceError
 from spaql.kernels.treesearch.candidates import Floats, Units
 from spaql.policy import FeatureController, RuleTree
 from spaql.policy.policy import Rng
@@ -53,13 +53,14 @@ class TreeSearchLearner(Learner):
         rows = int(space.n) if isinstance(space, Discrete) else len(ends.low)
         if not (np.isfinite(ends.low).all() and np.isfinite(ends.high).all()):
             raise UnsupportedSpaceError("TreeSearch needs actions with finite bounds.")
+        if listed and settings.movement_price != TreeSearchSettings.movement_price:
+            raise SettingError("movement_price is for actions that are numbers, and these are a list.")
         centre = np.zeros(rows) if listed else (ends.low + ends.high) / 2
         half = np.ones(rows) if listed else (ends.high - ends.low) / 2
         units = Units(np.zeros(dims), np.ones(dims), centre, half)
         self.settings = settings
-        self.search = Search(
-            settings, Evaluator(settings, units, problem.horizon), one_leaf(rows, dims, listed=listed)
-        )
+        evaluator = Evaluator(settings, units, problem.horizon, listed=listed)
+        self.search = Search(settings, evaluator, one_leaf(rows, dims, listed=listed))
         meaning = Meaning.of(problem)
         self.ladder = Ladder(settings, self.search.evaluator, meaning) if meaning else None
         """The search for a controller over features, where set-points or a pole are declared."""

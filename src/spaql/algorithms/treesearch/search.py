@@ -104,6 +104,7 @@ class Search:
         """Draw the starts of judgements, and make the racers."""
         evaluator, budget = self.evaluator, self.budget
         evaluator.judging_starts = evaluator.starts(rng, self._judged_starts)
+        evaluator.begin_hard_starts(rng)
         count = int(min(max(RACE * budget / (_RACE_EPISODES * evaluator.length), 2), _RACERS))
         if self.incumbent is not None:
             self._judge_incumbent()
@@ -135,7 +136,7 @@ class Search:
         self._compare(self.racers[0])
         self.rung, self.turn = self.rung + 1, 0
         if len(self.racers) == 1:
-            self.evaluator.forget_hard_starts()  # most were hard for those that lost
+            self.evaluator.begin_hard_starts(rng)  # most were hard for those that lost
             self.stage = "polish"
 
     def _polish(self, rng: Rng) -> None:

@@ -20,7 +20,8 @@ class TreeSearchSettings(LearnerSettings):
     )
     movement_price: float = setting(
         0.001,
-        "price of moving actions through their range in every step, as a share of the range of returns",
+        "price of moving actions through their range in every step, as a share of the range of returns; "
+        "for numbers: to switch between actions of a list costs nothing",
         least=0,
     )
     nominal: bool = setting(
