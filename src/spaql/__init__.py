@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         History,
         PlanTree,
         TreeSearch,
+        distil,
         fit,
         load,
     )
@@ -95,6 +96,7 @@ __all__ = [
     "check_problem",
     "checks",
     "classical",
+    "distil",
     "evaluate",
     "evaluation",
     "experiments",
@@ -131,6 +133,7 @@ _HOMES = {
         "History",
         "PlanTree",
         "TreeSearch",
+        "distil",
         "fit",
         "load",
     ),

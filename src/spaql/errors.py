@@ -10,8 +10,11 @@ _PACKAGES = {
     "baselines": "sb3_contrib",
     "fmi": "fmpy",
     "minari": "minari",
+    "mlflow": "mlflow",
     "plot": "matplotlib",
     "stats": "scipy",
+    "tensorboard": "tensorboard",
+    "wandb": "wandb",
 }
 """The packages that extras install, by import name."""
 

@@ -31,9 +31,9 @@ from spaql.studies.paper.claims import Claim
         ("paper --quick --out out", ["scipy"], "The report needs scipy: pip install 'spaql[stats]'."),
         ("paper --quick --trpo --out out", ["sb3_contrib"], "TRPO needs sb3_contrib"),
         (
-            "show none --html card.html",
+            "show none --html card.html --stress",
             ["matplotlib"],
-            "The card needs matplotlib: pip install 'spaql[plot]'.",
+            "The page needs matplotlib: pip install 'spaql[plot]'.",
         ),
         (
             "stress none --map basin.svg",

@@ -58,6 +58,7 @@ PLANTREE = str(Path(__file__).parents[1] / "golden" / "0.1" / "plantree-cartpole
 REPORTING: dict[str, tuple[list[str], str]] = {
     "new": (["new", "project"], "files"),
     "train": (["train", "cartpole200", "--effort", "0.01", "--iterations", "1", "--out=r"], "fresh_return"),
+    "distil": (["distil", "RUN", "--env=cartpole200", "--steps=0", "--rounds=0", "--out=d"], "kept"),
     "fit": (
         ["fit", "LOG", "--observations", "x", "--action", "u", "--action-range=-1,1", "--episode", "run",
          "--cost", "x**2", "--effort", "0.01", "--anyway", "--out", "fitted"],
@@ -71,6 +72,7 @@ REPORTING: dict[str, tuple[list[str], str]] = {
     "draw": (["draw", "RUN", "map", "--x", "2", "--y", "3", "--episodes", "2"], "file"),
     "evaluate": (["evaluate", "RUN", "--episodes", "1"], "mean"),
     "stress": (["stress", "RUN", "--starts", "4"], "success"),
+    "verify": (["verify", PLANTREE, "--seconds", "1"], "proven"),
     "export": (["export", "RUN", "--to", "python", "--points", "100", "--out", "code"], "points"),
     "sweep": (["sweep", "study.toml", "--workers", "1", "--out", "store"], "runs"),
     "results": (["results", "store"], "groups"),

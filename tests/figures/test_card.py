@@ -25,7 +25,7 @@ def make_card(source: spaql.Agent | spaql.Controller, path: Path) -> str:
     from spaql.figures import policy_card
 
     source.save(path)
-    return policy_card(path, spaql.load(path), episodes=20, starts=64)
+    return policy_card(path, spaql.load(path), episodes=20, stressed=True, starts=64)
 
 
 @pytest.mark.parametrize("name", ["cartpole200", pytest.param("pendulum5", marks=pytest.mark.long)])

@@ -3,6 +3,7 @@
 from spaql.agents.agent import Agent
 from spaql.agents.agent_file import agent_types
 from spaql.agents.controller import Controller
+from spaql.agents.distillation import Distillation, distil
 from spaql.agents.fitting import Fitted, fit
 from spaql.agents.history import History
 from spaql.agents.loading import load
@@ -15,6 +16,7 @@ __all__ = [
     "SPAQLTS",
     "Agent",
     "Controller",
+    "Distillation",
     "Fitted",
     "History",
     "PlanTree",
@@ -24,6 +26,7 @@ __all__ = [
     "agent_type",
     "agent_types",
     "check_settings",
+    "distil",
     "fit",
     "load",
 ]

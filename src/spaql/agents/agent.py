@@ -158,7 +158,7 @@ class Agent:
         callback: Callback | Sequence[Callback] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int = 100,
-        progress_bar: bool = True,
+        progress_bar: bool = False,
         tries: int = 1,
         workers: int = 1,
         selection_episodes: int = 100,

@@ -13,6 +13,7 @@ _SECTIONS = {
     "Make a controller": {
         "new": "Begin a project for a plant of your own.",
         "train": "Learn a policy for an environment.",
+        "distil": "Turn a network or a function into a small tree, and improve it.",
         "fit": "Learn a policy from a log of the plant, without a simulator.",
         "improve": "Search for a better tree on the simulator, from one that there is.",
         "simplify": "Find a smaller tree that controls as well, or nearly.",

@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 @click.option("--lock", is_flag=True, help="simpler trees made from this one do the same there")
 @click.option("--rule", type=int, help="number of the rule to change instead")
 @click.option("--threshold", type=float, help="of the rule")
+@click.option(
+    "--tree",
+    "file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="take all numbers from a tree in JSON, as a page of `spaql show --html` writes it",
+)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="model file to write")
 @click.option("--episodes", type=int, default=100, show_default=True, help="to compare before and after")
 @click.option("--seed", type=int, default=0, show_default=True, help="of the episodes")
@@ -37,6 +44,7 @@ def edit(
     lock: bool,
     rule: int | None,
     threshold: float | None,
+    file: Path | None,
     out: Path,
     episodes: int,
     seed: int,
@@ -54,6 +62,7 @@ def edit(
       spaql edit runs/swing-up --leaf 2 --gain speed=-2.5 --out edited.spaql
       spaql edit runs/pole --leaf 1 --gain "push left:angle=-3" --out e.spaql
       spaql edit runs/swing-up --rule 1 --threshold -2.5 --out edited.spaql
+      spaql edit runs/swing-up --tree edited-tree.json --out edited.spaql
       spaql evaluate edited.spaql --episodes 500
     """
     from spaql.agents import Controller
@@ -61,7 +70,9 @@ def edit(
     from spaql.interpret import edited, locked, moved, rule_tree
 
     law = bool(offset or gain)
-    if (leaf is None) == (rule is None):
+    if file is not None and (leaf, rule, action, threshold, law, lock) != (None,) * 4 + (False,) * 2:
+        raise click.UsageError("--tree replaces all numbers: leave out the other changes.")
+    if file is None and (leaf is None) == (rule is None):
         raise click.UsageError("Give --leaf or --rule: the number of what is to change.")
     if (rule is None) != (threshold is None) or (rule is not None and (action is not None or law or lock)):
         raise click.UsageError("A rule has a --threshold; --do, --offset, --gain and --lock are for leaves.")
@@ -70,7 +81,9 @@ def edit(
     source = read_to_play(run)
     tree = rule_tree(source)
     what: dict[str, Any]
-    if leaf is None:
+    if file is not None:
+        after, what = _from_file(file, tree), {"tree": file.name}
+    elif leaf is None:
         assert rule is not None
         assert threshold is not None
         after, what = moved(tree, rule, threshold), {"rule": rule, "threshold": threshold}
@@ -95,6 +108,34 @@ def edit(
         lines.append(f"{label:7} {counted(one.n_leaves, 'leaf')}, return {returned}, worst {shown}")
     Controller(after, source.problem, {"from": run.name, **what}).save(out)
     return Report(data, "\n".join([*lines, f"Saved as {out}."]))
+
+
+def _from_file(file: Path, tree: RuleTree) -> RuleTree:
+    """Return the tree of a JSON file, which must be for the same spaces and keep what is locked."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    from spaql.errors import SettingError
+    from spaql.export import tree_from_json
+
+    found = tree_from_json(file)
+    spaces = (tree.observation_space, tree.action_space)
+    if (found.observation_space, found.action_space) != spaces:
+        raise SettingError(f"The tree in {file} has other observations or actions than RUN.")
+    if not tree.locks:
+        return found
+    parts = ("feature", "threshold", "left", "right", "leaf", "combinations")
+    same = all(np.array_equal(getattr(found, part), getattr(tree, part)) for part in parts)
+    rows = [lock.row for lock in tree.locks]
+    table = {name: array for name, array in vars(tree.leaves).items() if isinstance(array, np.ndarray)}
+    for name, array in table.items():
+        given = getattr(found.leaves, name, np.empty(0))
+        same = same and given.shape == array.shape
+        same = same and (len(array) != len(tree.leaves) or np.array_equal(given[rows], array[rows]))
+    if not same:
+        raise SettingError(f"The tree in {file} changes a rule or a leaf that is locked in RUN.")
+    return replace(found, locks=tree.locks)
 
 
 def _offsets(given: tuple[str, ...]) -> float | dict[str, float] | None:

@@ -32,8 +32,9 @@ FORMS = ("rules", "csv", "markdown", "latex", "dot")
 )
 @click.option("--as", "form", type=Choice(FORMS), default="rules", show_default=True, help="what to print")
 @click.option(
-    "--html", "card", type=click.Path(path_type=Path), help="write the policy card: all about it on a page"
+    "--html", "card", type=click.Path(path_type=Path), help="write a page to play with: tree, map and plant"
 )
+@click.option("--stress", "stressed", is_flag=True, help="add smaller trees and stress tests to that page")
 @click.option("--step", type=int, help="time step, of a policy that has another one at each (aql)")
 @reports("the tree and its rules")
 def show(
@@ -43,6 +44,7 @@ def show(
     at: list[float] | None,
     form: str,
     card: Path | None,
+    stressed: bool,
     step: int | None,
 ) -> Report:
     """Print the policy in RUN, a run folder or a model file, as if-then rules in raw units.
@@ -55,7 +57,7 @@ def show(
     Examples:
       spaql show runs/cartpole --digits 3
       spaql show runs/cartpole --at 0,0.1,0.05,-0.2
-      spaql show runs/cartpole --html card.html
+      spaql show runs/cartpole --html page.html
       spaql show runs/cartpole --as csv > table.csv
       spaql show runs/cartpole --as dot --digits 3 | dot -Tsvg > tree.svg
       spaql show runs/aql --step 0
@@ -65,7 +67,9 @@ def show(
     from spaql.policy.resolve import policy_of
 
     if card is not None:
-        return _card(run, card)
+        return _card(run, card, stressed)
+    if stressed:
+        raise click.UsageError("--stress is for the page of --html.")
     source = read(run)
     if at is not None:
         explanation = _explanation(source, at, step)
@@ -102,12 +106,13 @@ def _with_memory(
     return Report(data, text)
 
 
-def _card(run: Path, card: Path) -> Report:
+def _card(run: Path, card: Path, stressed: bool) -> Report:
     from spaql.archive import write_atomically
     from spaql.figures import policy_card
 
-    require("The card", "plot")
-    write_atomically(card, policy_card(run, read_to_play(run)).encode())
+    if stressed:
+        require("The page", "plot")
+    write_atomically(card, policy_card(run, read_to_play(run), stressed=stressed).encode())
     return Report({"file": str(card)}, str(card))
 
 

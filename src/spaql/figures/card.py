@@ -13,6 +13,7 @@ from gymnasium.spaces import Box, Discrete
 
 from spaql.agents import Agent, Controller
 from spaql.agents.agent_file import model_file
+from spaql.errors import SettingError
 from spaql.evaluation import SizedTree, evaluate, find_bench, robustness, size_curve, smallest_within, stress
 from spaql.evaluation.stress_tables import measure_cells, robustness_cells, worst_cells
 from spaql.figures.basin import compute_basin
@@ -20,6 +21,8 @@ from spaql.figures.card_control import control_section
 from spaql.figures.drawing import svg
 from spaql.figures.names import NAMES
 from spaql.figures.overlays import compute_phase
+from spaql.figures.play import STYLE as PLAY_STYLE
+from spaql.figures.play import compute_play, play_section
 from spaql.figures.sizes import compute_sizes
 from spaql.figures.trees import MOST_LEAVES, compute_tree
 from spaql.formatting import counted, number, places, with_interval
@@ -36,12 +39,22 @@ _LOSS = 0.02
 _CONTROL_EPISODES = 100
 """Episodes in which the closed loop is measured, at most."""
 _STYLE = Path(__file__).with_name("card.css")
+_NO_NETWORK = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:"
 
 
 def policy_card(
-    path: Path, source: Agent | Controller, *, episodes: int = 500, starts: int = 2_000, seed: int = 0
+    path: Path,
+    source: Agent | Controller,
+    *,
+    episodes: int = 500,
+    stressed: bool = False,
+    starts: int = 2_000,
+    seed: int = 0,
 ) -> str:
     """Return the card of a controller as one page of HTML that needs no other file.
+
+    Where the controller is a tree, and the plant has equations or was learned, it can be played with and
+    edited in the page: drag the state, a threshold or a gain.
 
     Parameters
     ----------
@@ -51,15 +64,21 @@ def policy_card(
         The agent or controller (see `spaql.load`).
     episodes
         Fresh episodes to evaluate it in.
+    stressed
+        Add what takes longer, and matplotlib: smaller trees, and for plants with a bench the stress test and
+        robustness.
     starts
-        Of the stress test, for plants with a bench.
+        Of the stress test.
     seed
         Of all episodes.
     """
     problem, fresh = source.problem, evaluate(source, episodes=episodes, seed=seed)
+    is_tree = not source.policy.time_variant and not isinstance(source.policy, FeatureController)
+    exact = rule_tree(source) if is_tree else None
     parts = [
         _header(source),
-        _numbers(source, fresh, seed),
+        _numbers(source, fresh, exact, seed),
+        _playable(source, exact, seed),
         '<div class="sides">',
         _spaces(problem),
         _returns(problem, fresh),
@@ -71,18 +90,19 @@ def policy_card(
         )
     elif isinstance(source.policy, FeatureController):
         parts += _with_memory(source.policy)
-    else:
-        parts += _rules(source, episodes, seed)
-    if problem.setpoints:
+    elif exact is not None:
+        parts += _rules(source, exact, episodes, seed) if stressed else _text_of(exact)
+    if stressed and problem.setpoints:
         parts += control_section(source, min(episodes, _CONTROL_EPISODES), seed)
-    if find_bench(problem) is not None:
+    if stressed and find_bench(problem) is not None:
         parts += _worst_cases(source, starts, seed)
     parts.append(_footer(path, seed))
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_NO_NETWORK}">'
         f"<title>{html.escape(problem.name)}: policy card</title>"
-        f"<style>{_STYLE.read_text('utf-8')}</style></head>"
+        f"<style>{_STYLE.read_text('utf-8')}{PLAY_STYLE.read_text('utf-8')}</style></head>"
         f"<body>{''.join(parts)}</body></html>\n"
     )
 
@@ -100,7 +120,22 @@ def _header(source: Agent | Controller) -> str:
     return f"<header><h1>{title}</h1><p>{made}</p></header>"
 
 
-def _numbers(source: Agent | Controller, fresh: Evaluation, seed: int) -> str:
+def _playable(source: Agent | Controller, tree: RuleTree | None, seed: int) -> str:
+    """Return the interactive part, or why there is none."""
+    if tree is None:
+        return "<p>A policy with memory, or another one at each time step, is not played in the page.</p>"
+    try:
+        return play_section(compute_play(source, tree, seed=seed))
+    except SettingError as error:
+        return f"<p>There is nothing to play with here. {html.escape(str(error))}</p>"
+
+
+def _text_of(exact: RuleTree) -> Iterator[str]:
+    yield f"<details open><summary>The exact rules, {counted(exact.n_leaves, 'leaf')}</summary>"
+    yield f"<pre>{html.escape(text(exact))}</pre></details>"
+
+
+def _numbers(source: Agent | Controller, fresh: Evaluation, exact: RuleTree | None, seed: int) -> str:
     problem = source.problem
     random = evaluate(RandomPolicy(problem.states, problem.actions), problem, episodes=100, seed=seed)
     shown = {
@@ -110,7 +145,8 @@ def _numbers(source: Agent | Controller, fresh: Evaluation, seed: int) -> str:
     }
     if not source.policy.time_variant:
         policy = source.policy
-        tree = policy.tree if isinstance(policy, FeatureController) else rule_tree(source)
+        tree = policy.tree if isinstance(policy, FeatureController) else exact
+        assert tree is not None
         size, word = counted(tree.n_leaves, "leaf").split()
         shown[word + (", the fewest that do the same" if tree.smallest else "")] = size
         size, word = counted(tree.n_numbers, "number").split()
@@ -160,8 +196,7 @@ def _returns(problem: Problem, result: Evaluation) -> str:
     )
 
 
-def _rules(source: Agent | Controller, episodes: int, seed: int) -> Iterator[str]:
-    exact = rule_tree(source)
+def _rules(source: Agent | Controller, exact: RuleTree, episodes: int, seed: int) -> Iterator[str]:
     curve = size_curve(source, seed=seed)
     chosen = smallest_within(curve, _LOSS)
     x, y = _plane(chosen.tree)
@@ -169,8 +204,7 @@ def _rules(source: Agent | Controller, episodes: int, seed: int) -> Iterator[str
     yield svg(compute_phase(source, x, y, seed=seed)) + "</div>"
     yield f"<div><h2>How small it can be</h2>{svg(compute_sizes(curve))}</div></div>"
     yield from _drawn_tree(source, chosen, exact, episodes, seed)
-    yield f"<details><summary>The exact rules, {counted(exact.n_leaves, 'leaf')}</summary>"
-    yield f"<pre>{html.escape(text(exact))}</pre></details>"
+    yield from _text_of(exact)
 
 
 def _with_memory(policy: FeatureController) -> Iterator[str]:

@@ -16,6 +16,8 @@ class Phase(StrEnum):
     """Episodes of the evaluation of an iteration."""
     SEARCH = "search"
     """Episodes of a search over controllers."""
+    EXPERT = "expert"
+    """Episodes of a policy that is imitated."""
 
 
 class Interactions:

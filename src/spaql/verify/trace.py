@@ -94,6 +94,40 @@ def trace_observe(dynamics: Dynamics) -> Tape:
     return _traced(lambda x: (observe(tuple(x)), False), ranges, len(dynamics.observations), what)
 
 
+def trace_nominal(dynamics: Dynamics) -> tuple[Tape, Tape]:
+    """Trace the step of a plant with its reward, and its observation, both without disturbances.
+
+    The outputs of the step are the next state and the reward. Parameters are in the middle of their ranges.
+
+    Examples
+    --------
+    >>> from spaql.problems.classic import find_dynamics
+    >>> trace_nominal(find_dynamics("Pendulum-v1"))
+    (Tape(41 operations, 1 paths), Tape(4 operations, 1 paths))
+    """
+    listed = not isinstance(dynamics.actions, Mapping)
+    n, wide = dynamics.plant_dims, 1 if listed else len(dynamics.actions)
+    _, step, observe = (_rebound(function, {}) for function in dynamics.nominal_functions)
+
+    def call(x: list[Symbol]) -> tuple[Sequence[Any], Any]:
+        used = x[n:]
+        action: Any = used[0] if listed else np.array([Symbol(u.row, "double") for u in used], dtype=object)
+        after, reward, ended = step(tuple(x[:n]), action)
+        return (*after, reward), ended
+
+    state: list[Range] = [_ANYWHERE] * n
+    actions: list[Range] = [(0.0, len(dynamics.actions) - 1.0)] if listed else [_ANYWHERE] * wide
+    return (
+        _traced(call, state + actions, n + 1, f"the step of {dynamics.id}"),
+        _traced(
+            lambda x: (observe(tuple(x)), False),
+            state,
+            len(dynamics.observations),
+            f"the observation of {dynamics.id}",
+        ),
+    )
+
+
 def _rebound(function: Callable[..., Any], done: dict[int, Any]) -> Callable[..., Any]:
     """Return the plain Python function with globals and a closure that know symbols."""
     plain = getattr(function, "py_func", function)

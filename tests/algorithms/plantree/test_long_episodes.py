@@ -45,7 +45,7 @@ def test_long_episodes_take_no_longer_than_short_ones() -> None:
 
 def test_a_budget_below_one_episode_is_pointed_out(capsys: pytest.CaptureFixture[str]) -> None:
     agent = spaql.PlanTree(plant(300), seed=0, effort=0.001)
-    agent.learn(total_timesteps=250)
+    agent.learn(total_timesteps=250, progress_bar=True)
     assert "250 steps is less than one episode, which may last 300" in capsys.readouterr().err
-    agent.learn(total_timesteps=300)
+    agent.learn(total_timesteps=300, progress_bar=True)
     assert "less than one episode" not in capsys.readouterr().err

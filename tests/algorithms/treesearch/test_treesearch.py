@@ -158,6 +158,24 @@ def test_a_plant_that_explodes_is_survived():
     assert agent.policy.n_leaves >= 1
 
 
+def test_a_given_tree_stays_to_the_last_bit_unless_another_is_better():
+    """Trees that also reach the highest possible return are equal, not better."""
+    perfect = SwitchingLaws(np.array([[[0.0] * 4, [1.4, 3.7, 7.3, 6.5]]]), np.array([[0.0, -0.37]]), 0)
+    problem = spaql.make_problem("CartPole-v1")
+    alone = {"feature": [-1], "threshold": [0.0], "left": [-1], "right": [-1], "leaf": [0]}
+    given = RuleTree(
+        **{name: np.array(value) for name, value in alone.items()},
+        leaves=perfect,
+        observation_space=problem.states.space,
+        action_space=problem.actions.space,
+    )
+    assert spaql.evaluate(given, problem, episodes=100).mean == 500
+    agent = TreeSearch(problem, seed=0).start_from(given).learn(50_000, progress_bar=False)
+    assert isinstance(agent.policy.leaves, SwitchingLaws)
+    np.testing.assert_array_equal(agent.policy.leaves.gain, perfect.gain)
+    np.testing.assert_array_equal(agent.policy.leaves.offset, perfect.offset)
+
+
 def test_corner_starts_are_further_from_the_middle_than_others() -> None:
     player = CompiledCandidates(spaql.make_problem("CartPole-v1"))
     corners = player.corners(np.random.default_rng(0), 32)

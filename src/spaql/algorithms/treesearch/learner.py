@@ -18,7 +18,7 @@ from spaql.algorithms.treesearch.rule_trees import check_source, from_rules, to_
 from spaql.algorithms.treesearch.search import Search
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
 from spaql.algorithms.treesearch.structures import Meaning
-from spaql.algorithms.treesearch.trees import one_leaf, random_tree
+from spaql.algorithms.treesearch.trees import CandidateTree, one_leaf, random_tree
 from spaql.archive import number
 from spaql.errors import SettingError, UnsupportedSpaceError
 from spaql.kernels.treesearch.candidates import Floats, Units
@@ -173,11 +173,18 @@ class TreeSearchLearner(Learner):
         if self._climbs:
             return self._climbs.controller
         found = self.search.incumbent
+        if self.given is not None and (found is None or self._is_given(found)):
+            return self.given
         if found is None:
-            if self.given is not None:
-                return self.given
             found = self.search.base
         return to_rules(found, self.search.evaluator.units, self.problem, self.search.digits)
+
+    def _is_given(self, found: CandidateTree) -> bool:
+        """Return whether a tree is still the given one, whose numbers conversions would change in a bit."""
+        assert self.given is not None
+        given = from_rules(self.given, self.search.evaluator.units, self.search.base).arrays()
+        same = all(np.array_equal(array, given[name]) for name, array in found.arrays().items())
+        return same and not self.search.digits
 
     @property
     def candidate(self) -> RuleTree | FeatureController:

@@ -240,7 +240,7 @@ class Search:
             self.judgement = self.evaluator.judge(old)
             gain = self._value(new.score, found) - self._value(self.judgement.score, old)
             least = new.error_of_difference(self.judgement) if self.was_given else 0.0
-            if not gain >= least:
+            if not gain >= least or (self.was_given and gain <= 0.0):
                 return
         self.incumbent, self.judgement, self.digits = found, new, 0
         self.was_given = False

@@ -1,0 +1,216 @@
+"""Policies of other libraries, to be imitated: Stable-Baselines3, ONNX, Python functions."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+from numpy.typing import NDArray
+
+from spaql.errors import MissingExtraError, SettingError, imported, nearest
+from spaql.export.onnx_modules import runtime_module
+from spaql.policy import Policy
+from spaql.policy.policy import Rng
+from spaql.policy.resolve import PathLike, opened, policy_of
+from spaql.problems import Problem
+
+Answer = Callable[[NDArray[Any]], Any]
+"""Returns the actions for a batch of observations."""
+
+
+class Expert(Policy):
+    """A policy of another library: deterministic, without memory, and checked at every step.
+
+    Numbers of a Box beyond their bounds are set to the nearest bound, and counted.
+    """
+
+    def __init__(self, answer: Answer, problem: Problem, name: str) -> None:
+        self.observation_space = problem.states.space
+        self.action_space = problem.actions.space
+        self.name = name
+        self.clipped = 0
+        """Actions so far that were beyond their bounds."""
+        self._answer = answer
+
+    def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
+        """Return a batch of raw actions."""
+        rows, space = len(observations), self.action_space
+        given = np.asarray(self._answer(observations))
+        wanted = (rows, *(space.shape or ()))
+        if given.size != np.prod(wanted):
+            raise SettingError(
+                f"{self.name} returned actions of the shape {given.shape} for {rows} observations, and "
+                f"{space} needs {wanted}."
+            )
+        given = given.reshape(wanted)
+        if isinstance(space, Discrete):
+            first, last = int(space.start), int(space.start + space.n) - 1
+            if not np.all((given >= first) & (given <= last) & (given == np.floor(given))):
+                wrong = given[~((given >= first) & (given <= last) & (given == np.floor(given)))][0]
+                raise SettingError(
+                    f"{self.name} returned the action {wrong}: it must be a whole number from {first} to "
+                    f"{last}."
+                )
+            return given.astype(np.int64)
+        assert isinstance(space, Box)
+        if np.isnan(given).any():
+            row = int(np.flatnonzero(np.isnan(given).reshape(rows, -1).any(axis=1))[0])
+            raise SettingError(f"{self.name} returned NaN for the observation {observations[row]}.")
+        inside = np.clip(given, space.low, space.high)
+        self.clipped += int((inside != given).reshape(rows, -1).any(axis=1).sum())
+        return inside.astype(space.dtype)
+
+
+def expert_of(source: Any, problem: Problem, *, vec_normalize: PathLike | None = None) -> Expert:
+    """Return what is to be imitated as a policy.
+
+    Parameters
+    ----------
+    source
+        A file of Stable-Baselines3 (`.zip`) or ONNX (`.onnx`); `module:name`, which is imported; a run folder
+        or file of spaql; a policy or agent; an object with Stable-Baselines3's `predict`; or a function from
+        one observation to one action.
+    problem
+        The problem that it plays.
+    vec_normalize
+        The file of Stable-Baselines3's `VecNormalize`, for a network of normalised observations.
+
+    Notes
+    -----
+    A file of Stable-Baselines3 holds pickles, which run code when they are read: read those that you trust.
+    """
+    name = str(source) if isinstance(source, str | os.PathLike) else type(source).__name__
+    suffix = Path(name).suffix.lower() if isinstance(source, str | os.PathLike) else ""
+    if vec_normalize is not None and suffix != ".zip":
+        raise SettingError("vec_normalize is for a .zip file of Stable-Baselines3: leave it out.")
+    if isinstance(source, str) and ":" in source and not Path(source).exists():
+        module, _, attribute = source.rpartition(":")
+        home = imported(module, attribute)
+        if not hasattr(home, attribute):
+            known = [one for one in vars(home) if not one.startswith("_")]
+            raise SettingError(f"{module} has no {attribute!r}: {nearest(attribute, known)}")
+        return Expert(_answer(getattr(home, attribute)), problem, source)
+    if suffix in (".zip", ".onnx"):
+        if not Path(name).is_file():
+            raise SettingError(f"There is no file {name}.")
+        if suffix == ".onnx":
+            return Expert(_onnx(Path(name), problem), problem, Path(name).name)
+        return Expert(_stable_baselines(Path(name), problem, vec_normalize), problem, Path(name).name)
+    return Expert(_answer(source), problem, getattr(source, "__name__", name))
+
+
+def _answer(source: Any) -> Answer:
+    """Return the function from a batch of observations to actions of an object in memory, or a run."""
+    own = isinstance(source, Policy | str | os.PathLike) or hasattr(source, "conclude")
+    if own or isinstance(getattr(source, "policy", None), Policy):
+        policy = policy_of(opened(source))
+        if policy.time_variant or policy.for_episodes(1) is not policy:
+            raise SettingError(
+                f"A {type(policy).__name__} that depends on time or memory cannot be imitated: the action "
+                "must be a function of the observation."
+            )
+        return lambda rows: policy.act(rows, np.zeros(len(rows), np.int64), None)
+    if hasattr(source, "predict"):
+        return lambda rows: source.predict(rows, deterministic=True)[0]
+    if callable(source) and not isinstance(source, type):
+        return lambda rows: np.array([np.asarray(source(row)) for row in rows])
+    raise SettingError(
+        f"{source!r} is no policy: give a .zip file of Stable-Baselines3, an .onnx file, MODULE:NAME, an "
+        "object with predict(), or a function from an observation to an action."
+    )
+
+
+def _stable_baselines(path: Path, problem: Problem, vec_normalize: PathLike | None) -> Answer:
+    """Return the deterministic actions of a saved model, of whichever algorithm: only its policy is built."""
+    try:
+        from stable_baselines3.common.save_util import load_from_zip_file
+    except ImportError as error:
+        raise MissingExtraError(
+            "A model of Stable-Baselines3 needs it: pip install 'spaql[baselines]'."
+        ) from error
+    unused: dict[str, Any] = dict.fromkeys(("learning_rate", "lr_schedule", "clip_range", "clip_range_vf"))
+    unused |= dict.fromkeys(("ep_info_buffer", "ep_success_buffer", "action_noise", "replay_buffer_class"))
+    try:
+        data, parameters, _ = load_from_zip_file(path, device="cpu", custom_objects=unused)
+    except Exception as error:
+        raise SettingError(f"{path} cannot be read as a model of Stable-Baselines3: {error}.") from error
+    if not data or "policy_class" not in data or "policy" not in parameters:
+        raise SettingError(f"{path} is no model of Stable-Baselines3: save one with model.save.")
+    make, spaces = data["policy_class"], (data["observation_space"], data["action_space"])
+    if any(part.__name__.startswith("Recurrent") for part in make.__mro__):
+        raise SettingError(f"{path} holds a {make.__name__}, which has memory, and cannot be imitated.")
+    _check_spaces(path.name, spaces, problem)
+    offered = {"lr_schedule": _no_schedule, "use_sde": data.get("use_sde", False)}
+    taken = inspect.signature(make.__init__).parameters
+    options = {key: value for key, value in offered.items() if key in taken}
+    policy = make(*spaces, **options | dict(data["policy_kwargs"]))
+    policy.load_state_dict(parameters["policy"])
+    policy.set_training_mode(False)
+    normalised = (lambda rows: rows) if vec_normalize is None else _normalisation(vec_normalize)
+    return lambda rows: policy.predict(normalised(rows), deterministic=True)[0]
+
+
+def _no_schedule(_: float) -> float:
+    """Return a learning rate for an optimiser that is never stepped."""
+    return 0.0
+
+
+def _normalisation(path: PathLike) -> Callable[[NDArray[Any]], NDArray[Any]]:
+    try:
+        with open(path, "rb") as file:
+            found = pickle.load(file)
+        normalise: Callable[[NDArray[Any]], NDArray[Any]] = found.normalize_obs
+    except (AttributeError, EOFError, ImportError, pickle.UnpicklingError) as error:
+        raise SettingError(
+            f"{os.fspath(path)} holds no VecNormalize of Stable-Baselines3: {error}."
+        ) from error
+    return normalise
+
+
+def _check_spaces(name: str, spaces: tuple[Any, Any], problem: Problem) -> None:
+    own = (problem.states.space, problem.actions.space)
+    for what, given, wanted in zip(("observations", "actions"), spaces, own, strict=True):
+        same = type(given) is type(wanted) and given.shape == wanted.shape
+        if not same or getattr(given, "n", None) != getattr(wanted, "n", None):
+            raise SettingError(f"{name} has the {what} {given}, and {problem.name} has {wanted}.")
+
+
+def _onnx(path: Path, problem: Problem) -> Answer:
+    """Return the actions of an ONNX model: its output `action`, or the first one.
+
+    For a list of actions that output is the action's number, or a score of each action, of which the highest
+    counts.
+    """
+    runtime = runtime_module()
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = 1
+    try:
+        session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise SettingError(f"{path} cannot be read as an ONNX model: {error}.") from error
+    inputs = session.get_inputs()
+    if len(inputs) != 1:
+        names = ", ".join(one.name for one in inputs)
+        raise SettingError(f"{path.name} has the inputs {names}: a policy has one, the observation.")
+    wanted, kind = inputs[0].name, np.float64 if "double" in inputs[0].type else np.float32
+    outputs = [one.name for one in session.get_outputs()]
+    read = next((one for one in ("action", "actions") if one in outputs), outputs[0])
+    space = problem.actions.space
+    fixed = inputs[0].shape and isinstance(inputs[0].shape[0], int)
+
+    def run(rows: NDArray[Any]) -> NDArray[Any]:
+        found = np.asarray(session.run([read], {wanted: rows.astype(kind)})[0])
+        scores = found.ndim == 2 and found.shape[1] > 1
+        if isinstance(space, Discrete) and scores and found.shape[1] == space.n:
+            return np.asarray(int(space.start) + found.argmax(axis=1))
+        return found
+
+    if not fixed:
+        return run
+    return lambda rows: np.concatenate([run(row[np.newaxis]) for row in rows])

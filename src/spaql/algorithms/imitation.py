@@ -1,0 +1,198 @@
+"""Rule trees that imitate a policy, by dataset aggregation (DAgger) in the problem itself.
+
+The states that trees reach are labelled with the actions of the policy and added to the data, so that a tree
+is also fitted where its own errors lead. The trees are those of PlanTree: constant actions or linear scores
+for a list of actions, affine laws for a Box.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+from numpy.typing import NDArray
+
+from spaql.algorithms.plantree.encoding import ActionCode, Scale
+from spaql.algorithms.plantree.exact_sums import moments, weighted_sum
+from spaql.algorithms.plantree.rule_trees import to_rules, within_space
+from spaql.kernels.plantree.controllers import ControllerTree, grow_choices, grow_laws
+from spaql.policy import Laws, Policy, RecordingPolicy, RuleTree, SwitchingLaws
+from spaql.problems import Problem
+from spaql.rollouts import EpisodeRunner, Phase, Purpose, generator
+
+Floats = NDArray[np.float64]
+
+_MOST = 40_000
+"""Labelled states to fit to, at most; of more, evenly spaced ones are taken."""
+_LEAST_CHOICES, _LEAST_LAWS = 2, 10
+"""Fewest samples of a leaf."""
+_RIDGE = 0.1
+_REPEATS = 2
+"""Regressions, after the first, that leave out saturated actions."""
+_SIZES = (1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32, 48, 64)
+"""Numbers of leaves of the trees that are compared."""
+_DIGITS, _DIGITS_LOSS = (3, 4, 6), 0.1
+"""Significant digits of a tree's numbers that are tried, and what they may cost, as a share of the loss."""
+
+
+@dataclass(frozen=True, eq=False)
+class Imitation:
+    """A rule tree that imitates a policy."""
+
+    tree: RuleTree
+    agreement: float
+    """Of a list, the share of the labelled states in which the action is the same; for a Box, the share of
+    the variance of the actions there that the tree explains."""
+    labelled: int
+    """States that were labelled with the actions of the policy."""
+
+
+def imitate(
+    expert: Policy,
+    problem: Problem,
+    runner: EpisodeRunner,
+    *,
+    leaves: int,
+    rounds: int,
+    loss: float,
+    seed: int,
+) -> Imitation:
+    """Return the smallest tree whose mean return is within a share of the policy's, or else the best one.
+
+    Parameters
+    ----------
+    expert
+        The policy to imitate; it has no memory.
+    problem
+        The problem to play.
+    runner
+        Plays and counts: the episodes of the expert, those of trees whose states are labelled as training,
+        and those that compare trees as own play.
+    leaves
+        Of a tree, at most.
+    rounds
+        Rounds of play and labelling after the first, in which the expert plays.
+    loss
+        The share of the expert's return that a smaller tree may lose.
+    seed
+        Of the episodes.
+    """
+    data = _Data(expert, problem)
+    played = RecordingPolicy(expert)
+    first = runner.evaluate(
+        played, generator(seed, Purpose.SELECTION, 0), deterministic=True, phase=Phase.EXPERT
+    )
+    data.add(np.concatenate(played.episodes(first.lengths)))
+    for index in range(1, rounds + 1):
+        # The kinds of trees take turns, so that states are known where either of them errs.
+        kinds = list(data.trees(leaves))
+        player = RecordingPolicy(kinds[index % len(kinds)])
+        result = runner.evaluate(player, generator(seed, Purpose.SELECTION, index), phase=Phase.TRAINING)
+        data.add(np.concatenate(player.episodes(result.lengths)))
+    sizes = [n for n in _SIZES if n < leaves] + [leaves]
+    trees = sorted(
+        (tree for n in sizes for tree in data.trees(n)), key=lambda one: (one.n_leaves, one.n_numbers)
+    )
+
+    def mean_return(tree: RuleTree) -> float:
+        rng = generator(seed, Purpose.SELECTION, 0)  # the starts of the expert
+        return runner.evaluate(tree, rng, phase=Phase.OWN_PLAY).mean
+
+    means = [mean_return(tree) for tree in trees]
+    good = [i for i, mean in enumerate(means) if mean >= first.mean - loss * abs(first.mean)]
+    best = good[0] if good else int(np.argmax(means))
+    chosen, least = trees[best], means[best] - _DIGITS_LOSS * loss * abs(first.mean)
+    short = (_rounded(chosen, digits) for digits in _DIGITS)
+    chosen = next((tree for tree in short if mean_return(tree) >= least), chosen)
+    return Imitation(chosen, data.agreement(chosen), data.labelled)
+
+
+class _Data:
+    """States with the actions of the expert, and the trees that are fitted to them."""
+
+    def __init__(self, expert: Policy, problem: Problem) -> None:
+        self._expert, self._problem = expert, problem
+        self._code = ActionCode(problem.actions.space)
+        self._states: list[Floats] = []
+        self._actions: list[Floats] = []
+
+    @property
+    def labelled(self) -> int:
+        """Number of states."""
+        return sum(map(len, self._states))
+
+    def add(self, states: Floats) -> None:
+        """Label states with the actions of the expert, and add them."""
+        space = self._problem.states.space
+        rows = states.reshape(-1, *(space.shape or ())).astype(space.dtype)
+        actions = np.asarray(self._expert.act(rows, np.zeros(len(rows), np.int64), None))
+        self._states.append(states)
+        self._actions.append(np.array([self._code.standard(one) for one in actions]))
+
+    def trees(self, leaves: int) -> Iterator[RuleTree]:
+        """Yield a tree of each kind, fitted to all states."""
+        states, actions = np.concatenate(self._states), np.concatenate(self._actions)
+        stride = -(-len(states) // _MOST)
+        states, actions = states[::stride], actions[::stride]
+        mean, deviation = moments(states)
+        scale = Scale(mean, deviation + 1e-9)
+        z, weight = scale.z(states), np.ones(len(states))
+        space = self._code.space
+        if isinstance(space, Box):
+            tree = grow_laws(z, actions, weight, leaves, _LEAST_LAWS, _RIDGE, _REPEATS)
+            yield within_space(to_rules(tree, scale, self._code, self._problem))
+            return
+        votes = np.asarray(actions == np.arange(float(space.n)), np.float64)
+        chosen = grow_choices(z, votes, leaves, _LEAST_CHOICES)
+        yield within_space(to_rules(chosen, scale, self._code, self._problem))
+        # With targets of ±1, leaving out what is right by a margin is regression with a squared hinge loss.
+        scores = grow_laws(z, 2.0 * votes - 1.0, weight, leaves, _LEAST_LAWS, _RIDGE, _REPEATS)
+        yield _switching(scores, scale, self._problem, space)
+
+    def agreement(self, tree: RuleTree) -> float:
+        """Return how well a tree agrees with the labels (see `Imitation`)."""
+        states, wanted = np.concatenate(self._states), np.concatenate(self._actions)
+        done = np.array([self._code.standard(one) for one in np.asarray(tree.act(states))])
+        if self._code.listed:
+            return float((done == wanted).mean())
+        spread = float(((wanted - wanted.mean(axis=0)) ** 2).sum())
+        return 1.0 - float(((done - wanted) ** 2).sum()) / spread if spread > 0 else 1.0
+
+
+def _switching(tree: ControllerTree, scale: Scale, problem: Problem, space: Discrete) -> RuleTree:
+    """Return a tree of scores as a rule tree of switching laws, in raw units.
+
+    Only differences of scores matter: that of the first action is subtracted from all, and need not be read.
+    """
+    inner = tree.feature >= 0
+    column = np.maximum(tree.feature, 0)
+    law = tree.law[~inner] - tree.law[~inner][:, :1]
+    gain = law[:, :, 1:] / scale.deviation
+    offset = law[:, :, 0] - weighted_sum(gain, scale.mean)
+    assert isinstance(problem.states.space, Box)
+    return RuleTree(
+        feature=np.where(inner, tree.feature, -1),
+        threshold=np.where(inner, tree.threshold * scale.deviation[column] + scale.mean[column], 0.0),
+        left=np.where(inner, tree.left, -1),
+        right=np.where(inner, tree.left + 1, -1),
+        leaf=np.where(inner, -1, np.cumsum(~inner) - 1),
+        leaves=SwitchingLaws(gain, offset, int(space.start)),
+        observation_space=problem.states.space,
+        action_space=space,
+        observations=problem.states.names,
+        actions=problem.actions.names,
+    )
+
+
+def _rounded(tree: RuleTree, digits: int) -> RuleTree:
+    """Return a tree with its numbers rounded to significant digits."""
+
+    def short(numbers: Floats) -> Floats:
+        return np.array([float(f"{x:.{digits}g}") for x in numbers.ravel()]).reshape(numbers.shape)
+
+    leaves = tree.leaves
+    if isinstance(leaves, Laws | SwitchingLaws):
+        leaves = replace(leaves, gain=short(leaves.gain), offset=short(leaves.offset))
+    return replace(tree, threshold=short(tree.threshold), leaves=leaves)

@@ -1,0 +1,128 @@
+"""`spaql distil`: a network, or any other policy, as a small tree that is improved on the simulator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from spaql.cli.arguments import complete_environment, config_option, quiet_option
+from spaql.cli.report import Report, reports
+from spaql.formatting import counted, number, places, with_interval
+
+if TYPE_CHECKING:
+    from spaql.agents import Distillation
+    from spaql.rollouts import Evaluation
+
+
+@click.command()
+@click.argument("file", metavar="FILE")
+@click.option("--env", required=True, shell_complete=complete_environment, help="environment that it plays")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="run folder to write")
+@click.option("--max-leaves", type=int, default=10, show_default=True, help="largest number of leaves")
+@click.option("--rounds", type=int, default=5, show_default=True, help="of play and labelling")
+@click.option("--round-episodes", type=int, default=20, show_default=True, help="of a round")
+@click.option(
+    "--loss",
+    type=float,
+    default=0.02,
+    show_default=True,
+    help="part of the return that a smaller tree may lose before it is improved",
+)
+@click.option(
+    "--steps", type=int, default=1_000_000, show_default=True, help="of the simulator to improve it; 0: none"
+)
+@click.option("--episodes", type=int, default=100, show_default=True, help="fresh ones to judge both")
+@click.option("--seed", type=int, default=0, show_default=True, help="of all randomness")
+@click.option(
+    "--vec-normalize",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="file of VecNormalize, for a network of normalised observations",
+)
+@config_option
+@click.option("--parallel", is_flag=True, help="play episodes in a process for every core")
+@quiet_option
+@reports("sizes, returns and steps")
+def distil(
+    file: str,
+    env: str,
+    out: Path,
+    max_leaves: int,
+    rounds: int,
+    round_episodes: int,
+    loss: float,
+    steps: int,
+    episodes: int,
+    seed: int,
+    vec_normalize: Path | None,
+    config: dict[str, Any] | None,
+    parallel: bool,
+    quiet: bool,
+) -> Report:
+    """Turn the policy in FILE into a small rule tree, improve it on the simulator, and save a run.
+
+    FILE is a model of Stable-Baselines3 (.zip) or ONNX (.onnx), a run of spaql, or MODULE:NAME, a Python
+    function from one observation to one action. A .zip holds pickles, which run code when they are read: give
+    one that you trust. Trees are fitted to what the policy does where it and they go (DAgger); the smallest
+    good one is improved by TreeSearch. Policy and tree are then judged from the same fresh starts.
+
+    \b
+    Examples:
+      spaql distil model.zip --env Pendulum-v1 --out runs/readable
+      spaql distil policy.onnx --env CartPole-v1 --out runs/readable --max-leaves 4
+      spaql distil my_module:controller --env CartPole-v1 --out runs/readable --steps 0
+    """
+    from spaql.agents import distil
+    from spaql.errors import SettingError
+    from spaql.problems import make_problem
+
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise SettingError(f"{out} is there already: name another folder with --out, or remove it.")
+    found = distil(
+        file,
+        make_problem(env, options=config, measured=False),
+        max_leaves=max_leaves,
+        rounds=rounds,
+        episodes=round_episodes,
+        loss=loss,
+        total_timesteps=steps,
+        judged_episodes=episodes,
+        seed=seed,
+        parallel=parallel,
+        vec_normalize=vec_normalize,
+        progress_bar=not quiet,
+    )
+    found.save(out)
+    return Report({"run": str(out), **found.as_data()}, _text(found, out))
+
+
+def _text(found: Distillation, out: Path) -> str:
+    from gymnasium.spaces import Discrete
+
+    data = found.as_data()
+    expert, before, after = found.expert_returned, found.imitation_returned, found.returned
+    off, half = (data["difference"][name] for name in ("mean", "ci95"))
+    kept = "" if data["kept"] is None else f"; {data['kept']:.1%} of its return"
+    steps = "; ".join(f"{name} {taken:,}" for name, taken in found.steps.items())
+    listed = isinstance(found.tree.action_space, Discrete)
+    agrees = "the same action" if listed else "of the variance of its actions"
+    size, grown = counted(found.imitation.n_leaves, "leaf"), counted(found.tree.n_leaves, "leaf")
+    lines = [
+        f"expert     {_returned(expert)}  ({found.expert.name})",
+        f"imitation  {_returned(before)}  ({size}, {found.agreement:.1%} {agrees} in "
+        f"{found.labelled:,} labelled states)",
+        f"tree       {_returned(after)}  ({grown}, {counted(found.tree.n_numbers, 'number')})",
+        f"change     {with_interval(off, half if half is not None else 0.0)}  (tree less expert, from the "
+        f"same {len(after.returns)} fresh starts{kept})",
+        f"steps      {steps}",
+    ]
+    if found.expert.clipped:
+        lines.append(f"note       {found.expert.clipped:,} actions of the expert were set to a bound.")
+    return "\n".join([*lines, "", f"Next: spaql show {out} --digits 3"])
+
+
+def _returned(evaluation: Evaluation) -> str:
+    """Return the mean return with its interval, and the worst, which a mean hides."""
+    worst = number(float(evaluation.returns.min()), places(evaluation.mean, evaluation.ci95))
+    return f"{with_interval(evaluation.mean, evaluation.ci95)}, worst {worst}"

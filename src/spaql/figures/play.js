@@ -1,0 +1,663 @@
+"use strict";
+(() => {
+const $ = (id) => document.getElementById(id);
+const data = JSON.parse($("play-data").textContent);
+
+// ---- the controller ---------------------------------------------------------------------------------
+
+const number = (x) => (typeof x === "string" ? Number(x.replace("inf", "Infinity")) : x);
+const numbers = (x) => (Array.isArray(x) ? x.map(numbers) : number(x));
+
+/** A rule tree of the JSON format, with its numbers as numbers. */
+function read(tree) {
+  const made = structuredClone(tree);
+  made.nodes.threshold = numbers(made.nodes.threshold);
+  for (const part of Object.keys(made.leaves)) if (part !== "kind") made.leaves[part] = numbers(made.leaves[part]);
+  made.combinations = made.combinations || [];
+  return made;
+}
+
+const original = read(data.tree);
+let tree = read(data.tree);
+const dims = tree.observations.length;
+const listed = tree.action_space.kind === "discrete";
+const first = listed ? tree.action_space.start : 0;
+const single = !listed && tree.action_space.dtype === "float32";
+
+/** Every way from the root to a leaf: nodes with several parents are written out for each. */
+const places = [];
+let leafCount = 0;
+(function write(node, parent, lower) {
+  const at = places.length, place = {node, parent, lower, left: -1, right: -1, leaf: 0};
+  places.push(place);
+  if (tree.nodes.feature[node] < 0) { place.leaf = ++leafCount; return at; }
+  place.left = write(tree.nodes.left[node], at, true);
+  place.right = write(tree.nodes.right[node], at, false);
+  return at;
+})(0, -1, false);
+
+/** offset + gain · seen, added in order, without gains of 0: to the last bit as in Python. */
+function affine(offset, gain, seen) {
+  let total = offset;
+  for (let j = 0; j < gain.length; j++) if (gain[j] !== 0) total += gain[j] * seen[j];
+  return total;
+}
+
+/** The place of the leaf for an observation. */
+function find(seen, its = tree) {
+  const {feature, threshold} = its.nodes;
+  let at = 0;
+  while (places[at].leaf === 0) {
+    const node = places[at].node, j = feature[node];
+    const value = j < dims ? seen[j] : affine(0, its.combinations[j - dims], seen);
+    at = value < threshold[node] ? places[at].left : places[at].right;
+  }
+  return at;
+}
+
+/** What a leaf does: the number of an action of a list in an array, or the numbers of an action. */
+function leafAction(row, seen, its = tree) {
+  const leaves = its.leaves;
+  if (leaves.kind === "choices") return [leaves.number[row]];
+  if (leaves.kind === "switching laws") {
+    let best = 0, most = -Infinity;
+    for (let k = 0; k < leaves.offset[row].length; k++) {
+      const score = affine(leaves.offset[row][k], leaves.gain[row][k], seen);
+      if (score > most) { most = score; best = k; }
+    }
+    return [first + best];
+  }
+  const raw = leaves.kind === "constants" ? leaves.value[row] : leaves.offset[row].map((offset, k) => {
+    let u = affine(offset, leaves.gain[row][k], seen);
+    if (u < leaves.low[k]) u = leaves.low[k];
+    return u > leaves.high[k] ? leaves.high[k] : u;
+  });
+  return raw.map((u, k) => { const v = Number.isNaN(u) ? its.safe_action[k] : u; return single ? Math.fround(v) : v; });
+}
+
+const act = (seen, its = tree) => leafAction(its.nodes.leaf[places[find(seen, its)].node], seen, its);
+
+// ---- the plant ----------------------------------------------------------------------------------------
+
+/** A plant of affine laws in cells, as PlanTree learns it; its state is the observation. */
+function learnedPlant(plant) {
+  const go = (feature, threshold, left, right, x, score) => {
+    let node = 0;
+    while (feature[node] >= 0) {
+      const value = feature[node] === x.length ? score : x[feature[node]];
+      node = value < threshold[node] ? left[node] : right[node];
+    }
+    return node;
+  };
+  const quadratic = (weights, x) => {
+    if (!weights.length) return 0;
+    let total = weights[0], term = 1 + x.length;
+    for (let i = 0; i < x.length; i++) {
+      total += weights[1 + i] * x[i];
+      for (let j = i; j < x.length; j++) total += weights[term++] * x[i] * x[j];
+    }
+    return total;
+  };
+  const inputs = (a) => plant.listed ? Array.from({length: plant.n}, (_, k) => (k === a[0] ? 1 : 0))
+    : [...a, ...a.map((u) => u * u)];
+  function step(s, a) {
+    const cell = plant.cell[go(plant.feature, plant.threshold, plant.left, plant.right, s, 0)], u = inputs(a);
+    const made = plant.law[cell].map((law) => {
+      let value = law[0];
+      for (let j = 0; j < s.length; j++) value += law[1 + j] * s[j];
+      for (let j = 0; j < u.length; j++) value += law[1 + s.length + j] * u[j];
+      return value;
+    });
+    const after = made.slice(0, -1);
+    for (let k = 0; k < after.length; k++) {
+      let along = 0;
+      for (let j = 0; j < after.length; j++)
+        along += plant.axes[cell][k][j] * ((after[j] - plant.centre[cell][j]) / plant.scale[j]);
+      const over = along - Math.min(Math.max(along, plant.low[cell][k]), plant.high[cell][k]);
+      if (over !== 0) for (let j = 0; j < after.length; j++) after[j] -= over * plant.axes[cell][k][j] * plant.scale[j];
+    }
+    const reward = Math.min(Math.max(made[made.length - 1], plant.rewards[0]), plant.rewards[1]);
+    const end = go(plant.end_feature, plant.end_threshold, plant.end_left, plant.end_right, after,
+      quadratic(plant.end_score, after));
+    const ended = plant.end_chance[end] > 0.5;
+    const cut = after.map((x, j) => Math.min(Math.max(x, plant.seen_low[j] ?? -Infinity), plant.seen_high[j] ?? Infinity));
+    return [...cut, ended ? plant.rewards[2] : reward, ended ? 1 : 0];
+  }
+  return {step, observe: (s) => s};
+}
+
+const plant = /*PLANT*/null;
+const n = data.states.length;
+const float32 = tree.observation_space.dtype === "float32";
+const observe = (state) => { const seen = plant.observe(state); return float32 ? seen.map(Math.fround) : seen; };
+
+/** An episode: states, what was done in each and at which place, and the return. */
+function rollout(start, its = tree) {
+  const path = {states: [start], places: [], actions: [], total: 0, ended: false};
+  let state = start;
+  for (let t = 0; t < data.horizon; t++) {
+    const seen = observe(state), at = find(seen, its);
+    const action = leafAction(its.nodes.leaf[places[at].node], seen, its);
+    const made = plant.step(state, listed ? [action[0] - first] : action);
+    const after = made.slice(0, n);
+    if (!after.every(Number.isFinite) || !Number.isFinite(made[n])) break;
+    path.places.push(at); path.actions.push(action); path.total += made[n];
+    path.states.push(after);
+    state = after;
+    if (made[n + 1]) { path.ended = true; break; }
+  }
+  return path;
+}
+
+// ---- the view -------------------------------------------------------------------------------------------
+
+const view = {start: data.starts[0].slice(), t: 0, playing: false, axes: data.axes.slice(), shows: "action", output: 0,
+  chosen: 0, path: null, fixed: [], before: []};
+const plain = (name) => name.replace(/ \[.*\]$/, "");
+const unit = (name) => (/ \[(.*)\]$/.exec(name) || ["", ""])[1];
+const short = (x, digits = 3) => (x === 0 ? "0" : String(Number(x.toPrecision(digits)))).replace("-", "−");
+const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const PALETTE = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B8A800", "#8C6BB1", "#7F7F7F", "#A6761D"];
+const colour = (k) => PALETTE[k % PALETTE.length];
+const rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
+
+/** The colour of an action: of a list its own; of numbers between two, with a pale middle for both signs. */
+function actionColour(action) {
+  if (listed) return rgb(colour(action[0] - first));
+  const k = view.output, [low, high] = [number(tree.action_space.low[k]), number(tree.action_space.high[k])];
+  const ends = [rgb("#B35806"), rgb(css("--middle")), rgb("#542788")], far = Math.max(-low, high);
+  const share = low < 0 && high > 0 ? action[k] / far : 2 * (action[k] - low) / (high - low) - 1;
+  const to = share < 0 ? ends[0] : ends[2], much = Math.min(1, Math.abs(share));
+  return ends[1].map((x, i) => x + (to[i] - x) * much);
+}
+
+function actionText(action) {
+  if (listed) return tree.actions[action[0] - first];
+  return action.map((u, k) => `${plain(tree.actions[k])} ${short(u)} ${unit(tree.actions[k])}`.trim()).join(", ");
+}
+
+const wrapped = (x, j) => (data.turns[j] ? x - 2 * Math.PI * Math.round(x / (2 * Math.PI)) : x);
+const now = () => view.path.states[Math.min(view.t, view.path.states.length - 1)];
+
+function fitted(canvas, ratio) {
+  const width = canvas.clientWidth || 300, height = Math.round(width * ratio), dense = window.devicePixelRatio || 1;
+  if (canvas.width !== Math.round(width * dense) || canvas.height !== Math.round(height * dense)) {
+    canvas.width = Math.round(width * dense); canvas.height = Math.round(height * dense);
+    canvas.style.height = `${height}px`;
+  }
+  const pen = canvas.getContext("2d");
+  pen.setTransform(dense, 0, 0, dense, 0, 0);
+  pen.clearRect(0, 0, width, height);
+  pen.font = "12px system-ui, sans-serif";
+  return [pen, width, height];
+}
+
+function ticks(low, high, most = 5) {
+  const raw = (high - low) / most, power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 5, 10].map((k) => k * power).find((k) => k >= raw);
+  const found = [];
+  for (let x = Math.ceil(low / step) * step; x <= high + 1e-9 * step; x += step) found.push(Math.abs(x) < 1e-9 * step ? 0 : x);
+  return found;
+}
+
+// ---- the map --------------------------------------------------------------------------------------------
+
+const CELLS = 110;
+const picture = document.createElement("canvas");
+picture.width = picture.height = CELLS;
+const frame = {left: 48, right: 10, top: 8, bottom: 40};
+
+function mapFrame(width, height) {
+  const [i, j] = view.axes, w = width - frame.left - frame.right, h = height - frame.top - frame.bottom;
+  return {
+    w, h,
+    x: (v) => frame.left + (v - data.low[i]) / (data.high[i] - data.low[i]) * w,
+    y: (v) => frame.top + h - (v - data.low[j]) / (data.high[j] - data.low[j]) * h,
+    back: (px, py) => [data.low[i] + (px - frame.left) / w * (data.high[i] - data.low[i]),
+      data.low[j] + (frame.top + h - py) / h * (data.high[j] - data.low[j])],
+  };
+}
+
+function paintCells() {
+  const pen = picture.getContext("2d"), image = pen.createImageData(CELLS, CELLS), [i, j] = view.axes;
+  const state = now().slice(), leaf = new Int32Array(CELLS * CELLS);
+  for (let row = 0; row < CELLS; row++) {
+    state[j] = data.high[j] - (row + 0.5) / CELLS * (data.high[j] - data.low[j]);
+    for (let column = 0; column < CELLS; column++) {
+      state[i] = data.low[i] + (column + 0.5) / CELLS * (data.high[i] - data.low[i]);
+      const seen = observe(state), at = find(seen), place = row * CELLS + column;
+      leaf[place] = places[at].leaf;
+      const c = view.shows === "leaf" ? rgb(colour(places[at].leaf - 1))
+        : actionColour(leafAction(tree.nodes.leaf[places[at].node], seen));
+      const edge = (column && leaf[place - 1] !== leaf[place]) || (row && leaf[place - CELLS] !== leaf[place]);
+      for (let k = 0; k < 3; k++) image.data[4 * place + k] = edge ? c[k] * 0.55 : c[k];
+      image.data[4 * place + 3] = 255;
+    }
+  }
+  pen.putImageData(image, 0, 0);
+}
+
+const AHEAD = 120;
+/** Draw a trajectory for some steps: one that goes on for long would cover the map. */
+function line(pen, at, states, from = 0) {
+  const [i, j] = view.axes;
+  pen.beginPath();
+  let before = null;
+  for (let t = from; t < Math.min(states.length, from + AHEAD); t++) {
+    const [a, b] = [wrapped(states[t][i], i), wrapped(states[t][j], j)];
+    const jump = before && ((data.turns[i] && Math.abs(a - before[0]) > Math.PI) || (data.turns[j] && Math.abs(b - before[1]) > Math.PI));
+    if (!before || jump) pen.moveTo(at.x(a), at.y(b)); else pen.lineTo(at.x(a), at.y(b));
+    before = [a, b];
+  }
+  pen.stroke();
+}
+
+function drawMap() {
+  const canvas = $("map"), [pen, width, height] = fitted(canvas, 0.86), at = mapFrame(width, height), [i, j] = view.axes;
+  paintCells();
+  pen.imageSmoothingEnabled = false;
+  pen.drawImage(picture, frame.left, frame.top, at.w, at.h);
+  pen.save();
+  pen.beginPath(); pen.rect(frame.left, frame.top, at.w, at.h); pen.clip();
+  pen.lineJoin = "round";
+  for (const one of view.fixed) {
+    pen.strokeStyle = "rgba(0,0,0,.5)"; pen.lineWidth = 1.8; line(pen, at, one.states);
+    pen.strokeStyle = "rgba(255,255,255,.55)"; pen.lineWidth = 0.9; line(pen, at, one.states);
+  }
+  pen.strokeStyle = "#000"; pen.lineWidth = 4.5; line(pen, at, view.path.states, view.t);
+  pen.strokeStyle = "#fff"; pen.lineWidth = 2.2; line(pen, at, view.path.states, view.t);
+  const dot = (state, radius, fill) => {
+    pen.beginPath(); pen.arc(at.x(wrapped(state[i], i)), at.y(wrapped(state[j], j)), radius, 0, 7);
+    pen.fillStyle = fill; pen.fill(); pen.strokeStyle = "#000"; pen.lineWidth = 2; pen.stroke();
+  };
+  dot(view.start, 5, "#fff");
+  dot(now(), 8, "#ffd400");
+  pen.restore();
+  pen.fillStyle = css("--ink"); pen.strokeStyle = css("--line"); pen.lineWidth = 1;
+  pen.strokeRect(frame.left, frame.top, at.w, at.h);
+  pen.textAlign = "center"; pen.textBaseline = "top";
+  for (const x of ticks(data.low[i], data.high[i])) pen.fillText(short(x), at.x(x), frame.top + at.h + 5);
+  pen.fillText(data.states[i], frame.left + at.w / 2, frame.top + at.h + 22);
+  pen.textAlign = "right"; pen.textBaseline = "middle";
+  for (const y of ticks(data.low[j], data.high[j])) pen.fillText(short(y), frame.left - 5, at.y(y));
+  pen.save(); pen.translate(9, frame.top + at.h / 2); pen.rotate(-Math.PI / 2); pen.textAlign = "center";
+  pen.fillText(data.states[j], 0, 0); pen.restore();
+}
+
+function drawLegend() {
+  const parts = [];
+  const chip = (fill, text) => `<span class="key"><i style="background:${fill}"></i>${escaped(text)}</span>`;
+  if (view.shows === "leaf") for (let k = 0; k < Math.min(leafCount, 12); k++) parts.push(chip(colour(k), `leaf ${k + 1}`));
+  else if (listed) tree.actions.forEach((name, k) => parts.push(chip(colour(k), name)));
+  else {
+    const [low, high] = [tree.action_space.low, tree.action_space.high].map((end) => number(end[view.output]));
+    for (const share of [0, 0.25, 0.5, 0.75, 1]) {
+      const u = low + share * (high - low), all = tree.actions.map(() => 0);
+      all[view.output] = u;
+      parts.push(chip(`rgb(${actionColour(all).map(Math.round)})`, share === 1 ? `${short(u)} ${unit(tree.actions[view.output])}` : short(u)));
+    }
+    parts.unshift(`<span>${escaped(plain(tree.actions[view.output]))}</span>`);
+  }
+  $("legend").innerHTML = parts.join("");
+}
+
+// ---- the plant and the time -------------------------------------------------------------------------------
+
+const drawings = {
+  pendulum(pen, w, h, s, u) {
+    const size = Math.min(w, h) * 0.45, [x, y] = [w / 2, h / 2];
+    rod(pen, x, y, x - size * Math.sin(s[0]), y - size * Math.cos(s[0]), 12);
+    disc(pen, x, y, 6, css("--ink"));
+    if (u) { // torque, as an arc around the pivot
+      const span = Math.max(-2.4, Math.min(2.4, u[0])), arc = size * 0.35;
+      pen.strokeStyle = css("--accent"); pen.lineWidth = 3; pen.beginPath();
+      pen.arc(x, y, arc, -Math.PI / 2, -Math.PI / 2 - span, span > 0); pen.stroke();
+      disc(pen, x + arc * Math.cos(-Math.PI / 2 - span), y + arc * Math.sin(-Math.PI / 2 - span), 4, css("--accent"));
+    }
+  },
+  "cart-pole"(pen, w, h, s, u) {
+    const reach = Math.max(2.4, data.high[0]), scale = w / (2.4 * reach), y = h * 0.62, x = w / 2 + s[0] * scale;
+    pen.strokeStyle = css("--soft"); pen.lineWidth = 2; pen.beginPath(); pen.moveTo(8, y + 12); pen.lineTo(w - 8, y + 12); pen.stroke();
+    pen.fillStyle = css("--ink"); pen.fillRect(x - 22, y - 10, 44, 20);
+    const push = listed ? (u[0] - first ? 1 : -1) : u[0] / number(tree.action_space.high[0]);
+    arrow(pen, x + Math.sign(push) * 24, y, push * 40);
+    rod(pen, x, y - 10, x + h * 0.42 * Math.sin(s[2]), y - 10 - h * 0.42 * Math.cos(s[2]), 7);
+  },
+  "mountain-car"(pen, w, h, s, u) {
+    const px = (v) => 12 + (v + 1.2) / 1.8 * (w - 24), py = (v) => h * 0.9 - (Math.sin(3 * v) * 0.45 + 0.55) * h * 0.7;
+    pen.strokeStyle = css("--soft"); pen.lineWidth = 3; pen.beginPath();
+    for (let v = -1.2; v <= 0.6; v += 0.02) pen.lineTo(px(v), py(v));
+    pen.stroke();
+    pen.fillStyle = "#009E73"; pen.fillRect(px(0.5), py(0.5) - 34, 3, 34); pen.fillRect(px(0.5), py(0.5) - 34, 18, 11);
+    disc(pen, px(s[0]), py(s[0]) - 10, 10, css("--ink"));
+    arrow(pen, px(s[0]), py(s[0]) - 28, (listed ? u[0] - first - 1 : u[0]) * 36);
+  },
+  acrobot(pen, w, h, s) {
+    const size = h * 0.22, [x, y] = [w / 2, h / 2], [a, b] = [x + size * Math.sin(s[0]), y + size * Math.cos(s[0])];
+    pen.strokeStyle = "#009E73"; pen.setLineDash([5, 5]); pen.lineWidth = 2; pen.beginPath();
+    pen.moveTo(10, y - size); pen.lineTo(w - 10, y - size); pen.stroke(); pen.setLineDash([]);
+    rod(pen, x, y, a, b, 8); rod(pen, a, b, a + size * Math.sin(s[0] + s[1]), b + size * Math.cos(s[0] + s[1]), 8);
+    disc(pen, x, y, 5, css("--ink")); disc(pen, a, b, 5, css("--ink"));
+  },
+  ""(pen, w, h, s) {
+    const row = Math.min(40, (h - 10) / s.length), left = Math.min(150, w * 0.42);
+    pen.textBaseline = "middle";
+    s.forEach((x, k) => {
+      const y = 8 + row * (k + 0.5), span = w - left - 64, share = (v) => left + Math.max(0, Math.min(1, (v - data.low[k]) / (data.high[k] - data.low[k]))) * span;
+      pen.fillStyle = css("--tint2"); pen.fillRect(left, y - 6, span, 12);
+      const zero = share(Math.max(data.low[k], Math.min(0, data.high[k])));
+      pen.fillStyle = css("--accent"); pen.fillRect(Math.min(zero, share(x)), y - 6, Math.abs(share(x) - zero), 12);
+      pen.fillStyle = css("--ink"); pen.fillRect(share(x) - 1.5, y - 9, 3, 18);
+      pen.textAlign = "right"; pen.fillText(plain(data.states[k]), left - 8, y);
+      pen.textAlign = "left"; pen.fillText(short(x), left + span + 8, y);
+    });
+  },
+};
+function rod(pen, x, y, a, b, width) {
+  pen.strokeStyle = "#D55E00"; pen.lineWidth = width; pen.lineCap = "round";
+  pen.beginPath(); pen.moveTo(x, y); pen.lineTo(a, b); pen.stroke();
+}
+function disc(pen, x, y, radius, fill) { pen.fillStyle = fill; pen.beginPath(); pen.arc(x, y, radius, 0, 7); pen.fill(); }
+function arrow(pen, x, y, length) {
+  if (Math.abs(length) < 1) return;
+  const tip = x + length, back = tip - Math.sign(length) * 8;
+  pen.strokeStyle = pen.fillStyle = css("--accent"); pen.lineWidth = 4; pen.lineCap = "butt";
+  pen.beginPath(); pen.moveTo(x, y); pen.lineTo(back, y); pen.stroke();
+  pen.beginPath(); pen.moveTo(tip, y); pen.lineTo(back, y - 7); pen.lineTo(back, y + 7); pen.fill();
+}
+
+function drawPlant() {
+  const [pen, w, h] = fitted($("plant"), data.drawn ? 0.72 : Math.max(0.3, 0.12 * n));
+  const action = view.path.actions[Math.min(view.t, view.path.actions.length - 1)] || act(observe(now()));
+  drawings[data.drawn](pen, w, h, now(), action);
+}
+
+function drawTrace() {
+  const [pen, w, h] = fitted($("trace"), 0.24), steps = Math.max(1, view.path.actions.length), x = (t) => t / steps * w;
+  const values = view.path.actions.map((a) => a[view.output]);
+  const low = listed ? first : number(tree.action_space.low[view.output]);
+  const high = listed ? first + tree.actions.length - 1 : number(tree.action_space.high[view.output]);
+  const room = h - 20, y = (u) => 4 + (1 - (u - low) / (high - low || 1)) * (room - 8);
+  pen.fillStyle = css("--tint2"); pen.fillRect(0, 0, w, room);
+  // Where several steps share a pixel or two: their mean, and behind it their range.
+  const group = Math.max(1, Math.ceil(4 * steps / w)), ink = css("--ink");
+  pen.strokeStyle = pen.fillStyle = ink; pen.lineWidth = 1.5; pen.beginPath();
+  for (let t = 0; t < values.length; t += group) {
+    const some = values.slice(t, t + group), middle = some.reduce((a, b) => a + b) / some.length;
+    const [top, bottom] = [y(Math.max(...some)), y(Math.min(...some))];
+    pen.globalAlpha = 0.18; pen.fillRect(x(t), top, x(some.length), bottom - top); pen.globalAlpha = 1;
+    pen.lineTo(x(t), y(middle)); pen.lineTo(x(t + some.length), y(middle));
+  }
+  pen.stroke();
+  view.path.places.forEach((at, t) => { pen.fillStyle = colour(places[at].leaf - 1); pen.fillRect(x(t), room + 4, x(1) + 0.6, 12); });
+  pen.fillStyle = css("--accent"); pen.fillRect(Math.min(x(view.t), w - 2), 0, 2.5, h);
+}
+
+// ---- the tree ---------------------------------------------------------------------------------------------
+
+const escaped = (text) => text.replace(/[&<>"]/g, (c) => ({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})[c]);
+
+function sumText(weights, names, offset = 0) {
+  const terms = [];
+  if (offset !== 0) terms.push([offset, ""]);
+  weights.forEach((w, j) => { if (w !== 0) terms.push([w, plain(names[j])]); });
+  if (!terms.length) return "0";
+  return terms.map(([w, name], k) => {
+    const sign = k ? (w < 0 ? " − " : " + ") : (w < 0 ? "−" : ""), size = short(Math.abs(w));
+    return sign + (name ? (size === "1" ? name : `${size} ${name}`) : size);
+  }).join("");
+}
+
+function numberName(j) { return j < dims ? plain(tree.observations[j]) : sumText(tree.combinations[j - dims], tree.observations); }
+
+function leafText(row) {
+  const leaves = tree.leaves;
+  if (leaves.kind === "choices") return tree.actions[leaves.number[row] - first];
+  if (leaves.kind === "constants") return leaves.value[row].map((u, k) => `${plain(tree.actions[k])} = ${short(u)}`).join(", ");
+  if (leaves.kind === "laws") return leaves.offset[row].map((c, k) => `${plain(tree.actions[k])} = ${sumText(leaves.gain[row][k], tree.observations, c)}`).join("; ");
+  const taken = leaves.offset[row].map((c, k) => [c, k]).filter(([c]) => c > -Infinity).map(([, k]) => k);
+  const score = (k) => sumText(leaves.gain[row][k], tree.observations, leaves.offset[row][k]);
+  if (taken.length === 1) return tree.actions[taken[0]];
+  if (taken.length === 2) return `${tree.actions[taken[1]]} if ${score(taken[1])} > ${score(taken[0])}, else ${tree.actions[taken[0]]}`;
+  return `highest of ${taken.map((k) => `${tree.actions[k]}: ${score(k)}`).join("; ")}`;
+}
+
+function ruleText(place, holds = true) {
+  const node = place.node;
+  return `${numberName(tree.nodes.feature[node])} ${holds ? "<" : "≥"} ${short(tree.nodes.threshold[node])}`;
+}
+
+const buttons = [];
+function buildTree() {
+  const write = (at) => {
+    const place = places[at], item = document.createElement("li"), button = document.createElement("button");
+    buttons[at] = button;
+    button.className = place.leaf ? "leaf" : "rule";
+    button.addEventListener("click", () => choose(at));
+    item.append(button);
+    if (!place.leaf) { const list = document.createElement("ul"); list.append(write(place.left), write(place.right)); item.append(list); }
+    return item;
+  };
+  const root = document.createElement("ul");
+  root.append(write(0));
+  $("tree").replaceChildren(root);
+  $("size").textContent = `${leafCount} ${leafCount === 1 ? "leaf" : "leaves"}`;
+}
+
+function labelTree() {
+  places.forEach((place, at) => {
+    const mark = place.parent < 0 ? "" : `<b class="way">${place.lower ? "yes" : "no"}</b>`;
+    buttons[at].innerHTML = mark + (place.leaf
+      ? `<i style="background:${colour(place.leaf - 1)}">${place.leaf}</i><span>${escaped(leafText(tree.nodes.leaf[place.node]))}</span>`
+      : `<span>${escaped(ruleText(place))}?</span>`);
+  });
+}
+
+let shownLeaf = -1;
+function markTree() {
+  const way = new Set(), leaf = find(observe(now())), box = $("tree");
+  for (let at = leaf; at >= 0; at = places[at].parent) way.add(at);
+  if (leaf !== shownLeaf) { // only the list is scrolled, not the page
+    const top = buttons[leaf].offsetTop - box.offsetTop, low = top + buttons[leaf].offsetHeight;
+    if (top < box.scrollTop || low > box.scrollTop + box.clientHeight) box.scrollTop = low - box.clientHeight + 8;
+    shownLeaf = leaf;
+  }
+  buttons.forEach((button, at) => {
+    button.classList.toggle("on", way.has(at));
+    button.setAttribute("aria-pressed", String(at === view.chosen));
+  });
+}
+
+// ---- editing ----------------------------------------------------------------------------------------------
+
+/** The numbers that can be changed at a place: a label, where each is, and its range. */
+function editable(at) {
+  const place = places[at], node = place.node, found = [];
+  const locked = data.locked.length && (!place.leaf || data.locked.includes(tree.nodes.leaf[node]));
+  if (locked) return null;
+  const add = (label, holder, start, key, reach, low, high) => found.push({label, holder, start, key, low: low ?? start[key] - reach, high: high ?? start[key] + reach});
+  if (!place.leaf) {
+    const j = tree.nodes.feature[node], at0 = original.nodes.threshold[node];
+    let reach = Math.max(Math.abs(at0), 0.1);
+    const seen = view.before.flatMap((one) => one.states.filter((_, t) => t % 5 === 0)).map(observe)
+      .map((s) => (j < dims ? s[j] : affine(0, original.combinations[j - dims], s)));
+    if (seen.length) reach = Math.max(...seen.map((x) => Math.abs(x - at0)), 1e-6);
+    add("threshold", tree.nodes.threshold, original.nodes.threshold, node, reach);
+    if (j >= dims) tree.combinations[j - dims].forEach((w, k) => { if (original.combinations[j - dims][k] !== 0) add(`weight of ${plain(tree.observations[k])}`, tree.combinations[j - dims], original.combinations[j - dims], k, 2 * Math.abs(original.combinations[j - dims][k])); });
+    return found;
+  }
+  const row = tree.nodes.leaf[node], leaves = tree.leaves, from = original.leaves;
+  if (leaves.kind === "choices") return [{label: "action", holder: leaves.number, start: from.number, key: row, names: tree.actions}];
+  const span = (k) => number(tree.action_space.high[k]) - number(tree.action_space.low[k]);
+  if (leaves.kind === "constants") {
+    leaves.value[row].forEach((_, k) => add(tree.actions[k], leaves.value[row], from.value[row], k, 0, number(tree.action_space.low[k]), number(tree.action_space.high[k])));
+    return found;
+  }
+  leaves.offset[row].forEach((c, k) => {
+    if (c === -Infinity) return;
+    const gains = from.gain[row][k], largest = Math.max(...gains.map(Math.abs), Math.abs(from.offset[row][k]));
+    if (listed && largest === 0) return; // the score that all others are compared with
+    const name = leaves.offset[row].length > 1 || listed ? `${plain(tree.actions[k])}: ` : "";
+    add(`${name}offset`, leaves.offset[row], from.offset[row], k, 2 * Math.abs(from.offset[row][k]) || (listed ? largest : span(k) / 2));
+    gains.forEach((g, j) => { if (g !== 0) add(`${name}gain of ${plain(tree.observations[j])}`, leaves.gain[row][k], gains, j, 2 * Math.abs(g)); });
+  });
+  return found;
+}
+
+function choose(at) {
+  view.chosen = at;
+  const place = places[at], found = editable(at), box = $("sliders");
+  $("what").textContent = place.leaf ? `leaf ${place.leaf}` : ruleText(place);
+  box.replaceChildren();
+  if (!found) box.textContent = "Locked: a person has fixed what it does.";
+  for (const [k, one] of (found || []).entries()) {
+    const id = `edit-${k}`, rowBox = document.createElement("div");
+    rowBox.className = "slider";
+    if (one.names) {
+      rowBox.innerHTML = `<label for="${id}">${one.label}</label><select id="${id}"></select>`;
+      one.names.forEach((name, a) => rowBox.lastChild.add(new Option(name, first + a)));
+      rowBox.lastChild.value = one.holder[one.key];
+      rowBox.lastChild.addEventListener("change", (event) => { one.holder[one.key] = Number(event.target.value); changed(); });
+    } else {
+      rowBox.innerHTML = `<label for="${id}">${escaped(one.label)}</label><input id="${id}" type="range" min="${one.low}" max="${one.high}" step="any"><input type="number" step="any" aria-label="${escaped(one.label)}, as a number">`;
+      const [, slide, box2] = rowBox.children;
+      const show = () => { slide.value = one.holder[one.key]; box2.value = Number(one.holder[one.key].toPrecision(5)); };
+      const set = (x) => { if (Number.isFinite(x)) { one.holder[one.key] = x; changed(); } };
+      slide.step = String((one.high - one.low) / 400);
+      slide.addEventListener("input", () => { set(Number(Number(slide.value).toPrecision(4))); box2.value = Number(one.holder[one.key].toPrecision(6)); });
+      box2.addEventListener("change", () => { set(Number(box2.value)); slide.value = one.holder[one.key]; });
+      show();
+    }
+    box.append(rowBox);
+  }
+  markTree();
+}
+
+const edited = () => JSON.stringify([tree.nodes, tree.leaves, tree.combinations]) !== JSON.stringify([original.nodes, original.leaves, original.combinations]);
+const mean = (paths) => paths.reduce((sum, one) => sum + one.total, 0) / paths.length;
+
+function drawReturns() {
+  const [pen, w, h] = fitted($("returns"), 0.16);
+  const all = [...view.before, ...view.fixed].map((one) => one.total);
+  let [low, high] = [Math.min(...all), Math.max(...all)];
+  if (high - low < 1e-9) { low -= 1; high += 1; }
+  const x = (r) => 10 + (r - low) / (high - low) * (w - 20);
+  [[view.before, h * 0.3, css("--soft")], [view.fixed, h * 0.72, css("--accent")]].forEach(([paths, y, ink]) => {
+    pen.strokeStyle = css("--line"); pen.lineWidth = 1; pen.beginPath(); pen.moveTo(10, y); pen.lineTo(w - 10, y); pen.stroke();
+    pen.globalAlpha = 0.6;
+    for (const one of paths) disc(pen, x(one.total), y, 4, ink);
+    pen.globalAlpha = 1;
+    pen.fillStyle = css("--ink"); pen.fillRect(x(mean(paths)) - 1.5, y - 9, 3, 18);
+  });
+  const [was, is] = [mean(view.before), mean(view.fixed)], change = is - was;
+  $("return").innerHTML = `Mean return of ${view.fixed.length} fixed starts: <b>${short(is, 4)}</b>`
+    + (edited() ? ` <span class="soft">(was ${short(was, 4)}, ${change >= 0 ? "+" : ""}${short(change, 3)})</span>` : "");
+}
+
+/** The edited tree as the JSON that `spaql edit --tree` takes. */
+function saved() {
+  const made = structuredClone(tree), text = (x) => (Array.isArray(x) ? x.map(text) : Number.isFinite(x) ? x : x > 0 ? "inf" : "-inf");
+  made.nodes.threshold = text(made.nodes.threshold);
+  if (made.leaves.offset) made.leaves.offset = text(made.leaves.offset);
+  if (!made.combinations.length) delete made.combinations;
+  made.smallest = made.smallest && !edited();
+  return JSON.stringify(made, null, 1);
+}
+
+// ---- what changes what ------------------------------------------------------------------------------------
+
+let waiting = 0;
+function later(draw) { if (!waiting) waiting = requestAnimationFrame(() => { waiting = 0; draw(); }); }
+
+/** Draw everything that depends on the moment. */
+function moment() {
+  drawMap(); drawPlant(); drawTrace(); markTree();
+  $("time").max = Math.max(0, view.path.states.length - 1); $("time").value = view.t;
+  $("clock").textContent = `${(view.t * data.timeStep).toFixed(2)} s`;
+  const seen = observe(now()), at = find(seen), action = leafAction(tree.nodes.leaf[places[at].node], seen);
+  const said = `leaf ${places[at].leaf} of ${leafCount}: ${actionText(action)}; return from here ${short(view.path.total, 4)}${view.path.ended ? ", the episode ends" : ""}`;
+  $("said").textContent = view.playing ? $("said").textContent : said;
+}
+function restart() { view.path = rollout(view.start); view.t = Math.min(view.t, view.path.states.length - 1); moment(); }
+function update() { view.fixed = data.starts.map((start) => rollout(start)); restart(); labelTree(); markTree(); drawReturns(); drawLegend(); }
+function changed() { view.t = 0; later(update); }
+function moveTo(start) { stop(); view.start = start; view.t = 0; view.path = rollout(start); later(moment); }
+
+let clock = 0, since = 0;
+function play(time) {
+  if (!view.playing) return;
+  if (since && time - since >= 1000 * Math.min(data.timeStep, 0.1)) {
+    view.t += Math.max(1, Math.round((time - since) / (1000 * data.timeStep)));
+    since = time;
+    if (view.t >= view.path.states.length - 1) { view.t = view.path.states.length - 1; stop(); }
+    moment();
+  }
+  since = since || time;
+  clock = requestAnimationFrame(play);
+}
+function stop() { view.playing = false; since = 0; cancelAnimationFrame(clock); $("go").textContent = "Play"; $("go").setAttribute("aria-pressed", "false"); }
+function toggle() {
+  if (view.playing) { stop(); moment(); return; }
+  if (view.t >= view.path.states.length - 1) view.t = 0;
+  view.playing = true; $("go").textContent = "Pause"; $("go").setAttribute("aria-pressed", "true");
+  clock = requestAnimationFrame(play);
+}
+
+function begin() {
+  for (const [k, id] of ["axis-x", "axis-y"].entries()) {
+    data.states.forEach((name, j) => $(id).add(new Option(plain(name), j)));
+    $(id).value = view.axes[k];
+    $(id).addEventListener("change", () => {
+      const other = 1 - k, old = view.axes[k];
+      view.axes[k] = Number($(id).value);
+      if (view.axes[k] === view.axes[other]) { view.axes[other] = old; $(["axis-x", "axis-y"][other]).value = old; }
+      drawMap();
+    });
+  }
+  (listed ? ["action"] : tree.actions.map(plain)).forEach((name, k) => $("shows").add(new Option(name, `action ${k}`)));
+  $("shows").add(new Option("leaf", "leaf"));
+  $("shows").addEventListener("change", () => {
+    const [what, k] = $("shows").value.split(" ");
+    view.shows = what; view.output = Number(k || 0);
+    drawLegend(); moment();
+  });
+  const map = $("map");
+  const drag = (event) => {
+    const box = map.getBoundingClientRect(), at = mapFrame(box.width, box.height), start = view.start.slice();
+    const [a, b] = at.back(event.clientX - box.left, event.clientY - box.top), [i, j] = view.axes;
+    start[i] = Math.min(Math.max(a, data.low[i]), data.high[i]); start[j] = Math.min(Math.max(b, data.low[j]), data.high[j]);
+    moveTo(start);
+  };
+  map.addEventListener("pointerdown", (event) => { map.setPointerCapture(event.pointerId); drag(event); });
+  map.addEventListener("pointermove", (event) => { if (map.hasPointerCapture(event.pointerId)) drag(event); });
+  map.addEventListener("keydown", (event) => {
+    const way = {ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowDown: [1, -1], ArrowUp: [1, 1]}[event.key];
+    if (event.key === " ") { event.preventDefault(); toggle(); return; }
+    if (!way) return;
+    event.preventDefault();
+    const k = view.axes[way[0]], start = view.start.slice(), step = (event.shiftKey ? 0.1 : 0.02) * (data.high[k] - data.low[k]);
+    start[k] = Math.min(Math.max(start[k] + way[1] * step, data.low[k]), data.high[k]);
+    moveTo(start);
+  });
+  $("go").addEventListener("click", toggle);
+  $("time").addEventListener("input", () => { stop(); view.t = Number($("time").value); later(moment); });
+  $("reset").addEventListener("click", () => {
+    const again = read(data.tree);
+    tree.nodes = again.nodes; tree.leaves = again.leaves; tree.combinations = again.combinations;
+    update(); choose(view.chosen);
+  });
+  $("save").addEventListener("click", () => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([saved()], {type: "application/json"}));
+    link.download = "edited-tree.json"; link.click();
+    $("command").textContent = "Then: spaql edit RUN --tree edited-tree.json --out edited.spaql";
+  });
+  view.before = data.starts.map((start) => rollout(start, original));
+  buildTree(); update(); choose(0);
+  new ResizeObserver(() => later(() => { moment(); drawReturns(); })).observe($("play"));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { moment(); drawReturns(); drawLegend(); });
+}
+
+window.spaqlPage = {act, find: (seen) => places[find(seen)].leaf, rollout, observe, saved, view, data, plant};
+begin();
+})();

@@ -1,0 +1,192 @@
+"""The plant of an interactive page, in JavaScript: from its equations, or as it was learned."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.spaces import Box
+from numpy.typing import NDArray
+
+from spaql.errors import SettingError
+from spaql.plants import PlantModel
+from spaql.problems import Dynamics
+
+if TYPE_CHECKING:
+    from spaql.verify.tape import Tape
+
+Floats = NDArray[np.float64]
+
+_FORMS = {
+    "add": "{0} + {1}",
+    "sub": "{0} - {1}",
+    "mul": "{0} * {1}",
+    "div": "{0} / {1}",
+    "neg": "-{0}",
+    "min": "{1} < {0} ? {1} : {0}",
+    "max": "{1} > {0} ? {1} : {0}",
+    "square": "{0} * {0}",
+    "mod": "mod({0}, {1})",
+    "fmod": "{0} % {1}",
+    "single": "Math.fround({0})",
+}
+"""Operations of a tape in JavaScript; all others are functions of `Math`."""
+_HELPERS = """
+const mod = (a, b) => { const m = a % b; return m !== 0 && (m < 0) !== (b < 0) ? m + b : m; };
+const interp = (table, x) => {
+  const [at, is] = table;
+  if (x <= at[0]) return is[0];
+  for (let i = 1; i < at.length; i++)
+    if (x < at[i]) return (is[i] - is[i - 1]) / (at[i] - at[i - 1]) * (x - at[i - 1]) + is[i - 1];
+  return Number.isNaN(x) ? x : is[is.length - 1];
+};
+"""
+_STARTS = 20
+"""Fixed starts of a page."""
+
+
+@dataclass(frozen=True, eq=False)
+class PagePlant:
+    """A plant that a page can run."""
+
+    note: str
+    """Which plant it is, for people."""
+    code: str
+    """JavaScript that evaluates to an object with `step(state, action)` and `observe(state)`.
+
+    A step returns the next state, the reward, and whether the episode has terminated, as one array.
+    """
+    names: tuple[str, ...]
+    """Of the numbers of a state."""
+    angles: tuple[bool, ...]
+    """Which of them are angles whose cosine and sine are observed."""
+    starts: Floats
+    """Fixed starts, one per row."""
+
+
+def equations(dynamics: Dynamics, seed: int) -> PagePlant:
+    """Return a plant by its equations, without disturbances.
+
+    Raises `SettingError` if they cannot be traced.
+    """
+    from spaql.verify.trace import trace_nominal
+
+    step, observe = trace_nominal(dynamics)
+    if any("unknown" in _names(tape) for tape in (step, observe)) and step.paths == 1:
+        raise SettingError(f"The equations of {dynamics.id} are not known completely.")
+    rng = np.random.default_rng(seed)
+    starts = np.array([dynamics.nominal_functions[0](rng) for _ in range(_STARTS)])
+    names, angles = _state_names(dynamics, starts)
+    code = (
+        f"(() => {{{_HELPERS}"
+        f"{_function('after', step, ended=True)}{_function('seen', observe, ended=False)}"
+        "return {step: (s, a) => after([...s, ...a]), observe: seen}; })()"
+    )
+    left_out = ", without its disturbances" if dynamics.disturbances.is_needed else ""
+    if any(low != high for low, high in dynamics.disturbances.parameters):
+        left_out += ", with parameters in the middle of their ranges"
+    return PagePlant(f"The plant runs by its equations{left_out}.", code, names, angles, starts)
+
+
+def learned(model: PlantModel, seed: int) -> PagePlant:
+    """Return a learned plant; its state is the observation."""
+    plant = {name: np.asarray(array).tolist() for name, array in model.plant._asdict().items()}
+    space = model.observation_space
+    plant |= {"seen_low": _finite(space.low), "seen_high": _finite(space.high)}
+    plant["listed"] = not isinstance(model.action_space, Box)
+    if isinstance(model.action_space, Box):
+        plant |= {"from": _finite(model.action_space.low), "to": _finite(model.action_space.high)}
+    else:
+        plant["n"] = int(model.action_space.n)
+    rng = np.random.default_rng(seed)
+    starts = model.starts[rng.permutation(len(model.starts))[:_STARTS]]
+    note = (
+        f"The plant was learned from {model.steps:,} steps ({model.n_cells} cells): it is not the simulator, "
+        "and an episode ends where that is more likely than not."
+    )
+    code = f"learnedPlant({json.dumps(plant, allow_nan=False)})"
+    return PagePlant(note, code, model.observations, (False,) * model.dims, starts)
+
+
+def _finite(bounds: NDArray[Any]) -> list[float | None]:
+    return [x if math.isfinite(x) else None for x in bounds.astype(np.float64).ravel().tolist()]
+
+
+def _names(tape: Tape) -> list[str]:
+    from spaql.kernels.verify.codes import OPERATIONS
+
+    return [OPERATIONS[code] for code in tape.arrays.code]
+
+
+def _function(name: str, tape: Tape, *, ended: bool) -> str:
+    """Return a tape as a function of an array; with `ended`, whether the episode has is returned last."""
+    arrays, lines = tape.arrays, []
+    for i, kind in enumerate(_names(tape)):
+        a, b = int(arrays.first[i]), int(arrays.second[i])
+        if kind == "const":
+            made = _number(float(arrays.value[i]))
+        elif kind == "input":
+            made = f"x[{a}]"
+        elif kind == "unknown":
+            made = "NaN"
+        elif kind == "interp":
+            at, values = arrays.tables[b]
+            table = [values_of[~np.isnan(at)].tolist() for values_of in (at, values)]
+            made = f"interp({json.dumps(table)}, r{a})"
+        elif kind in _FORMS:
+            made = _FORMS[kind].format(f"r{a}", f"r{b}")
+        else:
+            made = f"Math.{kind}(r{a}{f', r{b}' if b >= 0 else ''})"
+        lines.append(f"const r{i} = {made};")
+    lines.append(_branches(tape, 0, ended))
+    body = "\n".join(lines)
+    return f"const {name} = (x) => {{\n{body}\n}};\n"
+
+
+def _branches(tape: Tape, node: int, ended: bool) -> str:
+    """Return the decision tree of a tape as nested conditions."""
+    from spaql.kernels.verify.codes import CONDITIONS
+
+    kind, a, b, yes, no, leaf, _ = (int(x) for x in tape.arrays.branch[node])
+    if kind < 0:
+        results = [f"r{row}" for row in tape.arrays.outputs[leaf].tolist()]
+        flag = [str(int(tape.arrays.flags[leaf]))] if ended else []
+        return f"return [{', '.join(results + flag)}];"
+    sign = {"==": "==="}.get(CONDITIONS[kind], CONDITIONS[kind])
+    sides = (_branches(tape, side, ended) for side in (yes, no))
+    return "if (r{} {} r{}) {{ {} }} else {{ {} }}".format(a, sign, b, *sides)
+
+
+def _number(x: float) -> str:
+    return repr(x) if math.isfinite(x) else ("NaN" if math.isnan(x) else "Infinity" if x > 0 else "-Infinity")
+
+
+def _state_names(dynamics: Dynamics, starts: Floats) -> tuple[tuple[str, ...], tuple[bool, ...]]:
+    """Return names of the numbers of a state, and which are angles, by comparing states and observations."""
+    rng = np.random.default_rng(0)
+    states = rng.uniform(-1.0, 1.0, (8, dynamics.plant_dims)) * (0.1 + np.abs(starts).max(axis=0))
+    observe = dynamics.nominal_functions[2]
+    seen = np.array([observe(tuple(state)) for state in states.tolist()])
+    observed = list(dynamics.observations)
+    names, angles = [], []
+    for j, column in enumerate(states.T):
+        same = _column(seen, column)
+        cosine, sine = _column(seen, np.cos(column)), _column(seen, np.sin(column))
+        turns = same is None and cosine is not None and sine is not None
+        angles.append(turns)
+        if same is not None:
+            names.append(observed[same])
+        elif turns and observed[cosine or 0].startswith("cos("):
+            names.append(f"{observed[cosine or 0].removeprefix('cos(').removesuffix(')')} [rad]")
+        else:
+            names.append(f"state {j + 1}")
+    return tuple(names), tuple(angles)
+
+
+def _column(rows: Floats, wanted: Sequence[float] | Floats) -> int | None:
+    found = [k for k in range(rows.shape[1]) if np.allclose(rows[:, k], wanted, rtol=1e-9, atol=1e-12)]
+    return found[0] if found else None
