@@ -131,7 +131,7 @@ def test_a_function_is_named_by_its_module(tmp_path, monkeypatch):
     np.testing.assert_allclose(expert.act(seen, STEPS, None), wanted, rtol=1e-6)
     assert expert.clipped == np.count_nonzero(np.abs(9.0 * seen[:, 1]) > 2)
     with pytest.raises(SettingError, match="did you mean control"):
-        expert_of("proportional:controll", problem)
+        expert_of("proportional:controls", problem)
     sys.modules.pop("proportional")
 
 
