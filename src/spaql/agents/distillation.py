@@ -58,9 +58,10 @@ class Distillation:
 
     @property
     def kept(self) -> float:
-        """The share of the expert's return that the tree has: 1 - (expert - tree) / |expert|.
+        """The share of the expert's return that the tree has.
 
-        More than 1 if the tree is better; NaN if the expert's return is 0.
+        That is 1 less their difference, divided by the magnitude of the expert's return. More than 1 if the
+        tree is better; NaN if the expert's return is 0.
         """
         before = self.expert_returned.mean
         return 1.0 + (self.returned.mean - before) / abs(before) if before else math.nan
