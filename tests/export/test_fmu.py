@@ -1,5 +1,6 @@
 """Controllers as FMUs: compared in FMPy, and in a closed loop with a plant that is an FMU."""
 
+import gc
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from spaql import SettingError
 from spaql.export import EquivalenceError
 from spaql.export.fmu import target as fmu_target
 from spaql.policy import Error, FeatureController, Integral, Laws, RuleTree
+from spaql.problems.fmu.simulation import Simulation
 from spaql.rollouts import Purpose, generator
 
 pytest.importorskip("fmpy", reason="needs fmpy")
@@ -125,6 +127,31 @@ def test_the_action_is_held_between_samples_and_long_steps_are_refused(tmp_path:
     assert fmu.getReal([names["valve"]]) == [0.0]
     with pytest.raises(fmpy.fmi1.FMICallException):
         fmu.doStep(0.0, 2.0)
+
+
+def test_messages_go_to_the_simulation_whose_fmu_sent_them(tmp_path: Path) -> None:
+    spaql.export.fmu(_pi(), tmp_path / "controller.fmu", points=10)
+    one, other = (Simulation(str(tmp_path / "controller.fmu"), 2.0) for _ in range(2))
+    for simulation in (one, other):
+        simulation.begin({})
+    with pytest.raises(spaql.BadEnvironmentError, match="a step of 2 s is longer than the sample time"):
+        one.step()
+    assert not other._messages
+
+
+def test_a_freed_simulation_leaves_no_logger_behind(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    spaql.export.fmu(_pi(), tmp_path / "controller.fmu", points=10)
+    simulation = Simulation(str(tmp_path / "controller.fmu"), 1.0)
+    simulation.begin({})
+    del simulation
+    gc.collect()
+    fmu, _ = opened(tmp_path / "controller.fmu", tmp_path / "open")
+    begun(fmu)
+    with pytest.raises(fmpy.fmi1.FMICallException):
+        fmu.doStep(0.0, 2.0)
+    assert "a step of 2 s is longer" in capfd.readouterr().out
 
 
 SEEN = ("level [m]", "level set-point [m]")

@@ -8,9 +8,12 @@ import tempfile
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import cache
+from itertools import count
 from multiprocessing import util
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 from spaql.errors import BadEnvironmentError
 from spaql.problems.fmu.description import Description, Variable, fmpy_module, read_description
@@ -20,6 +23,28 @@ _EXTRACTED: dict[tuple[str, int, int], str] = {}
 """Folders of extracted FMUs, by path, time of change and size."""
 _RESTORES: dict[str, bool] = {}
 """Whether an FMU restores its state, by the folder of its files."""
+_SIMULATIONS: WeakValueDictionary[int, Simulation] = WeakValueDictionary()
+_KEYS = count(1)
+_CALLED: list[int] = [0]
+"""The key of the simulation that was called last: not every FMU says which instance sends a message."""
+
+
+@cache
+def _logger(fmi2: Any) -> Any:
+    """Return the logger of all FMUs, which is never freed.
+
+    FMPy's native function that fills numbers into messages knows one logger for the whole process, the last
+    one that it was given.
+    """
+
+    def receive(key: int | None, *arguments: Any) -> None:
+        simulation = _SIMULATIONS.get(key or _CALLED[0])
+        if simulation is None:
+            fmi2.printLogMessage(key, *arguments)
+        else:
+            simulation._log(*arguments)
+
+    return fmi2.fmi2CallbackLoggerTYPE(receive)
 
 
 class Simulation:
@@ -48,6 +73,8 @@ class Simulation:
         self._saved: Any = None
         self._messages: deque[str] = deque(maxlen=3)
         self._steps = 0
+        self._key = next(_KEYS)
+        _SIMULATIONS[self._key] = self
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle what it was made of: a copy has not begun."""
@@ -65,6 +92,7 @@ class Simulation:
 
     def begin(self, values: Mapping[str, float]) -> None:
         """Begin an episode with these values of parameters, start values and inputs."""
+        _CALLED[0] = self._key
         restorable = self._saved is not None and self._status == 0
         if restorable and self._folder not in _RESTORES:
             _RESTORES[self._folder] = self._restores_like_new(values)
@@ -76,6 +104,7 @@ class Simulation:
 
     def set(self, values: Mapping[str, float]) -> None:
         """Set variables by name."""
+        _CALLED[0] = self._key
         for access, group in self._grouped(values).items():
             method = getattr(self._slave, f"set{access}")
             numbers = [_value(one, values[one.name]) for one in group]
@@ -88,6 +117,7 @@ class Simulation:
 
     def get(self, names: Sequence[str]) -> list[float]:
         """Return the values of variables."""
+        _CALLED[0] = self._key
         found: dict[str, float] = {}
         for access, group in self._grouped(names).items():
             method = getattr(self._slave, f"get{access}")
@@ -101,6 +131,7 @@ class Simulation:
 
     def step(self) -> None:
         """Simulate a step."""
+        _CALLED[0] = self._key
         size = self._arguments[1]
         try:
             ends = self._slave.doStep(currentCommunicationPoint=self.time, communicationStepSize=size)
@@ -176,9 +207,10 @@ class Simulation:
     def _fmi2_callbacks(self, fmpy: Any) -> Any:
         fmi2 = fmpy.fmi2
         made = fmi2.fmi2CallbackFunctions()
-        made.logger = fmi2.fmi2CallbackLoggerTYPE(self._log)
+        made.logger = _logger(fmi2)
         made.allocateMemory = fmi2.fmi2CallbackAllocateMemoryTYPE(fmpy.calloc)
         made.freeMemory = fmi2.fmi2CallbackFreeMemoryTYPE(fmpy.free)
+        made.componentEnvironment = self._key
         with suppress(Exception):  # it fills numbers into the FMU's messages
             from ctypes import byref
 
