@@ -70,8 +70,8 @@ def distil(
     \b
     Examples:
       spaql distil model.zip --env Pendulum-v1 --out runs/readable
-      spaql distil policy.onnx --env CartPole-v1 --out runs/readable --max-leaves 4
-      spaql distil my_module:controller --env CartPole-v1 --out runs/readable --steps 0
+      spaql distil policy.onnx --env CartPole-v1 --out readable --max-leaves 4
+      spaql distil my_module:law --env CartPole-v1 --out readable --steps 0
     """
     from spaql.agents import distil
     from spaql.errors import SettingError

@@ -34,7 +34,8 @@ TARGETS = (
     "target",
     type=ChoiceOrOwn(TARGETS),
     required=True,
-    help="language or format, or MODULE:NAME for one of your own",
+    metavar="TARGET",
+    help=f"{', '.join(TARGETS)}, or MODULE:NAME for one of your own",
 )
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="folder to write in")
 @click.option("--name", default="controller", show_default=True, help="of the files and functions")

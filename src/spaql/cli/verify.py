@@ -95,7 +95,8 @@ def verify(
       spaql verify runs/swing-up
       spaql verify runs/swing-up --map proven.png --seconds 20
       spaql verify runs/swing-up --noise 0.002,0.002,0.01
-      spaql verify runs/tanks --target "lower level [m]=0.4,0.6" --certificate tanks.proof
+      spaql verify runs/tanks --target "lower level [m]=0.4,0.6"
+      spaql verify runs/tanks --certificate tanks.proof
       spaql verify --check tanks.proof
     """
     if (run is None) == (checked is None):

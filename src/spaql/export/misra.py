@@ -68,7 +68,9 @@ def check_misra(folder: Path, name: str) -> None:
     words = ["cppcheck", "--addon=misra", "--std=c99", "--inline-suppr", "--quiet", "--error-exitcode=1"]
     words += ["--template={file}:{line}: {id}", "--suppress=missingIncludeSystem"]
     words += [f"-D{one}" for one in _DEFINED] + [f"-U{one}" for one in _UNDEFINED]
-    found = subprocess.run([*words, f"{name}.c"], cwd=folder, capture_output=True, text=True)
+    found = subprocess.run(
+        [*words, f"{name}.c"], cwd=folder, capture_output=True, text=True, encoding="utf-8"
+    )
     said = found.stderr.strip().splitlines()
     if found.returncode or said:
         raise SpaqlError("\n".join(["The exported C violates rules of MISRA C:2012:", *said[:5]]))
@@ -78,7 +80,7 @@ def _version() -> str:
     """Return the name and version of cppcheck."""
     if shutil.which("cppcheck") is None:
         raise MissingToolError("cppcheck is not installed, which the standard 'misra' needs: install it.")
-    run = subprocess.run(["cppcheck", "--version"], capture_output=True, text=True)
+    run = subprocess.run(["cppcheck", "--version"], capture_output=True, text=True, encoding="utf-8")
     return run.stdout.strip()
 
 

@@ -72,7 +72,7 @@ class MicroPython(Language):
     def tool(self) -> str:
         """Return the name and version of the tool that runs the files."""
         node = version_of("node")
-        found = re.search(r'"version": "(.*?)"', (_interpreter().parent / "package.json").read_text())
+        found = re.search(r'"version": "(.*?)"', (_interpreter().parent / "package.json").read_text("utf-8"))
         return f"MicroPython {found[1] if found else ''} with floats of 64 bits, WebAssembly in node {node}"
 
 
