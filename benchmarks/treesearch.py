@@ -18,6 +18,7 @@ import numpy as np
 import plantree_worlds  # noqa: F401 (registers CartPoleSwingUp-v0)
 
 import spaql
+from spaql.policy import FeatureController
 from spaql.problems.classic import find_dynamics
 from spaql.stats import mean_ci95
 
@@ -54,6 +55,8 @@ def one_seed(env: str, steps: int, seed: int, episodes: int, parallel: bool, set
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     fresh = spaql.evaluate(agent, episodes=episodes, seed=10**6 + seed)
     tree = agent.policy
+    if isinstance(tree, FeatureController):
+        tree = tree.tree
     return {
         "env": env,
         "steps": steps,
@@ -68,7 +71,7 @@ def one_seed(env: str, steps: int, seed: int, episodes: int, parallel: bool, set
         "numbers": tree.n_numbers,
         "cpu": cpu,
         "wall": wall,
-        "rules": spaql.policy.text(tree, digits=3),
+        "rules": str(agent.policy),
     }
 
 
