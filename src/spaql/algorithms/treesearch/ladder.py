@@ -111,8 +111,6 @@ class Ladder:
         self.best = 0
         """The rung that would be returned."""
         self.digits = 0
-        self.feature_names: list[str] = []
-        """Of the structure that the evaluator plays."""
         self.first_return = 0.0
         """Median return of random controllers."""
 
@@ -323,14 +321,13 @@ class Ladder:
     def _terms(self, rng: Rng) -> None:
         """Remove terms that do not pay, unless the controller would rest elsewhere, and round numbers."""
         rung = self.rungs[self.best]
-        self._use(rung.structure)
+        block = self._use(rung.structure)
         evaluator, left = self.evaluator, max(_TERMS * self.budget, self.budget - self.spent)
         price = _SHARE * abs(rung.score)
         error = max(2 * rung.at_rest, 0.01 * self._largest_error())
         tree = simplify(
-            evaluator, rung.tree, rung.score, left, price, lambda tree: self._at_rest(tree)[1] <= error
+            evaluator, rung.tree, rung.score, left, price, lambda tree: self._at_rest(block, tree)[1] <= error
         )
-        block = self._block(rung.structure)
         structure = block.plainer(tree)  # what no term uses is not part of it
         less = self._block(structure).like(tree, block)
         tree = replace(less, free=less.free & (less.numbers != 0.0))
@@ -376,14 +373,14 @@ class Ladder:
 
     def _judged(self, structure: Structure, racer: Racer) -> Rung:
         """Judge a racer's controller: on the plant to design for, and at rest on the plant itself."""
-        self._use(structure)
+        block = self._use(structure)
         found = self.evaluator.judge(racer.found)
         worst = float(found.values.min())
         return Rung(
-            structure, racer.found, found.score, found.mean_return, worst, *self._at_rest(racer.found)
+            structure, racer.found, found.score, found.mean_return, worst, *self._at_rest(block, racer.found)
         )
 
-    def _at_rest(self, tree: CandidateTree) -> tuple[float, float, float]:
+    def _at_rest(self, block: Block, tree: CandidateTree) -> tuple[float, float, float]:
         """Return the mean return, the largest error at rest, and the movement on the plant itself."""
         evaluator, horizon = self.evaluator, self.meaning.problem.horizon
         evaluator.plant = None
@@ -392,7 +389,7 @@ class Ladder:
             tree, tree.vector[np.newaxis], begun, Phase.OWN_PLAY, visited=_RESTED * horizon
         )
         evaluator.plant = self.design
-        errors = [j for j, name in enumerate(self.feature_names) if name in self.meaning.errors]
+        errors = [j for j, one in enumerate(block.features) if one.name in self.meaning.errors]
         return (
             math.fsum(played.returns[0].tolist()) / _RESTED,
             _rest_error(played.visited[:, errors], horizon),
@@ -409,7 +406,6 @@ class Ladder:
         """Return the block of a structure, and let the evaluator play with it."""
         block = self._block(structure)
         self.evaluator.block, self.evaluator.units = block.arrays, block.units
-        self.feature_names = [one.name for one in block.features]
         return block
 
     # -- files ---------------------------------------------------------------------------------------------
