@@ -26,8 +26,12 @@ def untraced() -> Iterator[None]:
     sys.settrace(tracer)
 
 
-_SLOW = frozenset(Path(__file__).with_name("slow.txt").read_text().split())
-"""Tests that take more than a quarter of a second; `list_slow.py` makes the list."""
+def _listed(file: str) -> frozenset[str]:
+    return frozenset(Path(__file__).with_name(file).read_text(encoding="utf-8").splitlines())
+
+
+_SLOW, _LONG = _listed("slow.txt"), _listed("long.txt")
+"""Functions slower than a quarter of a second, and cases left to the night; `list_slow.py` writes both."""
 
 _WANTING = re.compile(r"needs |not installed|could not import|there is no ")
 """Of the reason of a skip: something could have been installed."""
@@ -42,6 +46,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         # Times were taken of compiled kernels.
         if os.environ.get("NUMBA_DISABLE_JIT") != "1" and item.nodeid.partition("[")[0] in _SLOW:
             item.add_marker("slow")
+        if item.nodeid in _LONG:
+            item.add_marker("long")
 
 
 @pytest.hookimpl(hookwrapper=True)

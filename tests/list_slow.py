@@ -1,22 +1,49 @@
-"""List the tests that are slow.
+"""List the tests that are slow, in slow.txt, and the cases that take long, in long.txt.
 
-pytest -n 2 --junitxml=times.xml; python tests/list_slow.py times.xml > tests/slow.txt
+SPAQL_NIGHTLY=1 pytest -n 2 --junitxml=times.xml; python tests/list_slow.py times.xml
 """
 
 import sys
 import xml.etree.ElementTree as ElementTree
+from collections import defaultdict
+from pathlib import Path
 
-SECONDS = 0.25
+SLOW = 0.25
+"""Seconds of one case, with its fixtures, that make a test function slow."""
+
+LONG_CASE, LONG_FUNCTION = 4, 6
+"""Seconds that make a case long: beside a quicker case of its function, which is run by day, and alone."""
+
+DAILY = (
+    "tests/agents/test_fitting.py::test_a_log_becomes_a_run_with_a_verdict",
+    "tests/agents/test_golden.py::",
+    "tests/cli/test_paper_command.py::test_every_stage_leaves_its_files",
+    "tests/cli/test_shell.py::test_stdout_is_one_json_document",
+    "tests/cli/test_stress_command.py::test_the_report_has_all_parts",
+    "tests/test_docs.py::test_python_blocks_run_in_order[README.md]",
+    "tests/test_docs.py::test_the_first_minute",
+)
+"""Run by day however long they take: they stand for whole commands, or others share their fixtures."""
 
 
 def main() -> None:
-    """Print each test function of which one case, with its fixtures, took longer."""
-    slow = set()
+    """Read the times, and write both lists."""
+    functions: dict[str, list[tuple[float, str]]] = defaultdict(list)
     for case in ElementTree.parse(sys.argv[1]).iter("testcase"):
-        if float(case.get("time", 0)) > SECONDS:
-            path = case.get("classname", "").replace(".", "/")
-            slow.add(f"{path}.py::{case.get('name', '').partition('[')[0]}")
-    print("\n".join(sorted(slow)))
+        path, name = case.get("classname", "").replace(".", "/"), case.get("name", "")
+        functions[f"{path}.py::{name.partition('[')[0]}"].append(
+            (float(case.get("time", 0)), f"{path}.py::{name}")
+        )
+    slow = [name for name, cases in functions.items() if max(cases)[0] > SLOW]
+    long = [
+        case
+        for cases in functions.values()
+        for i, (seconds, case) in enumerate(sorted(cases))
+        if seconds > (LONG_CASE if i else LONG_FUNCTION) and not case.startswith(DAILY)
+    ]
+    folder = Path(__file__).parent
+    for file, names in (("slow.txt", slow), ("long.txt", long)):
+        (folder / file).write_text("".join(f"{name}\n" for name in sorted(names)), encoding="utf-8")
 
 
 if __name__ == "__main__":
