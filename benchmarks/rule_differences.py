@@ -17,7 +17,7 @@ import argparse
 import json
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from multiprocessing import get_context
@@ -36,8 +36,10 @@ from spaql.tables import markdown
 
 PROBLEMS = ("cartpole200", "pendulum")
 AUTHORS_NAME, TEXT_NAME, UNCAPPED = "authors", "text (all)", "no highest temperature"
-SAME = {("cartpole200", "divided by max Q"), ("pendulum", "aql")}
-"""Problems with a change, or an algorithm, that cannot make a difference there."""
+SAME = {("cartpole200", "divided by max Q")}
+"""Problems with a change that cannot make a difference there."""
+SAME_ALGORITHM = ("pendulum", "aql")
+"""A problem with an algorithm for which no rule makes a difference."""
 
 SCHEDULE = {
     "a tie is no gain": replace(AUTHORS, tie_is_gain=False),
@@ -64,32 +66,36 @@ class Case:
     iterations: int
 
 
-def cases(seeds: int, aql_seeds: int, iterations: int) -> list[Case]:
+def cases(seeds: int, aql_seeds: int, iterations: int, *left_out: tuple[str, str]) -> list[Case]:
     """Return all cases, seed by seed: those that are finished at any time can be compared."""
     return [
         Case(problem, algorithm, seed, iterations)
         for seed in range(max(seeds, aql_seeds))
         for algorithm in CHANGES
         for problem in PROBLEMS
-        if (problem, algorithm) not in SAME and seed < (aql_seeds if algorithm == "aql" else seeds)
+        if (problem, algorithm) not in left_out and seed < (aql_seeds if algorithm == "aql" else seeds)
     ]
 
 
-def agent_for(case: Case, rules: RuleSet) -> spaql.Agent:
-    """Make the agent of `spaql paper`, with rules of its own."""
+def agent_for(
+    case: Case, rules: RuleSet, problem: spaql.Problem | None = None, schedule: tuple[type, ...] = ()
+) -> spaql.Agent:
+    """Make the agent of `spaql paper`, with rules, a problem or a schedule of its own."""
     kind = agent_types()[case.algorithm]
     own = {"name": f"{case.algorithm}, own rules", "rule_sets": {"authors": rules}}
-    learner = type("OwnRules", (kind.learner_type,), own)
+    learner = type("OwnRules", (*schedule, kind.learner_type), own)
     settings = {"scaling": CHOSEN[case.problem][case.algorithm], "rollouts": rollouts(case.problem)}
     if case.algorithm == "spaql-ts":
         settings["metric"] = rules.metric
     seed = Run(problem=case.problem, algorithm=case.algorithm, seed=case.seed).agent_seed
-    return type("OwnRulesAgent", (kind,), {"learner_type": learner})(case.problem, seed=seed, **settings)
+    return type("OwnRulesAgent", (kind,), {"learner_type": learner})(
+        problem or case.problem, seed=seed, **settings
+    )
 
 
-def run(case: Case, rules: RuleSet) -> dict[str, float]:
+def judged(case: Case, agent: spaql.Agent) -> dict[str, float]:
     """Train an agent, and judge it by fresh episodes."""
-    agent = agent_for(case, rules).learn(iterations=case.iterations, progress_bar=False)
+    agent.learn(iterations=case.iterations, progress_bar=False)
     last = agent.history.last()
     fresh = spaql.evaluate(agent, episodes=FULL.fresh_episodes, seed=agent.seed + 1)
     return {
@@ -103,12 +109,12 @@ def run(case: Case, rules: RuleSet) -> dict[str, float]:
 
 def run_all(case: Case) -> list[dict[str, object]]:
     """Train an agent by each of the rules; what cannot differ from the authors' is theirs."""
-    authors = run(case, AUTHORS)
-    rows = {AUTHORS_NAME: authors, TEXT_NAME: run(case, TEXT)}
+    authors = judged(case, agent_for(case, AUTHORS))
+    rows = {AUTHORS_NAME: authors, TEXT_NAME: judged(case, agent_for(case, TEXT))}
     for change, rules in CHANGES[case.algorithm].items():
         unreached = change == UNCAPPED and authors["hottest"] < AUTHORS.temperature_max
         same = unreached or (case.problem, change) in SAME
-        rows[change] = authors if same else run(case, rules)
+        rows[change] = authors if same else judged(case, agent_for(case, rules))
     return [{**asdict(case), "change": change, **row} for change, row in rows.items()]
 
 
@@ -156,20 +162,22 @@ def table(rows: Sequence[dict[str, object]]) -> str:
     return markdown(lines)
 
 
-def main() -> None:
+def main(
+    run_all: Callable[[Case], list[dict[str, object]]], description: str, out: str, *left_out: tuple[str, str]
+) -> None:
     """Run what is missing, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--seeds", type=int, default=FULL.seeds)
     parser.add_argument("--aql-seeds", type=int, help="as many as the others by default")
     parser.add_argument("--iterations", type=int, default=FULL.iterations)
     parser.add_argument("--workers", type=int, default=1, choices=(1, 2))
-    parser.add_argument("--out", type=Path, default=Path("rule-differences.json"))
+    parser.add_argument("--out", type=Path, default=Path(out))
     options = parser.parse_args()
     aql_seeds = options.seeds if options.aql_seeds is None else options.aql_seeds
     rows = json.loads(options.out.read_text()) if options.out.exists() else []
     names = list(Case.__dataclass_fields__)
     done = {Case(**{name: row[name] for name in names}) for row in rows}
-    wanted = cases(options.seeds, aql_seeds, options.iterations)
+    wanted = cases(options.seeds, aql_seeds, options.iterations, *left_out)
     missing = [case for case in wanted if case not in done]
     began = time.perf_counter()
     with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
@@ -181,4 +189,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(run_all, __doc__, "rule-differences.json", SAME_ALGORITHM)

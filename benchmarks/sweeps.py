@@ -26,9 +26,8 @@ import click
 import spaql
 from spaql.experiments import Run, RunStore
 from spaql.experiments.execute import Outcome
-from spaql.experiments.local import LocalExecutor
-from spaql.experiments.on_ray import RayExecutor
-from spaql.experiments.sweeps import Executor, _outcomes
+from spaql.experiments.sweeps import _outcomes
+from spaql.workers import RayWorkers, Workers
 
 WORKERS = 2
 
@@ -46,14 +45,14 @@ def synthetic(n: int) -> list[Run]:
     return spaql.grid(["cartpole200"], ["spaql"], seeds=n)
 
 
-def through(executor: Executor, runs: list[Run]) -> float:
+def through(pool: Workers | RayWorkers, runs: list[Run]) -> float:
     """Give the seconds of a sweep with leases and store."""
     with tempfile.TemporaryDirectory() as folder:
         store = RunStore(folder)
         task = functools.partial(ten_milliseconds, root=folder)
         with store.driver() as driver:
             began = time.perf_counter()
-            count = sum(outcome.error is None for outcome in _outcomes(executor, task, store, driver, runs))
+            count = sum(outcome.error is None for outcome in _outcomes(pool, task, store, driver, runs))
             assert count == len(runs)
             return time.perf_counter() - began
 
@@ -86,7 +85,7 @@ def compare(ours: Any, bare: Any, n: int, rounds: int) -> dict[str, float]:
 def overhead(n: int, rounds: int, with_ray: bool) -> dict[str, dict[str, float]]:
     found = {}
     with (
-        closing(LocalExecutor(WORKERS)) as executor,
+        closing(Workers(WORKERS)) as executor,
         ProcessPoolExecutor(WORKERS, mp_context=multiprocessing.get_context("spawn")) as pool,
     ):
         found["local"] = compare(
@@ -95,7 +94,7 @@ def overhead(n: int, rounds: int, with_ray: bool) -> dict[str, dict[str, float]]
     if with_ray:
         import ray
 
-        with closing(RayExecutor("local")) as executor:
+        with closing(RayWorkers("local")) as executor:
             found["ray"] = compare(
                 functools.partial(through, executor), functools.partial(bare_ray, ray), n, rounds
             )

@@ -28,7 +28,7 @@ CONTENTS = {
     "stats": "intervals, tests",
     "archive": "agent files",
     "tables": "Markdown, CSV, HTML",
-    "workers": "worker processes",
+    "workers": "processes, Ray",
     "kernels": "Numba functions over arrays: partition, plantree, trees",
     "values": "validates numbers that a caller passes",
     "errors": "exceptions",

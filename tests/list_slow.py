@@ -11,17 +11,21 @@ from pathlib import Path
 SLOW = 0.25
 """Seconds of one case, with its fixtures, that make a test function slow."""
 
-LONG_CASE, LONG_FUNCTION = 4, 6
+LONG_CASE, LONG_FUNCTION = 3, 5
 """Seconds that make a case long: beside a quicker case of its function, which is run by day, and alone."""
 
 DAILY = (
     "tests/agents/test_fitting.py::test_a_log_becomes_a_run_with_a_verdict",
     "tests/agents/test_golden.py::",
+    "tests/algorithms/treesearch/test_ladder.py::test_the_chosen_controller_has_an_integral_and_rests_at_the_set_point",
     "tests/cli/test_paper_command.py::test_every_stage_leaves_its_files",
     "tests/cli/test_shell.py::test_stdout_is_one_json_document",
     "tests/cli/test_stress_command.py::test_the_report_has_all_parts",
+    "tests/figures/test_play.py::test_the_plant_runs_as_in_python[MountainCarContinuous-v0]",
+    "tests/studies/paper/test_reproduction.py::test_a_small_study[pendulum5-spaql-ts--1150--200]",
     "tests/test_docs.py::test_python_blocks_run_in_order[README.md]",
     "tests/test_docs.py::test_the_first_minute",
+    "tests/verify/test_certificate.py::test_what_is_never_left_is_confirmed",
 )
 """Run by day however long they take: they stand for whole commands, or others share their fixtures."""
 

@@ -1,4 +1,4 @@
-"""Sweeps on a real Ray cluster of several nodes on this machine."""
+"""Sweeps and searches on a real Ray cluster of several nodes on this machine."""
 
 import threading
 import time
@@ -51,6 +51,15 @@ def test_a_failing_run_is_reported_after_some_attempts(cluster, tmp_path: Path) 
     summary = spaql.sweep([bad, *SIXTY[:2]], tmp_path, ray=cluster.address, progress_bar=False)
     assert summary.finished == 2
     assert "horizon is -1, and must be a whole number" in summary.failed[bad.id]
+
+
+def test_a_search_has_the_bytes_that_it_has_alone(cluster) -> None:
+    settings = {"seed": 1, "horizon": 40, "compiled": False}
+    alone, apart = (
+        spaql.TreeSearch("CartPole-v1", parallel=how, **settings).learn(6_000, progress_bar=False)
+        for how in (False, cluster.address)
+    )
+    assert apart.to_bytes() == alone.to_bytes()
 
 
 @pytest.mark.long

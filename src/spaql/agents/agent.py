@@ -71,7 +71,7 @@ class Agent:
         reward_range: tuple[float, float] | None = None,
         options: Mapping[str, Any] | None = None,
         compiled: bool = True,
-        parallel: bool = False,
+        parallel: bool | str = False,
         step_timeout: float | None = None,
         observation_names: Sequence[str] | None = None,
         action_names: Sequence[str] | None = None,

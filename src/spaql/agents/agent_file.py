@@ -44,7 +44,7 @@ def load_agent(
     path: str | os.PathLike[str],
     env: EnvironmentLike | None = None,
     *,
-    parallel: bool = False,
+    parallel: bool | str = False,
     step_timeout: float | None = None,
 ) -> Agent:
     """Read an agent from a file or a run folder (see `spaql.load`)."""
@@ -92,7 +92,7 @@ def _undefined(algorithm: Any, module: Any) -> ArchiveError:
 
 
 def moved(
-    problem: Problem, env: EnvironmentLike | None, *, parallel: bool, step_timeout: float | None
+    problem: Problem, env: EnvironmentLike | None, *, parallel: bool | str, step_timeout: float | None
 ) -> Problem:
     """Return the same problem in another environment, if one is given, and with these ways to run it."""
     changes: dict[str, Any] = {"parallel": parallel, "step_timeout": step_timeout}

@@ -28,7 +28,7 @@ def load(
     path: str | os.PathLike[str],
     env: EnvironmentLike | None = None,
     *,
-    parallel: bool = False,
+    parallel: bool | str = False,
     step_timeout: float | None = None,
 ) -> Any:
     """Read any file that spaql writes, or a run folder; no code in it is ever run.

@@ -23,6 +23,7 @@ _EPISODES = 100
     "--episodes", type=int, default=_EPISODES, show_default=True, help="to compare before and after"
 )
 @click.option("--parallel", is_flag=True, help="play episodes in a process for every core")
+@click.option("--ray", metavar="ADDRESS", help="play episodes on a Ray cluster: HOST:PORT, auto, or local")
 @quiet_option
 @reports("the returns before and after")
 def improve(
@@ -33,6 +34,7 @@ def improve(
     seed: int,
     episodes: int,
     parallel: bool,
+    ray: str | None,
     quiet: bool,
 ) -> Report:
     """Improve the policy in RUN on its simulator by TreeSearch, and save the result as a run of its own.
@@ -59,7 +61,7 @@ def improve(
         raise SettingError(f"{out} is there already: name another folder with --out, or remove it.")
     source = read_to_play(run)
     rules = rule_tree(source, minimise=False)
-    problem = replace(source.problem, parallel=parallel)
+    problem = replace(source.problem, parallel=ray or parallel)
     leaves = max(max_leaves, rules.n_leaves)
     agent = TreeSearch(problem, seed=seed, max_leaves=leaves).start_from(rules)
     agent.learn(steps, progress_bar=not quiet)

@@ -186,6 +186,9 @@ def _options_of(agents: Mapping[str, type[Agent]]) -> list[click.Option]:
     "--parallel", is_flag=True, help="a process for every environment of an evaluation: for slow simulators"
 )
 @click.option(
+    "--ray", metavar="ADDRESS", help="play the episodes of treesearch on Ray: HOST:PORT, auto, or local"
+)
+@click.option(
     "--step-timeout", type=float, help="seconds after which a step counts as hung  [default: no limit]"
 )
 @click.option(
@@ -223,6 +226,7 @@ def train(
     action_names: list[str] | None,
     gymnasium: bool,
     parallel: bool,
+    ray: str | None,
     step_timeout: float | None,
     checkpoint_every: int,
     resume: bool,
@@ -270,7 +274,7 @@ def train(
         reward_range=reward_range,
         options=config,
         compiled=not gymnasium,
-        parallel=parallel,
+        parallel=ray or parallel,
         step_timeout=step_timeout,
         observation_names=names,
         action_names=action_names,
@@ -280,6 +284,9 @@ def train(
     if (advice := recommended(name, total_timesteps)) and not quiet:
         click.echo(advice, err=True)
     folder = out or Path("runs") / re.sub(r"[/\\:]", "-", env) / name / f"seed={agent.seed}"
+    if ray is not None and (name != "treesearch" or agent.problem.dynamics is not None):
+        why = f"--algo {name} plays one episode at a time" if name != "treesearch" else f"{env} is compiled"
+        raise click.UsageError(f"--ray is for the episodes of treesearch in a Gymnasium environment: {why}.")
     if workers is not None and tries == 1:
         raise click.UsageError("--workers train tries: give --tries, 2 or more.")
     if verified and tries != 1:
@@ -394,8 +401,8 @@ def recommended(algo: str, steps: int | None) -> str:
         )
     if steps is not None and algo == "plantree" and steps > _MANY:
         return (
-            f"PlanTree is made for simulators whose steps are few or slow. For {steps:,} steps, --algo "
-            "treesearch searches on the simulator itself."
+            f"PlanTree is made for simulators whose steps are few or slow. Of {steps:,} steps it learns from "
+            "50,000, and TreeSearch spends the rest on its tree; --algo treesearch searches from the start."
         )
     return ""
 

@@ -9,33 +9,20 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Protocol
 
 from spaql.archive import write_atomically
 from spaql.errors import SettingError
 from spaql.experiments.execute import Outcome, execute
 from spaql.experiments.leases import Driver
-from spaql.experiments.local import LocalExecutor
-from spaql.experiments.on_ray import RayExecutor
 from spaql.experiments.progress import SweepProgress
 from spaql.experiments.run import Run
 from spaql.experiments.store import RunStore
 from spaql.experiments.study import check
 from spaql.values import whole_number
-from spaql.workers import cores, refuse_in_import
+from spaql.workers import RayWorkers, Workers, cores, refuse_in_import
 
 _POLLS_EVERY = 0.5
 """Seconds between two checks of runs that other drivers execute."""
-
-
-class Executor(Protocol):
-    """Applies a task to runs, on this machine or on many."""
-
-    def map(self, task: Callable[[Run], Outcome], runs: Iterator[Run]) -> Iterator[Outcome]:
-        """Apply a task to runs."""
-
-    def close(self) -> None:
-        """End processes and connections."""
 
 
 @dataclass(frozen=True)
@@ -111,9 +98,9 @@ def sweep(
         )
         done: list[Outcome] = []
         if missing:
-            executor = RayExecutor(ray) if ray is not None else LocalExecutor(workers or cores())
-            stack.enter_context(contextlib.closing(executor))
-            for outcome in _outcomes(executor, task, store, driver, missing):
+            pool = RayWorkers(ray) if ray is not None else Workers(workers or cores())
+            stack.enter_context(contextlib.closing(pool))
+            for outcome in _outcomes(pool, task, store, driver, missing):
                 progress.update(outcome)
                 done.append(outcome)
     failed = {outcome.run.id: outcome.error for outcome in done if outcome.error is not None}
@@ -132,7 +119,7 @@ def sweep(
 
 
 def _outcomes(
-    executor: Executor,
+    pool: Workers | RayWorkers,
     task: Callable[[Run], Outcome],
     store: RunStore,
     driver: Driver,
@@ -142,9 +129,9 @@ def _outcomes(
     pause = _POLLS_EVERY
     while runs:
         elsewhere: list[Run] = []
-        for outcome in executor.map(task, _claimed(store, driver, runs, elsewhere)):
-            store.release(driver, outcome.run)
-            yield outcome
+        for answer in pool.map(task, _claimed(store, driver, runs, elsewhere)):
+            store.release(driver, answer.item)
+            yield answer.result or Outcome(answer.item, error=answer.error)
             pause = _POLLS_EVERY
         runs = [run for run in elsewhere if not store.is_finished(run)]
         if runs:

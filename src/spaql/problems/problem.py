@@ -64,8 +64,9 @@ class Problem:
     """Seconds between two actions, if known."""
     interactions: int = 0
     """Environment steps spent on measuring unbounded dimensions."""
-    parallel: bool = False
-    """Whether to step the environments of an evaluation in separate processes: for slow simulators."""
+    parallel: bool | str = False
+    """Whether to step the environments of an evaluation in separate processes: for slow simulators. If it is
+    the address of a Ray cluster, the episodes of a search are played there."""
     step_timeout: float | None = None
     """Seconds that a step of an environment may take."""
     log: Mapping[str, Any] | None = None
@@ -158,7 +159,7 @@ def make_problem(
     reward_range: tuple[float, float] | None = None,
     options: Mapping[str, Any] | None = None,
     compiled: bool = True,
-    parallel: bool = False,
+    parallel: bool | str = False,
     measured: bool = True,
     step_timeout: float | None = None,
     seed: int = 0,
@@ -199,8 +200,9 @@ def make_problem(
         environment, its class or the entry of its id has been changed.
     parallel
         Step the environments of an evaluation in separate processes, one for each of its episodes: for
-        simulators that take a millisecond or more per step. The results are the same; compiled dynamics
-        ignore it.
+        simulators that take a millisecond or more per step. The episodes of `TreeSearch` are played by a
+        worker process for every core; or on a Ray cluster, if this is its address: `HOST:PORT`, `auto`, or
+        `local` for a new one on this machine. The results are the same; compiled dynamics ignore it.
     measured
         Spend random steps on measuring dimensions without bounds. Otherwise they are squashed by tanh(x),
         which only suits algorithms that standardise by other means.
@@ -303,7 +305,7 @@ def make_problem(
         angles=tuple(angles or ()),
         sample_time=sample_time,
         interactions=0 if samples is None else len(samples),
-        parallel=bool(parallel),
+        parallel=parallel if isinstance(parallel, str) else bool(parallel),
         step_timeout=step_timeout,
         template=source.template,
     )

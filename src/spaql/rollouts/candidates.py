@@ -17,7 +17,7 @@ from spaql.kernels.treesearch.candidates import ActionRange, Bools, Floats, Ints
 from spaql.problems import Problem
 from spaql.problems.guard import Guard, GuardedEnv
 from spaql.problems.sending import receive, send
-from spaql.workers import Workers, cores, sendable
+from spaql.workers import RayWorkers, Workers, cores, sendable
 
 _ALONE = "leave out parallel"
 _PARTS = 4
@@ -113,15 +113,19 @@ class CompiledCandidates:
 
 
 class EnvironmentCandidates:
-    """Candidates in Gymnasium environments, in this process or in workers; a start is a seed.
+    """Candidates in Gymnasium environments: in this process, in workers or on Ray; a start is a seed.
 
     The episodes do not depend on the number of workers.
     """
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._workers = Workers(cores()) if problem.parallel else None
-        self._sent = send(problem, _ALONE) if problem.parallel else b""
+        self._workers: Workers | RayWorkers | None = None
+        if problem.parallel:
+            self._workers = (
+                RayWorkers(problem.parallel) if isinstance(problem.parallel, str) else Workers(cores())
+            )
+            self._task = functools.partial(_play_apart, send(problem, _ALONE))
         self._env: _Environment | None = None
 
     def starts(self, rng: np.random.Generator, n: int) -> Floats:
@@ -156,7 +160,7 @@ class EnvironmentCandidates:
             yield (slice(None), slice(0, None)), self._env.play(candidates, starts, visited)
             return
         n, m = len(candidates.numbers), len(starts)
-        across = min(m, max(1, _PARTS * cores() // n))
+        across = min(m, max(1, _PARTS * self._workers.size // n))
         places = [
             (slice(i, i + 1), slice(m * k // across, m * (k + 1) // across))
             for i in range(n)
@@ -171,8 +175,7 @@ class EnvironmentCandidates:
             )
             for place in places
         )
-        task = functools.partial(_play_apart, self._sent)
-        for answer in self._workers.map(task, jobs):
+        for answer in self._workers.map(self._task, jobs):
             if answer.error is not None:
                 raise SpaqlError(answer.error)
             if isinstance(answer.result, Exception):

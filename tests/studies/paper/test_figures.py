@@ -26,7 +26,7 @@ from spaql.studies.paper.scaling import ScalingRecord
 
 pytest.importorskip("matplotlib")
 
-pytestmark = pytest.mark.slow  # all share a study or a training
+pytestmark = [pytest.mark.slow, pytest.mark.long]  # all share a study or a training
 
 SIZE = paper.Size(seeds=2, scaling_iterations=1, iterations=4, trpo_batches=1, fresh_episodes=3)
 DRAWN = 4

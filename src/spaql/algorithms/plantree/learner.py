@@ -20,6 +20,7 @@ from spaql.algorithms.plantree.planning import Plan, make_plan, warm_start
 from spaql.algorithms.plantree.replay_memory import LARGEST, Floats, Memory
 from spaql.algorithms.plantree.rule_trees import idle_rules, rules_from, rules_to, within_space
 from spaql.algorithms.plantree.settings import PlanTreeSettings
+from spaql.algorithms.treesearch import TreeSearchLearner, TreeSearchSettings
 from spaql.archive import number
 from spaql.errors import ArchiveError, BadEnvironmentError, SettingError
 from spaql.kernels.warm_up import for_training, warm_up
@@ -27,7 +28,7 @@ from spaql.plants import PlantModel
 from spaql.policy import RuleTree
 from spaql.policy.policy import Rng
 from spaql.problems import Problem
-from spaql.rollouts import Episode
+from spaql.rollouts import Episode, EpisodeRunner, Evaluation
 
 _FIRST_PLAN = 200
 """Fewest steps before the first plan, and between two plans."""
@@ -38,10 +39,15 @@ _RANDOM = 0.05
 _TURNS = 4
 """Turns in which a controller plays. Before every other turn candidates are searched for, and before each
 turn one is chosen."""
+_OWN_STEPS = 50_000
+"""Steps to learn from: with more it improves no further, so TreeSearch spends the rest of a budget."""
 
 
 class PlanTreeLearner(Learner):
-    """Explore by look-ahead in a learned plant; controllers play the last part of the budget."""
+    """Explore by look-ahead in a learned plant; controllers play the last part of the budget.
+
+    Of a large budget TreeSearch spends the rest, beginning with the controller that was found.
+    """
 
     name = "plantree"
     settings_type = PlanTreeSettings
@@ -71,6 +77,10 @@ class PlanTreeLearner(Learner):
         self._rules: RuleTree | None = None
         self._span: tuple[str, int, int] = ("steps", 0, 0)
         """The unit of the budget ("steps" or "episodes"), and where it begins and ends."""
+        self._budget_end = 0
+        """The step at which a budget in steps ends, whoever spends it."""
+        self._successor: TreeSearchLearner | None = None
+        """Spends the rest of a large budget."""
 
     def warm_up(self, progress: Callable[[int, int], object]) -> None:
         """Compile the kernels ahead of time, in two processes, unless they are cached."""
@@ -83,7 +93,12 @@ class PlanTreeLearner(Learner):
         kind = "episodes" if last_step is None else "steps"
         last = last_step if last_step is not None else last_iteration
         assert last is not None
-        if (kind, last) != (self._span[0], self._span[2]):
+        if self._successor is not None:
+            done = len(self.memory) if last_step is not None else self.episodes
+            self._successor.aim(*((None, last - done) if kind == "steps" else (last - done, None)))
+        if kind == "steps":
+            self._budget_end, last = last, min(last, max(_OWN_STEPS, len(self.memory)))
+        if self._successor is None and (kind, last) != (self._span[0], self._span[2]):
             self._span = (kind, self._spent(kind), last)
             self._turn, self._rules = 0, None
 
@@ -101,6 +116,23 @@ class PlanTreeLearner(Learner):
         kind, _, last = self._span
         left = last - len(self.memory) if kind == "steps" else 0
         return min(self.problem.horizon, left) if left > 0 else self.problem.horizon
+
+    def iterate(self, runner: EpisodeRunner, rng: Rng, *, trained: bool) -> Evaluation:
+        """Play an episode; of a large budget's rest, search."""
+        kind, _, last = self._span
+        if self._successor is None and kind == "steps" and len(self.memory) >= last < self._budget_end:
+            self._successor = self._new_successor()
+            self._successor.aim(None, self._budget_end - len(self.memory))
+        if self._successor is not None:
+            return self._successor.iterate(runner, rng, trained=trained)
+        return super().iterate(runner, rng, trained=trained)
+
+    def _new_successor(self) -> TreeSearchLearner:
+        assert self._rules is not None
+        leaves = max(TreeSearchSettings.max_leaves, self._rules.n_leaves)
+        successor = TreeSearchLearner(self.problem, TreeSearchSettings(max_leaves=leaves))
+        successor.start_from(self._rules)
+        return successor
 
     # -- an episode ----------------------------------------------------------------------------------------
 
@@ -149,9 +181,16 @@ class PlanTreeLearner(Learner):
 
         It is due at the start of a turn, and at the end of the budget.
         """
-        self.episodes += 1
+        if self._successor is not None:
+            self._successor.assess(mean_return)
+        else:
+            self.episodes += 1
         if self.best_return is None or mean_return > self.best_return:
             self.best_return = mean_return
+        if self._successor is None:
+            self._end_episode()
+
+    def _end_episode(self) -> None:
         length = len(self.memory) - self._first
         whole = self._ended or length < self._limit or length == self.problem.horizon
         if self._player is not None and whole:
@@ -185,6 +224,10 @@ class PlanTreeLearner(Learner):
     @property
     def policy(self) -> RuleTree:
         """The controller that was made when the budget was spent; the idle one, before the first step."""
+        if self._successor is not None:
+            found = self._successor.policy
+            assert isinstance(found, RuleTree)
+            return found
         if self._rules is not None:
             return self._rules
         if not len(self.memory):
@@ -270,11 +313,13 @@ class PlanTreeLearner(Learner):
     def columns(self) -> dict[str, float]:
         """Return the turn, and the number of leaves of the last controller."""
         last = self._rules or (self._player.rules if self._player is not None else None)
+        if self._successor is not None:
+            last = self.policy
         return {"turn": self._turn, "leaves": last.n_leaves if last is not None else 0}
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return the memory, the inputs of the last plan, and the controllers."""
-        data = {
+        """Return the memory, the inputs of the last plan, the controllers, and the search that goes on."""
+        data: dict[str, Any] = {
             "best_return": self.best_return,
             "episodes": self.episodes,
             "plan_seed": self._plan_seed,
@@ -292,6 +337,9 @@ class PlanTreeLearner(Learner):
             arrays[f"candidate.{i}.starts"] = np.array(one.starts).reshape(-1, self.problem.states.dims)
         if self._rules is not None:
             arrays |= {f"rules.{name}": array for name, array in rules_to(self._rules).items()}
+        if self._successor is not None:
+            data["search"], found = self._successor.state()
+            arrays |= {f"search.{name}": array for name, array in found.items()}
         return data, arrays
 
     def restore(self, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -326,6 +374,12 @@ class PlanTreeLearner(Learner):
             raise ArchiveError(f"The file has no controller {self._playing}, whose turn it is.")
         rules = part("rules.")
         self._rules = rules_from(rules, self.code, self.problem) if rules else None
+        self._successor = None
+        if "search" in data:
+            if self._rules is None:
+                raise ArchiveError("The file has a search without the controller at which it began.")
+            self._successor = self._new_successor()
+            self._successor.restore(data["search"], part("search."))
 
     def _candidate_from(self, arrays: dict[str, NDArray[Any]], returns: list[Any]) -> Candidate:
         starts = arrays.pop("starts")

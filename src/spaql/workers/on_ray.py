@@ -1,4 +1,4 @@
-"""Runs on a Ray cluster."""
+"""Workers on a Ray cluster that apply a task to items."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from spaql.errors import MissingExtraError, SettingError
-from spaql.experiments.execute import Outcome
-from spaql.experiments.run import Run
-from spaql.workers import ATTEMPTS
+from spaql.workers.local import ATTEMPTS, Answer, Item, Result
 
 _QUEUED = 2
 """Tasks for each core of the cluster: one running, and one queued."""
@@ -22,7 +20,7 @@ _COUNTS_EVERY = 5.0
 """Seconds between two checks of the size of the cluster, which may change."""
 
 
-class RayExecutor:
+class RayWorkers:
     """Tasks on a Ray cluster, one core each; those that die with a worker or a node are tried again.
 
     Parameters
@@ -49,45 +47,60 @@ class RayExecutor:
                     f"No Ray cluster at {address!r}: start one with `ray start --head`, or use the address "
                     f"`local`. ({error})"
                 ) from error
+        self._task: Callable[..., Any] | None = None
+        self._remote: Any = None
+        self._size, self._counted = 1, -math.inf
+
+    @property
+    def size(self) -> int:
+        """The number of cores of the cluster, as last counted."""
+        if time.monotonic() - self._counted > _COUNTS_EVERY:
+            self._counted = time.monotonic()
+            self._size = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+        return self._size
 
     def close(self) -> None:
         """Leave the cluster; running tasks end."""
         if self._ours:
             self._ray.shutdown()
 
-    def map(self, task: Callable[[Run], Outcome], runs: Iterator[Run]) -> Iterator[Outcome]:
-        """Apply a task to runs, as cores become free; yield outcomes as they are ready."""
-        ray = self._ray
-
-        def call(run: Run) -> Outcome:
-            return task(run)
-
-        remote = ray.remote(num_cpus=1, max_retries=ATTEMPTS - 1, retry_exceptions=True)(call)
-        at_work: dict[Any, Run] = {}
+    def map(self, task: Callable[[Item], Result], items: Iterator[Item]) -> Iterator[Answer[Item, Result]]:
+        """Yield the answers of a task for items as they are ready; items are taken when cores are free."""
+        at_work: dict[Any, Item] = {}
         try:
-            yield from self._outcomes(remote, runs, at_work)
+            yield from self._answers(self._sent(task), items, at_work)
         finally:
             for reference in at_work:
-                ray.cancel(reference)
+                self._ray.cancel(reference)
 
-    def _outcomes(self, remote: Any, runs: Iterator[Run], at_work: dict[Any, Run]) -> Iterator[Outcome]:
+    def _sent(self, task: Callable[[Item], Result]) -> Any:
+        """Return the task as a remote function; one that is used again is sent once."""
+        if task is not self._task:
+
+            def call(item: Item) -> Result:
+                return task(item)
+
+            options = {"num_cpus": 1, "max_retries": ATTEMPTS - 1, "retry_exceptions": True}
+            self._task, self._remote = task, self._ray.remote(**options)(call)
+        return self._remote
+
+    def _answers(
+        self, remote: Any, items: Iterator[Item], at_work: dict[Any, Item]
+    ) -> Iterator[Answer[Item, Any]]:
         ray = self._ray
-        counted = -math.inf
         while True:
-            if time.monotonic() - counted > _COUNTS_EVERY:
-                counted, cores = time.monotonic(), max(1, int(ray.cluster_resources().get("CPU", 1)))
-            while len(at_work) < cores * _QUEUED and (run := next(runs, None)) is not None:
-                at_work[remote.remote(run)] = run
+            while len(at_work) < self.size * _QUEUED and (item := next(items, None)) is not None:
+                at_work[remote.remote(item)] = item
             if not at_work:
                 return
             ray.wait(list(at_work), num_returns=1, timeout=_COUNTS_EVERY)
             ready, _ = ray.wait(list(at_work), num_returns=len(at_work), timeout=0)
             for reference in ready:
-                run = at_work.pop(reference)
+                item = at_work.pop(reference)
                 try:
-                    yield ray.get(reference)
+                    yield Answer(item, ray.get(reference))
                 except ray.exceptions.RayError as failure:
-                    yield Outcome(run, error=str(failure) or repr(failure))
+                    yield Answer(item, error=str(failure) or repr(failure))
 
 
 def _check_listening(address: str) -> None:

@@ -79,6 +79,11 @@ class Workers:
 
         self._workers = [_Worker(new_pool) for _ in range(workers)]
 
+    @property
+    def size(self) -> int:
+        """The number of workers."""
+        return len(self._workers)
+
     def close(self) -> None:
         """Stop all workers, whether busy or idle."""
         self._held.close()
