@@ -8,7 +8,8 @@
 (c) steps_per_second: our compiled path on one core beside Gymnasium's vector environments and, where it is
     installed, EnvPool, bare, on two.
 (d) lookup_ns: a look-up in the flattened policy of a partition of so many balls.
-(e) startup_seconds: `spaql train CartPole-v1 --algo spaql --iterations 1`, with an empty and a warm cache.
+(e) search_over_bare: time of a step in a whole search of TreeSearch over that of a step of the bare dynamics.
+(f) startup_seconds: `spaql train CartPole-v1 --algo spaql --iterations 1`, with an empty and a warm cache.
 
 All ratios are medians of interleaved measurements in one process.
 """
@@ -129,6 +130,22 @@ def compiled_over_bare() -> tuple[dict[str, float], dict[str, float]]:
     return ratios, speeds
 
 
+def search_over_bare() -> dict[str, float]:
+    """(e): a search of two million steps, from the first random tree to the last digit."""
+    ratios = {}
+    for env in ("CartPole-v1", "MountainCar-v0", "Acrobot-v1", "Pendulum-v1"):
+        problem = spaql.make_problem(env)
+        bare, rng = bare_loop(problem), np.random.default_rng(0)
+
+        def search() -> int:
+            agent = spaql.TreeSearch(problem, seed=0).learn(2_000_000, progress_bar=False)  # noqa: B023
+            return int(agent.training_steps)
+
+        ours, theirs = interleaved(search, lambda: bare(rng, 2_000))  # noqa: B023
+        ratios[env] = ours / theirs
+    return ratios
+
+
 def vector_loop(n: int, steps: int) -> Callable[[], int]:
     """Gymnasium's own vector CartPole under random actions."""
     env = gymnasium.make_vec("CartPole-v1", n, max_episode_steps=200)
@@ -229,7 +246,7 @@ def lookup_ns() -> dict[str, float]:
 
 
 def startup_seconds() -> dict[str, float]:
-    """(e), as a user's shell sees it."""
+    """(f), as a user's shell sees it."""
     with tempfile.TemporaryDirectory() as folder:
         env = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
         env["NUMBA_CACHE_DIR"] = folder
@@ -264,6 +281,7 @@ def main() -> None:
         "gymnasium_over_vector": vector,
         "steps_per_second": speeds | vector_speeds | envpool_speed(),
         "lookup_ns": lookup_ns(),
+        "search_over_bare": search_over_bare(),
         "startup_seconds": startup_seconds(),
     }
     if options.json:

@@ -154,7 +154,8 @@ def _numbers(source: Agent | Controller, fresh: Evaluation, exact: RuleTree | No
     if isinstance(source, Agent) and len(source.history):
         last = source.history.last()
         shown["training steps"] = f"{int(last['training_steps']):,}"
-        shown["interactions, evaluations included"] = f"{int(last['interactions']):,}"
+        if last["interactions"] != last["training_steps"]:
+            shown["interactions, evaluations included"] = f"{int(last['interactions']):,}"
     boxes = (f"<div><b>{html.escape(v)}</b><span>{html.escape(k)}</span></div>" for k, v in shown.items())
     return f'<div class="figures">{"".join(boxes)}</div>'
 
