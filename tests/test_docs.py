@@ -20,7 +20,8 @@ README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 ARDUINO_PAGE = ROOT / "docs" / "arduino.md"
 RUN = [page for page in PAGES if "```python" in page.read_text() and page != ARDUINO_PAGE]
-NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").rglob("*.ipynb"))
+LAB = [notebook for notebook in NOTEBOOKS if notebook.parent.name == "lab"]
 
 # PlanTree takes half a minute for what the pages show: here it learns from fewer steps, with less effort.
 SHORTER = (
@@ -79,6 +80,17 @@ def test_cells_of_notebooks_run_in_order(notebook: Path, tmp_path: Path) -> None
     assert all(cell["outputs"] for cell in cells if "print(" in "".join(cell["source"])), "it is not executed"
     code = "\n\n".join("".join(cell["source"]) for cell in cells)
     run_script(re.sub(r"^( *)%", r"\1pass  # %", code, flags=re.MULTILINE), tmp_path)
+
+
+@pytest.mark.parametrize("notebook", LAB, ids=lambda notebook: notebook.stem)
+def test_every_exercise_of_the_lab_is_followed_by_its_folded_solution(notebook: Path) -> None:
+    kinds = ""
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        source, tags = "".join(cell["source"]), cell["metadata"].get("tags", [])
+        folded = cell["metadata"].get("jupyter", {}).get("source_hidden", False)
+        assert ("solution" in tags) <= (folded and "hide-cell" in tags)
+        kinds += "E" if "### Exercise" in source else "S" if "solution" in tags else ""
+    assert re.fullmatch("(ES){5,6}", kinds)
 
 
 def test_the_first_minute(tmp_path: Path) -> None:

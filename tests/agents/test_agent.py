@@ -71,6 +71,20 @@ def test_an_evaluation_is_repeatable_and_complete() -> None:
     assert spaql.evaluate(agent, episodes=130, seed=4).returns.tolist() != a.returns.tolist()
 
 
+def test_partitions_are_evaluated_by_drawn_actions_unless_they_are_to_be_deterministic() -> None:
+    agent = spaql.SPAQL("pendulum", seed=0, rollouts=2).learn(iterations=6, progress_bar=False)
+    default, drawn, fixed = (
+        spaql.evaluate(agent, episodes=5, **given)
+        for given in ({}, {"deterministic": False}, {"deterministic": True})
+    )
+    assert default.returns.tolist() == drawn.returns.tolist()
+    assert np.all(default.returns != fixed.returns)
+    tree = spaql.rule_tree(agent)
+    given = spaql.evaluate(tree, agent.problem, episodes=5)
+    fixed = spaql.evaluate(tree, agent.problem, episodes=5, deterministic=True)
+    assert given.returns.tolist() == fixed.returns.tolist()
+
+
 def test_vector_episodes_equal_single_ones() -> None:
     """Stepped together or one by one: the same starts and actions give the same returns."""
     problem = spaql.make_problem("pendulum5")

@@ -96,7 +96,9 @@ def evaluate(
     seed
         Of the episodes; the same seed repeats the same episodes.
     deterministic
-        Play a ball's centre or first action instead of drawing from it.
+        Play a ball's centre or first action instead of drawing from it. By default policies of partitions (of
+        SPAQL and its relatives) draw, as in the paper's evaluations and as `predict` does; `evaluate_policy`
+        of Stable-Baselines3 has True. Rule trees and controllers draw nothing.
     parallel
         Step the environments in separate processes (see `spaql.make_problem`).
 
