@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from spaql.export import Equivalence, ExportedPolicy
 
 TARGETS = (
-    "c", "st", "plcopen", "onnx", "fmu", "rust", "ros2", "octave", "javascript", "micropython", "python",
-    "sql", "json",
+    "c", "st", "plcopen", "onnx", "fmu", "rust", "ros2", "octave", "javascript", "wasm", "micropython",
+    "python", "sql", "json",
 )  # fmt: skip
 
 

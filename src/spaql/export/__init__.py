@@ -4,7 +4,7 @@ from spaql.export.compilers import MissingToolError
 from spaql.export.equivalence import Equivalence, EquivalenceError, Target
 from spaql.export.exported_policy import ExportedPolicy
 from spaql.export.json_tree import tree_from_json
-from spaql.export.language_targets import javascript, micropython, octave, plcopen, ros2, rust
+from spaql.export.language_targets import javascript, micropython, octave, plcopen, ros2, rust, wasm
 from spaql.export.memory.json_form import controller_from_json
 from spaql.export.target_controller import MachineController
 from spaql.export.targets import EXPORTERS, c, find_exporter, fmu, json, onnx, python, sql, st
@@ -41,5 +41,6 @@ __all__ = [
     "sql",
     "st",
     "tree_from_json",
+    "wasm",
     "write",
 ]

@@ -12,6 +12,7 @@ from spaql.export.source.javascript import JavaScript
 from spaql.export.source.micropython import MicroPython
 from spaql.export.source.octave import Octave
 from spaql.export.source.rust import Rust
+from spaql.export.wasm.target import Wasm
 from spaql.export.writing import SafeAction, write
 from spaql.policy.resolve import PathLike, Source
 
@@ -139,6 +140,32 @@ def javascript(
     """
     return write(
         JavaScript(),
+        tree,
+        path,
+        number="double",
+        safe_action=safe_action,
+        tolerance=tolerance,
+        provenance=provenance,
+        points=points,
+    )
+
+
+def wasm(
+    tree: Source,
+    path: PathLike,
+    *,
+    safe_action: SafeAction = None,
+    tolerance: float = TOLERANCE,
+    provenance: Sequence[str] = (),
+    points: int = POINTS,
+) -> Equivalence:
+    """Write a controller as WebAssembly, such as `controller.wasm`: the C that `c` writes, compiled by clang.
+
+    `controller.mjs` beside it loads it in node and browsers, and is compared by running it in node. For the
+    parameters see `c`.
+    """
+    return write(
+        Wasm(),
         tree,
         path,
         number="double",

@@ -11,7 +11,7 @@ from spaql.export.c_code import CCode
 from spaql.export.equivalence import POINTS, Equivalence, Target
 from spaql.export.fmu.target import Fmu
 from spaql.export.json_tree import JsonTree
-from spaql.export.language_targets import javascript, micropython, octave, plcopen, ros2, rust
+from spaql.export.language_targets import javascript, micropython, octave, plcopen, ros2, rust, wasm
 from spaql.export.onnx_graph import OnnxGraph
 from spaql.export.python_code import PythonCode
 from spaql.export.rewrite import TOLERANCE
@@ -262,6 +262,7 @@ EXPORTERS: Mapping[str, tuple[Exporter, str]] = MappingProxyType(
         "ros2": (ros2, ".cpp"),
         "octave": (octave, ".m"),
         "javascript": (javascript, ".mjs"),
+        "wasm": (wasm, ".wasm"),
         "micropython": (micropython, ".py"),
         "python": (python, ".py"),
         "sql": (sql, ".sql"),
