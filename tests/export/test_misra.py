@@ -44,7 +44,8 @@ def test_cppcheck_finds_no_violation(form: str, number: str, kind: str, sums: in
     settings = {"form": form, "number": number, "safe_action": SAFE[kind], "standard": "misra"}
     found = spaql.export.c(tree, tmp_path / "controller.c", points=500, **settings)
     assert sorted(found.files) == [
-        "controller.c", "controller.h", "controller_misra.md", "controller_sbom.json", "controller_trace.csv",
+        "controller.c", "controller.h", "controller_misra.md", "controller_sbom.json",
+        "controller_timing.json", "controller_trace.csv",
     ]  # fmt: skip
     rows = trace(tmp_path)
     exact = controller_of(tree, number, SAFE[kind]).exact

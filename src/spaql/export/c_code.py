@@ -87,7 +87,13 @@ class CCode(Target):
 
     def trace(self, controller: MachineController, name: str) -> RuleTrace | None:
         """Return the trace of the equivalence check to write beside the files; None for none."""
-        return RuleTrace(controller, name) if self.standard is not None else None
+        if self.standard is None:
+            return None
+        from spaql.export.machines.timing import timing_of  # which runs what is written here
+
+        return RuleTrace(
+            controller, name, lambda: timing_of(controller, self.write(controller, "controller"))
+        )
 
     def with_memory(self) -> CMemory:
         """Return the target for controllers with memory."""

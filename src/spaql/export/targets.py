@@ -50,8 +50,9 @@ def c(
         "rules" for nested conditions, "table" for constants and a loop; by default "rules" up to 256 leaves.
     standard
         "misra" for C in which cppcheck finds no violation of MISRA C:2012. Beside it are written a statement
-        with the deviations, `controller_misra.md`, a bill of materials, `controller_sbom.json`, and a trace
-        from each rule to the points at which it was compared, `controller_trace.csv`.
+        with the deviations, `controller_misra.md`, a bill of materials, `controller_sbom.json`, a trace from
+        each rule to the points at which it was compared, `controller_trace.csv`, and the operations and
+        measured cycles of a decision, `controller_timing.json`.
     safe_action
         The action for NaN, and for observations out of bounds by more than the tolerance; a Discrete action
         by its number or name. By default the rules apply beyond the bounds, as in Python, and the action for

@@ -66,7 +66,13 @@ class CMemory(MemoryTarget):
 
     def trace(self, machine: MemoryMachine, name: str) -> MemoryTrace | None:
         """Return the trace of the equivalence check to write beside the files; None for none."""
-        return MemoryTrace(machine, name) if self.standard is not None else None
+        if self.standard is None:
+            return None
+        from spaql.export.machines.timing import timing_of_samples  # which runs what is written here
+
+        return MemoryTrace(
+            machine, name, lambda: timing_of_samples(machine, self.write(machine, "controller"))
+        )
 
 
 class CSyntax(Syntax):
