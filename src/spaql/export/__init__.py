@@ -1,5 +1,6 @@
 """Controllers as code: every export is compared with the policy before a file is written."""
 
+from spaql.export.chain import CheckedLink, Link, chain_of, check_chain
 from spaql.export.compilers import MissingToolError
 from spaql.export.equivalence import Equivalence, EquivalenceError, Target
 from spaql.export.exported_policy import ExportedPolicy
@@ -17,15 +18,19 @@ ProofError = EquivalenceError
 
 __all__ = [
     "EXPORTERS",
+    "CheckedLink",
     "Equivalence",
     "EquivalenceError",
     "ExportedPolicy",
+    "Link",
     "MachineController",
     "MissingToolError",
     "Proof",
     "ProofError",
     "Target",
     "c",
+    "chain_of",
+    "check_chain",
     "controller_from_json",
     "find_exporter",
     "fmu",
