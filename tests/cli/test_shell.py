@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import sysconfig
-from inspect import signature
 from pathlib import Path
 
 import click
@@ -16,10 +15,12 @@ import pytest
 from click.testing import CliRunner
 
 import spaql
+from export_forms import FORMS, SLOW_FORMS
 from spaql.cli import main
 from spaql.cli.export import TARGETS
 from spaql.export import EXPORTERS
-from spaql.export.equivalence import POINTS
+from spaql.export.source.micropython import MicroPython
+from spaql.export.source.octave import Octave
 
 SPAQL = Path(sysconfig.get_path("scripts")) / "spaql"
 COMMANDS = {
@@ -289,9 +290,10 @@ def test_what_the_help_says_is_what_there_is() -> None:
     assert tuple(EXPORTERS) == TARGETS
     assert COMMANDS["export"] is not None
     points = next(param for param in COMMANDS["export"].params if param.name == "points")
-    defaults = {name: signature(one).parameters["points"].default for name, (one, _) in EXPORTERS.items()}
-    slow = {name: default for name, default in defaults.items() if default != POINTS}
-    assert slow == {"octave": 100_000, "micropython": 100_000}
+    targets = [target for target, _ in (FORMS | SLOW_FORMS).values()]
+    slow = {type(one) for one in targets if one.points != 1_000_000}
+    assert slow == {Octave, MicroPython}
+    assert {one.points for one in slow} == {100_000}
     assert "1000000; 100000 for octave and micropython" in points.help
 
 

@@ -114,12 +114,13 @@ def export(
     from spaql.agents.agent_file import model_file
     from spaql.archive import write_atomically
     from spaql.export import ExportedPolicy, chain_of, find_exporter
+    from spaql.export.writing import Options
     from spaql.interpret import rule_tree
     from spaql.policy import FeatureController
     from spaql.policy.resolve import policy_of
 
     exporter, suffix = find_exporter(target)
-    taken = inspect.signature(exporter).parameters
+    taken = {*inspect.signature(exporter).parameters, *Options.__annotations__}
     if tolerance is not None and safe_action is None:
         raise SettingError("A tolerance is for the safe action: give --safe-action, too.")
     if episodes < 0:
