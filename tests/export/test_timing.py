@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gymnasium.spaces import Box
+from gymnasium.spaces import Box, Discrete
 
 import spaql
 import spaql.export
@@ -20,7 +20,7 @@ from spaql.export.memory.build import program_of
 from spaql.export.memory.c_code import CMemory
 from spaql.export.memory.machine import machine_of
 from spaql.export.target_controller import controller_of
-from spaql.policy import Laws
+from spaql.policy import Choices, Laws
 
 TOOLS = sorted({tool for machine in MACHINES for tool in missing(machine)})
 needs_tools = pytest.mark.skipif(bool(TOOLS), reason=f"needs {', '.join(TOOLS)}")
@@ -91,6 +91,22 @@ def test_what_is_not_measured_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path
     }
     large = controller_of(random_tree(np.random.default_rng(0), 2, 6000), "float")
     assert "does not fit" in timing(large)["machines"][0]["not_measured"]
+    space = Box(-1.0, 1.0, (1,), np.float64)
+    n = 1000  # a chain of rules, for one of which an AVR takes about 90 cycles
+    feature = np.tile([0, -1], n)
+    chain = RuleTree(
+        [*feature, -1],
+        [*np.where(feature == 0, np.repeat(np.linspace(-1, 1, n), 2), 0.0), 0.0],
+        [*np.where(feature == 0, np.arange(2 * n) + 1, -1), -1],
+        [*np.where(feature == 0, np.arange(2 * n) + 2, -1), -1],
+        [*np.where(feature == 0, -1, np.arange(2 * n) % 4 // 2), 0],
+        Choices(np.array([0, 1])),
+        space,
+        Discrete(2),
+    )
+    found = timing(controller_of(chain, "float"))
+    assert found["machines"][0]["not_measured"] == "a decision takes more cycles than its timer can count"
+    assert found["most_operations"]["comparisons"] == n + 1
     monkeypatch.setenv("PATH", str(tmp_path))
     assert [row["not_measured"] for row in timing(made)["machines"]] == [
         "avr-gcc and simavr is missing",

@@ -115,6 +115,8 @@ class Avr:
             for line in re.findall(r"^[0-9a-f]{4}(?: [0-9a-f]{8})+", text, re.MULTILINE):
                 words = line.split()
                 cost.append(int(words[0], 16))
+                if cost[-1] == 0xFFFF:
+                    raise NotForMachineError("a decision takes more cycles than its timer can count")
                 raw = np.array([int(word, 16) for word in words[1:]], np.uint32)
                 actions.append(raw.view(controller.number.dtype))
         given = controller.number.actions(np.array(actions).reshape(-1, controller.n_actions))

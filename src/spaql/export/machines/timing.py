@@ -48,12 +48,7 @@ def timing_of(controller: MachineController, files: Mapping[str, bytes]) -> byte
 
     It is measured at points of every leaf and boundary, by files that have the name `controller`.
     """
-    parts = list(comparison_points(controller, 0))
-    centres = [batch for kind, batch in parts if kind == LEAF_CENTRES]
-    others = [row for kind, batch in parts if kind != LEAF_CENTRES for row in batch]
-    order = np.random.default_rng(0).permutation(len(others))
-    inputs = np.concatenate([*centres, *(others[i][np.newaxis] for i in order[:POINTS])])[:POINTS]
-    drawn = sum(len(batch) for _, batch in parts) > POINTS
+    inputs, drawn = _points(controller)
     what = "leaf centres, boundaries and their neighbours, NaN and infinities"
     wanted = controller.wanted(inputs)
     return _report(
@@ -64,6 +59,18 @@ def timing_of(controller: MachineController, files: Mapping[str, bytes]) -> byte
         wanted,
         lambda machine, folder: machine.run(folder, controller, inputs, REPEATS),
     )
+
+
+def _points(controller: MachineController) -> tuple[NDArray[Any], bool]:
+    """Return inputs to measure at, leaf centres first, and whether there are more of them."""
+    rng, total = np.random.default_rng(0), 0
+    centres, others = list[NDArray[Any]](), list[NDArray[Any]]()
+    for kind, batch in comparison_points(controller, 0):  # of a large tree there are too many to keep
+        total += len(batch)
+        (centres if kind == LEAF_CENTRES else others).append(rng.permutation(batch)[:POINTS])
+    if others:
+        centres.append(rng.permutation(np.concatenate(others)))
+    return np.concatenate(centres)[:POINTS], total > POINTS
 
 
 def timing_of_samples(machine: MemoryMachine, files: Mapping[str, bytes]) -> bytes:
