@@ -64,7 +64,7 @@ def _plant(problem: Problem, *, compiled: bool) -> dict[str, Any]:
     if problem.log is not None:
         files = [Path(file) for file in problem.log["files"]]
     elif env == FMU:
-        files = [Path(problem.options["fmu"])]
+        files = [Path(str(problem.options.get("fmu")))]
     elif env is not None and is_model_file(env):  # of a learned plant
         files = [Path(env)]
     else:
