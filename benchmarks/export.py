@@ -22,10 +22,10 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
 from export_forms import FORMS, KINDS, SAFE, mutant
 from random_trees import random_tree
-from small_machines import MACHINES, DoesNotFitError, Machine, compile_for, missing, room
 from spaql.export.c_code import CCode
 from spaql.export.differences import differences
 from spaql.export.equivalence import EquivalenceError, Target, check_equivalence
+from spaql.export.machines.boards import MACHINES, DoesNotFitError, Machine, compile_for, missing, room
 from spaql.export.target_controller import MachineController, controller_of
 from spaql.export.test_states import leaf_centres
 

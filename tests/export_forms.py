@@ -19,6 +19,7 @@ from spaql.export.source.rust import Rust
 from spaql.export.sql_case import SqlCase
 from spaql.export.structured_text import StructuredText
 from spaql.export.target_controller import MachineController
+from spaql.export.wasm.target import Wasm
 
 FORMS: dict[str, tuple[Target, str]] = {
     "C double, rules": (CCode("rules"), "double"),
@@ -43,12 +44,13 @@ SLOW_FORMS: dict[str, tuple[Target, str]] = {
     "Rust f64": (Rust(), "double"),
     "Rust f32": (Rust(), "float"),
     "ROS 2": (Ros2(), "double"),
+    "WebAssembly": (Wasm(), "double"),
     "Octave": (Octave(), "double"),
     "MicroPython double": (MicroPython(), "double"),
     "MicroPython float": (MicroPython(), "float"),
 }
-"""Forms that take a second to compile or to start; but for ROS 2, all are written from the same program as
-JavaScript."""
+"""Forms that take a second to compile or to start: ROS 2 and WebAssembly hold the C, and all others are
+written from the same program as JavaScript."""
 KINDS = ("choices", "constants", "laws", "switching laws")
 SAFE = {"choices": 4, "constants": [1.0, -2.0], "laws": [1.0, -2.0], "switching laws": 5}
 """Safe actions of the trees in `random_trees`."""

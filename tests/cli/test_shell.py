@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import sysconfig
-from inspect import signature
 from pathlib import Path
 
 import click
@@ -16,10 +15,12 @@ import pytest
 from click.testing import CliRunner
 
 import spaql
+from export_forms import FORMS, SLOW_FORMS
 from spaql.cli import main
 from spaql.cli.export import TARGETS
 from spaql.export import EXPORTERS
-from spaql.export.equivalence import POINTS
+from spaql.export.source.micropython import MicroPython
+from spaql.export.source.octave import Octave
 
 SPAQL = Path(sysconfig.get_path("scripts")) / "spaql"
 COMMANDS = {
@@ -44,6 +45,14 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> str:
     ]
     path.write_text("\n".join(["run,x,u", *rows]), encoding="utf-8")
     return str(path)
+
+
+@pytest.fixture(scope="module")
+def chain(run: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("chain")
+    words = ["export", run, "--to", "python", "--points", "10", "--chain", "--out", str(folder)]
+    assert CliRunner().invoke(main, words).exit_code == 0
+    return str(folder / "controller_chain.json")
 
 
 @pytest.fixture
@@ -74,6 +83,7 @@ REPORTING: dict[str, tuple[list[str], str]] = {
     "stress": (["stress", "RUN", "--starts", "4"], "success"),
     "verify": (["verify", PLANTREE, "--seconds", "1"], "proven"),
     "export": (["export", "RUN", "--to", "python", "--points", "100", "--out", "code"], "points"),
+    "chain": (["chain", "CHAIN"], "links"),
     "sweep": (["sweep", "study.toml", "--workers", "1", "--out", "store"], "runs"),
     "results": (["results", "store"], "groups"),
     "paper": (["paper", "--only", "trpo", "--quick", "--out", "paper"], "claims"),
@@ -96,11 +106,11 @@ def test_every_command_that_reports_does_so_as_json() -> None:
     "name", [name for name in REPORTING if name not in ("paper", "compare", "sweep", "results")]
 )
 @pytest.mark.usefixtures("_in_an_empty_folder")
-def test_stdout_is_one_json_document(name: str, run: str, log: str) -> None:
+def test_stdout_is_one_json_document(name: str, run: str, log: str, chain: str) -> None:
     if name == "draw":
         pytest.importorskip("matplotlib")
     words, key = REPORTING[name]
-    given = [{"RUN": run, "LOG": log}.get(word, word) for word in words]
+    given = [{"RUN": run, "LOG": log, "CHAIN": chain}.get(word, word) for word in words]
     done = CliRunner().invoke(main, [*given, "--json"])
     assert done.exit_code == 0, done.output
     assert len(done.stdout.splitlines()) == 1
@@ -280,9 +290,10 @@ def test_what_the_help_says_is_what_there_is() -> None:
     assert tuple(EXPORTERS) == TARGETS
     assert COMMANDS["export"] is not None
     points = next(param for param in COMMANDS["export"].params if param.name == "points")
-    defaults = {name: signature(one).parameters["points"].default for name, (one, _) in EXPORTERS.items()}
-    slow = {name: default for name, default in defaults.items() if default != POINTS}
-    assert slow == {"octave": 100_000, "micropython": 100_000}
+    targets = [target for target, _ in (FORMS | SLOW_FORMS).values()]
+    slow = {type(one) for one in targets if one.points != 1_000_000}
+    assert slow == {Octave, MicroPython}
+    assert {one.points for one in slow} == {100_000}
     assert "1000000; 100000 for octave and micropython" in points.help
 
 

@@ -1,5 +1,6 @@
 """The files themselves: written or refused as wholes, and read by what they are made for."""
 
+import dataclasses
 import hashlib
 import json
 import shutil
@@ -40,6 +41,14 @@ def test_json_is_the_tree(kind: str, tmp_path: Path) -> None:
     assert (read.observation_space, read.action_space) == (tree.observation_space, tree.action_space)
     points = np.random.default_rng(0).normal(size=(1000, 3)) * 100
     assert np.array_equal(read.act(points), tree.act(points))
+
+
+@pytest.mark.parametrize("kind", ["choices", "constants", "switching laws"])
+def test_names_that_begin_or_end_a_comment_in_c(kind: str, tmp_path: Path) -> None:
+    tree = tree_of(kind)
+    names = {"observations": ("km */ h", "/* x", "y"), "actions": tuple(f"{x} */" for x in tree.actions)}
+    spaql.export.c(dataclasses.replace(tree, **names), tmp_path / "controller.c", points=100)
+    assert "km * / h" in (tmp_path / "controller.h").read_text()
 
 
 @pytest.mark.parametrize(

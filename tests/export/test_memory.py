@@ -28,6 +28,7 @@ from spaql.export.source.micropython import MicroPython
 from spaql.export.source.octave import Octave
 from spaql.export.source.rust import Rust
 from spaql.export.structured_text import StructuredText
+from spaql.export.wasm.target import Wasm
 from spaql.policy import Error, FeatureController, Lag, LowPass, Observed
 from spaql.policy.features import FEATURES
 
@@ -42,6 +43,7 @@ TARGETS = {
     "ros2": Ros2(),
     "octave": Octave(),
     "javascript": JavaScript(),
+    "wasm": Wasm(),
     "micropython": MicroPython(),
 }
 SUFFIX = {kind: target.suffix for kind, target in TARGETS.items()}

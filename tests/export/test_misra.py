@@ -16,6 +16,7 @@ from feature_controllers import ALL, random_controller, two_leaf_pi
 from random_trees import random_tree
 from spaql import SettingError
 from spaql.cli import main
+from spaql.export import check_chain
 from spaql.export.c_code import CCode
 from spaql.export.misra import DEVIATIONS, check_misra
 from spaql.export.target_controller import controller_of
@@ -44,7 +45,8 @@ def test_cppcheck_finds_no_violation(form: str, number: str, kind: str, sums: in
     settings = {"form": form, "number": number, "safe_action": SAFE[kind], "standard": "misra"}
     found = spaql.export.c(tree, tmp_path / "controller.c", points=500, **settings)
     assert sorted(found.files) == [
-        "controller.c", "controller.h", "controller_misra.md", "controller_sbom.json", "controller_trace.csv",
+        "controller.c", "controller.h", "controller_misra.md", "controller_sbom.json",
+        "controller_timing.json", "controller_trace.csv",
     ]  # fmt: skip
     rows = trace(tmp_path)
     exact = controller_of(tree, number, SAFE[kind]).exact
@@ -147,6 +149,10 @@ def test_the_command(tmp_path: Path) -> None:
     words += ["--standard", "misra", "--json"]
     done = CliRunner().invoke(main, [*words, "--to", "c", "--safe-action", "push left", "--episodes", "2"])
     assert done.exit_code == 0, done.output
-    assert "controller_trace.csv" in json.loads(done.stdout)["files"]
+    files = json.loads(done.stdout)["files"]
+    assert {"controller_trace.csv", "controller_timing.json", "controller_chain.json"} < files.keys()
+    rows = check_chain(tmp_path / "out" / "controller_chain.json")
+    assert {row.name for row in rows} > files.keys() - {"controller_chain.json"}
+    assert "changed" not in {row.outcome for row in rows}
     refused = CliRunner().invoke(main, [*words, "--to", "python"])
     assert "There is no --standard for python" in refused.output

@@ -5,14 +5,21 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql.cli.arguments import Choice, ChoiceOrOwn, read, read_action, read_to_play, run_argument
+from spaql.cli.arguments import (
+    Choice,
+    ChoiceOrOwn,
+    read,
+    read_action,
+    read_to_play,
+    run_argument,
+)
 from spaql.cli.report import Report, reports, without_infinities
 from spaql.errors import SettingError, SpaqlError
 from spaql.formatting import counted, number, places, with_interval
@@ -22,8 +29,8 @@ if TYPE_CHECKING:
     from spaql.export import Equivalence, ExportedPolicy
 
 TARGETS = (
-    "c", "st", "plcopen", "onnx", "fmu", "rust", "ros2", "octave", "javascript", "micropython", "python",
-    "sql", "json",
+    "c", "st", "plcopen", "onnx", "fmu", "rust", "ros2", "octave", "javascript", "wasm", "micropython",
+    "python", "sql", "json",
 )  # fmt: skip
 
 
@@ -42,6 +49,9 @@ TARGETS = (
 @click.option("--number", type=Choice(["double", "float", "fixed"]), help="that the machine computes in")
 @click.option("--form", type=Choice(["rules", "table"]), help="of the code  [default: by size]")
 @click.option("--standard", type=Choice(["misra"]), help="of C, checked by cppcheck, with a trace to tests")
+@click.option(
+    "--chain", is_flag=True, help="write hashes from the plant to each file; always with --standard"
+)
 @click.option("--safe-action", metavar="ACTION", help="for NaN and observations beyond their bounds")
 @click.option(
     "--tolerance",
@@ -74,6 +84,7 @@ def export(
     number: str | None,
     form: str | None,
     standard: str | None,
+    chain: bool,
     safe_action: str | None,
     tolerance: float | None,
     episodes: int,
@@ -99,15 +110,17 @@ def export(
       spaql export runs/tank --to fmu --out simulation
       spaql export runs/tank --to rust --number float --out src
     """
+    from spaql.agents import origin_of
     from spaql.agents.agent_file import model_file
     from spaql.archive import write_atomically
-    from spaql.export import ExportedPolicy, find_exporter
+    from spaql.export import ExportedPolicy, chain_of, find_exporter
+    from spaql.export.writing import Options
     from spaql.interpret import rule_tree
     from spaql.policy import FeatureController
     from spaql.policy.resolve import policy_of
 
     exporter, suffix = find_exporter(target)
-    taken = inspect.signature(exporter).parameters
+    taken = {*inspect.signature(exporter).parameters, *Options.__annotations__}
     if tolerance is not None and safe_action is None:
         raise SettingError("A tolerance is for the safe action: give --safe-action, too.")
     if episodes < 0:
@@ -124,13 +137,20 @@ def export(
     tree = policy.tree if isinstance(policy, FeatureController) else rule_tree(source, step)
     if safe_action is not None:
         given["safe_action"] = read_action(tree, safe_action)
+    exported = policy if isinstance(policy, FeatureController) else tree
     found = exporter(
-        policy if remembers else tree,
+        exported,
         out / f"{name}{suffix}",
         provenance=_provenance(source, model_file(run)),
         **given,
     )
-    data: dict[str, Any] = json.loads(found.to_json())
+    last: list[str] = []
+    if chain or standard is not None:
+        written, link = chain_of(origin_of(_with_plant(run, source), run, exported), found)
+        write_atomically(out / f"{name}_chain.json", written)
+        digest = hashlib.sha256(written).hexdigest()
+        found, last = replace(found, files=found.files | {f"{name}_chain.json": digest}), [link]
+    data: dict[str, Any] = json.loads(found.to_json()) | ({"last_link": last[0]} if last else {})
     lines: list[str] = []
     if safe_action is not None and remembers:
         lines = ["safe    not played with noise: this is for controllers without memory only"]
@@ -141,7 +161,16 @@ def export(
         data |= noisy
     if report is not None:
         write_atomically(report, (json.dumps(without_infinities(data), indent=2) + "\n").encode())
+    lines += [f"chain   ends with {link}: keep it, and see `spaql chain`" for link in last]
     return Report({"folder": str(out), **data}, "\n".join([_text(found, out), *lines]))
+
+
+def _with_plant(run: Path, source: Agent | Controller) -> Agent | Controller:
+    """Return an agent or controller with the equations of its plant, if its environment is found here."""
+    try:
+        return read_to_play(run)
+    except SpaqlError:
+        return source
 
 
 def _with_noise(

@@ -18,6 +18,7 @@ from spaql.export.c_common import (
     TYPES,
     checks,
     comment,
+    in_comment,
     literal,
     names_in,
     needs_infinity,
@@ -86,7 +87,13 @@ class CCode(Target):
 
     def trace(self, controller: MachineController, name: str) -> RuleTrace | None:
         """Return the trace of the equivalence check to write beside the files; None for none."""
-        return RuleTrace(controller, name) if self.standard is not None else None
+        if self.standard is None:
+            return None
+        from spaql.export.machines.timing import timing_of  # which runs what is written here
+
+        return RuleTrace(
+            controller, name, lambda: timing_of(controller, self.write(controller, "controller"))
+        )
 
     def with_memory(self) -> CMemory:
         """Return the target for controllers with memory."""
@@ -157,8 +164,8 @@ def _header(controller: MachineController, name: str) -> list[str]:
         lines += [""]
     lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
     lines += ["/* Writes the action for an observation.", " *"]
-    lines += [f" * observation[{j}]  {seen}" for j, seen in enumerate(tree.observations)]
-    lines += [" *", *(f" * {line}" for line in name_of_action(controller)), " */"]
+    lines += [f" * observation[{j}]  {in_comment(seen)}" for j, seen in enumerate(tree.observations)]
+    lines += [" *", *(f" * {in_comment(line)}" for line in name_of_action(controller)), " */"]
     lines += [*prototype(controller, name, ";"), ""]
     return [*lines, "#ifdef __cplusplus", "}", "#endif", "", "#endif"]
 
@@ -179,7 +186,7 @@ def _rules(controller: MachineController, name: str) -> Iterator[str]:
             return [_law(controller, names, row, i) for i in range(controller.n_actions)]
         if controller.scores(row):
             return _switching_law(controller, names, row)
-        note = f" /* {controller.leaf_name(row)} */" if controller.leaf_name(row) else ""
+        note = f" /* {in_comment(controller.leaf_name(row))} */" if controller.leaf_name(row) else ""
         values = enumerate(controller.leaf_value(row))
         return [f"action[{i}] = {literal(controller, value, action=i)};{note}" for i, value in values]
 
@@ -192,7 +199,7 @@ def _rules(controller: MachineController, name: str) -> Iterator[str]:
     used = set(tree.feature.tolist())
     for j, seen in enumerate(tree.observations):
         if j in used or number.name != "fixed":
-            yield f"    const {kind} {names[j]} = observation[{j}]; /* {seen} */"
+            yield f"    const {kind} {names[j]} = observation[{j}]; /* {in_comment(seen)} */"
     for name, weights in zip(names[tree.dims :], tree.combinations, strict=True):
         yield f"    const double {name} = {weighted(controller, names, weights, None)};"
     if controller.switches:
@@ -223,7 +230,8 @@ def _switching_law(controller: MachineController, names: Sequence[str], row: int
 
     def chosen(number: int) -> str:
         (value,) = controller.machine_action(number)
-        return f"action[0] = {literal(controller, value, action=0)}; /* {controller.action_name(number)} */"
+        note = in_comment(controller.action_name(number))
+        return f"action[0] = {literal(controller, value, action=0)}; /* {note} */"
 
     lines = ["best = -INFINITY;", chosen(int(controller.tree.default_action[0]))]
     for number, offset, gain in controller.scores(row):

@@ -42,8 +42,18 @@ CUT = (
 
 def comment(controller: MachineController, file: str) -> list[str]:
     """Return the comment at the head of a file."""
-    lines = [line.replace("*/", "* /").replace("/*", "/ *") for line in heading(controller, file)]
-    return [*(f"{'/*' if not i else ' *'} {line}".rstrip() for i, line in enumerate(lines)), " */"]
+    return comment_of(heading(controller, file))
+
+
+def comment_of(lines: Sequence[str]) -> list[str]:
+    """Return lines as a comment."""
+    kept = enumerate(map(in_comment, lines))
+    return [*(f"{'/*' if not i else ' *'} {line}".rstrip() for i, line in kept), " */"]
+
+
+def in_comment(text: str) -> str:
+    """Return a text that neither begins nor ends a comment."""
+    return text.replace("*/", "* /").replace("/*", "/ *")
 
 
 def checks(controller: MachineController) -> Iterator[str]:

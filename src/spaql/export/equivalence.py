@@ -25,6 +25,8 @@ from spaql.policy import Laws, SwitchingLaws
 
 POINTS = 1_000_000
 """Random points to compare, besides all leaves and boundaries."""
+SLOW_POINTS = 100_000
+"""The same in interpreters that take a millisecond for some controllers."""
 Run = Callable[[NDArray[Any]], NDArray[np.float64]]
 
 
@@ -39,6 +41,8 @@ class Target(ABC):
     """Of the language or format, for people."""
     suffix: str
     """Of the file that an export is asked for by, such as `.c`."""
+    points: int = POINTS
+    """Random points to compare by default."""
 
     @abstractmethod
     def write(self, controller: MachineController, name: str) -> dict[str, bytes]:

@@ -2,162 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Unpack
 
-from spaql.export.equivalence import POINTS, Equivalence
+from spaql.export.equivalence import Equivalence
 from spaql.export.plcopen import PlcOpen
-from spaql.export.rewrite import TOLERANCE
 from spaql.export.ros2.target import Ros2
 from spaql.export.source.javascript import JavaScript
 from spaql.export.source.micropython import MicroPython
 from spaql.export.source.octave import Octave
 from spaql.export.source.rust import Rust
-from spaql.export.writing import SafeAction, write
+from spaql.export.wasm.target import Wasm
+from spaql.export.writing import Options, write
 from spaql.policy.resolve import PathLike, Source
-
-SLOW_POINTS = 100_000
-"""Random points to compare by default in interpreters that take a millisecond for some controllers."""
 
 
 def plcopen(
-    tree: Source,
-    path: PathLike,
-    *,
-    number: str = "double",
-    safe_action: SafeAction = None,
-    tolerance: float = TOLERANCE,
-    provenance: Sequence[str] = (),
-    points: int = POINTS,
+    tree: Source, path: PathLike, *, number: str = "double", **options: Unpack[Options]
 ) -> Equivalence:
     """Write a controller as PLCopen XML (TC6), such as `controller.xml`: the function block of `st`.
 
     It is read back from the XML, interpreted and compared; it is not run on a PLC. For the parameters see
     `st`.
     """
-    return write(
-        PlcOpen(),
-        tree,
-        path,
-        number=number,
-        safe_action=safe_action,
-        tolerance=tolerance,
-        provenance=provenance,
-        points=points,
-    )
+    return write(PlcOpen(), tree, path, number=number, **options)
 
 
-def rust(
-    tree: Source,
-    path: PathLike,
-    *,
-    number: str = "double",
-    safe_action: SafeAction = None,
-    tolerance: float = TOLERANCE,
-    provenance: Sequence[str] = (),
-    points: int = POINTS,
-) -> Equivalence:
+def rust(tree: Source, path: PathLike, *, number: str = "double", **options: Unpack[Options]) -> Equivalence:
     """Write a controller as a Rust module, such as `controller.rs`, which uses nothing but `core`.
 
     Observations and actions are f64 for "double" and f32 for "float". It is compiled by rustc, once without
     `std`, and compared. For the other parameters see `c`.
     """
-    return write(
-        Rust(),
-        tree,
-        path,
-        number=number,
-        safe_action=safe_action,
-        tolerance=tolerance,
-        provenance=provenance,
-        points=points,
-    )
+    return write(Rust(), tree, path, number=number, **options)
 
 
-def ros2(
-    tree: Source,
-    path: PathLike,
-    *,
-    safe_action: SafeAction = None,
-    tolerance: float = TOLERANCE,
-    provenance: Sequence[str] = (),
-    points: int = POINTS,
-) -> Equivalence:
+def ros2(tree: Source, path: PathLike, **options: Unpack[Options]) -> Equivalence:
     """Write a controller as a ROS 2 package: `controller.cpp` is a node around the C that `c` writes.
 
     The node is compiled and run with a stand-in for the classes of ROS that it uses, and compared; it is not
     run in ROS. For the parameters see `c`.
     """
-    return write(
-        Ros2(),
-        tree,
-        path,
-        number="double",
-        safe_action=safe_action,
-        tolerance=tolerance,
-        provenance=provenance,
-        points=points,
-    )
+    return write(Ros2(), tree, path, number="double", **options)
 
 
-def octave(
-    tree: Source,
-    path: PathLike,
-    *,
-    safe_action: SafeAction = None,
-    tolerance: float = TOLERANCE,
-    provenance: Sequence[str] = (),
-    points: int = SLOW_POINTS,
-) -> Equivalence:
+def octave(tree: Source, path: PathLike, **options: Unpack[Options]) -> Equivalence:
     """Write a controller as a function for MATLAB and Octave, such as `controller.m`.
 
     It is compared by running it in Octave. For the parameters see `c`.
     """
-    return write(
-        Octave(),
-        tree,
-        path,
-        number="double",
-        safe_action=safe_action,
-        tolerance=tolerance,
-        provenance=provenance,
-        points=points,
-    )
+    return write(Octave(), tree, path, number="double", **options)
 
 
-def javascript(
-    tree: Source,
-    path: PathLike,
-    *,
-    safe_action: SafeAction = None,
-    tolerance: float = TOLERANCE,
-    provenance: Sequence[str] = (),
-    points: int = POINTS,
-) -> Equivalence:
+def javascript(tree: Source, path: PathLike, **options: Unpack[Options]) -> Equivalence:
     """Write a controller as a JavaScript module, such as `controller.mjs`, compared by running it in node.
 
     For the parameters see `c`.
     """
-    return write(
-        JavaScript(),
-        tree,
-        path,
-        number="double",
-        safe_action=safe_action,
-        tolerance=tolerance,
-        provenance=provenance,
-        points=points,
-    )
+    return write(JavaScript(), tree, path, number="double", **options)
+
+
+def wasm(tree: Source, path: PathLike, **options: Unpack[Options]) -> Equivalence:
+    """Write a controller as WebAssembly, such as `controller.wasm`: the C that `c` writes, compiled by clang.
+
+    `controller.mjs` beside it loads it in node and browsers, and is compared by running it in node. For the
+    parameters see `c`.
+    """
+    return write(Wasm(), tree, path, number="double", **options)
 
 
 def micropython(
-    tree: Source,
-    path: PathLike,
-    *,
-    number: str = "double",
-    safe_action: SafeAction = None,
-    tolerance: float = TOLERANCE,
-    provenance: Sequence[str] = (),
-    points: int = SLOW_POINTS,
+    tree: Source, path: PathLike, *, number: str = "double", **options: Unpack[Options]
 ) -> Equivalence:
     """Write a controller as a MicroPython module, such as `controller.py`.
 
@@ -165,13 +79,4 @@ def micropython(
     and memory cannot be computed. It is compared by running the interpreter as WebAssembly in node, whose
     floats have 64 bits. For the other parameters see `c`.
     """
-    return write(
-        MicroPython(),
-        tree,
-        path,
-        number=number,
-        safe_action=safe_action,
-        tolerance=tolerance,
-        provenance=provenance,
-        points=points,
-    )
+    return write(MicroPython(), tree, path, number=number, **options)

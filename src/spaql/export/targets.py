@@ -5,19 +5,20 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Unpack
 
 from spaql.errors import SettingError, imported, nearest
 from spaql.export.c_code import CCode
-from spaql.export.equivalence import POINTS, Equivalence, Target
+from spaql.export.equivalence import Equivalence, Target
 from spaql.export.fmu.target import Fmu
 from spaql.export.json_tree import JsonTree
-from spaql.export.language_targets import javascript, micropython, octave, plcopen, ros2, rust
+from spaql.export.language_targets import javascript, micropython, octave, plcopen, ros2, rust, wasm
 from spaql.export.onnx_graph import OnnxGraph
 from spaql.export.python_code import PythonCode
 from spaql.export.rewrite import TOLERANCE
 from spaql.export.sql_case import SqlCase
 from spaql.export.structured_text import StructuredText
-from spaql.export.writing import SafeAction, write
+from spaql.export.writing import Options, SafeAction, write
 from spaql.policy.resolve import PathLike, Source
 
 
@@ -31,7 +32,7 @@ def c(
     safe_action: SafeAction = None,
     tolerance: float = TOLERANCE,
     provenance: Sequence[str] = (),
-    points: int = POINTS,
+    points: int | None = None,
 ) -> Equivalence:
     """Write a controller as C99, after compiling it and comparing it with the tree.
 
@@ -50,8 +51,9 @@ def c(
         "rules" for nested conditions, "table" for constants and a loop; by default "rules" up to 256 leaves.
     standard
         "misra" for C in which cppcheck finds no violation of MISRA C:2012. Beside it are written a statement
-        with the deviations, `controller_misra.md`, a bill of materials, `controller_sbom.json`, and a trace
-        from each rule to the points at which it was compared, `controller_trace.csv`.
+        with the deviations, `controller_misra.md`, a bill of materials, `controller_sbom.json`, a trace from
+        each rule to the points at which it was compared, `controller_trace.csv`, and the operations and
+        measured cycles of a decision, `controller_timing.json`.
     safe_action
         The action for NaN, and for observations out of bounds by more than the tolerance; a Discrete action
         by its number or name. By default the rules apply beyond the bounds, as in Python, and the action for
@@ -62,7 +64,8 @@ def c(
     provenance
         Lines about the origin of the tree, for the comment at the head.
     points
-        Random points to compare, besides all leaves and boundaries; samples of a controller with memory.
+        Random points to compare, besides all leaves and boundaries; samples of a controller with memory. A
+        million by default, and 100,000 in Octave and MicroPython.
 
     Returns
     -------
@@ -93,161 +96,58 @@ def c(
     )
 
 
-def st(
-    tree: Source,
-    path: PathLike,
-    *,
-    number: str = "double",
-    safe_action: SafeAction = None,
-    tolerance: float = TOLERANCE,
-    provenance: Sequence[str] = (),
-    points: int = POINTS,
-) -> Equivalence:
+def st(tree: Source, path: PathLike, *, number: str = "double", **options: Unpack[Options]) -> Equivalence:
     """Write a controller as a function block in Structured Text (IEC 61131-3), such as `controller.st`.
 
     The numbers are LREAL for "double" and REAL for "float". The text is interpreted according to the standard
     and compared with the tree; it is not run on a PLC. For the other parameters see `c`.
     """
-    return write(
-        StructuredText(),
-        tree,
-        path,
-        number=number,
-        safe_action=safe_action,
-        tolerance=tolerance,
-        provenance=provenance,
-        points=points,
-    )
+    return write(StructuredText(), tree, path, number=number, **options)
 
 
-def onnx(
-    tree: Source,
-    path: PathLike,
-    *,
-    number: str = "double",
-    safe_action: SafeAction = None,
-    tolerance: float = TOLERANCE,
-    provenance: Sequence[str] = (),
-    points: int = POINTS,
-) -> Equivalence:
+def onnx(tree: Source, path: PathLike, *, number: str = "double", **options: Unpack[Options]) -> Equivalence:
     """Write a controller as an ONNX model, such as `controller.onnx`, compared by running it in onnxruntime.
 
     It maps a batch `observation` of "double" or "float" numbers to a batch `action`. Needs the extra `onnx`.
     For the other parameters see `c`.
     """
-    return write(
-        OnnxGraph(),
-        tree,
-        path,
-        number=number,
-        safe_action=safe_action,
-        tolerance=tolerance,
-        provenance=provenance,
-        points=points,
-    )
+    return write(OnnxGraph(), tree, path, number=number, **options)
 
 
-def fmu(
-    tree: Source,
-    path: PathLike,
-    *,
-    safe_action: SafeAction = None,
-    tolerance: float = TOLERANCE,
-    provenance: Sequence[str] = (),
-    points: int = POINTS,
-) -> Equivalence:
+def fmu(tree: Source, path: PathLike, **options: Unpack[Options]) -> Equivalence:
     """Write a controller as an FMU, such as `controller.fmu`: co-simulation, FMI 2.0.
 
     It holds the C that `c` writes, the functions of FMI, and a binary for this platform. Inputs and outputs
     have the names of observations and actions, with units. It is compared by running it in FMPy, which needs
     the extra `fmi`. For the parameters see `c`.
     """
-    return write(
-        Fmu(),
-        tree,
-        path,
-        number="double",
-        safe_action=safe_action,
-        tolerance=tolerance,
-        provenance=provenance,
-        points=points,
-    )
+    return write(Fmu(), tree, path, number="double", **options)
 
 
 def python(
-    tree: Source,
-    path: PathLike,
-    *,
-    form: str | None = None,
-    safe_action: SafeAction = None,
-    tolerance: float = TOLERANCE,
-    provenance: Sequence[str] = (),
-    points: int = POINTS,
+    tree: Source, path: PathLike, *, form: str | None = None, **options: Unpack[Options]
 ) -> Equivalence:
     """Write a controller as one Python file with a function `act(observation)` and no imports.
 
     For the parameters see `c`.
     """
-    return write(
-        PythonCode(form),
-        tree,
-        path,
-        number="double",
-        safe_action=safe_action,
-        tolerance=tolerance,
-        provenance=provenance,
-        points=points,
-    )
+    return write(PythonCode(form), tree, path, number="double", **options)
 
 
-def sql(
-    tree: Source,
-    path: PathLike,
-    *,
-    safe_action: SafeAction = None,
-    tolerance: float = TOLERANCE,
-    provenance: Sequence[str] = (),
-    points: int = POINTS,
-) -> Equivalence:
+def sql(tree: Source, path: PathLike, **options: Unpack[Options]) -> Equivalence:
     """Write a controller as an SQL CASE expression, such as `controller.sql`, compared by running SQLite.
 
     For the parameters see `c`.
     """
-    return write(
-        SqlCase(),
-        tree,
-        path,
-        number="double",
-        safe_action=safe_action,
-        tolerance=tolerance,
-        provenance=provenance,
-        points=points,
-    )
+    return write(SqlCase(), tree, path, number="double", **options)
 
 
-def json(
-    tree: Source,
-    path: PathLike,
-    *,
-    safe_action: SafeAction = None,
-    tolerance: float = TOLERANCE,
-    provenance: Sequence[str] = (),
-    points: int = POINTS,
-) -> Equivalence:
+def json(tree: Source, path: PathLike, **options: Unpack[Options]) -> Equivalence:
     """Write a controller as JSON, such as `controller.json`, which `tree_from_json` reads.
 
     Its schema is `spaql.export.json_tree.SCHEMA`. For the parameters see `c`.
     """
-    return write(
-        JsonTree(),
-        tree,
-        path,
-        number="double",
-        safe_action=safe_action,
-        tolerance=tolerance,
-        provenance=provenance,
-        points=points,
-    )
+    return write(JsonTree(), tree, path, number="double", **options)
 
 
 Exporter = Callable[..., Equivalence]
@@ -262,6 +162,7 @@ EXPORTERS: Mapping[str, tuple[Exporter, str]] = MappingProxyType(
         "ros2": (ros2, ".cpp"),
         "octave": (octave, ".m"),
         "javascript": (javascript, ".mjs"),
+        "wasm": (wasm, ".wasm"),
         "micropython": (micropython, ".py"),
         "python": (python, ".py"),
         "sql": (sql, ".sql"),

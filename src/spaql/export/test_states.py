@@ -22,6 +22,7 @@ from spaql.spaces import unbounded
 Corner = tuple[float, ...]
 Doubles = NDArray[np.float64]
 CHUNK = 1 << 17
+LEAF_CENTRES = "leaf centres"
 
 
 def comparison_points(
@@ -43,7 +44,7 @@ def comparison_points(
     if len(tree.combinations) or isinstance(tree.leaves, SwitchingLaws):
         yield from _oblique_points(tree, number, np.random.default_rng(seed))
     if not len(tree.combinations):
-        yield from _batches("leaf centres", number, leaf_centres(tree, number))
+        yield from _batches(LEAF_CENTRES, number, leaf_centres(tree, number))
         yield from _batches("boundaries and their neighbours", number, boundary_points(tree, number))
     if not isinstance(number, Fixed):
         yield "NaN and infinities", number.inputs(_special_values(tree.dims))
@@ -58,7 +59,7 @@ def _oblique_points(
     regions, centres = _regions(tree, number).centres(rng)
     points: dict[str, Iterator[Doubles]] = {}
     if len(tree.combinations):
-        points["leaf centres"] = iter([centres])
+        points[LEAF_CENTRES] = iter([centres])
         points["boundaries and their neighbours"] = cut_points(regions, range(tree.dims), rng)
         points["oblique cuts and their neighbours"] = cut_points(regions, range(tree.dims, tree.width), rng)
     if isinstance(tree.leaves, SwitchingLaws):

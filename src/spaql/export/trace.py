@@ -6,7 +6,7 @@ import csv
 import io
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -26,8 +26,8 @@ UNKNOWN = -1
 class Trace(ABC):
     """Requirements, and how often each was tested; a test that fails ends the export."""
 
-    def __init__(self, name: str) -> None:
-        self._file = f"{name}_trace.csv"
+    def __init__(self, name: str, timing: Callable[[], bytes]) -> None:
+        self._name, self._timing = name, timing
         self._counts: dict[int, Counter[str]] = {}
         self._examples: dict[int, list[float]] = {}
 
@@ -43,7 +43,7 @@ class Trace(ABC):
             self._examples.setdefault(number, inputs[row].tolist())
 
     def files(self) -> dict[str, bytes]:
-        """Return the trace as a file of CSV, by name."""
+        """Return the trace as a file of CSV, and the times of the code as one of JSON, by name."""
         kinds = list(dict.fromkeys(kind for counts in self._counts.values() for kind in counts))
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
@@ -53,14 +53,15 @@ class Trace(ABC):
             point = " ".join(map(repr, self._examples.get(number, [])))
             result = "equal at all points" if counts else "not tested: no point was found"
             writer.writerow([_label(number), condition, action, *(counts[k] for k in kinds), point, result])
-        return {self._file: file.getvalue().encode()}
+        trace = file.getvalue().encode()
+        return {f"{self._name}_trace.csv": trace, f"{self._name}_timing.json": self._timing()}
 
 
 class RuleTrace(Trace):
     """Of a rule tree: its leaves in printed order, from 1, those of the limits included."""
 
-    def __init__(self, controller: MachineController, name: str) -> None:
-        super().__init__(name)
+    def __init__(self, controller: MachineController, name: str, timing: Callable[[], bytes]) -> None:
+        super().__init__(name, timing)
         self._controller, self._sizes = controller, np.array(printed_sizes(controller.exact))
 
     def watch(self, kind: str, inputs: NDArray[Any]) -> None:
@@ -106,8 +107,8 @@ class RuleTrace(Trace):
 class MemoryTrace(Trace):
     """Of a controller with memory: its leaves by the numbers that its code has for them."""
 
-    def __init__(self, machine: MemoryMachine, name: str) -> None:
-        super().__init__(name)
+    def __init__(self, machine: MemoryMachine, name: str, timing: Callable[[], bytes]) -> None:
+        super().__init__(name, timing)
         self._machine = machine
 
     def watch(self, inputs: NDArray[Any], states: NDArray[np.float64]) -> None:

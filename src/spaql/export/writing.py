@@ -7,10 +7,11 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypedDict
 
 from spaql.archive import write_together
 from spaql.errors import SettingError
-from spaql.export.equivalence import POINTS, Equivalence, Target, check_equivalence
+from spaql.export.equivalence import Equivalence, Target, check_equivalence
 from spaql.export.memory.check import MemoryTarget, check_memory_equivalence
 from spaql.export.memory.machine import MemoryMachine, machine_of
 from spaql.export.rewrite import TOLERANCE
@@ -24,6 +25,15 @@ from spaql.values import whole_number
 SafeAction = float | str | Sequence[float] | None
 
 
+class Options(TypedDict, total=False):
+    """What every exporter takes: see `spaql.export.c`."""
+
+    safe_action: SafeAction
+    tolerance: float
+    provenance: Sequence[str]
+    points: int | None
+
+
 def write(
     target: Target,
     tree: Source,
@@ -33,7 +43,7 @@ def write(
     safe_action: SafeAction = None,
     tolerance: float = TOLERANCE,
     provenance: Sequence[str] = (),
-    points: int = POINTS,
+    points: int | None = None,
 ) -> Equivalence:
     """Write a controller in a language or format of your own, with an equivalence check.
 
@@ -51,7 +61,8 @@ def write(
     name = path.stem
     if not (name.isidentifier() and name.isascii()):
         raise SettingError(f"The file name {name!r} is used for functions: use letters, digits and _.")
-    points, policy = whole_number("points", points, least=0), policy_of(tree)
+    points = whole_number("points", target.points if points is None else points, least=0)
+    policy = policy_of(tree)
     if isinstance(policy, FeatureController):
         machine = machine_of(policy, number, safe_action, provenance, tolerance)
         return _write_with_memory(target.with_memory(), machine, path, points)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.export.c_common import TYPES, arithmetic_checks
+from spaql.export.c_common import TYPES, arithmetic_checks, comment_of, in_comment
 from spaql.export.compilers import FLAGS, compiled, compiler_version
 from spaql.export.equivalence import EquivalenceError
 from spaql.export.memory.build import program_of
@@ -66,7 +66,13 @@ class CMemory(MemoryTarget):
 
     def trace(self, machine: MemoryMachine, name: str) -> MemoryTrace | None:
         """Return the trace of the equivalence check to write beside the files; None for none."""
-        return MemoryTrace(machine, name) if self.standard is not None else None
+        if self.standard is None:
+            return None
+        from spaql.export.machines.timing import timing_of_samples  # which runs what is written here
+
+        return MemoryTrace(
+            machine, name, lambda: timing_of_samples(machine, self.write(machine, "controller"))
+        )
 
 
 class CSyntax(Syntax):
@@ -144,36 +150,26 @@ def _bytes(lines: Iterator[str]) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def _comment(machine: MemoryMachine, file: str) -> Iterator[str]:
-    lines = [line.replace("*/", "* /").replace("/*", "/ *") for line in heading(machine, file)]
-    yield from (f"{'/*' if not i else ' *'} {line}".rstrip() for i, line in enumerate(lines))
-    yield " */"
-
-
-def _safely(text: str) -> str:
-    return text.replace("*/", "* /").replace("/*", "/ *")
-
-
 def _type(one: State) -> str:
     return "double" if one.kind == "real" else "int"
 
 
 def _header(machine: MemoryMachine, program: Program, name: str) -> Iterator[str]:
     controller, prefix, kind = machine.controller, name.upper(), TYPES[machine.number]
-    yield from _comment(machine, f"{name}.h")
+    yield from comment_of(heading(machine, f"{name}.h"))
     yield from (f"#ifndef {prefix}_H", f"#define {prefix}_H", "")
     yield f"#define {prefix}_OBSERVATIONS {len(program.inputs)}"
     yield f"#define {prefix}_ACTIONS {len(program.outputs)}"
     yield f"#define {prefix}_SAMPLE_TIME {controller.sample_time!r} /* seconds between samples */"
     yield from ("", "#ifdef __cplusplus", 'extern "C" {', "#endif", "")
     yield from ("/* What the controller remembers: one for each plant. */", "typedef struct {")
-    yield from (f"    {_type(one)} {one.name}; /* {_safely(one.note)} */" for one in program.state)
+    yield from (f"    {_type(one)} {one.name}; /* {in_comment(one.note)} */" for one in program.state)
     yield from (f"}} {name}_state;", "")
     yield "/* Writes the state before the first sample. */"
     yield from (f"void {name}_reset({name}_state *state);", "")
     yield from ("/* Takes a sample: writes the action for an observation, and updates the state.", " *")
-    yield from (f" * observation[{j}]  {_safely(one)}" for j, one in enumerate(controller.observations))
-    yield from (f" * action[{k}]  {_safely(one)}" for k, one in enumerate(controller.actions))
+    yield from (f" * observation[{j}]  {in_comment(one)}" for j, one in enumerate(controller.observations))
+    yield from (f" * action[{k}]  {in_comment(one)}" for k, one in enumerate(controller.actions))
     yield " */"
     yield from _prototype(name, kind, ";")
     yield from ("", "#ifdef __cplusplus", "}", "#endif", "", "#endif")
@@ -189,7 +185,7 @@ def _prototype(name: str, kind: str, end: str) -> Iterator[str]:
 def _source(machine: MemoryMachine, program: Program, name: str, syntax: CSyntax) -> Iterator[str]:
     single = machine.number == "float"
     kind, cast = TYPES[machine.number], ("(double)", "(float)") if single else ("", "")
-    yield from _comment(machine, f"{name}.c")
+    yield from comment_of(heading(machine, f"{name}.c"))
     yield f'#include "{name}.h"'
     yield from arithmetic_checks("the state needs it", single=single, sums=True)
     yield from ("", f"void {name}_reset({name}_state *state)", "{")

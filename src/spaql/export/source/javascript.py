@@ -36,13 +36,13 @@ class JavaScript(Language):
             lines += ["", *_class(source)]
         else:
             act = _function("export function act(observation)", source.program, source)
-            lines += ["", *_documented(source), *act]
+            lines += ["", *documented(source.observations, source.actions), *act]
         return "\n".join(lines) + "\n"
 
     def player(self, source: Source, folder: Path) -> Player:
         """Return the function that plays samples by the file in a folder."""
-        (folder / "driver.mjs").write_text(_driver(source), encoding="utf-8")
-        return driven([find_program("node", self.name), "driver.mjs"], folder, source.played)
+        state = [f"Number(controller.{one.name})" for one in source.program.state]
+        return played_in_node(source.name, self.name, folder, source.widths, state)
 
     def tool(self) -> str:
         """Return the name and version of the tool that runs the files."""
@@ -91,10 +91,10 @@ def _function(head: str, program: Program, source: Source | None = None) -> Iter
     yield "}"
 
 
-def _documented(source: Source) -> Iterator[str]:
-    """Yield the comment before the function."""
-    seen = (f"observation[{j}]  {name}" for j, name in enumerate(source.observations))
-    lines = ["Return the action for an observation.", "", *seen, *source.actions]
+def documented(observations: Sequence[str], actions: Sequence[str]) -> Iterator[str]:
+    """Yield the comment before the function `act`."""
+    seen = (f"observation[{j}]  {name}" for j, name in enumerate(observations))
+    lines = ["Return the action for an observation.", "", *seen, *actions]
     yield "/**"
     yield from (f" * {line}".rstrip().replace("*/", "* /") for line in lines)
     yield " */"
@@ -110,19 +110,27 @@ def _class(source: Source) -> Iterator[str]:
     yield from ("    /** Forget everything, before the first sample. */", "    reset() {")
     yield from (f"        this.{one.name} = {syntax.value(one)}; // {one.note}" for one in program.state)
     yield from ("    }", "")
-    lines = (*_documented(source), *_function("act(observation)", program, source))
+    comment = documented(source.observations, source.actions)
+    lines = (*comment, *_function("act(observation)", program, source))
     yield from ("    " + line for line in lines)
     yield "}"
 
 
-def _driver(source: Source) -> str:
-    width = source.widths[0]
-    state = [f"Number(controller.{one.name})" for one in source.program.state]
-    return f"""import {{ readFileSync, writeFileSync }} from "node:fs";
-import * as made from "./{source.name}.mjs";
+def played_in_node(
+    name: str, what: str, folder: Path, widths: tuple[int, int, int], state: Sequence[str]
+) -> Player:
+    """Return the function that plays samples by the module of a name in a folder.
+
+    `state` are expressions for the numbers of the state of `controller`; without any, the module has no
+    class `Controller`.
+    """
+    width, *played = widths
+    (folder / "driver.mjs").write_text(
+        f"""import {{ readFileSync, writeFileSync }} from "node:fs";
+import * as made from "./{name}.mjs";
 const data = readFileSync("{SAMPLES}");
 const rows = new Float64Array(data.buffer, data.byteOffset, data.length / 8);
-const played = new Float64Array((rows.length / {width + 1}) * {source.played});
+const played = new Float64Array((rows.length / {width + 1}) * {sum(played)});
 const controller = {"new made.Controller()" if state else "made"};
 let place = 0;
 for (let at = 0; at < rows.length; at += {width + 1}) {{
@@ -131,4 +139,7 @@ for (let at = 0; at < rows.length; at += {width + 1}) {{
     for (const x of [].concat(action, [{", ".join(state)}])) played[place++] = x;
 }}
 writeFileSync("{PLAYED}", new Uint8Array(played.buffer));
-"""
+""",
+        encoding="utf-8",
+    )
+    return driven([find_program("node", what), "driver.mjs"], folder, sum(played))

@@ -16,6 +16,7 @@ import numpy as np
 
 from spaql.errors import SettingError
 from spaql.export.compilers import MissingToolError
+from spaql.export.equivalence import SLOW_POINTS
 from spaql.export.memory.program import All, Program, Some
 from spaql.export.source.language import (
     PLAYED,
@@ -42,6 +43,7 @@ class MicroPython(Language):
 
     name = "MicroPython"
     suffix = ".py"
+    points = SLOW_POINTS
     numbers = ("double", "float")
 
     def refuse(self, source: Source) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
+from spaql.export.equivalence import SLOW_POINTS
 from spaql.export.memory.program import All, Program, Some, State
 from spaql.export.source.language import (
     PLAYED,
@@ -28,6 +29,7 @@ class Octave(Language):
 
     name = "MATLAB/Octave"
     suffix = ".m"
+    points = SLOW_POINTS
 
     def text(self, source: Source) -> str:
         """Return the content of the file."""

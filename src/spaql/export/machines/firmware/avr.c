@@ -33,11 +33,16 @@ int main(void)
         NUMBER observation[CONTROLLER_OBSERVATIONS];
         NUMBER action[CONTROLLER_ACTIONS];
         memcpy_P(observation, &vectors[i], sizeof observation);
+        TCNT1 = 0;
+        TIFR1 = 1 << TOV1;
         uint16_t begin = TCNT1;
         asm volatile("" ::: "memory");
         CALL(observation, action);
         asm volatile("" ::: "memory");
         uint16_t cycles = TCNT1 - begin;
+        if (TIFR1 & (1 << TOV1)) { /* more than the timer can count */
+            cycles = 0xffff;
+        }
         print_hex(&cycles, 2);
         for (uint8_t j = 0; j < CONTROLLER_ACTIONS; ++j) {
             print_hex(&action[j], sizeof action[j]);

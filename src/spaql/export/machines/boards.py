@@ -1,4 +1,6 @@
-"""Exported C on simulated microcontrollers: what it answers, how long it takes, how much room it needs."""
+"""Simulated microcontrollers: an ATmega328P in simavr, and Cortex-M in QEMU."""
+
+from __future__ import annotations
 
 import re
 import shutil
@@ -6,37 +8,62 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from spaql.errors import SpaqlError
 from spaql.export.c_common import TYPES
 from spaql.export.compilers import FLAGS
+from spaql.export.memory.machine import MemoryMachine
 from spaql.export.target_controller import MachineController
 
 FIRMWARE = Path(__file__).parent / "firmware"
 REPEATS = 400
+"""Calls by which the instructions of one are counted in QEMU, where it keeps no state."""
 STUB = "-DCALL(observation,action)=((void)(observation),(action)[0]=0)"
 REAL = "-DCALL(observation,action)=controller_act(observation,action)"
+_STATE = """#include "controller.h"
+static controller_state state;
+static int begun;
+static void call(const NUMBER *observation, NUMBER *action)
+{
+    if (!begun) {
+        controller_reset(&state);
+        begun = 1;
+    }
+    controller_act(&state, observation, action);
+}
+"""
 INSTRUCTIONS_A_TICK = 40
 """The timer of the simulated boards runs at 25 MHz, and with -icount an instruction takes a nanosecond."""
 
 
 @dataclass(frozen=True)
 class Answers:
-    actions: np.ndarray
-    cost: np.ndarray
+    """What a machine answers."""
+
+    actions: NDArray[np.float64]
+    cost: NDArray[np.float64]
     """Cycles, or instructions, of each call."""
 
 
 @dataclass(frozen=True)
 class Room:
+    """Bytes that a controller needs."""
+
     flash: int
     ram: int
     """Constants and variables in RAM."""
     stack: int
 
 
-class DoesNotFitError(Exception):
+class NotForMachineError(SpaqlError):
+    """A controller that cannot be compiled for a machine."""
+
+
+class DoesNotFitError(NotForMachineError):
     """The firmware is larger than the machine's memory."""
 
 
@@ -48,9 +75,11 @@ class Avr:
     tools = ("avr-gcc", "simavr")
     compiler = ("avr-gcc", "-mmcu=atmega328p", "-Os")
     size = "avr-size"
-    batch = 60
+    room = 8192
+    """Bytes of flash for inputs in one firmware."""
 
-    def link(self, folder: Path, controller: MachineController, call: str, inputs: np.ndarray) -> Path:
+    def link(self, folder: Path, controller: MachineController, call: str, inputs: NDArray[Any]) -> Path:
+        """Return a firmware that holds observations, and answers them."""
         kind, (n, dims) = TYPES[controller.number.name], inputs.shape
         rows = ", ".join("{" + ", ".join(_c_number(x) for x in row) + "}" for row in inputs.tolist())
         vectors = f"#define VECTORS {n}\nstatic const NUMBER vectors[{n}][{dims}] PROGMEM = {{{rows}}};\n"
@@ -65,20 +94,33 @@ class Avr:
         ]
         return _linked([*words, f"-I{folder}", str(FIRMWARE / "avr.c"), str(folder / "controller.o")], folder)
 
-    def run(self, folder: Path, controller: MachineController, inputs: np.ndarray) -> Answers:
-        actions, cost = [], []
-        for begin in range(0, len(inputs), self.batch):
-            program = self.link(folder, controller, REAL, inputs[begin : begin + self.batch])
+    def run(
+        self, folder: Path, controller: MachineController, inputs: NDArray[Any], repeats: int = 1
+    ) -> Answers:
+        """Return the answers of a compiled controller in a folder; cycles are counted in one call of it."""
+        actions, cost, begin = list[NDArray[Any]](), list[int](), 0
+        rows = max(1, self.room // (4 * inputs.shape[1]))
+        while begin < len(inputs):
+            try:
+                program = self.link(folder, controller, REAL, inputs[begin : begin + rows])
+            except DoesNotFitError:
+                if rows == 1:
+                    raise
+                rows = (rows + 1) // 2
+                continue
+            begin += rows
             command = ["simavr", "-m", "atmega328p", "-f", "16000000", str(program)]
             shown = subprocess.run(command, capture_output=True, timeout=60)
             text = re.sub(r"\x1b\[[0-9;]*m", "", (shown.stdout + shown.stderr).decode(errors="replace"))
             for line in re.findall(r"^[0-9a-f]{4}(?: [0-9a-f]{8})+", text, re.MULTILINE):
                 words = line.split()
                 cost.append(int(words[0], 16))
+                if cost[-1] == 0xFFFF:
+                    raise NotForMachineError("a decision takes more cycles than its timer can count")
                 raw = np.array([int(word, 16) for word in words[1:]], np.uint32)
                 actions.append(raw.view(controller.number.dtype))
         given = controller.number.actions(np.array(actions).reshape(-1, controller.n_actions))
-        return Answers(given, np.array(cost))
+        return Answers(given, np.array(cost, np.float64))
 
 
 class Arm:
@@ -93,24 +135,44 @@ class Arm:
         self.board = board
         self.compiler = ("arm-none-eabi-gcc", "-mthumb", *flags, "-O2")
 
-    def link(self, folder: Path, controller: MachineController, call: str, inputs: np.ndarray) -> Path:
-        kind = TYPES[controller.number.name]
-        words = [*self.compiler, "-std=gnu99", f"-DNUMBER={kind}", f"-DREPEATS={REPEATS}", call]
-        words += [f"-I{folder}", "--specs=rdimon.specs", f"-T{FIRMWARE / 'arm.ld'}", "-Wl,--gc-sections"]
-        return _linked([*words, str(FIRMWARE / "arm.c"), str(folder / "controller.o")], folder)
+    def link(self, folder: Path, controller: MachineController, call: str, inputs: NDArray[Any]) -> Path:
+        """Return a firmware that answers the observations in a file."""
+        return self._linked(folder, controller.number.name, REPEATS, call)
 
-    def run(self, folder: Path, controller: MachineController, inputs: np.ndarray) -> Answers:
-        program = self.link(folder, controller, REAL, inputs)
-        kind, n = controller.number.dtype, controller.n_actions
-        row = np.dtype([("ticks", np.uint32), ("action", kind, (n,))])
+    def run(
+        self, folder: Path, controller: MachineController, inputs: NDArray[Any], repeats: int = REPEATS
+    ) -> Answers:
+        """Return the answers of a compiled controller in a folder."""
+        number = controller.number
+        program = self._linked(folder, number.name, repeats, REAL)
+        given = self._answers(
+            folder, program, np.ascontiguousarray(inputs, number.dtype), controller.n_actions
+        )
+        return Answers(number.actions(given["action"]), given["ticks"] * (INSTRUCTIONS_A_TICK / repeats))
+
+    def play(self, folder: Path, machine: MemoryMachine, inputs: NDArray[Any]) -> Answers:
+        """Return what a compiled controller with memory does in one episode, with instructions rounded up."""
+        (folder / "state.h").write_text(_STATE)
+        program = self._linked(folder, machine.number, 1, "-DCALL=call", "-include", "state.h")
+        samples = np.ascontiguousarray(inputs, machine.dtype)
+        given = self._answers(folder, program, samples, len(machine.controller.actions))
+        return Answers(given["action"].astype(np.float64), (given["ticks"] + 1.0) * INSTRUCTIONS_A_TICK)
+
+    def _linked(self, folder: Path, number: str, repeats: int, *call: str) -> Path:
+        words = [*self.compiler, "-std=gnu99", f"-DNUMBER={TYPES[number]}", f"-DREPEATS={repeats}"]
+        words += [f"-I{folder}", *call, "--specs=rdimon.specs", f"-T{FIRMWARE / 'arm.ld'}"]
+        words += ["-Wl,--gc-sections", str(FIRMWARE / "arm.c"), str(folder / "controller.o")]
+        return _linked(words, folder)
+
+    def _answers(self, folder: Path, program: Path, inputs: NDArray[Any], actions: int) -> NDArray[Any]:
+        """Return the rows that a firmware writes: ticks of the timer, and the action."""
         command = ["qemu-system-arm", "-M", self.board, "-kernel", str(program), "-display", "none"]
         command += ["-monitor", "none", "-serial", "none", "-icount", "shift=0"]
         command += ["-semihosting-config", "enable=on,target=native"]
-        (folder / "inputs").write_bytes(np.ascontiguousarray(inputs, kind).tobytes())
+        (folder / "inputs").write_bytes(inputs.tobytes())
         subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=300)
-        given = np.frombuffer((folder / "outputs").read_bytes(), row)
-        cost = given["ticks"] * (INSTRUCTIONS_A_TICK / REPEATS)
-        return Answers(controller.number.actions(given["action"]), cost)
+        row = np.dtype([("ticks", np.uint32), ("action", inputs.dtype, (actions,))])
+        return np.frombuffer((folder / "outputs").read_bytes(), row)
 
 
 AVR = Avr()
@@ -132,11 +194,11 @@ def compile_for(machine: Machine, folder: Path, files: Mapping[str, bytes]) -> N
         (folder / file).write_bytes(content)
     flags = [flag for flag in FLAGS if not flag.startswith("-O")]
     words = [*machine.compiler, *flags, "-ffunction-sections", "-fdata-sections", "-fstack-usage"]
-    subprocess.run(
-        [*words, "-c", str(folder / "controller.c"), "-o", str(folder / "controller.o")],
-        check=True,
-        cwd=folder,
-    )
+    words += ["-c", "controller.c", "-o", "controller.o"]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
+    if done.returncode:
+        said = re.search(r'#error "(.*)"', done.stderr)
+        raise NotForMachineError(said[1] if said else f"{words[0]} does not compile it: {done.stderr[:300]}")
 
 
 def room(machine: Machine, folder: Path, controller: MachineController) -> Room:
@@ -150,17 +212,21 @@ def room(machine: Machine, folder: Path, controller: MachineController) -> Room:
         ).stdout
         text, data, bss = map(int, shown.splitlines()[1].split()[:3])
         sizes.append((text + data, data + bss))
-    stack = max(int(line.split("\t")[1]) for line in (folder / "controller.su").read_text().splitlines())
-    return Room(sizes[1][0] - sizes[0][0], sizes[1][1] - sizes[0][1], stack)
+    return Room(sizes[1][0] - sizes[0][0], sizes[1][1] - sizes[0][1], stack(folder))
+
+
+def stack(folder: Path) -> int:
+    """Return the stack of the largest function of a compiled controller, without the compiler's library."""
+    return max(int(line.split("\t")[1]) for line in (folder / "controller.su").read_text().splitlines())
 
 
 def _linked(words: Sequence[str], folder: Path) -> Path:
     program = folder / "firmware.elf"
     run = subprocess.run([*words, "-o", str(program)], capture_output=True, text=True)
     if "overflowed" in run.stderr or "will not fit" in run.stderr or "overlaps" in run.stderr:
-        raise DoesNotFitError(run.stderr)
+        raise DoesNotFitError("it does not fit into the memory of the machine")
     if run.returncode:
-        raise RuntimeError(run.stderr)
+        raise NotForMachineError(run.stderr)
     return program
 
 

@@ -1,0 +1,1 @@
+"""Controllers as WebAssembly: the exported C, compiled by clang."""

@@ -1,0 +1,151 @@
+"""The C around a controller that makes it a WebAssembly module, and the JavaScript that loads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from spaql.export.memory.program import State
+from spaql.export.source.javascript import documented
+
+MATH_H = "#define INFINITY (__builtin_inff())\n"
+"""A stand-in for <math.h>: exported C needs this of it, and no function."""
+_STATE = (
+    "    /** What is remembered, by name; to change numbers, assign an object that has these. */",
+    "    get state() {",
+    "        return Object.fromEntries(Controller.names.map((name, i) => [name, this.kept[i]]));",
+    "    }",
+    "",
+    "    set state(values) {",
+    "        for (const [name, value] of Object.entries(values)) {",
+    "            const i = Controller.names.indexOf(name);",
+    "            if (i < 0) throw new RangeError(`The controller does not remember ${name}.`);",
+    "            this.kept[i] = value;",
+    "        }",
+    "    }",
+    "",
+)
+
+
+@dataclass(frozen=True)
+class Interface:
+    """What a module takes, returns and remembers."""
+
+    name: str
+    heading: tuple[str, ...]
+    observations: tuple[str, ...]
+    """For people, with units."""
+    actions: tuple[str, ...]
+    """Lines for people."""
+    widths: tuple[int, int, int]
+    """The numbers of an observation, of an action and of the state."""
+    discrete: bool = False
+    """Whether the action is the number of one in a list."""
+    state: tuple[State, ...] = ()
+    sample_time: float | None = None
+    """None without memory."""
+
+    @property
+    def exports(self) -> list[str]:
+        """The names that the module exports, besides its memory."""
+        return ["observation", "action", "act", *(["state", "reset"] if self.state else [])]
+
+
+def module_source(interface: Interface) -> str:
+    """Return C that keeps the numbers of a controller where the host reads and writes them."""
+    name, prefix = interface.name, interface.name.upper()
+    lines = [
+        f'#include "{name}.h"',
+        f"double observation[{prefix}_OBSERVATIONS];",
+        f"double action[{prefix}_ACTIONS];",
+    ]
+    if not interface.state:
+        call = f"{name}_act(observation, action);"
+        return "\n".join([*lines, "void act(void);", f"void act(void) {{ {call} }}", ""])
+    numbered = list(enumerate(interface.state))
+    kinds = {one.name: "double" if one.kind == "real" else "int" for one in interface.state}
+    lines += [
+        f"double state[{len(numbered)}];",
+        f"static void keep(const {name}_state *kept)",
+        "{",
+        *(f"    state[{i}] = (double)kept->{one.name};" for i, one in numbered),
+        "}",
+        "void reset(void);",
+        "void reset(void)",
+        "{",
+        f"    {name}_state kept;",
+        f"    {name}_reset(&kept);",
+        "    keep(&kept);",
+        "}",
+        "void act(void);",
+        "void act(void)",
+        "{",
+        f"    {name}_state kept;",
+        *(f"    kept.{one.name} = ({kinds[one.name]})state[{i}];" for i, one in numbered),
+        f"    {name}_act(&kept, observation, action);",
+        "    keep(&kept);",
+        "}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def loader(interface: Interface) -> str:
+    """Return the JavaScript module that loads the WebAssembly beside it."""
+    lines = ["/*", *(f" * {line}".rstrip().replace("*/", "* /") for line in interface.heading), " */"]
+    lines += [
+        "",
+        f'const url = new URL("./{interface.name}.wasm", import.meta.url);',
+        "const bytes =",
+        '    url.protocol === "file:"',
+        '        ? await (await import("node:fs/promises")).readFile(url)',
+        "        : await (await fetch(url)).arrayBuffer();",
+        "const code = await WebAssembly.compile(bytes);",
+        "",
+        *(_class(interface) if interface.state else _function(interface)),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _numbers(interface: Interface) -> Iterator[str]:
+    """Yield the lines that make an instance, and views of its numbers."""
+    yield "const { exports } = await WebAssembly.instantiate(code);"
+    for name, width in zip(("seen", "done"), interface.widths[:2], strict=True):
+        place = {"seen": "observation", "done": "action"}[name]
+        yield f"const {name} = new Float64Array(exports.memory.buffer, exports.{place}.value, {width});"
+
+
+def _body(interface: Interface, of: str) -> Iterator[str]:
+    """Yield the statements of `act`; a number that is missing counts as NaN."""
+    width = interface.widths[0]
+    yield f"    for (let j = 0; j < {width}; ++j) {of}seen[j] = observation[j];"
+    yield f"    {of}exports.act();"
+    yield f"    return {f'{of}done[0]' if interface.discrete else f'Array.from({of}done)'};"
+
+
+def _function(interface: Interface) -> Iterator[str]:
+    yield from (*_numbers(interface), "")
+    yield from documented(interface.observations, interface.actions)
+    yield from ("export function act(observation) {", *_body(interface, ""), "}")
+
+
+def _class(interface: Interface) -> Iterator[str]:
+    yield "/** The controller, with what it remembers; one for each plant. */"
+    yield from ("export class Controller {", "    /** Seconds between samples. */")
+    yield f"    static sampleTime = {interface.sample_time!r};"
+    yield from ("    /** The numbers that are remembered. */", "    static names = [")
+    yield from (f'        "{one.name}", // {one.note}' for one in interface.state)
+    yield from ("    ];", "", "    constructor() {")
+    yield "        this.exports = new WebAssembly.Instance(code).exports;"
+    for name, place, width in zip(
+        ("seen", "done", "kept"), ("observation", "action", "state"), interface.widths, strict=True
+    ):
+        yield f"        const {place} = this.exports.{place}.value;"
+        yield f"        this.{name} = new Float64Array(this.exports.memory.buffer, {place}, {width});"
+    yield from ("        this.reset();", "    }", "")
+    yield from ("    /** Forget everything, before the first sample. */", "    reset() {")
+    yield from ("        this.exports.reset();", "    }", "")
+    yield from _STATE
+    lines = (*documented(interface.observations, interface.actions), "act(observation) {")
+    yield from ("    " + line for line in (*lines, *_body(interface, "this."), "}"))
+    yield "}"
