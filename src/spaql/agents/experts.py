@@ -14,7 +14,6 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import MissingExtraError, SettingError, imported, nearest
-from spaql.export.onnx_modules import runtime_module
 from spaql.policy import Policy
 from spaql.policy.policy import Rng
 from spaql.policy.resolve import PathLike, opened, policy_of
@@ -187,6 +186,8 @@ def _onnx(path: Path, problem: Problem) -> Answer:
     For a list of actions that output is the action's number, or a score of each action, of which the highest
     counts.
     """
+    from spaql.export.onnx_modules import runtime_module  # loads all targets, which training does not need
+
     runtime = runtime_module()
     options = runtime.SessionOptions()
     options.intra_op_num_threads = 1
