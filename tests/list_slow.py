@@ -18,7 +18,6 @@ DAILY = (
     "tests/agents/test_fitting.py::test_a_log_becomes_a_run_with_a_verdict",
     "tests/agents/test_golden.py::",
     "tests/algorithms/treesearch/test_ladder.py::test_the_chosen_controller_has_an_integral_and_rests_at_the_set_point",
-    "tests/cli/test_paper_command.py::test_every_stage_leaves_its_files",
     "tests/cli/test_shell.py::test_stdout_is_one_json_document",
     "tests/cli/test_stress_command.py::test_the_report_has_all_parts",
     "tests/figures/test_play.py::test_the_plant_runs_as_in_python[MountainCarContinuous-v0]",

@@ -83,7 +83,7 @@ class Avr:
         kind, (n, dims) = TYPES[controller.number.name], inputs.shape
         rows = ", ".join("{" + ", ".join(_c_number(x) for x in row) + "}" for row in inputs.tolist())
         vectors = f"#define VECTORS {n}\nstatic const NUMBER vectors[{n}][{dims}] PROGMEM = {{{rows}}};\n"
-        (folder / "vectors.h").write_text(vectors)
+        (folder / "vectors.h").write_text(vectors, encoding="utf-8")
         words = [
             *self.compiler,
             "-std=gnu99",
@@ -152,7 +152,7 @@ class Arm:
 
     def play(self, folder: Path, machine: MemoryMachine, inputs: NDArray[Any]) -> Answers:
         """Return what a compiled controller with memory does in one episode, with instructions rounded up."""
-        (folder / "state.h").write_text(_STATE)
+        (folder / "state.h").write_text(_STATE, encoding="utf-8")
         program = self._linked(folder, machine.number, 1, "-DCALL=call", "-include", "state.h")
         samples = np.ascontiguousarray(inputs, machine.dtype)
         given = self._answers(folder, program, samples, len(machine.controller.actions))
@@ -195,7 +195,7 @@ def compile_for(machine: Machine, folder: Path, files: Mapping[str, bytes]) -> N
     flags = [flag for flag in FLAGS if not flag.startswith("-O")]
     words = [*machine.compiler, *flags, "-ffunction-sections", "-fdata-sections", "-fstack-usage"]
     words += ["-c", "controller.c", "-o", "controller.o"]
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, encoding="utf-8")
     if done.returncode:
         said = re.search(r'#error "(.*)"', done.stderr)
         raise NotForMachineError(said[1] if said else f"{words[0]} does not compile it: {done.stderr[:300]}")
@@ -208,7 +208,7 @@ def room(machine: Machine, folder: Path, controller: MachineController) -> Room:
     for call in (STUB, REAL):
         program = machine.link(folder, controller, call, inputs)
         shown = subprocess.run(
-            [machine.size, str(program)], capture_output=True, text=True, check=True
+            [machine.size, str(program)], capture_output=True, text=True, encoding="utf-8", check=True
         ).stdout
         text, data, bss = map(int, shown.splitlines()[1].split()[:3])
         sizes.append((text + data, data + bss))
@@ -217,12 +217,15 @@ def room(machine: Machine, folder: Path, controller: MachineController) -> Room:
 
 def stack(folder: Path) -> int:
     """Return the stack of the largest function of a compiled controller, without the compiler's library."""
-    return max(int(line.split("\t")[1]) for line in (folder / "controller.su").read_text().splitlines())
+    return max(
+        int(line.split("\t")[1])
+        for line in (folder / "controller.su").read_text(encoding="utf-8").splitlines()
+    )
 
 
 def _linked(words: Sequence[str], folder: Path) -> Path:
     program = folder / "firmware.elf"
-    run = subprocess.run([*words, "-o", str(program)], capture_output=True, text=True)
+    run = subprocess.run([*words, "-o", str(program)], capture_output=True, text=True, encoding="utf-8")
     if "overflowed" in run.stderr or "will not fit" in run.stderr or "overlaps" in run.stderr:
         raise DoesNotFitError("it does not fit into the memory of the machine")
     if run.returncode:

@@ -134,7 +134,12 @@ def _measured(
             )
         worst = int(np.argmax(answers.cost))
         shown = subprocess.run(
-            [machine.size, "controller.o"], cwd=folder, capture_output=True, text=True, check=True
+            [machine.size, "controller.o"],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            check=True,
         ).stdout
         text, data, bss = map(int, shown.splitlines()[1].split()[:3])
         return row | {
