@@ -142,3 +142,8 @@ def test_messages_of_the_library_name_no_options_of_commands() -> None:
                 named = [one for one in texts if isinstance(one, str) and re.search(r"(^|[ (`])--[a-z]", one)]
                 found += [(file.name, one) for one in named if "ray start" not in one]
     assert found == []
+
+
+def test_training_loads_no_export_target() -> None:
+    loaded = "[name for name in sys.modules if name.startswith('spaql.export')]"
+    assert fresh_python(f"import sys, spaql.cli.train; print({loaded})").strip() == "[]"

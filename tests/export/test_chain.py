@@ -16,7 +16,7 @@ import spaql
 import spaql.export
 from fmus import COST, TANK, tank_fmu
 from spaql import ArchiveError
-from spaql.agents import origin_of
+from spaql.agents.origin import origin_of
 from spaql.cli import main
 from spaql.export import chain_of, check_chain
 from spaql.policy import Constants

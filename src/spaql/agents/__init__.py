@@ -7,7 +7,6 @@ from spaql.agents.distillation import Distillation, distil
 from spaql.agents.fitting import Fitted, fit
 from spaql.agents.history import History
 from spaql.agents.loading import load
-from spaql.agents.origin import origin_of
 from spaql.agents.registry import AQL, SPAQL, SPAQLTS, PlanTree, TreeSearch, agent_type, check_settings
 from spaql.agents.tries import Tries, Try
 
@@ -30,5 +29,4 @@ __all__ = [
     "distil",
     "fit",
     "load",
-    "origin_of",
 ]

@@ -37,7 +37,7 @@ def chain(file: Path, run: Path | None, env: str | None, step: int | None, last:
       spaql chain firmware/controller_chain.json
       spaql chain firmware/controller_chain.json --run runs/cartpole
     """
-    from spaql.agents import origin_of
+    from spaql.agents.origin import origin_of
     from spaql.export import check_chain
     from spaql.interpret import rule_tree
     from spaql.policy import FeatureController

@@ -110,8 +110,8 @@ def export(
       spaql export runs/tank --to fmu --out simulation
       spaql export runs/tank --to rust --number float --out src
     """
-    from spaql.agents import origin_of
     from spaql.agents.agent_file import model_file
+    from spaql.agents.origin import origin_of
     from spaql.archive import write_atomically
     from spaql.export import ExportedPolicy, chain_of, find_exporter
     from spaql.export.writing import Options

@@ -91,8 +91,8 @@ def check_chain(
     path
         A file that `spaql export --chain` has written, such as `controller_chain.json`.
     origin
-        What the controller was made from, as `spaql.agents.origin_of` returns it for a model file. Without
-        it, the model file and the policy are not compared.
+        What the controller was made from, as `spaql.agents.origin.origin_of` returns it for a model file.
+        Without it, the model file and the policy are not compared.
     last
         The last link, if it was kept elsewhere: a chain that was written anew has another one.
     """

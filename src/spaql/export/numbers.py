@@ -253,3 +253,9 @@ def number_of(name: str, tree: RuleTree, safe: tuple[float, ...]) -> Number:
     if name == "fixed":
         return Fixed.of(tree, safe)
     raise SettingError(f"number is {name!r}, and must be 'double', 'float' or 'fixed'.")
+
+
+def refuse_unless_double(number: str, why: str) -> None:
+    """Refuse the numbers of a machine that a target does not have."""
+    if number != "double":
+        raise SettingError(f"number is {number!r}, and must be 'double' for {why}")

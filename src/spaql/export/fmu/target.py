@@ -28,6 +28,7 @@ from spaql.export.memory.c_code import CMemory
 from spaql.export.memory.check import Bools, MemoryTarget
 from spaql.export.memory.check import Run as MemoryRun
 from spaql.export.memory.machine import MemoryMachine
+from spaql.export.numbers import refuse_unless_double
 from spaql.export.target_controller import MachineController
 from spaql.kernels.features import LAST, Floats
 from spaql.problems.fmu.description import fmpy_module
@@ -35,6 +36,9 @@ from spaql.problems.fmu.description import fmpy_module
 _FLAGS = (*FLAGS, "-shared", "-fPIC", "-fvisibility=hidden")
 _DATE = (1980, 1, 1, 0, 0, 0)
 """Of all files in the archive: the same controller has the same bytes."""
+
+_DOUBLES = "an FMU: its Reals are doubles."
+"""Why other numbers are refused."""
 
 
 class Fmu(Target):
@@ -45,7 +49,7 @@ class Fmu(Target):
 
     def write(self, controller: MachineController, name: str) -> dict[str, bytes]:
         """Return the files of a controller, by name."""
-        _refuse_unless_double(controller.number.name)
+        refuse_unless_double(controller.number.name, _DOUBLES)
         space, tree = controller.exact.action_space, controller.exact
         notes = name_of_action(controller, "")
         if isinstance(space, Discrete):
@@ -96,7 +100,7 @@ class FmuMemory(MemoryTarget):
 
     def write(self, machine: MemoryMachine, name: str) -> dict[str, bytes]:
         """Return the files of a controller, by name."""
-        _refuse_unless_double(machine.number)
+        refuse_unless_double(machine.number, _DOUBLES)
         controller = machine.controller
         width = len(controller.actions)
         interface = Interface(
@@ -137,11 +141,6 @@ class FmuMemory(MemoryTarget):
     def tool(self) -> str:
         """Return the name and version of the tool that runs the files."""
         return Fmu().tool()
-
-
-def _refuse_unless_double(number: str) -> None:
-    if number != "double":
-        raise SettingError(f"number is {number!r}, and must be 'double' for an FMU: its Reals are doubles.")
 
 
 def _ranges(space: Box) -> tuple[tuple[float, float], ...]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from spaql.errors import SettingError, SpaqlError
+from spaql.errors import SpaqlError
 from spaql.export.c_code import CCode
 from spaql.export.comments import name_of_action
 from spaql.export.compilers import FLAGS, MissingToolError, compiled, split_command
@@ -22,6 +22,7 @@ from spaql.export.memory.check import MemoryTarget
 from spaql.export.memory.check import Run as MemoryRun
 from spaql.export.memory.machine import MemoryMachine
 from spaql.export.memory.program import State
+from spaql.export.numbers import refuse_unless_double
 from spaql.export.ros2.node import cmake, node, package
 from spaql.export.ros2.stand_in import stand_in
 from spaql.export.source.language import (
@@ -36,6 +37,9 @@ from spaql.export.target_controller import MachineController
 
 _FLAGS = ("-std=c++17", "-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror", "-O1")
 
+_DOUBLES = "ROS 2: messages have doubles."
+"""Why other numbers are refused."""
+
 
 class Ros2(Target):
     """A package of the C controller, a node that calls it, `package.xml` and `CMakeLists.txt`."""
@@ -45,7 +49,7 @@ class Ros2(Target):
 
     def write(self, controller: MachineController, name: str) -> dict[str, bytes]:
         """Return the files of a controller, by name."""
-        _refuse_unless_double(controller.number.name)
+        refuse_unless_double(controller.number.name, _DOUBLES)
         notes = Notes(controller.exact.observations, tuple(name_of_action(controller)))
         return _package(name, notes, CCode().write(controller, name))
 
@@ -71,7 +75,7 @@ class Ros2Memory(MemoryTarget):
 
     def write(self, machine: MemoryMachine, name: str) -> dict[str, bytes]:
         """Return the files of a controller, by name."""
-        _refuse_unless_double(machine.number)
+        refuse_unless_double(machine.number, _DOUBLES)
         controller = machine.controller
         actions = tuple(f"action[{k}]  {one}" for k, one in enumerate(controller.actions))
         notes = Notes(tuple(controller.observations), actions, program_of(machine).state)
@@ -95,11 +99,6 @@ class Notes:
     observations: tuple[str, ...]
     actions: tuple[str, ...]
     state: tuple[State, ...] = ()
-
-
-def _refuse_unless_double(number: str) -> None:
-    if number != "double":
-        raise SettingError(f"number is {number!r}, and must be 'double' for ROS 2: messages have doubles.")
 
 
 def _package(name: str, notes: Notes, sources: Mapping[str, bytes]) -> dict[str, bytes]:

@@ -20,6 +20,7 @@ from spaql.export.memory.check import MemoryTarget
 from spaql.export.memory.check import Run as MemoryRun
 from spaql.export.memory.comments import heading as memory_heading
 from spaql.export.memory.machine import MemoryMachine
+from spaql.export.numbers import refuse_unless_double
 from spaql.export.source.javascript import played_in_node
 from spaql.export.source.language import (
     Player,
@@ -37,6 +38,9 @@ _FLAGS = (
     "-Wl,--no-entry", "-Wl,--strip-all", "-Wl,--stack-first", "-Wl,-z,stack-size=16384",
 )  # fmt: skip
 
+_DOUBLES = "WebAssembly, which always computes in doubles."
+"""Why other numbers are refused."""
+
 
 class Wasm(Target):
     """A WebAssembly module without imports, and a JavaScript module that loads it."""
@@ -46,7 +50,7 @@ class Wasm(Target):
 
     def write(self, controller: MachineController, name: str) -> dict[str, bytes]:
         """Return the files of a controller, by name."""
-        _refuse_unless_double(controller.number.name)
+        refuse_unless_double(controller.number.name, _DOUBLES)
         return _module(_interface(controller, name), CCode().write(controller, name))
 
     def load(self, controller: MachineController, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
@@ -72,7 +76,7 @@ class WasmMemory(MemoryTarget):
 
     def write(self, machine: MemoryMachine, name: str) -> dict[str, bytes]:
         """Return the files of a controller, by name."""
-        _refuse_unless_double(machine.number)
+        refuse_unless_double(machine.number, _DOUBLES)
         return _module(_memory_interface(machine, name), CMemory().write(machine, name))
 
     def load(self, machine: MemoryMachine, files: Mapping[str, bytes], name: str, folder: Path) -> MemoryRun:
@@ -108,13 +112,6 @@ def _memory_interface(machine: MemoryMachine, name: str) -> Interface:
         state=program.state,
         sample_time=controller.sample_time,
     )
-
-
-def _refuse_unless_double(number: str) -> None:
-    if number != "double":
-        raise SettingError(
-            f"number is {number!r}, and must be 'double' for WebAssembly, which always computes in doubles."
-        )
 
 
 def _module(interface: Interface, sources: Mapping[str, bytes]) -> dict[str, bytes]:
