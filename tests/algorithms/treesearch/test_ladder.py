@@ -1,5 +1,6 @@
 """The ladder of controllers with memory: compiled episodes, resuming, files, and what it chooses."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,22 @@ def test_the_chosen_controller_has_an_integral_and_rests_at_the_set_point() -> N
     assert {"P", "PI"} <= {row["structure"] for row in agent.ladder}
 
 
+def test_a_rung_is_only_replaced_by_a_better_one_of_its_structure() -> None:
+    agent = spaql.TreeSearch("spaql/Oven-v0", seed=0).learn(total_timesteps=400_000)
+    assert agent.training_steps < 1.05 * 400_000
+    ladder = agent._learner.ladder
+    assert isinstance(ladder, Ladder)
+    kinds = [(rung.structure, rung.tree.n_leaves) for rung in ladder.rungs]
+    assert len(kinds) == len(set(kinds))
+    count, best = len(ladder.rungs), ladder.rungs[ladder.best]
+    ladder._climb(replace(best, score=best.score - 1.0))
+    assert ladder.rungs[ladder.best] is best
+    better = replace(best, score=best.score + 1.0)
+    ladder._climb(better)
+    assert ladder.rungs[ladder.best] is better
+    assert len(ladder.rungs) == count
+
+
 def test_a_nominal_design_is_judged_on_the_plant_itself() -> None:
     agent = trained(nominal=True)
     assert agent._learner.ladder is not None
@@ -160,9 +177,10 @@ def test_the_law_of_a_regulator_acts_as_the_regulator(env: str) -> None:
     assert meaning is not None
     sizes = {f"error{of}": 100.0 for _, _, of in meaning.pairs}  # no integral is cut
     block = Block.of(meaning, lqr_structure(meaning, plant), sizes)
-    law = lqr_law(block, plant)
-    controller = block.controller(law)
-    k = regulator_gains(block, plant)
+    count = sum(plant.b.shape) + len(plant.outputs)
+    weights = np.exp(np.random.default_rng(1).standard_normal(count))
+    controller = block.controller(lqr_law(block, plant, weights))
+    k = regulator_gains(block, plant, weights)
     policy, own = LQRPolicy(problem, plant, k[np.newaxis]), controller.for_episodes(4)
     rng = np.random.default_rng(0)
     seen = np.array([problem.make().reset(seed=i)[0] for i in range(4)], np.float64)

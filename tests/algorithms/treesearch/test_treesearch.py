@@ -5,9 +5,11 @@ import pytest
 
 import spaql
 from spaql.agents import TreeSearch
+from spaql.algorithms.treesearch.evaluator import Evaluator
 from spaql.errors import SettingError, UnsupportedSpaceError
 from spaql.interpret import locked, rule_tree
 from spaql.policy import Laws, RuleTree, SwitchingLaws
+from spaql.rollouts import EpisodeRunner, Phase
 from spaql.rollouts.candidates import CompiledCandidates
 
 STEPS = 200_000
@@ -31,7 +33,7 @@ def test_every_step_is_counted_by_phase():
     last = agent.history.last()
     assert last["search_steps"] + last["own_play_steps"] == last["training_steps"] == last["interactions"]
     assert last["own_play_steps"] > 0
-    assert STEPS <= last["training_steps"] < 1.4 * STEPS  # a generation that was begun is ended
+    assert STEPS <= last["training_steps"] < 1.15 * STEPS  # a generation that was begun is ended
 
 
 @pytest.mark.parametrize("env", ["CartPole-v1", "Pendulum-v1"])
@@ -59,14 +61,12 @@ def test_compiled_and_gymnasium_searches_both_learn():
     assert spaql.evaluate(agent, episodes=20, seed=3).mean > 100
 
 
-def test_a_search_from_a_tree_never_ends_worse_by_its_own_judgement():
+def test_a_search_from_a_tree_does_not_end_worse():
     first = trained("Pendulum-v1", steps=400_000, max_leaves=3)
     begun = first.policy
     better = TreeSearch("Pendulum-v1", seed=1).start_from(begun).learn(100_000, progress_bar=False)
-    judged = better.history["mean_return"]
-    assert judged[-1] >= judged[1] - 5.0  # the plainer tree may cost the price of a leaf
-    before, after = (spaql.evaluate(one, "Pendulum-v1", episodes=200, seed=5) for one in (begun, better))
-    assert after.mean > before.mean - 30.0
+    before, after = (spaql.evaluate(one, "Pendulum-v1", episodes=300, seed=5) for one in (begun, better))
+    assert after.mean >= before.mean - 5.0  # the plainer tree may cost the price of a leaf
 
 
 def test_locked_leaves_are_kept_through_a_search():
@@ -174,6 +174,40 @@ def test_a_given_tree_stays_to_the_last_bit_unless_another_is_better():
     assert isinstance(agent.policy.leaves, SwitchingLaws)
     np.testing.assert_array_equal(agent.policy.leaves.gain, perfect.gain)
     np.testing.assert_array_equal(agent.policy.leaves.offset, perfect.offset)
+
+
+def evaluator_of(agent: TreeSearch) -> Evaluator:
+    """The evaluator of a search, with an environment to play in."""
+    evaluator = agent._learner.search.evaluator
+    evaluator.runner = EpisodeRunner(agent.problem, 1)
+    return evaluator
+
+
+def test_hard_starts_are_played_again_where_a_generation_has_few_starts() -> None:
+    evaluator, rng = evaluator_of(trained(steps=20_000)), np.random.default_rng(0)
+    evaluator.hard = np.full((1, 4), 0.01)
+    again = sum(int((evaluator.mixed_starts(rng, 6) == 0.01).all(axis=1).sum()) for _ in range(400))
+    assert 240 < again < 360  # an eighth of them: 300
+
+
+def test_the_worst_of_a_judgement_are_the_worst_of_its_starts_and_the_hard_ones() -> None:
+    agent = trained(steps=20_000)
+    evaluator, tree = evaluator_of(agent), agent._learner.search.base
+    evaluator.judging_starts = evaluator.starts(np.random.default_rng(1), 8)
+    evaluator.hard = evaluator.starts(np.random.default_rng(2), 3)
+    evaluator.hardness = np.zeros(3)
+    found = evaluator.judge(tree)
+    hard = evaluator.play(tree, tree.vector[np.newaxis], evaluator.hard, Phase.SEARCH).returns[0]
+    worst = sorted([*found.values, *hard])[:2]
+    assert found.score == pytest.approx(0.9 * found.values.mean() + 0.1 * np.mean(worst), rel=1e-12)
+
+
+def test_where_actions_are_numbers_some_trees_of_the_race_switch_between_constants() -> None:
+    agent = TreeSearch("Pendulum-v1", seed=0)
+    agent.learn(4_000_000, progress_bar=False, callback=lambda agent, row: False)
+    flat = [racer.tree for racer in agent._learner.search.racers[-2:]]
+    assert [tree.n_leaves for tree in flat] == [2, 3]
+    assert not any(tree.numbers[tree.left < 0][:, :, 1:].any() for tree in flat)
 
 
 def test_corner_starts_are_further_from_the_middle_than_others() -> None:

@@ -22,6 +22,8 @@ _RECENT = 0.2
 """Weight of the last episodes in their mean length."""
 _LARGEST = 1e290
 """Returns are cut to this, so that sums of them are finite: plants may explode."""
+_WORST = 4
+"""One in so many starts is among the worst of a score."""
 _HARD_SHARE = 8
 """One in so many starts of a generation is a hard one."""
 
@@ -56,6 +58,8 @@ class Evaluator:
         """Steps of this iteration."""
         self.length = float(horizon)
         """Mean length of the last episodes."""
+        self.judged_length = float(horizon)
+        """The same of judgements, whose trees are better than most: their episodes may be much shorter."""
         self.span = 0.0
         """The range of returns: how much better the best controller is than random ones."""
         self.keeps_hard_starts = True
@@ -132,7 +136,7 @@ class Evaluator:
     def mixed_starts(self, rng: Rng, n: int) -> Floats:
         """Draw fresh starts and some of the hard ones."""
         starts = self.starts(rng, n)
-        again = min(len(self.hard), n // _HARD_SHARE)
+        again = min(len(self.hard), n // _HARD_SHARE + (rng.random() < n % _HARD_SHARE / _HARD_SHARE))
         if again:
             starts[:again] = self.hard[rng.integers(len(self.hard), size=again)]
         return starts
@@ -147,9 +151,13 @@ class Evaluator:
         self.hardness = np.full(len(self.hard), -_LARGEST)
 
     def _mine(self, starts: Floats, returns: Floats, scores: Floats) -> None:
-        """Keep the hardest start of a generation; of one that was played again, keep the new return."""
+        """Keep the start from which the better half of a generation did worst."""
         better = np.argsort(-scores, kind="stable")[: max(1, len(scores) // 2)]
-        means = np.array([math.fsum(returns[better, i].tolist()) / len(better) for i in range(len(starts))])
+        means = [math.fsum(returns[better, i].tolist()) / len(better) for i in range(len(starts))]
+        self.keep_hardest(starts, np.array(means))
+
+    def keep_hardest(self, starts: Floats, means: Floats) -> None:
+        """Keep the hardest of some starts; of those that were played again, keep the new return."""
         worst = int(np.argmin(means))
         if not len(self.hard):
             self.hard, self.hardness = starts[:0].copy(), np.empty(0)
@@ -166,8 +174,8 @@ class Evaluator:
     def judge(self, tree: CandidateTree, share: float = 1.0, digits: int = 0) -> Judgement:
         """Judge a tree from the starts of judgements, or a share of them, and from the hardest starts.
 
-        The hard ones take the place of the worst in the score: failures too rare for a judgement are among
-        them. They change as the search goes on, so only judgements made one after the other are comparable.
+        The worst of the score are the worst of both: failures too rare for a judgement are among the hard
+        ones. They change as the search goes on, so only judgements made one after the other are comparable.
         """
         weight = self.settings.worst_weight
         starts = self.judging_starts[: max(1, int(share * len(self.judging_starts)))]
@@ -176,11 +184,10 @@ class Evaluator:
             hardest = np.argsort(self.hardness, kind="stable")[: max(1, n // 2)]
             starts = np.concatenate([starts, self.hard[hardest]])
         found = self.play(tree, tree.vector[np.newaxis], starts, Phase.OWN_PLAY, digits=digits)
+        self.judged_length += _RECENT * (found.steps / found.returns.size - self.judged_length)
         values = found.returns[0] - self.price * found.movement[0]
-        if n < len(starts):
-            score = (1 - weight) * _mean(values[:n]) + weight * _mean(values[n:])
-        else:
-            score = float(self.scores_of(found)[0][0])
+        worst = np.sort(values)[: max(1, n // _WORST)]
+        score = (1 - weight) * _mean(values[:n]) + weight * _mean(worst)
         return Judgement(score, _mean(found.returns[0, :n]), values[:n])
 
     def visited(self, tree: CandidateTree, n: int, rng: Rng) -> Floats:

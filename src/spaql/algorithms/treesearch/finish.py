@@ -88,7 +88,7 @@ def simplify(
     must keep besides its score is checked by `keeps`.
     """
     begun = evaluator.steps
-    cost = evaluator.length * len(evaluator.judging_starts)
+    cost = evaluator.judged_length * len(evaluator.judging_starts)
     changed = True
     while changed:
         changed = False

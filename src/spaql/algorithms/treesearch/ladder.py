@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from spaql.algorithms.treesearch.evaluator import Evaluator
 from spaql.algorithms.treesearch.finish import enough_digits, simplify
-from spaql.algorithms.treesearch.lqr import lqr_law, lqr_structure, pole_law
+from spaql.algorithms.treesearch.lqr import lqr_racer, lqr_structure, pole_law
 from spaql.algorithms.treesearch.racer import Racer
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
 from spaql.algorithms.treesearch.structures import NEXT, ORDER, Block, Meaning, Structure
@@ -33,8 +33,8 @@ from spaql.problems import Dynamics
 from spaql.problems.perturbed import perturbed
 from spaql.rollouts import EpisodeRunner, Phase
 
-RACE, ALL, REMOVE, LEAVES, POLISH = 0.2, 0.55, 0.75, 0.82, 0.9
-"""The shares of the budget at which the stages end; the rest is for terms and digits."""
+RACE, ALL, REMOVE, LEAVES, POLISH, TERMS = 0.2, 0.55, 0.75, 0.8, 0.86, 0.94
+"""The shares of the budget at which the stages end; the rest is for the numbers that are left, and digits."""
 _ROUNDS = 3
 """Rounds of the race."""
 _SHARE = 0.01
@@ -43,10 +43,10 @@ _MOVEMENT = 30
 """The price of movement is a share of so many returns: 3 % for the whole range in every sample."""
 _JUDGED = (30, 200)
 """Starts of a judgement, at least and at most."""
-_JUDGEMENTS = 40
-"""About so many judgements take a tenth of the budget."""
-_TERMS = 0.08
-"""The least share of the budget for terms and digits."""
+_JUDGEMENTS, _LAST_JUDGEMENTS = 40, 10
+"""About so many judgements take a tenth of the budget, and so many when the best rung is polished."""
+_STARTS = 128
+"""Starts of a generation when the best rung is polished, if there is room for them."""
 _RESTED = 16
 """Episodes by which the error at rest is measured."""
 _MEASURED = 8
@@ -59,7 +59,7 @@ _PRICES = (1.0, 0.01)
 """Prices of the actions of its regulators, for numbers and actions of their usual size."""
 _SPLITS = 2
 """Trees of two leaves that are tried."""
-STAGES = ("measure", "race", "all", "remove", "leaves", "polish", "terms", "done")
+STAGES = ("measure", "race", "all", "remove", "leaves", "polish", "terms", "last", "done")
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +78,10 @@ class Rung:
     """The largest mean error of the last quarter of an episode, of the plant itself."""
     movement: float
     """Mean change of an action from one sample to the next, as a share of its range."""
+
+    def is_like(self, other: Rung) -> bool:
+        """Whether another rung has the same structure and as many leaves."""
+        return self.structure == other.structure and self.tree.n_leaves == other.tree.n_leaves
 
     def row(self) -> dict[str, Any]:
         """Return what a person wants to know of it."""
@@ -180,8 +184,7 @@ class Ladder:
             for j, feature in enumerate(block.features):
                 size = float(np.sqrt(math.fsum((rows[:, j] ** 2).tolist()) / max(1, len(rows))))
                 self.sizes[feature.name] = float(f"{size:.2g}") if size > 0 else 1.0
-        wanted = int(0.1 * self.budget / (_JUDGEMENTS * evaluator.length))
-        evaluator.judging_starts = evaluator.starts(rng, min(max(wanted, _JUDGED[0]), _JUDGED[1]))
+        evaluator.judging_starts = evaluator.starts(rng, self._judged_starts(_JUDGEMENTS))
         for form, plain in self.meaning.plain:
             if self.meaning.has(plain):
                 block = self._block(Structure(form, plain))
@@ -222,11 +225,9 @@ class Ladder:
         if self.round == 0:
             self.evaluator.span = _MOVEMENT * abs(max(rung.score for rung in tried))
             tried = [self._judged(*one) for one in self.racers]  # movement has its price from now on
+        for rung in tried:
+            self._climb(rung)
         order = sorted(range(len(tried)), key=lambda i: -self._value(tried[i]))
-        firsts = {tried[i].structure: tried[i] for i in order[::-1]}  # of each structure the best
-        self.rungs = [rung for rung in self.rungs if rung.structure not in firsts] + list(firsts.values())
-        self.rungs.sort(key=lambda rung: (rung.structure.form, len(rung.structure.kinds)))
-        self.best = self.rungs.index(tried[order[0]])
         kept = sorted(order[: max(1, len(order) // 2)])
         self.racers = [self.racers[i] for i in kept]
         if self.round == 0 and not self.meaning.pole:
@@ -255,16 +256,18 @@ class Ladder:
         self.racers = []
 
     def _regulate(self, steps: float, rng: Rng) -> None:
-        """Search from the linear regulator of the plant, if it has one."""
+        """Search from the linear regulator of the plant, if it has one: its weights first, then its gains."""
         try:
             plant = linearise(self.meaning.problem)
         except SettingError:  # there are no equations, or no rest
             return
         self._count(plant)
         block = self._use(lqr_structure(self.meaning, plant))
-        racer = Racer.of(lqr_law(block, plant), least=0.05, step=0.3)
-        racer.run(self.evaluator, steps, 2 * steps, rng)
-        self._climb(self._judged(block.structure, racer))
+        racers = [lqr_racer(block, plant)]
+        racers[0].run(self.evaluator, steps / 2, steps, rng)
+        racers.append(Racer.of(racers[0].found, least=0.05, step=0.3))
+        racers[1].run(self.evaluator, steps / 2, steps, rng)
+        self._climb(max((self._judged(block.structure, one) for one in racers), key=self._value))
 
     def _count(self, plant: LinearPlant) -> None:
         """Count the steps by which a plant was linearised."""
@@ -308,40 +311,70 @@ class Ladder:
             block = self._use(rung.structure)
             tree = block.like(tree, block)
         self.racers = [(rung.structure, Racer.of(tree, step=0.3))]
+        self._judge_by_more(rng)
+
+    def _judge_by_more(self, rng: Rng) -> None:
+        """Judge the best rung by more starts, which later ones are judged by: rare failures are seen."""
+        evaluator, rung = self.evaluator, self.rungs[self.best]
+        more = self._judged_starts(_LAST_JUDGEMENTS) - len(evaluator.judging_starts)
+        if more > 0:
+            starts = evaluator.starts(rng, more)
+            evaluator.judging_starts = np.concatenate([evaluator.judging_starts, starts])
+            self._replace(self._judged(rung.structure, Racer.of(rung.tree)), anyway=True)
+
+    def _judged_starts(self, judgements: int) -> int:
+        """Return the number of starts of which so many judgements take a tenth of the budget."""
+        wanted = int(0.1 * self.budget / (judgements * self.evaluator.length))
+        return min(max(wanted, _JUDGED[0]), _JUDGED[1])
 
     def _polish(self, rng: Rng) -> None:
-        """Go on with the best rung."""
+        """Go on with the best rung, by more starts in each generation."""
         structure, racer = self.racers[0]
         self._use(structure)
-        racer.run(self.evaluator, 0.04 * self.budget, 0.2 * self.budget, rng)
+        left = POLISH * self.budget - self.spent
+        racer.run(self.evaluator, min(0.06 * self.budget, left), self.budget / 2, rng, _STARTS)
         self._replace(self._judged(structure, racer))
         if self.spent + self.evaluator.steps >= POLISH * self.budget:
             self.stage = "terms"
 
     def _terms(self, rng: Rng) -> None:
-        """Remove terms that do not pay, unless the controller would rest elsewhere, and round numbers."""
+        """Remove terms that do not pay, unless the controller would rest elsewhere."""
         rung = self.rungs[self.best]
         block = self._use(rung.structure)
-        evaluator, left = self.evaluator, max(_TERMS * self.budget, self.budget - self.spent)
-        price = _SHARE * abs(rung.score)
+        left = TERMS * self.budget - self.spent
         error = max(2 * rung.at_rest, 0.01 * self._largest_error())
         tree = simplify(
-            evaluator, rung.tree, rung.score, left, price, lambda tree: self._at_rest(block, tree)[1] <= error
+            self.evaluator,
+            rung.tree,
+            rung.score,
+            left,
+            _SHARE * abs(rung.score),
+            lambda tree: self._at_rest(block, tree)[1] <= error,
         )
         structure = block.plainer(tree)  # what no term uses is not part of it
         less = self._block(structure).like(tree, block)
         tree = replace(less, free=less.free & (less.numbers != 0.0))
         self._replace(self._judged(structure, Racer.of(tree)), anyway=True)
+        self.stage = "last"
+
+    def _last(self, rng: Rng) -> None:
+        """Go on with the numbers that are left, and round them."""
+        judgements = 4 * len(self.evaluator.judging_starts) * self.evaluator.judged_length  # also of digits
+        self._go_on(self.budget - self.spent - judgements, rng)
         rung = self.rungs[self.best]
-        self.digits = enough_digits(evaluator, rung.tree, rung.score, price)
+        self.digits = enough_digits(self.evaluator, rung.tree, rung.score, _SHARE * abs(rung.score))
         self.stage = "done"
 
     def _done(self, rng: Rng) -> None:
         """Spend what is left of the budget on the best rung."""
+        self._go_on(max(1, self.budget - self.spent), rng)
+
+    def _go_on(self, steps: float, rng: Rng) -> None:
+        """Search the numbers of the best rung for so many steps."""
         rung = self.rungs[self.best]
         self._use(rung.structure)
         racer = Racer.of(rung.tree, step=0.1)
-        racer.run(self.evaluator, max(1, self.budget - self.spent), self.budget / 4, rng)
+        racer.run(self.evaluator, steps, self.budget / 4, rng)
         self._replace(self._judged(rung.structure, racer))
 
     # -- rungs ---------------------------------------------------------------------------------------------
@@ -354,11 +387,16 @@ class Ladder:
         self._climb(self._judged(structure, racer))
 
     def _climb(self, rung: Rung) -> None:
-        """Add a rung; it is the best if what it has more pays, or what it has less does not."""
-        best = self.rungs[self.best]
-        self.rungs.append(rung)
-        if self._value(rung) > self._value(best):
-            self.best = len(self.rungs) - 1
+        """Add a rung, or replace the one with its structure and as many leaves if it is better.
+
+        The best is the one whose additions pay, and that lacks nothing that would.
+        """
+        alike = [i for i, one in enumerate(self.rungs) if one.is_like(rung)]
+        if not alike:
+            self.rungs.append(rung)
+        elif rung.score > self.rungs[alike[0]].score:
+            self.rungs[alike[0]] = rung
+        self.best = max(range(len(self.rungs)), key=lambda i: self._value(self.rungs[i]))
 
     def _replace(self, rung: Rung, *, anyway: bool = False) -> None:
         """Replace the best rung by the same structure with better numbers."""
@@ -421,6 +459,7 @@ class Ladder:
             "sizes": self.sizes,
             "best": self.best,
             "length": evaluator.length,
+            "judged_length": evaluator.judged_length,
             "span": evaluator.span,
             "racers": [[one.form, list(one.kinds)] for one, _ in self.racers],
             "rungs": [
@@ -457,7 +496,8 @@ class Ladder:
             raise ArchiveError(f"The file has a search in the stage {self.stage!r}, which there is not.")
         self.sizes = {str(name): float(number(data["sizes"], name, 0)) for name in data["sizes"]}
         evaluator = self.evaluator
-        evaluator.length, evaluator.span = number(data, "length", 0), number(data, "span", 0)
+        for name in ("length", "judged_length", "span"):
+            setattr(evaluator, name, number(data, name, 0))
         evaluator.judging_starts = np.array(typed(arrays["judging_starts"], np.float64), order="C")
         if not np.isfinite(evaluator.judging_starts).all():
             raise ArchiveError("The search in the file has starts that are not finite numbers.")

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from spaql.algorithms.treesearch.racer import Racer
 from spaql.algorithms.treesearch.structures import (
     ANGLE,
     CONSTANT,
@@ -23,11 +24,14 @@ from spaql.algorithms.treesearch.structures import (
 from spaql.algorithms.treesearch.trees import CandidateTree
 from spaql.classical import LinearPlant, augmented, riccati_gains
 from spaql.kernels.treesearch.candidates import Floats
+from spaql.kernels.treesearch.cma import new_distribution
 from spaql.policy.feature_tree import POSITION
 from spaql.spaces import split_unit
 
 _DIGITS = 4
 """Significant digits of the gains: those of LAPACK differ in their last bits from version to version."""
+_LARGEST = 12.0
+"""Logarithms of weights are within this."""
 
 
 def lqr_structure(meaning: Meaning, plant: LinearPlant) -> Structure:
@@ -37,18 +41,33 @@ def lqr_structure(meaning: Meaning, plant: LinearPlant) -> Structure:
     return Structure(POSITION, ()).with_kinds(kinds)
 
 
-def regulator_gains(block: Block, plant: LinearPlant, price: float = 1.0) -> Floats:
-    """Return the gains for numbers and integrals of their usual size, of weight 1, and a price of actions."""
-    meaning, m, line = block.meaning, len(plant.outputs), plant.delay * plant.b.shape[1]
+def lqr_racer(block: Block, plant: LinearPlant) -> Racer:
+    """Return a racer that searches the weights of the regulator: of its numbers, actions and integrals."""
+    n = len(plant.a) + plant.b.shape[1] + len(plant.outputs)
+
+    def laws(vectors: Floats) -> Floats:
+        weights = np.exp(np.clip(vectors, -_LARGEST, _LARGEST))
+        return np.array([lqr_law(block, plant, one).vector for one in weights])
+
+    return Racer(block.one_law(), new_distribution(np.zeros(n), np.ones(n), 1.0), laws=laws)
+
+
+def regulator_gains(block: Block, plant: LinearPlant, weights: Floats) -> Floats:
+    """Return the gains for weights of numbers, actions and integrals, each of its usual size."""
+    meaning, (n, m), k = block.meaning, plant.b.shape, len(plant.outputs)
     slow = meaning.problem.horizon * meaning.sample_time / 10
-    sizes = np.concatenate([plant.scale, np.full(line, np.inf), plant.scale[list(plant.outputs)] * slow])
-    a, b = augmented(plant, m, meaning.sample_time)
-    return riccati_gains(a, b, np.diag(1 / sizes**2 + 1e-9), np.diag(price / block.units.action_scale**2))
+    line = np.full(plant.delay * m, np.inf)
+    sizes = np.concatenate([plant.scale, line, plant.scale[list(plant.outputs)] * slow])
+    of = np.concatenate([weights[:n], np.ones(len(line)), weights[n + m :]])
+    a, b = augmented(plant, k, meaning.sample_time)
+    return riccati_gains(
+        a, b, np.diag(of / sizes**2 + 1e-9), np.diag(weights[n : n + m] / block.units.action_scale**2)
+    )
 
 
-def lqr_law(block: Block, plant: LinearPlant) -> CandidateTree:
-    """Return the regulator as a law over features."""
-    meaning, k = block.meaning, regulator_gains(block, plant)
+def lqr_law(block: Block, plant: LinearPlant, weights: Floats) -> CandidateTree:
+    """Return the regulator of some weights as a law over features."""
+    meaning, k = block.meaning, regulator_gains(block, plant, weights)
     names = [split_unit(name)[0] for name in meaning.observations]
     actions = [split_unit(name)[0] for name in meaning.actions]
     n, line, half = len(plant.a), plant.delay * len(actions), block.units.action_scale
@@ -74,8 +93,9 @@ def lqr_law(block: Block, plant: LinearPlant) -> CandidateTree:
 
 
 def pole_law(block: Block, plant: LinearPlant, price: float) -> CandidateTree:
-    """Return the regulator of a pole at the top as a law over features."""
-    k = regulator_gains(block, plant, price)
+    """Return the regulator of a pole at the top, for a price of its actions, as a law over features."""
+    n, m = plant.b.shape
+    k = regulator_gains(block, plant, np.array([1.0] * n + [price] * m))
     names = [split_unit(name)[0] for name in block.meaning.observations]
     raw = {ANGLE if len(at) > 1 else names[at[0]]: -k[:, j] for j, at in enumerate(plant.numbers)}
     return _with_gains(block, raw, np.zeros(len(k)), block.units.action_scale)

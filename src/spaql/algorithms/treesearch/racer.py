@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from spaql.algorithms.treesearch.evaluator import Evaluator
 from spaql.algorithms.treesearch.trees import CandidateTree, Rng
 from spaql.archive import typed
 from spaql.errors import ArchiveError
+from spaql.kernels.treesearch.candidates import Floats
 from spaql.kernels.treesearch.cma import Distribution, ask, new_distribution, population_size, tell
 
 _FEWEST, _MOST = 6, 512
@@ -40,6 +41,9 @@ class Racer:
     """Mean length of the last episodes."""
     score: float = field(default=-np.inf)
     """Of the last judgement."""
+    laws: Callable[[Floats], Floats] = lambda vectors: vectors
+    """Returns the free numbers of the tree for what is searched: these numbers, unless it is something else
+    that they follow from, as the weights of a regulator."""
 
     @classmethod
     def of(cls, tree: CandidateTree, least: float = 0.2, step: float = _FIRST_STEP) -> Racer:
@@ -50,10 +54,10 @@ class Racer:
     @property
     def found(self) -> CandidateTree:
         """The tree in the middle of the distribution."""
-        return self.tree.with_vector(self.distribution.mean)
+        return self.tree.with_vector(self.laws(self.distribution.mean[np.newaxis])[0])
 
     def run(self, evaluator: Evaluator, steps: float, plan: float, rng: Rng, fewest: int = _FEWEST) -> None:
-        """Search for so many steps; `plan` is what the racer will be given in all.
+        """Search for so many steps, to half a generation; `plan` is what the racer will be given in all.
 
         A generation has `fewest` starts; without room for them a few, but no less than a sixteenth.
         """
@@ -61,13 +65,15 @@ class Racer:
         if n == 0:
             return
         generations = max(_GENERATIONS, _GENERATIONS_EACH * n)
-        vectors, last = np.empty((population_size(n), n)), evaluator.steps + steps
-        while evaluator.steps < last:
+        vectors, last, cost = np.empty((population_size(n), n)), evaluator.steps + steps, 0
+        while evaluator.steps + cost / 2 < last:
             length = self.length or evaluator.length
             room = min(plan / generations, last - evaluator.steps) / (len(vectors) * length)
             count = int(max(_LEAST, fewest // 16, min(_MOST, room, max(fewest, self.starts)))) // 2 * 2
             ask(self.distribution, rng, vectors)
-            scores, agreement, self.length = evaluator.score(self.tree, vectors, count, rng)
+            before = evaluator.steps
+            scores, agreement, self.length = evaluator.score(self.tree, self.laws(vectors), count, rng)
+            cost = evaluator.steps - before
             if agreement < 0.25:
                 self.starts *= 1.1
             elif agreement > 0.6:
@@ -97,4 +103,5 @@ class Racer:
         if own.shape != (3,) or not np.isfinite(own[:2]).all():
             raise ArchiveError("A search in the file lacks its number of starts.")
         copied = Distribution(*(np.array(part, order="C") for part in found))
-        return cls(tree, copied, *(float(x) for x in own))
+        starts, length, score = own.tolist()
+        return cls(tree, copied, starts, length, score)

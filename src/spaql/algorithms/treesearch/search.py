@@ -20,6 +20,7 @@ from spaql.algorithms.treesearch.trees import (
     random_tree,
     split,
     switch_like,
+    with_constants,
     without_cut,
 )
 from spaql.archive import number, typed
@@ -32,6 +33,8 @@ RACE, POLISH, GROW, REFINE, PATTERN = 0.25, 0.35, 0.75, 0.87, 0.93
 _SIZES = (1, 2, 3, 4)
 """Leaves of the racers."""
 _RACERS = 8
+_SWITCHES = (2, 3)
+"""Leaves of racers whose laws are constants, where actions are numbers."""
 _LEAST = 0.2
 """The least by which a number of a random law is varied; laws of 0 are varied by 1."""
 _RACE_EPISODES = 300
@@ -47,7 +50,8 @@ _ROUNDS = 5
 _JUDGEMENTS = 20
 """About so many judgements take a tenth of the budget."""
 _FEWEST_JUDGED, _MOST_JUDGED = 50, 2000
-"""Starts of a judgement."""
+"""Starts of a judgement; fewer than the fewest if so many would take more than a share of the budget."""
+_JUDGED_SHARE, _LEAST_JUDGED = 0.02, 4
 _FIRST_JUDGED = 0.2
 """The share of them by which trees are compared first."""
 _SIMPLIFIED = 200
@@ -93,7 +97,8 @@ class Search:
         evaluator = self.evaluator
         evaluator.runner, evaluator.steps = runner, 0
         evaluator.check_starts()
-        self._resize_judgement(rng)
+        if self.stage != "done":  # nor is a tree chosen by starts that it has been chosen by before
+            evaluator.judging_starts = evaluator.starts(rng, self._judged_starts)
         getattr(self, f"_{self.stage}")(rng)
         self.spent += evaluator.steps
         evaluator.runner = None
@@ -101,9 +106,8 @@ class Search:
     # -- stages ------------------------------------------------------------------------------------------
 
     def _measure(self, rng: Rng) -> None:
-        """Draw the starts of judgements, and make the racers."""
+        """Make the racers."""
         evaluator, budget = self.evaluator, self.budget
-        evaluator.judging_starts = evaluator.starts(rng, self._judged_starts)
         evaluator.begin_hard_starts(rng)
         count = int(min(max(RACE * budget / (_RACE_EPISODES * evaluator.length), 2), _RACERS))
         if self.incumbent is not None:
@@ -115,6 +119,10 @@ class Search:
                 size, idle = min(_SIZES[i // 2 % len(_SIZES)], self.settings.max_leaves), i % 2 == 0
                 tree = random_tree(self.base, size, self.states, rng, idle=idle)
                 self.racers.append(Racer.of(tree, least=1.0 if idle else _LEAST))
+            if not self.base.listed and self.settings.max_leaves >= 2:
+                for size in _SWITCHES[: count // 4]:
+                    tree = random_tree(self.base, size, self.states, rng)
+                    self.racers.append(Racer.of(with_constants(tree), least=_LEAST))
         self.stage = "race"
         self._race(rng)
 
@@ -183,7 +191,9 @@ class Search:
     def _pattern(self, rng: Rng) -> None:
         assert self.incumbent is not None
         left = PATTERN * self.budget - self.spent
-        found = pattern_search(self.evaluator, self.incumbent, left, rng)
+        best = self.racers[0]  # it may be better but for starts from which it fails
+        begun = best.found if best.score > self._first(self.incumbent) else self.incumbent
+        found = pattern_search(self.evaluator, begun, left, rng)
         racer = Racer.of(found)
         self._judge([racer])
         self._compare(racer)
@@ -194,7 +204,7 @@ class Search:
         evaluator, left = self.evaluator, self.budget - self.spent
         price = self.settings.leaf_price * evaluator.span
         missing = _SIMPLIFIED - len(evaluator.judging_starts)
-        if missing > 0 and left > 3 * _SIMPLIFIED * evaluator.length:
+        if missing > 0 and left > 3 * _SIMPLIFIED * evaluator.judged_length:
             evaluator.judging_starts = np.concatenate(
                 [evaluator.judging_starts, evaluator.starts(rng, missing)]
             )
@@ -230,16 +240,16 @@ class Search:
     def _compare(self, racer: Racer) -> None:
         """Replace the incumbent if the racer's tree is no worse by judgement: it was searched for longer.
 
-        A tree that was given is only replaced by one that is better by more than the error of the difference.
+        A tree that was given is only replaced by one that is better by two standard errors of the difference.
         """
         found, old = racer.found, self.incumbent
         if old is not None and self._value(racer.score, found) < self._value(self._first(old), old):
             return
         new = self.evaluator.judge(found)
         if old is not None:
-            self.judgement = self.evaluator.judge(old)
+            self._judge_incumbent()
             gain = self._value(new.score, found) - self._value(self.judgement.score, old)
-            least = new.error_of_difference(self.judgement) if self.was_given else 0.0
+            least = 2 * new.error_of_difference(self.judgement) if self.was_given else 0.0
             if not gain >= least or (self.was_given and gain <= 0.0):
                 return
         self.incumbent, self.judgement, self.digits = found, new, 0
@@ -252,25 +262,14 @@ class Search:
     def _judge_incumbent(self) -> None:
         if self.incumbent is not None:
             self.judgement = self.evaluator.judge(self.incumbent)
-
-    def _resize_judgement(self, rng: Rng) -> None:
-        """Judge from more starts, or fewer, if episodes have become much shorter or longer."""
-        starts, wanted = self.evaluator.judging_starts, self._judged_starts
-        if 0 < len(starts) < wanted // 2:
-            self.evaluator.judging_starts = np.concatenate(
-                [starts, self.evaluator.starts(rng, wanted - len(starts))]
-            )
-        elif len(starts) > 2 * wanted:
-            self.evaluator.judging_starts = starts[:wanted]
-        else:
-            return
-        self._judge_incumbent()
+            self.evaluator.keep_hardest(self.evaluator.judging_starts, self.judgement.values)
 
     @property
     def _judged_starts(self) -> int:
-        """The number of starts of a judgement, by the mean length of the last episodes."""
-        wanted = int(0.1 * self.budget / (_JUDGEMENTS * self.evaluator.length))
-        return min(max(wanted, _FEWEST_JUDGED), _MOST_JUDGED)
+        """The number of starts of a judgement, by the mean length of its episodes."""
+        room = self.budget / self.evaluator.judged_length
+        wanted, few = int(0.1 * room / _JUDGEMENTS), max(_LEAST_JUDGED, int(_JUDGED_SHARE * room))
+        return min(max(wanted, min(_FEWEST_JUDGED, few)), _MOST_JUDGED)
 
     def _neighbour(self, tree: CandidateTree, rng: Rng) -> Racer:
         """Return a racer that begins at a neighbour of a tree.
@@ -319,6 +318,7 @@ class Search:
             "mean_return": self.judgement.mean_return,
             "racers": len(self.racers),
             "length": evaluator.length,
+            "judged_length": evaluator.judged_length,
             "span": evaluator.span,
         }
         arrays = {
@@ -348,7 +348,8 @@ class Search:
         if self.stage not in ("measure", "race", "polish", "grow", "refine", "pattern", "simplify", "done"):
             raise ArchiveError(f"The file has a search in the stage {self.stage!r}, which there is not.")
         evaluator, dims = self.evaluator, self.base.numbers.shape[2] - 1
-        evaluator.length, evaluator.span = number(data, "length", 0), number(data, "span", 0)
+        for name in ("length", "judged_length", "span"):
+            setattr(evaluator, name, number(data, name, 0))
         floats = {
             name: _floats(arrays, name)
             for name in ("states", "centre", "scale", "hard", "hardness", "judging_starts", "judged")

@@ -199,6 +199,13 @@ def switch_like(tree: CandidateTree, states: Floats, row: int) -> CandidateTree 
     return replace(grown, numbers=numbers, free=freedom)
 
 
+def with_constants(tree: CandidateTree) -> CandidateTree:
+    """Return a tree of laws with their constants only."""
+    numbers, free, leaves = tree.numbers.copy(), tree.free.copy(), tree.left < 0
+    numbers[leaves, :, 1:], free[leaves, :, 1:] = 0.0, False
+    return replace(tree, numbers=numbers, free=free)
+
+
 def without_cut(tree: CandidateTree, node: int, side: int) -> CandidateTree:
     """Return the tree with a cut replaced by one of its sides."""
     source = [0 if node else int(tree.left[node]) + side]
