@@ -15,7 +15,7 @@ import numpy as np
 
 import spaql
 from spaql.algorithms.treesearch import search
-from spaql.algorithms.treesearch.evaluator import Evaluator
+from spaql.algorithms.treesearch.evaluator import DIGITS, Evaluator
 from spaql.algorithms.treesearch.search import Search
 
 PROBLEMS = {
@@ -35,17 +35,31 @@ def fixed_starts(self: Evaluator, rng: np.random.Generator, n: int) -> Any:
 def always(self: Search, racer: Any) -> None:
     """Replace the incumbent by the last tree."""
     self.incumbent, self.judgement = racer.found, self.evaluator.judge(racer.found)
-    self.digits, self.was_given = 0, False
+    self.digits, self.was_given = DIGITS, False
 
 
+def kept(self: Search, runner: Any, rng: np.random.Generator) -> None:
+    """Advance with the starts of the first judgement."""
+    starts = self.evaluator.starts
+
+    def same(rng: np.random.Generator, n: int) -> Any:
+        return starts(np.random.default_rng(1) if n == self._judged_starts else rng, n)
+
+    with patch.object(self.evaluator, "starts", same):
+        ADVANCE(self, runner, rng)
+
+
+ADVANCE = Search.advance
 IDEAS: dict[str, list[Any]] = {
     "everything": [],
     "no race: one random tree": [(search, "_RACERS", 1)],
+    "no trees of constants": [(search, "_SWITCHES", ())],
+    "the same starts in every judgement": [(Search, "advance", kept)],
     "the same starts in every generation": [(Evaluator, "mixed_starts", fixed_starts)],
     "the last tree instead of the incumbent": [(Search, "_compare", always)],
     "no hard starts": [
         (Evaluator, "begin_hard_starts", lambda self, rng: None),
-        (Evaluator, "_mine", lambda self, *rest: None),
+        (Evaluator, "keep_hardest", lambda self, *rest: None),
     ],
     "no growth": [(search, "GROW", search.POLISH)],
     "no pattern search": [(search, "PATTERN", search.REFINE)],

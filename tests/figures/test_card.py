@@ -80,6 +80,7 @@ def test_a_plant_with_set_points_is_judged_as_control(tmp_path: Path) -> None:
     agent = spaql.TreeSearch("spaql/Oven-v0", seed=0).learn(total_timesteps=20_000, progress_bar=False)
     page = make_card(agent, tmp_path / "oven.spaql")
     assert "<h2>As control</h2>" in page
+    assert "<h2>The ladder</h2>" in page
     for word in (
         "overshoot",
         "error at rest",

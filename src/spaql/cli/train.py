@@ -371,21 +371,9 @@ def _ladder(rungs: list[dict[str, Any]]) -> str:
     """Return the structures that were tried as a table, and which of them was chosen."""
     if not rungs:
         return ""
-    cells = [
-        {
-            "structure": ("> " if row["chosen"] else "  ") + row["structure"],
-            "return": f"{row['return']:.4g}",
-            "worst": f"{row['worst']:.4g}",
-            "nominal": f"{row['nominal']:.4g}",
-            "error at rest": f"{row['error at rest']:.2g}",
-            "movement": f"{100 * row['movement']:.2g} %",
-            "leaves": str(row["leaves"]),
-            "numbers": str(row["numbers"]),
-        }
-        for row in rungs
-    ]
-    what = "Returns are from perturbed plants, and nominal ones from the plant itself: see docs/ladder.md."
-    return f"{aligned(cells)}\n{what}\n\n"
+    from spaql.evaluation.control_tables import LADDER_MEANS, ladder_cells
+
+    return f"{aligned(ladder_cells(rungs))}\n{LADDER_MEANS} See docs/ladder.md.\n\n"
 
 
 _FEW, _MANY = 20_000, 100_000

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from spaql.evaluation.beside import Judged
 from spaql.evaluation.control import BAND
@@ -16,6 +17,27 @@ MEASURES_MEAN = (
     "(last tenth) and of the integral of the absolute error (IAE). Movement: mean change from a sample to "
     "the next, of the range."
 )
+LADDER_MEANS = (
+    "Structures that were tried, and the one that was chosen (>). Returns are from perturbed plants unless a "
+    "nominal design was asked for; nominal returns, errors at rest and movement are from the plant itself."
+)
+
+
+def ladder_cells(rungs: Sequence[Mapping[str, Any]]) -> Rows:
+    """Return the structures that a ladder tried (see `TreeSearch.ladder`)."""
+    return [
+        {
+            "structure": ("> " if row["chosen"] else "  ") + row["structure"],
+            "return": f"{row['return']:.4g}",
+            "worst": f"{row['worst']:.4g}",
+            "nominal": f"{row['nominal']:.4g}",
+            "error at rest": f"{row['error at rest']:.2g}",
+            "movement": f"{100 * row['movement']:.2g} %",
+            "leaves": str(row["leaves"]),
+            "numbers": str(row["numbers"]),
+        }
+        for row in rungs
+    ]
 
 
 def return_cells(rows: Sequence[Judged]) -> Rows:

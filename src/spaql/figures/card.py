@@ -17,7 +17,7 @@ from spaql.errors import SettingError
 from spaql.evaluation import SizedTree, evaluate, find_bench, robustness, size_curve, smallest_within, stress
 from spaql.evaluation.stress_tables import measure_cells, robustness_cells, worst_cells
 from spaql.figures.basin import compute_basin
-from spaql.figures.card_control import control_section
+from spaql.figures.card_control import control_section, ladder_section
 from spaql.figures.drawing import svg
 from spaql.figures.names import NAMES
 from spaql.figures.overlays import compute_phase
@@ -90,6 +90,7 @@ def policy_card(
         )
     elif isinstance(source.policy, FeatureController):
         parts += _with_memory(source.policy)
+        parts += ladder_section(source)
     elif exact is not None:
         parts += _rules(source, exact, episodes, seed) if stressed else _text_of(exact)
     if stressed and problem.setpoints:

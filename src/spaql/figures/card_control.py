@@ -1,4 +1,4 @@
-"""The part of a policy card on set-points: the closed loop beside a PID controller, and a step test."""
+"""The parts of a policy card on set-points: the ladder, the loop beside a PID controller, and a step test."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import html
 from collections.abc import Iterator
 from typing import Any
 
-from spaql.agents import Agent, Controller
+from spaql.agents import Agent, Controller, TreeSearch
 from spaql.errors import SettingError
 from spaql.evaluation.beside import Judged, beside, steps_of
 from spaql.evaluation.control_tables import (
+    LADDER_MEANS,
     MEASURES_MEAN,
     actuator_cells,
+    ladder_cells,
     return_cells,
     step_test_cells,
     tracking_cells,
@@ -41,6 +43,14 @@ def control_section(source: Agent | Controller, episodes: int, seed: int) -> Ite
     if has_step_test(problem):
         yield f"<div>{svg(compute_response(source, beside=methods, **options))}</div>"
     yield "</div>"
+
+
+def ladder_section(source: Agent | Controller) -> Iterator[str]:
+    """Yield the ladder of a run that climbed one: the structures that were tried."""
+    rungs = source.ladder if isinstance(source, TreeSearch) else []
+    if rungs:
+        yield f'<h2>The ladder</h2><div class="scroll">{html_table(ladder_cells(rungs))}</div>'
+        yield f"<p>{html.escape(LADDER_MEANS)}</p>"
 
 
 def _tables(rows: list[Judged]) -> Iterator[str]:

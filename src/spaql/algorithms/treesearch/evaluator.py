@@ -16,6 +16,8 @@ from spaql.problems import Dynamics
 from spaql.rollouts import CandidateEpisodes, Candidates, EpisodeRunner, FeatureBlock, Phase
 from spaql.stats import standard_error
 
+DIGITS = 6
+"""Significant digits of the numbers of a tree when it is judged; those that are returned have no more."""
 _HARD = 32
 """The most hard starts to keep."""
 _RECENT = 0.2
@@ -171,7 +173,7 @@ class Evaluator:
             keep = np.sort(np.argsort(self.hardness, kind="stable")[:_HARD])
             self.hard, self.hardness = self.hard[keep], self.hardness[keep]
 
-    def judge(self, tree: CandidateTree, share: float = 1.0, digits: int = 0) -> Judgement:
+    def judge(self, tree: CandidateTree, share: float = 1.0, digits: int = DIGITS) -> Judgement:
         """Judge a tree from the starts of judgements, or a share of them, and from the hardest starts.
 
         The worst of the score are the worst of both: failures too rare for a judgement are among the hard

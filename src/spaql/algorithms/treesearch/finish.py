@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from spaql.algorithms.treesearch.evaluator import Evaluator
+from spaql.algorithms.treesearch.evaluator import DIGITS, Evaluator
 from spaql.algorithms.treesearch.trees import CandidateTree, Rng, without_cut
 from spaql.kernels.treesearch.candidates import Floats
 from spaql.rollouts import Phase
@@ -124,8 +124,8 @@ def _simpler(tree: CandidateTree) -> Iterator[tuple[CandidateTree, int]]:
 
 
 def enough_digits(evaluator: Evaluator, tree: CandidateTree, score: float, price: float) -> int:
-    """Return the fewest digits of the tree's numbers that do not cost more than a term may; 0 for all."""
+    """Return the fewest digits of the tree's numbers that do not cost more than a term may."""
     for digits in _DIGITS:
         if evaluator.judge(tree, digits=digits).score >= score - _SMALL * price:
             return digits
-    return 0
+    return DIGITS

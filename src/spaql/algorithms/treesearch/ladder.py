@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.algorithms.treesearch.evaluator import Evaluator
+from spaql.algorithms.treesearch.evaluator import DIGITS, Evaluator
 from spaql.algorithms.treesearch.finish import enough_digits, simplify
 from spaql.algorithms.treesearch.lqr import lqr_racer, lqr_structure, pole_law
 from spaql.algorithms.treesearch.racer import Racer
@@ -114,7 +114,7 @@ class Ladder:
         self.rungs: list[Rung] = []
         self.best = 0
         """The rung that would be returned."""
-        self.digits = 0
+        self.digits = DIGITS
         self.first_return = 0.0
         """Median return of random controllers."""
 
@@ -401,7 +401,7 @@ class Ladder:
     def _replace(self, rung: Rung, *, anyway: bool = False) -> None:
         """Replace the best rung by the same structure with better numbers."""
         if anyway or rung.score >= self.rungs[self.best].score:
-            self.rungs[self.best], self.digits = rung, 0
+            self.rungs[self.best], self.digits = rung, DIGITS
 
     def _value(self, rung: Rung) -> float:
         """Return the score less the share that each kind of feature and each leaf must gain."""

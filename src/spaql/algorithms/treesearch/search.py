@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.algorithms.treesearch.evaluator import Evaluator, Judgement
+from spaql.algorithms.treesearch.evaluator import DIGITS, Evaluator, Judgement
 from spaql.algorithms.treesearch.finish import enough_digits, pattern_search, simplify
 from spaql.algorithms.treesearch.racer import Racer
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
@@ -83,7 +83,7 @@ class Search:
         self.judgement = Judgement(-np.inf, 0.0, np.empty(0))
         """Of the incumbent; before there is one, with the mean return of random trees."""
         self.digits = 0
-        """Significant digits of the incumbent's numbers; 0 for all."""
+        """Significant digits of the incumbent's numbers; 0 for all, of a tree that was given."""
         self.stage = "measure"
 
     def plan(self, budget: int, given: CandidateTree | None) -> None:
@@ -252,7 +252,7 @@ class Search:
             least = 2 * new.error_of_difference(self.judgement) if self.was_given else 0.0
             if not gain >= least or (self.was_given and gain <= 0.0):
                 return
-        self.incumbent, self.judgement, self.digits = found, new, 0
+        self.incumbent, self.judgement, self.digits = found, new, DIGITS
         self.was_given = False
 
     def _first(self, tree: CandidateTree) -> float:
