@@ -1,7 +1,8 @@
-"""TreeSearch beside tuned classical controllers on the plants that spaql ships, nominal and perturbed.
+"""Our learners beside tuned classical controllers on the plants that spaql ships, nominal and perturbed.
 
     python benchmarks/plants.py --seeds 8000-8009                     # 5,000,000 steps each
     python benchmarks/plants.py --seeds 8000 --steps 500000 --plants Oven
+    python benchmarks/plants.py --seeds 8000-8002 --algo plantree --steps 20000
 
 Every controller is designed for perturbed plants with the same number of simulator steps, and judged in 100
 fresh episodes (seed 1,000,000 + its own seed) of the perturbed plant and of the plant itself. A seed counts
@@ -27,6 +28,8 @@ from spaql.registration import HORIZONS
 from spaql.stats import standard_error
 from spaql.tables import markdown
 
+LEARNERS = {"treesearch": spaql.TreeSearch, "plantree": spaql.PlanTree}
+
 
 def judged(policy: Any, problem: spaql.Problem, seed: int) -> dict[str, Any]:
     """Return what 100 fresh episodes say of a policy."""
@@ -38,18 +41,19 @@ def judged(policy: Any, problem: spaql.Problem, seed: int) -> dict[str, Any]:
     }
 
 
-def one_seed(name: str, seed: int, steps: int) -> dict[str, Any]:
+def one_seed(name: str, seed: int, steps: int, algo: str) -> dict[str, Any]:
     """Design all controllers of a seed, and judge them."""
     plant = find_dynamics(name)
     assert plant is not None
     problem, rough = (spaql.make_problem(one, measured=False) for one in (plant, perturbed(plant)))
     cpu = time.process_time()
-    agent = spaql.TreeSearch(problem, seed=seed).learn(total_timesteps=steps, progress_bar=False)
+    agent = LEARNERS[algo](problem, seed=seed).learn(total_timesteps=steps, progress_bar=False)
     cpu = time.process_time() - cpu
-    policies = {"treesearch": agent.policy}
+    policies = {algo: agent.policy}
     for method in ("pid", "lqr") if problem.setpoints else ("lqr",):
         policies[method] = tune(rough, method, steps=steps, seed=seed).policy
-    chosen = next((row for row in agent.ladder if row["chosen"]), {})
+    ladder = agent.ladder if isinstance(agent, spaql.TreeSearch) else []
+    chosen = next((row for row in ladder if row["chosen"]), {})
     return {
         "plant": name,
         "seed": seed,
@@ -64,18 +68,20 @@ def one_seed(name: str, seed: int, steps: int) -> dict[str, Any]:
 
 
 def no_worse(found: dict[str, Any], form: str) -> bool:
-    """Whether TreeSearch is no worse than the best classical controller of a seed."""
-    others = [key for key in found[form] if key != "treesearch"]
+    """Whether the learner is no worse than the best classical controller of a seed."""
+    (learner,) = LEARNERS.keys() & found[form].keys()
+    others = [key for key in found[form] if key != learner]
     best = max(others, key=lambda key: np.mean(found[form][key]["returns"]))
-    own, rival = (np.array(found[form][key]["returns"]) for key in ("treesearch", best))
+    own, rival = (np.array(found[form][key]["returns"]) for key in (learner, best))
     return bool((own - rival).mean() > -1.96 * standard_error(own - rival))
 
 
 def within(found: dict[str, Any], form: str, share: float = 0.01) -> bool:
-    """Whether the return of TreeSearch is within a share of the best classical controller's, or better."""
+    """Whether the return of the learner is within a share of the best classical controller's, or better."""
     means = {key: float(np.mean(one["returns"])) for key, one in found[form].items()}
-    best = max(mean for key, mean in means.items() if key != "treesearch")
-    return means["treesearch"] >= best - share * abs(best)
+    (learner,) = LEARNERS.keys() & means.keys()
+    best = max(mean for key, mean in means.items() if key != learner)
+    return means[learner] >= best - share * abs(best)
 
 
 def rows_of(seeds: list[dict[str, Any]]) -> list[dict[str, str]]:
@@ -84,7 +90,7 @@ def rows_of(seeds: list[dict[str, Any]]) -> list[dict[str, str]]:
     for form in ("nominal", "perturbed"):
         for key in seeds[0][form]:
             returns = np.array([one[form][key]["returns"] for one in seeds])
-            own = key == "treesearch"
+            own = key in LEARNERS
             rows.append(
                 {
                     "plant": f"{seeds[0]['plant'].removeprefix('spaql/')}, {form}",
@@ -110,6 +116,7 @@ def main() -> None:
     )
     parser.add_argument("--seeds", default="8000-8009", help="one seed, or a range")
     parser.add_argument("--steps", type=int, default=5_000_000)
+    parser.add_argument("--algo", choices=LEARNERS, default="treesearch")
     parser.add_argument("--plants", default="", help="parts of names, separated by commas; all by default")
     parser.add_argument("--out", type=Path, help="a JSON file for everything that was measured")
     asked = parser.parse_args()
@@ -120,7 +127,7 @@ def main() -> None:
     for name in names:
         found = []
         for seed in seeds:
-            found.append(one_seed(name, seed, asked.steps))
+            found.append(one_seed(name, seed, asked.steps, asked.algo))
             print(f"{name} {seed}: {found[-1]['structure']}\n{found[-1]['rules']}\n", flush=True)
         everything += found
         rows += rows_of(found)
