@@ -72,7 +72,8 @@ def made(name: str, beside: tuple[zoo.Beside, ...]) -> zoo.Entry:
     """Train a controller, write its file, and return what is measured of it."""
     problem, algorithm, steps = RECIPES[name]
     controller = zoo.train(problem, algorithm, seed=SEED, total_timesteps=steps)
-    controller.save(FILES / CONTROLLERS / f"{name}.spaql")
+    file = FILES / CONTROLLERS / f"{name}.spaql"
+    controller.save(file)
     fresh = spaql.evaluate(controller, episodes=EPISODES, seed=EVALUATION_SEED)
     tree = controller.tree.tree if isinstance(controller.tree, FeatureController) else controller.tree
     return zoo.Entry(
@@ -91,6 +92,7 @@ def made(name: str, beside: tuple[zoo.Beside, ...]) -> zoo.Entry:
         leaves=tree.n_leaves,
         numbers=tree.n_numbers,
         flash=flash(controller),
+        file=file.stat().st_size,
         beside=beside,
     )
 
@@ -216,7 +218,7 @@ def controllers_table(entries: list[zoo.Entry]) -> str:
                 "numbers": str(one.numbers),
                 "interactions": f"{one.interactions:,}",
                 "flash": f"{one.flash:,}" if one.flash is not None else "",
-                "file": f"{(FILES / CONTROLLERS / f'{one.name}.spaql').stat().st_size:,}",
+                "file": f"{one.file:,}",
             }
             for one in entries
         ]

@@ -1,6 +1,7 @@
 """The zoo: its files are what its entries say, and the same seed leads to the same bytes."""
 
 import dataclasses
+import runpy
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from spaql.registration import HORIZONS
 from spaql.studies.compare.study import PROBLEMS
 from spaql.zoo.entries import entry_from
 
+ROOT = Path(__file__).parents[1]
 CHEAP = ("cartpole-treesearch", "dc-motor-treesearch")
 """Trained again in every test run: a few seconds each."""
 
@@ -27,6 +29,14 @@ def test_it_covers_the_problems_of_the_comparison_and_the_plants() -> None:
 def test_no_seed_is_selected_and_the_files_are_small() -> None:
     assert {one.seed for one in zoo.entries()} == {0}
     assert sum(len(zoo.content(name)) for name in zoo.names()) < 300_000
+    assert {one.file - len(zoo.content(one.name)) for one in zoo.entries()} == {0}
+
+
+def test_the_page_has_the_figures_of_the_entries() -> None:
+    made = runpy.run_path(str(ROOT / "benchmarks" / "zoo.py"))
+    found = made["page"](zoo.entries())
+    assert found == made["PAGE"].read_text(encoding="utf-8"), "run `python benchmarks/zoo.py --only page`"
+    assert list(made["RECIPES"]) == zoo.names()
 
 
 def test_an_entry_is_read_back_from_plain_data() -> None:

@@ -67,9 +67,11 @@ class Entry:
     evaluation_seed: int
     leaves: int
     numbers: int
-    """All numbers of its rules: thresholds, offsets, gains and actions."""
+    """All numbers of its rules: thresholds, offsets and gains. An action of a list is none."""
     flash: int | None
     """Bytes of the exported C, compiled for a Cortex-M4F; None if it was not measured."""
+    file: int
+    """Bytes of its file."""
     beside: tuple[Beside, ...]
 
 
