@@ -1,5 +1,6 @@
 """Costs and constraints as expressions: what is compiled, counted, kept and refused."""
 
+import dataclasses
 import math
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 import spaql
 from spaql.archive import ArchiveError
 from spaql.evaluation import start_states
+from spaql.evaluation.plant_parameters import with_parameters
 from spaql.kernels.jit import njit
 from spaql.problems.compiled_expressions import Source
 from spaql.problems.expressions import FUNCTIONS, Expression
@@ -367,3 +369,18 @@ def test_a_cost_that_is_not_finite_is_told() -> None:
     problem = spaql.make_problem(cart("Endless", cost="1 / (position - position)"), measured=False)
     with pytest.raises(spaql.BadEnvironmentError, match="reward"):
         spaql.evaluate(Law(problem), problem, episodes=1)
+
+
+def test_a_price_is_charged_once_where_a_problem_is_changed() -> None:
+    problem = spaql.make_problem("CartPole-v1", constraints=[("abs(cart_position) < 1e-9", 3.0)])
+    assert problem.dynamics is not None
+    changed = [
+        dataclasses.replace(problem, dynamics=None),
+        dataclasses.replace(problem, env=problem.dynamics.id, dynamics=None),
+        with_parameters(problem, {"masspole": 0.2}),
+    ]
+    for one in changed:
+        env = one.make()
+        env.reset(seed=0)
+        assert env.step(1)[1] == 1.0 - 3.0
+        assert env.step(1)[4]["broken"].tolist() == [True]

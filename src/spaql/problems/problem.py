@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.problems.copies import is_pickled_in_part
 from spaql.problems.dynamics import Dynamics, check_meaning
-from spaql.problems.environment import DynamicsVectorEnv
+from spaql.problems.environment import DynamicsEnv, DynamicsVectorEnv
 from spaql.problems.guard import CheckedResults, Guard, GuardedEnv, in_processes
 from spaql.problems.meaning import meaning_of
 from spaql.problems.originals import is_classic, is_original
 from spaql.problems.perturbed import with_other_cost
-from spaql.problems.recognition import difference_from_id
+from spaql.problems.recognition import difference_from_id, layers
 from spaql.problems.registry import is_fmu, make_named, spec_of
 from spaql.problems.sources import Source, find_source, limited_copy, refuse_running_statistics
 from spaql.problems.stage_cost import (
@@ -133,7 +133,7 @@ class Problem:
     def make(self) -> Environment:
         """Return a new environment that truncates episodes at the horizon."""
         env = self._make()
-        return env if self.stage_cost is None else StageCostEnv(env, self.stage_cost)
+        return env if self.stage_cost is None or _is_judged(env) else StageCostEnv(env, self.stage_cost)
 
     def _make(self) -> Environment:
         if self.template is not None:
@@ -169,6 +169,13 @@ class Problem:
         """Return the reward that the algorithm learns from."""
         low, high = self.reward_range
         return (reward - low) / (high - low)
+
+
+def _is_judged(env: Environment) -> bool:
+    """Return whether an environment charges the cost already: one that was changed, or its compiled twin."""
+    plant = env.unwrapped
+    twin = isinstance(plant, DynamicsEnv) and plant.dynamics.stage_cost is not None
+    return twin or any(isinstance(layer, StageCostEnv) for layer in layers(env))
 
 
 EnvironmentLike = str | Environment | Dynamics | Problem
