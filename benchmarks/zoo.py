@@ -92,7 +92,7 @@ def made(name: str, beside: tuple[zoo.Beside, ...]) -> zoo.Entry:
         leaves=tree.n_leaves,
         numbers=tree.n_numbers,
         flash=flash(controller),
-        file=file.stat().st_size,
+        file_bytes=file.stat().st_size,
         beside=beside,
     )
 
@@ -218,7 +218,7 @@ def controllers_table(entries: list[zoo.Entry]) -> str:
                 "numbers": str(one.numbers),
                 "interactions": f"{one.interactions:,}",
                 "flash": f"{one.flash:,}" if one.flash is not None else "",
-                "file": f"{one.file:,}",
+                "file": f"{one.file_bytes:,}",
             }
             for one in entries
         ]

@@ -29,7 +29,7 @@ def test_it_covers_the_problems_of_the_comparison_and_the_plants() -> None:
 def test_no_seed_is_selected_and_the_files_are_small() -> None:
     assert {one.seed for one in zoo.entries()} == {0}
     assert sum(len(zoo.content(name)) for name in zoo.names()) < 300_000
-    assert {one.file - len(zoo.content(one.name)) for one in zoo.entries()} == {0}
+    assert {one.file_bytes - len(zoo.content(one.name)) for one in zoo.entries()} == {0}
 
 
 def test_the_page_has_the_figures_of_the_entries() -> None:

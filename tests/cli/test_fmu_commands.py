@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -94,5 +95,8 @@ def test_a_run_says_that_its_fmu_has_changed(folder: Path) -> None:
     assert f"fmu_sha256 {before}, not {after}" in shown
     with pytest.warns(spaql.errors.ChangedFileWarning, match=after):
         spaql.load(folder / "run")
+    other = spaql.make_problem("tank.fmu", options=tomllib.loads(CONFIG))
+    with pytest.warns(spaql.errors.ChangedFileWarning, match=before):
+        assert spaql.load(folder / "run", env=other).problem.fmu_sha256 == after
     (folder / "tank.fmu").unlink()
     assert "Warning" not in run("show run")

@@ -226,7 +226,7 @@ def completions(*words: str) -> list[str]:
         (["train", "x", "--temperature-m"], ["plain,--temperature-min"]),
         (["export", "--to", "s"], ["plain,st", "plain,sql"]),
         (["show", "ru"], ["file,ru"]),
-        (["zoo", ""], ["plain,list", "plain,get"]),
+        (["zoo", ""], ["plain,get", "plain,list"]),
         (["zoo", "get", "ov"], ["plain,oven-treesearch"]),
     ],
 )

@@ -260,7 +260,7 @@ def train(
       spaql train Acrobot-v1 --algo treesearch --total-timesteps 10000000
       spaql train plant:TwoTanks-v0 --total-timesteps 3000 --out runs/tanks
       spaql train plant.fmu --config plant.toml --total-timesteps 3000
-      spaql train CartPole-v1 --cost "cart_position**2" --constraint "abs(pole_angle) < 0.1"
+      spaql train CartPole-v1 --constraint "abs(pole_angle) < 0.1"
       spaql train cartpole200 --algo spaql-ts --iterations 500 --seed 1
       spaql train MountainCar-v0 --algo spaql --iterations 200 --scaling 4
       spaql train Pendulum-v1 --algo spaql --levels 5 --iterations 300

@@ -70,7 +70,7 @@ class Entry:
     """All numbers of its rules: thresholds, offsets and gains. An action of a list is none."""
     flash: int | None
     """Bytes of the exported C, compiled for a Cortex-M4F; None if it was not measured."""
-    file: int
+    file_bytes: int
     """Bytes of its file."""
     beside: tuple[Beside, ...]
 
