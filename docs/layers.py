@@ -11,6 +11,7 @@ CONTENTS = {
     "figures": "compute a record, then draw it",
     "experiments": "runs, sweeps, store, executors, results",
     "checks": "checks of your environment or algorithm",
+    "zoo": "trained controllers that ship",
     "evaluation": "fresh episodes, stress tests, robustness",
     "agents": "learn, predict, save, load; training loop, history, run folders",
     "algorithms": "AQL, SPAQL, SPAQL-TS, PlanTree",

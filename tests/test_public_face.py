@@ -24,7 +24,7 @@ NAMES = [
 MODULES = [
     "agents", "algorithms", "checks", "classical", "evaluation", "experiments", "export", "figures",
     "interpret", "partition", "plants", "policy", "problems", "rollouts", "spaces", "stats", "studies",
-    "verify",
+    "verify", "zoo",
 ]  # fmt: skip
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         spaces,
         stats,
         studies,
+        zoo,
     )
     from spaql.agents import (
         AQL,
@@ -120,6 +121,7 @@ __all__ = [
     "studies",
     "sweep",
     "verify",
+    "zoo",
 ]
 
 _HOMES = {
@@ -173,6 +175,7 @@ _MODULES = {
     "stats",
     "studies",
     "verify",
+    "zoo",
 }
 """The documented submodules, which are attributes after `import spaql`; each is imported on first use."""
 _READ_FILES = {"spaql.export", "spaql.interpret", "spaql.verify"}

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -207,6 +207,18 @@ def load(path: str | os.PathLike[str]) -> Document:
         raise ArchiveError(f"Cannot read {os.fspath(path)}: {error.strerror}.") from error
     except ArchiveError as error:
         raise ArchiveError(f"Cannot read {os.fspath(path)}. {error}") from error
+
+
+def file_sha256(file: str | os.PathLike[str]) -> str:
+    """Return the SHA-256 of a file, which is computed again only if its time of change or size differ."""
+    found = Path(file).stat()
+    return _sha256(os.path.abspath(file), found.st_mtime_ns, found.st_size)
+
+
+@lru_cache(maxsize=64)
+def _sha256(file: str, changed: int, size: int) -> str:
+    with open(file, "rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def load_json(path: str | os.PathLike[str], form: str, version: int) -> Any:

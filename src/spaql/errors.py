@@ -70,6 +70,10 @@ class MissingExtraError(SpaqlError, ImportError):
     """A package of an optional extra is not installed."""
 
 
+class ChangedFileWarning(UserWarning):
+    """A file that a run was trained on has changed since."""
+
+
 def imported(module: str, name: str) -> ModuleType:
     """Import a module of the user's, which is to define a name; whatever it raises is a `SettingError`."""
     try:

@@ -1,11 +1,15 @@
 """Commands on FMUs: train, check and evaluate."""
 
+import hashlib
 import json
+import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+import spaql
 from spaql.cli import main
 
 pytest.importorskip("fmpy", reason="needs fmpy")
@@ -68,3 +72,31 @@ def test_a_config_that_cannot_be_read_is_refused(folder: Path) -> None:
     assert "bad.toml is no TOML" in run("train tank.fmu --config bad.toml", 2)
     assert "none.toml cannot be read" in run("train tank.fmu --config none.toml", 2)
     assert "tank.fmu needs a cost" in run("train tank.fmu", 1)
+
+
+@pytest.mark.slow
+def test_a_run_says_that_its_fmu_has_changed(folder: Path) -> None:
+    words = "train tank.fmu --config tank.toml --total-timesteps 60 --effort 0.02 --seed 0 --out run --quiet"
+    run(words)
+    before = hashlib.sha256((folder / "tank.fmu").read_bytes()).hexdigest()
+    assert json.loads((folder / "run" / "settings.json").read_text())["problem"]["fmu_sha256"] == before
+    for command in ("show run", "evaluate run --episodes 1"):
+        assert "Warning" not in run(command)
+    run(f"{words} --resume")
+    with zipfile.ZipFile(folder / "tank.fmu", "a") as archive:
+        archive.writestr("documentation/index.html", "another version")
+    after = hashlib.sha256((folder / "tank.fmu").read_bytes()).hexdigest()
+    for command in ("show run", "evaluate run --episodes 1"):
+        shown = run(command)
+        assert shown.count("Warning: tank.fmu is not the FMU that this was trained on") == 1
+        assert before in shown
+        assert after in shown
+    shown = run(f"{words} --resume", 1)
+    assert f"fmu_sha256 {before}, not {after}" in shown
+    with pytest.warns(spaql.errors.ChangedFileWarning, match=after):
+        spaql.load(folder / "run")
+    other = spaql.make_problem("tank.fmu", options=tomllib.loads(CONFIG))
+    with pytest.warns(spaql.errors.ChangedFileWarning, match=before):
+        assert spaql.load(folder / "run", env=other).problem.fmu_sha256 == after
+    (folder / "tank.fmu").unlink()
+    assert "Warning" not in run("show run")

@@ -270,3 +270,26 @@ def test_a_run_names_its_fmu(tank: str, tmp_path: Path) -> None:
         {"level [m]": "level set-point [m]"},
     )
     assert spaql.evaluate(loaded, episodes=3, seed=7).mean == spaql.evaluate(agent, episodes=3, seed=7).mean
+
+
+def test_constraints_of_an_fmu_are_priced_and_counted(tank: str) -> None:
+    constraints = ["level < 1.2", ["valve < 0.5", 3.0]]
+    start = {"start": {"level": [0.9, 1.5]}, "horizon": 8}
+    problem = spaql.make_problem(tank, options={**OPTIONS, **start, "constraints": constraints})
+    assert [one.label for one in problem.constraints] == ["level < 1.2", "valve < 0.5 (3 a step)"]
+    env = problem.make()
+    goal = env.reset(seed=0)[0][-1]
+    seen, reward, *_, info = env.step(np.array([0.75]))
+    assert reward == -((seen[0] - goal) ** 2 + 0.01 * 0.75**2) - 3.0
+    assert info["broken"].tolist() == [bool(seen[0] >= 1.2), True]
+    env.close()
+    found = spaql.evaluate(spaql.RandomPolicy(problem.states, problem.actions), problem, episodes=12)
+    assert found.violations["valve < 0.5"] == 12
+    assert 0 < found.violations["level < 1.2"] < 12
+    same = spaql.make_problem(tank, options={**OPTIONS, **start}, constraints=constraints)
+    assert same.constraints == problem.constraints
+    assert same.stage_cost is None
+    with pytest.raises(spaql.SettingError, match="given twice"):
+        spaql.make_problem(tank, options=OPTIONS, cost="level")
+    with pytest.raises(spaql.SettingError, match="constraint"):
+        spaql.make_problem(tank, options={**OPTIONS, "constraints": ["open('f')"]})

@@ -168,3 +168,20 @@ def test_there_is_no_environment_to_make() -> None:
     assert problem.runs_on == "no environment: it was made from a log"
     with pytest.raises(RuntimeError, match="fitted to a log"):
         problem.make()
+
+
+def test_constraints_are_priced_and_counted_after_the_step() -> None:
+    plain = problem_from_log(log_of(), cost="x", horizon=2)
+    found = problem_from_log(log_of(), cost="x", horizon=2, constraints=["x < 2.5", ("u < 0.5", 10.0)])
+    assert (plain.rewards - found.rewards).tolist() == [0.0, 10.0, 0.0, 10.0, 0.0]
+    assert found.begins.tolist() == [0, 2, 4]
+    assert found.notes[-2:] == (
+        "the constraint x < 2.5 is broken in 2 of 3 episodes of the log",
+        "the constraint u < 0.5 (10 a step) is broken in 2 of 3 episodes of the log",
+    )
+    assert found.problem.log is not None
+    assert found.problem.log["constraints"] == [["x < 2.5", None], ["u < 0.5", 10.0]]
+    assert plain.problem.log is not None
+    assert "constraints" not in plain.problem.log
+    with pytest.raises(SettingError, match="constraint"):
+        problem_from_log(log_of(), cost="x", constraints=["x.real"])

@@ -29,6 +29,7 @@ from spaql.algorithms import Learner, LearnerSettings
 from spaql.errors import SettingError, nearest
 from spaql.policy import Policy
 from spaql.problems import EnvironmentLike, Problem, make_problem
+from spaql.problems.stage_cost import ConstraintLike
 from spaql.values import whole_number
 
 
@@ -46,6 +47,8 @@ class Agent:
         See `spaql.make_problem`.
     observation_names, action_names
         With their units, for rules, pictures and exported code; those of the plant by default.
+    cost, constraints
+        Of a step, as expressions of named observations and actions; see `spaql.make_problem`.
     **settings
         Of the algorithm: the fields of `Agent.settings_type`.
 
@@ -75,6 +78,8 @@ class Agent:
         step_timeout: float | None = None,
         observation_names: Sequence[str] | None = None,
         action_names: Sequence[str] | None = None,
+        cost: str | None = None,
+        constraints: Sequence[ConstraintLike] = (),
         **settings: Any,
     ) -> None:
         self.seed = secrets.randbits(32) if seed is None else whole_number("seed", seed, least=0)
@@ -96,6 +101,8 @@ class Agent:
             step_timeout=step_timeout,
             observation_names=observation_names,
             action_names=action_names,
+            cost=cost,
+            constraints=constraints,
         )
         self.history = History()
         self.tries: Tries | None = None

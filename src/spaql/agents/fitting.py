@@ -24,6 +24,7 @@ from spaql.formatting import counted, with_interval
 from spaql.problems.from_log import problem_from_log
 from spaql.problems.log import read_log
 from spaql.problems.log_tables import LogSource
+from spaql.problems.stage_cost import ConstraintLike
 from spaql.stats import mean_ci95
 from spaql.values import whole_number
 
@@ -106,6 +107,7 @@ def fit(
     time: str | None = None,
     horizon: int | None = None,
     setpoints: Mapping[str, str] | None = None,
+    constraints: Sequence[ConstraintLike] = (),
     seed: int = 0,
     anyway: bool = False,
     progress_bar: bool = True,
@@ -139,6 +141,10 @@ def fit(
         Steps of an episode; by default the longest of the log. Longer episodes of the log are cut.
     setpoints
         Which observation is to follow which set-point. Set-points stay constant in the learned plant.
+    constraints
+        Expressions of the observations after a step and of its action that are to hold: `notes` says in how
+        many episodes of the log each is broken. A pair of an expression and a price makes each step that
+        breaks it cost more.
     seed
         Of all randomness; the same seed produces the same bytes.
     anyway
@@ -179,6 +185,7 @@ def fit(
         action_range=action_range,
         horizon=horizon,
         setpoints=setpoints,
+        constraints=constraints,
     )
     with closing(Compiling(show=progress_bar)) as compiling:
         PlanTreeLearner(given.problem, made).warm_up(compiling)

@@ -1,5 +1,6 @@
 """A problem as plain data and arrays, for the model file."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,9 @@ from spaql.errors import ArchiveError, SettingError
 from spaql.kernels.partition.standardise import StateMap
 from spaql.problems import Problem, find_dynamics
 from spaql.problems.dynamics import check_meaning
+from spaql.problems.perturbed import with_other_cost
+from spaql.problems.problem import expression_names
+from spaql.problems.stage_cost import StageCost, constraints_of
 from spaql.spaces import (
     StandardActions,
     StandardStates,
@@ -48,6 +52,12 @@ def problem_to(problem: Problem) -> tuple[dict[str, Any], dict[str, NDArray[Any]
         data["angles"] = list(problem.angles)
     if problem.sample_time is not None:
         data["sample_time"] = problem.sample_time
+    if problem.stage_cost is not None:
+        data["stage_cost"] = problem.stage_cost.as_data
+    elif problem.constraints:
+        data["constraints"] = [one.as_data for one in problem.constraints]
+    if problem.fmu_sha256 is not None:
+        data["fmu_sha256"] = problem.fmu_sha256
     if problem.log is not None:
         data["log"] = plain(problem.log)
     return data, dict(problem.states.state_map._asdict())
@@ -73,20 +83,31 @@ def problem_from(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) ->
         setpoints, angles, sample_time = _meaning(data, observation_names(states, names))
         if not (env is None or isinstance(env, str)) or not isinstance(options, dict):
             raise ArchiveError(f"The file names no environment: {env!r} with {options!r}.")
+        made = StandardActions.of(actions, levels, _names(data, "actions", count_actions(actions)))
+        dynamics = find_dynamics(env) if env is not None and data["compiled"] else None
+        stage = _stage_cost(data.get("stage_cost"), observation_names(states, names), made)
+        if stage is not None and dynamics is not None:
+            dynamics = with_other_cost(dynamics, stage)
+        constraints = () if "constraints" not in data else constraints_of(data["constraints"])
+        if dynamics is not None and dynamics.stage_cost is not None:  # as the plant declares them now
+            constraints = dynamics.stage_cost.constraints
         return Problem(
             name=str(data["name"]),
             env=env,
             options=options,
             horizon=number(data, "horizon", 1, _MOST, whole=True),
             states=StandardStates(states, state_map, names),
-            actions=StandardActions.of(actions, levels, _names(data, "actions", count_actions(actions))),
+            actions=made,
             reference=None if data["reference"] is None else _floats(data["reference"], dims),
             reward_range=_reward_range(data["reward_range"]),
-            dynamics=find_dynamics(env) if env is not None and data["compiled"] else None,
+            dynamics=dynamics,
             setpoints=setpoints,
             angles=angles,
             sample_time=sample_time,
             interactions=number(data, "interactions", 0, whole=True),
+            stage_cost=stage,
+            constraints=constraints if stage is None else stage.constraints,
+            fmu_sha256=_sha256(data.get("fmu_sha256")),
             log=_log(data.get("log")),
         )
 
@@ -122,6 +143,22 @@ def _log(given: Any) -> dict[str, Any] | None:
     if not isinstance(given["verdict"], str) or not isinstance(given["end"], str | None):
         raise ArchiveError(f"The file has {given!r} where the verdict on a log and its ends should be.")
     return dict(given)
+
+
+def _stage_cost(given: Any, names: tuple[str, ...], actions: StandardActions) -> StageCost | None:
+    """Read a cost and constraints that were given for an environment; most have none."""
+    if given is None:
+        return None
+    if not isinstance(given, dict) or not isinstance(given["cost"], str | None):
+        raise ArchiveError(f"The file has {given!r} where a cost and constraints should be.")
+    return StageCost.of(given["cost"], given["constraints"], names, expression_names(actions))
+
+
+def _sha256(given: Any) -> str | None:
+    """Read the hash of an FMU; problems of other environments have none, nor have early files."""
+    if given is None or (isinstance(given, str) and re.fullmatch("[0-9a-f]{64}", given)):
+        return given
+    raise ArchiveError(f"The file has {given!r} where the SHA-256 of an FMU should be.")
 
 
 def _floats(values: Any, n: int) -> tuple[float, ...]:

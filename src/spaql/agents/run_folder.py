@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import platform
+import warnings
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 from spaql.agents.agent_file import MODEL_FILE, identity, load_agent
 from spaql.agents.problem_file import problem_to
 from spaql.archive import remove_leftovers, write_together
-from spaql.errors import SettingError
+from spaql.errors import ChangedFileWarning, SettingError
 
 if TYPE_CHECKING:
     from spaql.agents.agent import Agent
@@ -57,7 +58,9 @@ def resumed(agent: Agent, folder: Path, *, same_seed: bool) -> Agent:
     files = [folder / name for name in (CHECKPOINT_FILE, MODEL_FILE) if (folder / name).exists()]
     if not files:
         raise SettingError(f"There is no run in {folder} to resume.")
-    found = load_agent(files[0], parallel=agent.problem.parallel, step_timeout=agent.problem.step_timeout)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ChangedFileWarning)  # a changed FMU is refused below
+        found = load_agent(files[0], parallel=agent.problem.parallel, step_timeout=agent.problem.step_timeout)
     if (there := found.learner_type.name) != (asked := agent.learner_type.name):
         raise SettingError(
             f"{folder} is a run of {there}, not {asked}: resume it with that algorithm.",
@@ -70,7 +73,9 @@ def resumed(agent: Agent, folder: Path, *, same_seed: bool) -> Agent:
         (dataclasses.asdict(found.settings), dataclasses.asdict(agent.settings)),
         ({"seed": found.seed}, {"seed": agent.seed if same_seed else found.seed}),
     ):
-        other = [f"{name} {made[name]}, not {wanted[name]}" for name in made if made[name] != wanted[name]]
+        names = [name for name in {**made, **wanted} if name in made or name != "fmu_sha256"]  # early files
+        pairs = [(name, made.get(name), wanted.get(name)) for name in names]
+        other = [f"{name} {there}, not {asked}" for name, there, asked in pairs if there != asked]
         if other:
             raise SettingError(f"The run in {folder} has {'; '.join(other)}: give what it was started with.")
     return found

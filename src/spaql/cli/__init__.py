@@ -18,6 +18,7 @@ _SECTIONS = {
         "improve": "Search for a better tree on the simulator, from one that there is.",
         "simplify": "Find a smaller tree that controls as well, or nearly.",
         "edit": "Change the action of a leaf by hand.",
+        "zoo": "List trained controllers that ship with spaql, and take one.",
     },
     "Understand it": {
         "show": "Print a learned policy as if-then rules.",

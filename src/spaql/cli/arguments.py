@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from spaql.cli.report import read_numbers
-from spaql.errors import SettingError, nearest
+from spaql.errors import ChangedFileWarning, SettingError, nearest
 
 if TYPE_CHECKING:
     from spaql.agents import Agent, Controller
@@ -89,6 +90,28 @@ config_option = click.option(
     callback=_read_config,
     help="TOML file with the options of ENV: of an FMU its inputs, outputs, set-points, cost and so on",
 )
+
+
+def constraint_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add options for constraints, given as `hard` and, with their prices, as `soft`."""
+    soft = click.option(
+        "--soft-constraint",
+        "soft",
+        metavar="EXPR PRICE",
+        type=(str, float),
+        multiple=True,
+        help="the same, and a step that breaks it costs PRICE; may be repeated",
+    )
+    hard = click.option(
+        "--constraint",
+        "hard",
+        metavar="EXPR",
+        multiple=True,
+        help="that is to hold after each step: episodes that break it are counted; may be repeated",
+    )
+    return hard(soft(command))
+
+
 workers_option = click.option(
     "--workers", type=int, help="processes on this machine  [default: one for every core]"
 )
@@ -104,10 +127,14 @@ def refuse_failed(summary: Summary) -> None:
 
 
 def read(run: Path) -> Agent | Controller:
-    """Return the agent or controller of a run."""
+    """Return the agent or controller of a run; warnings on a file that has changed are shown."""
     from spaql.agents import Agent, Controller, load
 
-    source = load(run)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always", ChangedFileWarning)
+        source = load(run)
+    for message in dict.fromkeys(str(one.message) for one in found):
+        click.echo(f"Warning: {message}", err=True)
     if not isinstance(source, Agent | Controller):
         raise SettingError(f"{run} holds a learned plant, which has no policy: `spaql model {run}` shows it.")
     return source
@@ -116,9 +143,10 @@ def read(run: Path) -> Agent | Controller:
 def read_to_play(run: Path) -> Agent | Controller:
     """Return an agent or controller to be run, after importing the module that its environment names."""
     from spaql.problems import check_environment
+    from spaql.problems.sources import FMU
 
     source = read(run)
-    if source.problem.env is not None and ":" in source.problem.env:
+    if source.problem.env not in (None, FMU) and ":" in source.problem.env:  # an FMU has no equations
         check_environment(source.problem.env)
         source = read(run)
     return source

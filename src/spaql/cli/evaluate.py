@@ -67,7 +67,10 @@ def evaluate(
     if steps is not None and not beside:
         raise SettingError("Steps are for the tuning of other controllers: give --beside, too.")
     agent = read_to_play(run)
-    problem = agent.problem if env is None else make_problem(env)
+    problem = agent.problem
+    if env is not None:
+        stage = problem.stage_cost
+        problem = make_problem(env, **(stage.as_data if stage is not None else {}))
     if perturbed:
         problem = _perturbed(problem)
     played: dict[str, Any] = {"episodes": episodes, "seed": seed, "deterministic": deterministic}
@@ -111,6 +114,7 @@ def _control_data(judged: list[Judged]) -> dict[str, Any]:
             "law": row.law,
             "numbers": row.numbers,
             "steps": row.steps,
+            **({"violations": row.evaluation.violations} if row.evaluation.constraints else {}),
             **_measured(row),
         }
         for row in judged[1:]
@@ -162,6 +166,8 @@ def _data(result: Evaluation, random: Evaluation | None) -> dict[str, Any]:
         ],
         "interactions": result.steps,
     }
+    if result.constraints:
+        data["violations"] = result.violations
     if random is not None:
         data["random"] = {"mean": random.mean, "ci95": random.ci95}
     return data
@@ -179,4 +185,7 @@ def _text(result: Evaluation, random: Evaluation | None) -> str:
     for episode in result.worst:
         steps = counted(episode.length, "step")
         lines.append(f"  {number(episode.total, digits):>9} after {steps} from {short(episode.start)}")
+    for one, count in zip(result.constraints, result.violations.values(), strict=True):
+        held = f"broken in {count:,} of {episodes}" if count else f"kept in {episodes}"
+        lines.append(f"constraint    {one.label}: {held}")
     return "\n".join(lines)

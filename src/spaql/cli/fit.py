@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from spaql.cli.arguments import quiet_option
+from spaql.cli.arguments import constraint_options, quiet_option
 from spaql.cli.report import Report, names, numbers, reports
 from spaql.errors import SettingError
 
@@ -44,6 +44,7 @@ def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     metavar="EXPRESSION",
     help='where an episode ends, such as "abs(angle) > 0.2"  [default: nowhere]',
 )
+@constraint_options
 @click.option("--episode", metavar="NAME", help="column that changes where an episode begins")
 @click.option("--time", metavar="NAME", help="column of times, by which missing rows are found")
 @click.option("--horizon", type=int, help="steps of an episode  [default: the longest of the log]")
@@ -81,6 +82,8 @@ def fit(
     cost: str | None,
     reward: str | None,
     end: str | None,
+    hard: tuple[str, ...],
+    soft: tuple[tuple[str, float], ...],
     episode: str | None,
     time: str | None,
     horizon: int | None,
@@ -135,6 +138,7 @@ def fit(
         time=time,
         horizon=horizon,
         setpoints=setpoints,
+        constraints=[*hard, *soft],
         seed=seed,
         anyway=anyway,
         progress_bar=not quiet,

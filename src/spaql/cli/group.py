@@ -65,11 +65,7 @@ class LazyGroup(click.Group):
             return None
         file = name.replace("-", "_")
         command: click.Command = getattr(import_module(f"spaql.cli.{file}"), file)
-        for option in _options(command):
-            option.envvar = f"SPAQL_{name}_{option.opts[0].lstrip('-')}".replace("-", "_").upper()
-            option.type = _WHOLE_NUMBER if option.type is click.INT else option.type
-            option.metavar = option.metavar or _METAVARS.get(option.type.name if not option.is_flag else "")
-        command.epilog = command.epilog or _environment_note(command)
+        _prepare(command, name)
         return command
 
     def resolve_command(
@@ -106,6 +102,17 @@ class LazyGroup(click.Group):
         except OSError as error:
             where = f": {error.filename}" if error.filename else ""
             raise click.ClickException(f"{error.strerror or error}{where}") from error
+
+
+def _prepare(command: click.Command, name: str) -> None:
+    """Name the environment variables of a command's options, and of those of its own commands."""
+    for option in _options(command):
+        option.envvar = f"SPAQL_{name}_{option.opts[0].lstrip('-')}".replace("-", "_").upper()
+        option.type = _WHOLE_NUMBER if option.type is click.INT else option.type
+        option.metavar = option.metavar or _METAVARS.get(option.type.name if not option.is_flag else "")
+    command.epilog = command.epilog or _environment_note(command)
+    for own, below in command.commands.items() if isinstance(command, click.Group) else ():
+        _prepare(below, f"{name}_{own}")
 
 
 def _options_for(error: SpaqlError) -> str:

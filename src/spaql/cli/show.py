@@ -205,6 +205,11 @@ def _remarks(source: Agent | Controller, tree: RuleTree, digits: int | None) -> 
         )
     if isinstance(source, Controller) and "from" in source.origin:
         remarks.append(f"# made from {source.origin['from']}{_edit(source.origin)}")
+    if isinstance(source, Controller) and {"algorithm", "seed", "total_timesteps"} <= source.origin.keys():
+        made = source.origin
+        remarks.append(
+            f"# learned by {made['algorithm']}, seed {made['seed']}, {made['total_timesteps']:,} steps"
+        )
     for lock in tree.locks:
         where = (
             " and ".join(conditions(lock.low, lock.high, tree.number_names(digits), digits)) or "everywhere"

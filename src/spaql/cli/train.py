@@ -19,7 +19,14 @@ from spaql.agents.budget import Budget
 from spaql.agents.run_folder import CHECKPOINT_FILE, resumed, save_run
 from spaql.agents.train_tries import TRIES_FILE
 from spaql.agents.tries import SELECTION_EPISODES
-from spaql.cli.arguments import Choice, ChoiceOrOwn, complete_environment, config_option, quiet_option
+from spaql.cli.arguments import (
+    Choice,
+    ChoiceOrOwn,
+    complete_environment,
+    config_option,
+    constraint_options,
+    quiet_option,
+)
 from spaql.cli.group import INTERRUPTED
 from spaql.cli.interrupt import StopOnInterrupt
 from spaql.cli.report import Report, names, numbers, plain, reports
@@ -181,6 +188,8 @@ def _options_of(agents: Mapping[str, type[Agent]]) -> list[click.Option]:
     callback=names,
     help='of the actions of a list, or of the numbers of an action, such as "force [N]"',
 )
+@click.option("--cost", metavar="EXPR", help='of a step, in place of the reward, such as "angle**2 + u**2"')
+@constraint_options
 @click.option("--gymnasium", is_flag=True, help="step the Gymnasium environment, not its compiled twin")
 @click.option(
     "--parallel", is_flag=True, help="a process for every environment of an evaluation: for slow simulators"
@@ -224,6 +233,9 @@ def train(
     reward_range: tuple[float, float] | None,
     names: list[str] | None,
     action_names: list[str] | None,
+    cost: str | None,
+    hard: tuple[str, ...],
+    soft: tuple[tuple[str, float], ...],
     gymnasium: bool,
     parallel: bool,
     ray: str | None,
@@ -248,6 +260,7 @@ def train(
       spaql train Acrobot-v1 --algo treesearch --total-timesteps 10000000
       spaql train plant:TwoTanks-v0 --total-timesteps 3000 --out runs/tanks
       spaql train plant.fmu --config plant.toml --total-timesteps 3000
+      spaql train CartPole-v1 --constraint "abs(pole_angle) < 0.1"
       spaql train cartpole200 --algo spaql-ts --iterations 500 --seed 1
       spaql train MountainCar-v0 --algo spaql --iterations 200 --scaling 4
       spaql train Pendulum-v1 --algo spaql --levels 5 --iterations 300
@@ -278,6 +291,8 @@ def train(
         step_timeout=step_timeout,
         observation_names=names,
         action_names=action_names,
+        cost=cost,
+        constraints=[*hard, *soft],
         **given,
     )
     name = agent.learner_type.name
@@ -347,6 +362,8 @@ def train(
         "fresh_ci95": fresh.ci95,
         "fresh_episodes": _FRESH,
     }
+    if fresh.violations:
+        result["violations"] = fresh.violations
     if isinstance(agent.policy, RuleTree | FeatureController):  # the last row of the history may be older
         result["leaves"] = agent.policy.n_leaves
     named = f" --algo {algo}" if ":" in algo else ""
@@ -460,6 +477,10 @@ def _text(result: dict[str, Any], iteration: str) -> str:
             f"cost          {result['training_steps']:,} training steps, {result['interactions']:,} "
             "interactions "
             f"{'with' if evaluated else 'and no'} evaluations",
+            *(
+                f"constraint    {text}: broken in {count:,} of {result['fresh_episodes']} new episodes"
+                for text, count in result.get("violations", {}).items()
+            ),
             f"policy        {size}seed {result['seed']}, saved in {result['run']}",
             "",
             f"Next: spaql show {result['run']} --digits 3",

@@ -49,12 +49,19 @@ def return_cells(rows: Sequence[Judged]) -> Rows:
             "controller": row.name,
             "return": with_interval(row.evaluation.mean, row.evaluation.ci95),
             "worst": number(float(row.evaluation.returns.min()), digits),
+            "breaking": _breaking(row),
             "difference": with_interval(row.difference, row.difference_ci95) if row.steps else "",
             "numbers": f"{row.numbers}" if row.steps else "",
             "tuned with": f"{row.steps:,} steps" if row.steps else "",
         }
         for row in rows
     ]
+
+
+def _breaking(row: Judged) -> str:
+    """Return how many episodes break a constraint."""
+    broken = row.evaluation.broken
+    return "" if broken is None else f"{int(broken.any(axis=1).sum()):,} of {len(broken):,}"
 
 
 def tracking_cells(rows: Sequence[Judged], index: int) -> Rows:

@@ -144,6 +144,8 @@ def _numbers(source: Agent | Controller, fresh: Evaluation, exact: RuleTree | No
         "worst of them": number(fresh.returns.min(), places(fresh.mean, fresh.ci95)),
         "return of the random policy": with_interval(random.mean, random.ci95),
     }
+    for one, count in zip(fresh.constraints, fresh.violations.values(), strict=True):
+        shown[f"episodes that break {one.label}"] = f"{count:,}"
     if not source.policy.time_variant:
         policy = source.policy
         tree = policy.tree if isinstance(policy, FeatureController) else exact

@@ -16,7 +16,7 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
-from spaql.kernels.jit import ENABLED, NumbaError, njit
+from spaql.kernels.jit import ENABLED, NumbaError, callable_by_kernels, njit
 from spaql.kernels.partition.rollout import Loops, compile_loops
 from spaql.kernels.value_iteration import ValueIteration, compile_value_iteration
 from spaql.problems.disturbances import (
@@ -30,6 +30,7 @@ from spaql.problems.disturbances import (
     known,
 )
 from spaql.problems.draws import Draws
+from spaql.problems.stage_cost import LISTED, ConstraintLike, StageCost, reward_function, with_stage_cost
 from spaql.problems.user_errors import describe_error
 from spaql.registration import ENTRY_POINT, register
 from spaql.values import real_number
@@ -96,6 +97,13 @@ class Dynamics:
         Seconds between two actions.
     perturbation
         What `spaql.problems.perturbed` draws for this plant.
+    cost
+        Of a step, an expression of observations at its end, without noise, and of the action that was given:
+        names without units, with `_` for what is no letter or digit, and `action` for the number of an action
+        of a list. The reward is minus the cost, and that of `step` is ignored.
+    constraints
+        Expressions that are to hold after every step. Evaluations count the episodes in which one is broken.
+        A pair `("abs(speed) < 2", 5.0)` has a price, by which each step that breaks it costs more.
 
     Noise, loads and gains are drawn by the episode's start: the same in training, evaluation and stress
     tests.
@@ -140,6 +148,8 @@ class Dynamics:
     angles: tuple[str, ...] = ()
     sample_time: float | None = None
     perturbation: Perturbation = field(default_factory=Perturbation)
+    cost: str | None = None
+    constraints: Sequence[ConstraintLike] = ()
     plant_dims: int = field(init=False, repr=False, default=0)
     """Length of a state as `start` returns it."""
     state_dims: int = field(init=False, repr=False, default=0)
@@ -153,6 +163,7 @@ class Dynamics:
                 f"id of its own, such as own/{self.id.rpartition('/')[2]}."
             )
         check_meaning(list(self.observations), self.setpoints, self.angles, self.sample_time)
+        _ = self.stage_cost
         declared, (start, step, observe) = self.disturbances, self._plain_functions
         object.__setattr__(self, "plant_dims", self._tried(start, self._with_all(step), observe))
         if declared.is_needed:
@@ -212,6 +223,31 @@ class Dynamics:
         """Whether disturbances, parameters or set-points are declared."""
         return bool(self.disturbances.is_needed or self.parameters or self.setpoints)
 
+    @cached_property
+    def stage_cost(self) -> StageCost | None:
+        """The declared cost and constraints, if there are any."""
+        if self.cost is None and not self.constraints:
+            return None
+        actions = self.actions if isinstance(self.actions, Mapping) else (LISTED,)
+        return StageCost.of(self.cost, self.constraints, self.observations, actions)
+
+    def broken(self, states: NDArray[np.float64], actions: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return which constraints are broken in simulated states, after these actions, one per row."""
+        if self.stage_cost is None:
+            return np.zeros((len(states), 0), np.bool_)
+        observe = _plain(self.observe)
+        seen = [observe(tuple(row)) for row in states[:, : self.plant_dims].tolist()]
+        return self.stage_cost.broken(np.array(seen, np.float64), actions)
+
+    def _with_cost(self, step: Callable[..., Any], observe: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a step with the declared cost; one without is returned as it is."""
+        stage = self.stage_cost
+        if stage is None or not stage.changes_reward:
+            return step
+        reward = reward_function(stage, listed=not isinstance(self.actions, Mapping))
+        inner = step if hasattr(step, "py_func") else callable_by_kernels(step)
+        return with_stage_cost(inner, observe, self.plant_dims, reward)
+
     @property
     def _plain_functions(self) -> Functions:
         return _plain(self.start), _plain(self.step), _plain(self.observe)
@@ -219,13 +255,14 @@ class Dynamics:
     @cached_property
     def functions(self) -> Functions:
         """The `start`, `step` and `observe` that are simulated, disturbances included, not compiled."""
-        return disturbed(self.disturbances, self._plain_functions, self.plant_dims)
+        start, step, observe = disturbed(self.disturbances, self._plain_functions, self.plant_dims)
+        return start, self._with_cost(step, _plain(self.observe)), observe
 
     @property
     def nominal_functions(self) -> Functions:
         """`start`, `step` and `observe` without disturbances; parameters in the middle of their ranges."""
         start, step, observe = self._plain_functions
-        return start, self._with_all(step), observe
+        return start, self._with_cost(self._with_all(step), observe), observe
 
     def simulated(self, states: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
         """Return states of the plant, one per row, as the loops take them, with disturbances drawn."""
@@ -280,7 +317,8 @@ class Dynamics:
             self._tried(compiled[0], self._with_all(compiled[1]), compiled[2])
         except NumbaError as error:
             raise SettingError(describe_error(error)) from error
-        wrapped = disturbed(self.disturbances, compiled, self.plant_dims)
+        start, step, observe = disturbed(self.disturbances, compiled, self.plant_dims)
+        wrapped = start, self._with_cost(step, compiled[2]), observe
         return tuple(self._compiled_wrapper(f) if f not in compiled else f for f in wrapped)  # type: ignore[return-value]
 
     def _compiled_wrapper(self, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,9 +11,17 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from spaql.problems.dynamics import DYNAMICS
+from spaql.problems.dynamics import DYNAMICS, Dynamics
+from spaql.problems.stage_cost import BROKEN
 
 Observation = NDArray[np.float32]
+
+
+def _info(
+    dynamics: Dynamics, states: NDArray[np.float64], actions: NDArray[np.float64]
+) -> dict[str, NDArray[np.bool_]]:
+    """Return which constraints are broken, if any are declared."""
+    return {BROKEN: dynamics.broken(states, actions)} if dynamics.constraints else {}
 
 
 class DynamicsVectorEnv(VectorEnv[Observation, Any, Any]):
@@ -56,13 +64,14 @@ class DynamicsVectorEnv(VectorEnv[Observation, Any, Any]):
         terminated = np.zeros(self.num_envs, np.bool_)
         raw = np.array(actions, np.float64).reshape(self.num_envs, -1)
         loops.step(~fresh, raw, self._states, self._observations, rewards, terminated)
+        info = _info(self.dynamics, self._states, raw)
         self._steps += 1
         if fresh.any():
             loops.reset(fresh, self.np_random, self._states, self._observations)
             self._steps[fresh] = 0
         truncated = ~terminated & (self._steps >= self.max_episode_steps)
         self._ended = terminated | truncated
-        return self._observations.astype(np.float32), rewards, terminated, truncated, {}
+        return self._observations.astype(np.float32), rewards, terminated, truncated, info
 
 
 class DynamicsEnv(gymnasium.Env[Any, Any]):
@@ -111,10 +120,11 @@ class DynamicsEnv(gymnasium.Env[Any, Any]):
         reward, terminated = np.zeros(1), np.zeros(1, np.bool_)
         raw = np.array(action, np.float64).reshape(1, -1)
         self.dynamics.loops.step(_ONE, raw, self._state, self._observation, reward, terminated)
+        info = {name: rows[0] for name, rows in _info(self.dynamics, self._state, raw).items()}
         self._last_action = action
         if self.render_mode == "human":
             self.render()
-        return self._observation[0].astype(np.float32), float(reward[0]), bool(terminated[0]), False, {}
+        return self._observation[0].astype(np.float32), float(reward[0]), bool(terminated[0]), False, info
 
     def render(self) -> Any:
         """Render the state with the environment named by `renderer`."""

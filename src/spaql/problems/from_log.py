@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from spaql.problems.expressions import Expression, identifier
 from spaql.problems.log import Log
 from spaql.problems.log_tables import Floats, find_column
 from spaql.problems.problem import Problem
+from spaql.problems.stage_cost import ConstraintLike, StageCost
 from spaql.spaces import StandardActions, StandardStates
 from spaql.values import whole_number
 
@@ -41,9 +42,18 @@ class Objective:
     sign: float
     """-1 for a cost."""
     end: Expression | None
+    stage: StageCost
+    """Constraints, over observations after the step."""
 
     @classmethod
-    def of(cls, log: Log, cost: str | None, reward: str | None, end: str | None) -> Objective:
+    def of(
+        cls,
+        log: Log,
+        cost: str | None,
+        reward: str | None,
+        end: str | None,
+        constraints: Iterable[ConstraintLike] = (),
+    ) -> Objective:
         """Return the objective of a log, given either a cost or a reward."""
         if (cost is None) == (reward is None):
             raise SettingError("Give either a cost or a reward, as an expression of the columns.")
@@ -57,13 +67,14 @@ class Objective:
         assert text is not None
         goal = Expression.parse(what, text, every)
         ended = None if end is None else Expression.parse("end condition", end, seen)
-        return cls(seen, done, goal, -1.0 if cost is not None else 1.0, ended)
+        stage = StageCost.of(None, constraints, log.observations, log.actions)
+        return cls(seen, done, goal, -1.0 if cost is not None else 1.0, ended, stage)
 
     @property
     def sees_states(self) -> bool:
         """Whether the reward depends on observations, before or after the step."""
         after = {_NEXT + name for name in self.observations}
-        return not self.reward.names.isdisjoint(after.union(self.observations))
+        return self.stage.changes_reward or not self.reward.names.isdisjoint(after.union(self.observations))
 
     def ends(self, nexts: Floats) -> NDArray[np.bool_]:
         """Return whether an episode ends in each of these states."""
@@ -76,7 +87,8 @@ class Objective:
         values = dict(zip(self.observations, states.T, strict=True))
         values |= dict(zip(self.actions, actions.T, strict=True))
         values |= {_NEXT + name: column for name, column in zip(self.observations, nexts.T, strict=True)}
-        return np.asarray(self.sign * self.reward(values | {_ENDED: ended}, len(states)))
+        found = np.asarray(self.sign * self.reward(values | {_ENDED: ended}, len(states)))
+        return self.stage.rewards(found, nexts, actions) if self.stage.changes_reward else found
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,9 +117,10 @@ def problem_from_log(
     action_range: Sequence[float] | None = None,
     horizon: int | None = None,
     setpoints: Mapping[str, str] | None = None,
+    constraints: Iterable[ConstraintLike] = (),
 ) -> LoggedProblem:
     """Return the problem of a log (see `spaql.fit` for the parameters)."""
-    objective, notes = Objective.of(log, cost, reward, end), list(log.notes)
+    objective, notes = Objective.of(log, cost, reward, end, constraints), list(log.notes)
     goals = {
         find_column(number, log.observations, "The log"): find_column(goal, log.observations, "The log")
         for number, goal in (setpoints or {}).items()
@@ -128,6 +141,7 @@ def problem_from_log(
     lengths = np.diff(np.append(np.flatnonzero(log.first), len(log)))
     steps = whole_number("horizon", int(lengths.max()) if horizon is None else horizon, least=1)
     begins = _begins(log, ended, steps, notes)
+    notes += _broken(objective.stage, nexts, log.taken, begins)
     space = _action_space(log, action_range)
     problem = Problem(
         name=Path(log.files[0]).stem if log.files[0] != "the log" else "log",
@@ -146,11 +160,26 @@ def problem_from_log(
             objective.reward.what: objective.reward.text,
             "end": end,
             "end_reward": _end_reward(objective, log, nexts),
+            **(
+                {"constraints": objective.stage.as_data["constraints"]} if objective.stage.constraints else {}
+            ),
         },
     )
     return LoggedProblem(
         problem, objective, log.states, log.taken, nexts, rewards, ended, begins, tuple(notes)
     )
+
+
+def _broken(stage: StageCost, nexts: Floats, taken: Floats, begins: NDArray[np.int64]) -> list[str]:
+    """Return a note on each constraint: in how many episodes of the log it is broken."""
+    if not stage.constraints:
+        return []
+    counts = np.logical_or.reduceat(stage.broken(nexts, taken), begins, axis=0).sum(axis=0).tolist()
+    episodes = counted(len(begins), "episode")
+    return [
+        f"the constraint {one.label} is broken in {count:,} of {episodes} of the log"
+        for one, count in zip(stage.constraints, counts, strict=True)
+    ]
 
 
 def _end_reward(objective: Objective, log: Log, nexts: Floats) -> float:

@@ -226,6 +226,8 @@ class GuardedVectorEnv:
         self._env, self.guard, self._step_timeout = env, guard, step_timeout
         self._everywhere = np.ones(env.num_envs, np.bool_)
         self._sound = True
+        self.info: dict[str, Any] = {}
+        """Of the last step."""
 
     def reset(self, seed: int) -> Any:
         """Start an episode in each; return the observations."""
@@ -251,7 +253,7 @@ class GuardedVectorEnv:
             else:
                 self._env.step_async(actions)  # type: ignore[attr-defined]
                 result = self._env.step_wait(self._step_timeout)  # type: ignore[attr-defined]
-            observations, given, terminated, truncated, _ = result
+            observations, given, terminated, truncated, self.info = result
             # Some environments return JAX arrays.
             rewards = np.asarray(given, np.float64).reshape(len(running))
             terminated, truncated = np.asarray(terminated, np.bool_), np.asarray(truncated, np.bool_)

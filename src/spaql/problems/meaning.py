@@ -9,6 +9,7 @@ from typing import Any
 import gymnasium
 
 from spaql.problems.dynamics import Dynamics
+from spaql.problems.stage_cost import Constraint
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +25,10 @@ class Meaning:
     angles: tuple[str, ...] = ()
     sample_time: float | None = None
     horizon: int | None = None
+    constraints: tuple[Constraint, ...] = ()
+    """What the environment itself judges, see `spaql.problems.stage_cost.BROKEN`."""
+    fmu_sha256: str | None = None
+    """Hash of the FMU that it simulates, if it does."""
 
 
 def meaning_of(env: gymnasium.Env[Any, Any], dynamics: Dynamics | None = None) -> Meaning:
@@ -35,6 +40,7 @@ def meaning_of(env: gymnasium.Env[Any, Any], dynamics: Dynamics | None = None) -
             setpoints=dynamics.setpoints,
             angles=dynamics.angles,
             sample_time=dynamics.sample_time,
+            constraints=dynamics.stage_cost.constraints if dynamics.stage_cost else (),
         )
     declared = getattr(env.unwrapped, "meaning", None)
     return declared if isinstance(declared, Meaning) else Meaning()

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from spaql.errors import SettingError
 from spaql.problems.disturbances import known
 from spaql.problems.dynamics import Dynamics
+from spaql.problems.stage_cost import LISTED, StageCost
 
 
 def perturbed(
@@ -84,6 +85,25 @@ def with_plant_parameters(dynamics: Dynamics, values: Mapping[str, float]) -> Dy
     known(values, dynamics.parameters, "parameters", "parameter of the plant")
     changed = {**dynamics.parameters, **values}
     return dataclasses.replace(dynamics, id=_derived_id(dynamics, "changed", changed), parameters=changed)
+
+
+def with_other_cost(dynamics: Dynamics, stage: StageCost) -> Dynamics:
+    """Return a plant that declares a cost and constraints, under an id of its own.
+
+    Their names may be others than the plant's, for the same numbers.
+
+    Examples
+    --------
+    >>> import spaql
+    >>> pendulum = spaql.problems.find_dynamics("Pendulum-v1")
+    >>> stage = StageCost.of("angle_speed**2", [], ["x", "y", "angle speed"], ["torque"])
+    >>> with_other_cost(pendulum, stage).cost
+    'speed ** 2'
+    """
+    actions = dynamics.actions if isinstance(dynamics.actions, Mapping) else (LISTED,)
+    own = stage.renamed(dynamics.observations, actions)
+    made = _derived_id(dynamics, "cost", own.as_data)
+    return dataclasses.replace(dynamics, id=made, cost=own.cost, constraints=own.constraints)
 
 
 def _derived_id(dynamics: Dynamics, word: str, changes: object) -> str:

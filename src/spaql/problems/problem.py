@@ -4,27 +4,38 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium.spaces import Discrete
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from numpy.typing import NDArray
 
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.problems.copies import is_pickled_in_part
 from spaql.problems.dynamics import Dynamics, check_meaning
-from spaql.problems.environment import DynamicsVectorEnv
+from spaql.problems.environment import DynamicsEnv, DynamicsVectorEnv
 from spaql.problems.guard import CheckedResults, Guard, GuardedEnv, in_processes
 from spaql.problems.meaning import meaning_of
 from spaql.problems.originals import is_classic, is_original
-from spaql.problems.recognition import difference_from_id
-from spaql.problems.registry import make_named, spec_of
+from spaql.problems.perturbed import with_other_cost
+from spaql.problems.recognition import difference_from_id, layers
+from spaql.problems.registry import is_fmu, make_named, spec_of
 from spaql.problems.sources import Source, find_source, limited_copy, refuse_running_statistics
+from spaql.problems.stage_cost import (
+    LISTED,
+    Constraint,
+    ConstraintLike,
+    StageCost,
+    StageCostEnv,
+    constraints_of,
+)
 from spaql.spaces import StandardActions, StandardStates, count_actions, given_names, unbounded
+from spaql.spaces import action_names as all_action_names
 from spaql.spaces import observation_names as all_names
 from spaql.values import real_number, whole_number
 
@@ -69,6 +80,12 @@ class Problem:
     the address of a Ray cluster, the episodes of a search are played there."""
     step_timeout: float | None = None
     """Seconds that a step of an environment may take."""
+    stage_cost: StageCost | None = None
+    """Cost and constraints that were given for an environment that declares none, as expressions."""
+    constraints: tuple[Constraint, ...] = ()
+    """All that evaluations count, those that the plant declares included."""
+    fmu_sha256: str | None = None
+    """Hash of the FMU that it was made from, as a model file keeps it."""
     log: Mapping[str, Any] | None = None
     """How it was made from a log, as plain data, for a problem without an environment (see `spaql.fit`)."""
     template: Environment | None = field(default=None, repr=False, compare=False)
@@ -97,6 +114,10 @@ class Problem:
         >>> make_problem(env).runs_on
         'copies of the PendulumEnv that was given (PendulumEnv.max_torque is 0.0, not 2.0)'
         """
+        return self._runs_on + ("" if self.stage_cost is None else f", with {self.stage_cost}")
+
+    @property
+    def _runs_on(self) -> str:
         if self.dynamics is not None:
             return f"the compiled dynamics {self.dynamics.id}"
         if self.template is not None:
@@ -111,6 +132,10 @@ class Problem:
 
     def make(self) -> Environment:
         """Return a new environment that truncates episodes at the horizon."""
+        env = self._make()
+        return env if self.stage_cost is None or _is_judged(env) else StageCostEnv(env, self.stage_cost)
+
+    def _make(self) -> Environment:
         if self.template is not None:
             return limited_copy(self.template, self.horizon)
         if self.env is None and self.log is not None:
@@ -132,7 +157,7 @@ class Problem:
             return DynamicsVectorEnv(self.dynamics.id, n, self.horizon)
         if self.parallel or self.step_timeout is not None:
             return in_processes(self._make_checked, n)
-        plain = self.template is None and not self.options
+        plain = self.template is None and not self.options and self.stage_cost is None
         if plain and self.env is not None and _has_vector_form(self.env):
             return gymnasium.make_vec(self.env, n, max_episode_steps=self.horizon)
         return SyncVectorEnv([self._make_checked] * n, autoreset_mode=AutoresetMode.NEXT_STEP)
@@ -144,6 +169,13 @@ class Problem:
         """Return the reward that the algorithm learns from."""
         low, high = self.reward_range
         return (reward - low) / (high - low)
+
+
+def _is_judged(env: Environment) -> bool:
+    """Return whether an environment charges the cost already: one that was changed, or its compiled twin."""
+    plant = env.unwrapped
+    twin = isinstance(plant, DynamicsEnv) and plant.dynamics.stage_cost is not None
+    return twin or any(isinstance(layer, StageCostEnv) for layer in layers(env))
 
 
 EnvironmentLike = str | Environment | Dynamics | Problem
@@ -168,6 +200,8 @@ def make_problem(
     setpoints: Mapping[str, str] | None = None,
     angles: Sequence[str] | None = None,
     sample_time: float | None = None,
+    cost: str | None = None,
+    constraints: Iterable[ConstraintLike] = (),
 ) -> Problem:
     """Return the problem of an environment.
 
@@ -225,6 +259,13 @@ def make_problem(
         Observations that are angles in radians; or `x`, of which cos(x) and sin(x) are observed.
     sample_time
         Seconds between two actions.
+    cost
+        Of a step, an expression of the named observations at its end and of the action: the reward is minus
+        the cost, in place of the environment's own. Names are written without units, with `_` for what is no
+        letter or digit; `action` is the number of an action of a list.
+    constraints
+        Expressions that are to hold after every step: evaluations count the episodes in which one is broken.
+        A pair of an expression and a price makes each step that breaks it cost more.
 
     Examples
     --------
@@ -234,13 +275,16 @@ def make_problem(
     """
     if isinstance(env, Problem):
         asked = (horizon, levels, squash, reference, reward_range, options, observation_names, action_names)
-        means = setpoints, angles, sample_time
+        means = setpoints, angles, sample_time, cost, constraints or None
         if any(value is not None for value in (*asked, *means, step_timeout)) or not compiled or parallel:
             raise SettingError("The problem is already made: give what is to change to make_problem.")
         return env
     horizon = None if horizon is None else whole_number("horizon", horizon, least=1)
     levels = None if levels is None else whole_number("levels", levels, least=2)
     step_timeout = None if step_timeout is None else real_number("step_timeout", step_timeout, above=0)
+    if isinstance(env, str) and is_fmu(env) and (cost is not None or constraints):
+        options = _fmu_options(options or {}, cost, constraints)
+        cost, constraints = None, ()
     source, preset = find_source(env, options)
     if preset is not None:
         horizon = preset.horizon if horizon is None else horizon
@@ -291,6 +335,12 @@ def make_problem(
             angles = [named.get(one, one) for one in meaning.angles if one in named or f"cos({one})" in names]
     sample_time = meaning.sample_time if sample_time is None else sample_time
     check_meaning(names, setpoints or {}, angles or (), sample_time)
+    dynamics, stage = source.dynamics if compiled and step_timeout is None else None, None
+    if cost is not None or constraints:
+        if meaning.constraints or (source.dynamics is not None and source.dynamics.stage_cost is not None):
+            raise SettingError(f"{source.name} declares a cost or constraints itself: change them there.")
+        stage = StageCost.of(cost, constraints, names, expression_names(actions))
+        dynamics = None if dynamics is None else with_other_cost(dynamics, stage)
     return Problem(
         name=source.name,
         env=source.env,
@@ -300,14 +350,35 @@ def make_problem(
         actions=actions,
         reference=None if reference is None else tuple(real_number("reference", x) for x in reference),
         reward_range=reward_range,
-        dynamics=source.dynamics if compiled and step_timeout is None else None,
+        dynamics=dynamics,
         setpoints=dict(setpoints or {}),
         angles=tuple(angles or ()),
         sample_time=sample_time,
         interactions=0 if samples is None else len(samples),
         parallel=parallel if isinstance(parallel, str) else bool(parallel),
         step_timeout=step_timeout,
+        stage_cost=stage,
+        constraints=meaning.constraints if stage is None else stage.constraints,
+        fmu_sha256=meaning.fmu_sha256,
         template=source.template,
+    )
+
+
+def _fmu_options(
+    options: Mapping[str, Any], cost: str | None, constraints: Iterable[ConstraintLike]
+) -> dict[str, Any]:
+    """Return the options of an FMU with a cost and constraints that were given beside them."""
+    given = {"cost": cost, "constraints": [one.as_data for one in constraints_of(constraints)] or None}
+    for name, value in given.items():
+        if value is not None and name in options:
+            raise SettingError(f"{name} is given twice: in the options of the FMU, and beside them.")
+    return {**options, **{name: value for name, value in given.items() if value is not None}}
+
+
+def expression_names(actions: StandardActions) -> Sequence[str]:
+    """Return the names of the numbers of an action in expressions: one for a list of actions."""
+    return (
+        (LISTED,) if isinstance(actions.space, Discrete) else all_action_names(actions.space, actions.names)
     )
 
 

@@ -11,6 +11,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from spaql.errors import SettingError
 from spaql.problems.classic import find_dynamics
+from spaql.problems.perturbed import with_other_cost
 from spaql.problems.problem import Problem
 from spaql.problems.registry import spec_of
 
@@ -21,6 +22,9 @@ def send(problem: Problem, instead: str) -> bytes:
     `instead` says in an error what else to do.
     """
     plant, spec = problem.dynamics, None
+    if plant is not None and problem.stage_cost is not None:  # made again there from the plant without it
+        assert problem.env is not None
+        plant = find_dynamics(problem.env)
     if problem.env is not None and ":" not in problem.env:
         spec = spec_of(problem.env)
     home = None if plant is None else (plant.step.__module__, plant.id, plant.digest)
@@ -53,6 +57,8 @@ def receive(sent: bytes, instead: str) -> Problem:
                 f"{name} is not made, or not as it was, when {module} is imported in a worker process: make "
                 f"it at the top level of a module, or {instead}."
             )
+        if problem.stage_cost is not None:
+            plant = with_other_cost(plant, problem.stage_cost)
         problem = dataclasses.replace(problem, dynamics=plant)
     if spec is not None:
         gymnasium.registry.setdefault(spec.id, spec)

@@ -37,6 +37,8 @@ def fresh_episodes(
         np.concatenate([part.returns for part in parts]),
         np.concatenate([part.lengths for part in parts]),
         np.concatenate([part.starts for part in parts]),
+        problem.constraints,
+        np.concatenate([part.broken for part in parts]) if problem.constraints else None,
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.formatting import counted, number, places, short, with_interval
+from spaql.problems.stage_cost import Constraint
 from spaql.stats import mean_ci95
 from spaql.values import whole_number
 
@@ -53,6 +54,9 @@ class Evaluation:
     lengths: NDArray[np.int64]
     starts: NDArray[np.float64]
     """First observation of each episode, in raw units."""
+    constraints: tuple[Constraint, ...] = ()
+    broken: NDArray[np.bool_] | None = None
+    """Which episodes break which constraint, if any are declared: a row for each episode."""
 
     @property
     def mean(self) -> float:
@@ -75,6 +79,14 @@ class Evaluation:
     def worst(self) -> list[EpisodeSummary]:
         """The five worst episodes, the worst first."""
         return worst_episodes(self.returns, self.lengths, self.starts, 5)
+
+    @property
+    def violations(self) -> dict[str, int]:
+        """Number of episodes that break each constraint, by its expression."""
+        if self.broken is None:
+            return {}
+        counts = self.broken.sum(axis=0).tolist()
+        return {one.text: count for one, count in zip(self.constraints, counts, strict=True)}
 
     @property
     def steps(self) -> int:

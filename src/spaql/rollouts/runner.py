@@ -20,6 +20,7 @@ from spaql.problems import Problem
 from spaql.problems.dynamics import Dynamics
 from spaql.problems.environment import DynamicsEnv, DynamicsVectorEnv
 from spaql.problems.guard import Guard, GuardedEnv, GuardedVectorEnv
+from spaql.problems.stage_cost import BROKEN
 from spaql.rollouts.candidates import (
     CandidateEpisodes,
     Candidates,
@@ -122,7 +123,8 @@ class EpisodeRunner:
         phase: Phase = Phase.EVALUATION,
     ) -> Evaluation:
         """Return the evaluation of a policy."""
-        if self._problem.dynamics is not None and isinstance(policy, PartitionPolicy):
+        if self._problem.dynamics is not None and self._in_loops(policy):
+            assert isinstance(policy, PartitionPolicy)
             rules = Rules(self._problem.horizon, 0.0, 0.0, np.zeros(policy.states.dims), math.inf, False)
             return self.iterate_partition(
                 policy.partition,
@@ -138,6 +140,10 @@ class EpisodeRunner:
         self.interactions.add(phase, evaluation.steps)
         return evaluation
 
+    def _in_loops(self, policy: Policy) -> bool:
+        """Return whether compiled loops evaluate a policy, which count no broken constraints."""
+        return isinstance(policy, PartitionPolicy) and not self._problem.constraints
+
     def start_states(self, policy: Policy, rng: Rng) -> NDArray[np.float64]:
         """Return the states in which compiled dynamics start the episodes of `evaluate`, one per row."""
         dynamics = self._problem.dynamics
@@ -146,7 +152,7 @@ class EpisodeRunner:
                 f"The states of {self._problem.name} are not known: it has no compiled dynamics, and runs on "
                 f"{self._problem.runs_on}."
             )
-        if not isinstance(policy, PartitionPolicy):
+        if not self._in_loops(policy):
             environments = DynamicsVectorEnv(dynamics.id, self._rollouts)
             environments.reset(seed=int(rng.integers(2**31)))
             return environments.states
@@ -262,10 +268,13 @@ class EpisodeRunner:
         starts = problem.states.batch(observations).copy()
         returns, lengths = np.zeros(n), np.zeros(n, np.int64)
         running = np.ones(n, np.bool_)
+        broken = np.zeros((n, len(problem.constraints)), np.bool_)
         steps, playing = np.zeros(n, np.int64), policy.for_episodes(n)
         for _ in range(problem.horizon):
             actions = playing.act(observations, steps, draws)
             observations, rewards, terminated, truncated = self._vector.step(actions, running)
+            if problem.constraints:
+                broken |= running[:, np.newaxis] & self._broken(broken.shape)
             going_on = tally(rewards, terminated, truncated, running, returns, lengths)
             if not np.isfinite(returns).all():
                 bad = int(np.flatnonzero(~np.isfinite(returns))[0])
@@ -275,4 +284,17 @@ class EpisodeRunner:
             if not going_on:
                 break
             steps += 1
-        return Evaluation(returns, lengths, starts)
+        return Evaluation(
+            returns, lengths, starts, problem.constraints, broken if problem.constraints else None
+        )
+
+    def _broken(self, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+        """Return which constraints the last step broke in each environment."""
+        assert self._vector is not None
+        found = np.asarray(self._vector.info.get(BROKEN, np.zeros(0)))
+        if found.shape != shape:
+            raise BadEnvironmentError(
+                f"{self._problem.name} no longer judges the {shape[1]} constraints that were declared when "
+                "the problem was made: make it again."
+            )
+        return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import gymnasium
@@ -13,12 +13,14 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
+from spaql.archive import file_sha256
 from spaql.errors import SettingError, nearest
 from spaql.problems.expressions import Expression, identifier
 from spaql.problems.fmu.declaration import Declared, Named, Quantity, declared
 from spaql.problems.fmu.description import read_description
 from spaql.problems.fmu.simulation import Simulation
 from spaql.problems.meaning import Meaning
+from spaql.problems.stage_cost import BROKEN, ConstraintLike, StageCost
 from spaql.values import whole_number
 
 ENVIRONMENT = "spaql/FMU-v0"
@@ -62,6 +64,8 @@ class FMUEnv(gymnasium.Env[Any, Any]):
         Outputs that are angles in radians.
     terminated
         An expression that ends the episode where it holds, if there is one.
+    constraints
+        Expressions that are to hold after every step, or pairs of one and the price of a step that breaks it.
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012 (Gymnasium's own form)
@@ -80,6 +84,7 @@ class FMUEnv(gymnasium.Env[Any, Any]):
         setpoints: Mapping[str, Any] | None = None,
         angles: tuple[str, ...] = (),
         terminated: str | None = None,
+        constraints: Iterable[ConstraintLike] = (),
         **unknown: Any,
     ) -> None:
         file = os.fspath(fmu)
@@ -115,6 +120,7 @@ class FMUEnv(gymnasium.Env[Any, Any]):
         self._terminated = (
             None if terminated is None else Expression.parse("end (terminated)", terminated, self._names)
         )
+        self._stage = StageCost.of(None, constraints, seen, [one.variable.name for one in self._plant.inputs])
         labels = {one.variable.name: one.variable.label for one in self._plant.outputs}
         self.meaning = Meaning(
             observations=seen,
@@ -123,6 +129,8 @@ class FMUEnv(gymnasium.Env[Any, Any]):
             angles=tuple(labels.get(name, name) for name in angles),
             sample_time=self._plant.step_size,
             horizon=self._plant.horizon,
+            constraints=self._stage.constraints,
+            fmu_sha256=file_sha256(file),
         )
         self._goals: list[float] = []
 
@@ -160,7 +168,13 @@ class FMUEnv(gymnasium.Env[Any, Any]):
             given = ", ".join(f"{name} = {x:g}" for name, x in values.items())
             raise self._simulation.failure(f"the cost is {cost} for {given}")
         ended = self._terminated is not None and self._value(self._terminated, values) != 0.0
-        return seen, -cost, ended, False, {"time": self._simulation.time}
+        info: dict[str, Any]
+        reward, info = -cost, {"time": self._simulation.time}
+        if self._stage.constraints:
+            rows = seen[np.newaxis], np.array([numbers])
+            reward = float(self._stage.rewards(np.array([reward]), *rows)[0])
+            info[BROKEN] = self._stage.broken(*rows)[0]
+        return seen, reward, ended, False, info
 
     def close(self) -> None:
         """End the instance of the FMU."""

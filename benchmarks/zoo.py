@@ -1,0 +1,280 @@
+"""Make the zoo: train its controllers, judge them, and write the package's files and docs/zoo.md.
+
+    python benchmarks/zoo.py                              # all of them
+    python benchmarks/zoo.py --only oven-treesearch       # one; the page is written from all figures
+    python benchmarks/zoo.py --only page                  # the page alone
+
+Every controller has the seed 0, which was not selected by its result, the default settings of its algorithm,
+and 1,000 fresh episodes. Classical controllers are tuned for the problem with as many simulator steps as
+TreeSearch has, and judged in the same episodes. Figures of networks and bounds are those of docs/compare.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import spaql
+from spaql import zoo
+from spaql.classical import tune
+from spaql.errors import SettingError
+from spaql.export.c_code import CCode
+from spaql.export.machines.timing import timing_of, timing_of_samples
+from spaql.export.memory.machine import machine_of
+from spaql.export.target_controller import controller_of
+from spaql.formatting import number, places, with_interval
+from spaql.policy import FeatureController
+from spaql.studies.baselines import CLASSICAL
+from spaql.studies.baselines.classical import ClassicalPolicy
+from spaql.tables import markdown
+from spaql.zoo.entries import CONTROLLERS, ENTRIES, entry_from
+
+ROOT = Path(__file__).parents[1]
+FILES = ROOT / "src" / "spaql" / "zoo"
+PAGE, COMPARISON = ROOT / "docs" / "zoo.md", ROOT / "docs" / "compare.md"
+SEED, EPISODES, EVALUATION_SEED = 0, 1_000, 1_000_000
+MACHINE = "Cortex-M4F"
+MILLION = 1_000_000
+NETWORKS = ("SAC", "TQC", "TD3", "DQN", "QR-DQN", "PPO", "TRPO", "ARS")
+
+
+class Recipe(NamedTuple):
+    problem: str
+    algorithm: str
+    steps: int
+
+
+RECIPES = {
+    "cartpole-plantree": Recipe("CartPole-v1", "plantree", 10_000),
+    "cartpole-treesearch": Recipe("CartPole-v1", "treesearch", MILLION),
+    "mountain-car-plantree": Recipe("MountainCar-v0", "plantree", 10_000),
+    "mountain-car-treesearch": Recipe("MountainCar-v0", "treesearch", 10 * MILLION),
+    "mountain-car-continuous-plantree": Recipe("MountainCarContinuous-v0", "plantree", 10_000),
+    "mountain-car-continuous-treesearch": Recipe("MountainCarContinuous-v0", "treesearch", 10 * MILLION),
+    "acrobot-plantree": Recipe("Acrobot-v1", "plantree", 10_000),
+    "acrobot-treesearch": Recipe("Acrobot-v1", "treesearch", 10 * MILLION),
+    "pendulum-plantree": Recipe("Pendulum-v1", "plantree", 10_000),
+    "pendulum-treesearch": Recipe("Pendulum-v1", "treesearch", 10 * MILLION),
+    "dc-motor-treesearch": Recipe("spaql/DCMotor-v0", "treesearch", 5 * MILLION),
+    "oven-treesearch": Recipe("spaql/Oven-v0", "treesearch", 5 * MILLION),
+    "quadruple-tank-treesearch": Recipe("spaql/QuadrupleTank-v0", "treesearch", 5 * MILLION),
+    "quadruple-tank-fixed-treesearch": Recipe("spaql/QuadrupleTankFixed-v0", "treesearch", 5 * MILLION),
+    "cartpole-swing-up-treesearch": Recipe("spaql/CartPoleSwingUp-v0", "treesearch", 5 * MILLION),
+}
+
+
+def made(name: str, beside: tuple[zoo.Beside, ...]) -> zoo.Entry:
+    """Train a controller, write its file, and return what is measured of it."""
+    problem, algorithm, steps = RECIPES[name]
+    controller = zoo.train(problem, algorithm, seed=SEED, total_timesteps=steps)
+    file = FILES / CONTROLLERS / f"{name}.spaql"
+    controller.save(file)
+    fresh = spaql.evaluate(controller, episodes=EPISODES, seed=EVALUATION_SEED)
+    tree = controller.tree.tree if isinstance(controller.tree, FeatureController) else controller.tree
+    return zoo.Entry(
+        name=name,
+        problem=problem,
+        algorithm=algorithm,
+        seed=SEED,
+        total_timesteps=steps,
+        interactions=controller.origin["interactions"],
+        mean=fresh.mean,
+        ci95=fresh.ci95,
+        worst=fresh.worst[0].total,
+        worst_start=fresh.worst[0].start,
+        episodes=EPISODES,
+        evaluation_seed=EVALUATION_SEED,
+        leaves=tree.n_leaves,
+        numbers=tree.n_numbers,
+        flash=flash(controller),
+        file_bytes=file.stat().st_size,
+        beside=beside,
+    )
+
+
+def flash(controller: spaql.Controller) -> int | None:
+    """Return the bytes of `spaql export --to c --number float` on a Cortex-M; None without its compiler."""
+    if isinstance(controller.tree, FeatureController):
+        with_memory = machine_of(controller.tree, "float")
+        report = timing_of_samples(with_memory, CCode().with_memory().write(with_memory, "controller"))
+    else:
+        rules = controller_of(controller.tree, "float")
+        report = timing_of(rules, CCode().write(rules, "controller"))
+    row = next(one for one in json.loads(report)["machines"] if one["machine"] == MACHINE)
+    return row.get("flash_bytes")
+
+
+def beside(problem: str) -> tuple[zoo.Beside, ...]:
+    """Return what to hold the controllers of a problem against."""
+    return (*classical(problem), *compared(problem))
+
+
+def classical(problem: str) -> Iterator[zoo.Beside]:
+    """Yield tuned classical controllers and those of a textbook, judged in the same episodes."""
+    made = spaql.make_problem(problem, measured=False)
+    steps = max(one.steps for one in RECIPES.values() if one.problem == problem)
+    for method in ("pid", "lqr"):
+        try:
+            tuned = tune(made, method, steps=steps, seed=SEED)
+        except SettingError as error:
+            print(f"{problem}: no {method}: {error}", flush=True)
+            continue
+        fresh = spaql.evaluate(tuned.policy, made, episodes=EPISODES, seed=EVALUATION_SEED)
+        yield zoo.Beside(
+            kind="classical",
+            name=method,
+            mean=fresh.mean,
+            ci95=fresh.ci95,
+            numbers=tuned.numbers,
+            interactions=tuned.steps,
+            source="the same episodes",
+        )
+    if problem in CLASSICAL:
+        fresh = spaql.evaluate(ClassicalPolicy(made), made, episodes=EPISODES, seed=EVALUATION_SEED)
+        yield zoo.Beside(
+            kind="classical",
+            name="textbook",
+            mean=fresh.mean,
+            ci95=fresh.ci95,
+            numbers=CLASSICAL[problem].numbers,
+            interactions=0,
+            source="the same episodes",
+        )
+
+
+def compared(problem: str) -> Iterator[zoo.Beside]:
+    """Yield the best network and the bound that docs/compare.md has for a problem."""
+    text = COMPARISON.read_text(encoding="utf-8")
+    _, found, section = text.partition(f"\n## {problem}\n")
+    rows = [_cells(line) for line in section.partition("\n## ")[0].splitlines() if found]
+    networks = [row for row in rows if row[:1] and row[0] in NETWORKS and len(row) == 11]
+    if networks:
+        best = max(networks, key=lambda row: (_mean(row[3])[0], -_whole(row[8].split()[0])))
+        mean, half = _mean(best[3])
+        yield zoo.Beside(
+            kind="neural",
+            name=best[0],
+            mean=mean,
+            ci95=half,
+            numbers=_whole(best[8].split()[0]),
+            interactions=_whole(best[1]),
+            source=f"docs/compare.md, {best[2]} seeds",
+        )
+    limits = text.partition("\n## The highest possible returns\n")[2].partition("\n## ")[0]
+    for row in map(_cells, limits.splitlines()):
+        if row[:1] == [problem]:
+            yield zoo.Beside(
+                kind="bound",
+                name="value iteration",
+                mean=_mean(row[1])[0],
+                ci95=None,
+                numbers=None,
+                interactions=_whole(row[7]),
+                source=f"docs/compare.md, {row[3]} starts",
+            )
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().strip("|").split("|")] if line.startswith("|") else []
+
+
+def _mean(cell: str) -> tuple[float, float | None]:
+    """Return a mean and the half-width of its interval, if it has one."""
+    mean, _, half = cell.replace(",", "").partition(" ± ")
+    return float(mean), float(half) if half else None
+
+
+def _whole(cell: str) -> int:
+    return int(cell.replace(",", ""))
+
+
+def page(entries: list[zoo.Entry]) -> str:
+    """Return docs/zoo.md with the figures between its marks."""
+    text = PAGE.read_text(encoding="utf-8")
+    for mark, table in (("controllers", controllers_table(entries)), ("beside", beside_table(entries))):
+        block = f"<!-- {mark}: benchmarks/zoo.py -->\n\n{table}\n<!-- end -->"
+        text, count = re.subn(
+            rf"<!-- {mark}: .*?<!-- end -->", lambda _, block=block: block, text, flags=re.DOTALL
+        )
+        if count != 1:
+            raise SystemExit(f"{PAGE} has {count} places for the table {mark!r}, and must have one.")
+    return text
+
+
+def controllers_table(entries: list[zoo.Entry]) -> str:
+    return markdown(
+        [
+            {
+                "name": f"`{one.name}`",
+                "problem": one.problem,
+                "return": with_interval(one.mean, one.ci95),
+                "worst start": number(one.worst, places(one.mean, one.ci95)),
+                "leaves": str(one.leaves),
+                "numbers": str(one.numbers),
+                "interactions": f"{one.interactions:,}",
+                "flash": f"{one.flash:,}" if one.flash is not None else "",
+                "file": f"{one.file_bytes:,}",
+            }
+            for one in entries
+        ]
+    )
+
+
+def beside_table(entries: list[zoo.Entry]) -> str:
+    rows, seen = [], set()
+    for one in entries:
+        for other in one.beside:
+            if (one.problem, other.name) in seen:
+                continue
+            seen.add((one.problem, other.name))
+            digits = places(one.mean, one.ci95)
+            own = {e.algorithm: e.mean for e in entries if e.problem == one.problem}
+            mean = number(other.mean, digits) if other.ci95 is None else with_interval(other.mean, other.ci95)
+            rows.append(
+                {
+                    "problem": one.problem,
+                    "kind": other.kind,
+                    "name": other.name,
+                    "return": mean,
+                    "numbers": f"{other.numbers:,}" if other.numbers is not None else "",
+                    "interactions": f"{other.interactions:,}" if other.interactions is not None else "",
+                    "from": other.source,
+                    "PlanTree": number(own["plantree"], digits) if "plantree" in own else "",
+                    "TreeSearch": number(own["treesearch"], digits) if "treesearch" in own else "",
+                }
+            )
+    return markdown(rows)
+
+
+def main() -> None:
+    """Make what was asked for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", choices=[*RECIPES, "page"], help="one controller, or the page alone")
+    only = parser.parse_args().only
+    figures = FILES / ENTRIES
+    rows = json.loads(figures.read_text(encoding="utf-8")) if figures.exists() else []
+    kept = {row["name"]: entry_from(row) for row in rows if row["name"] in RECIPES}
+    stands: dict[str, tuple[zoo.Beside, ...]] = {}
+    for name, (problem, _, _) in RECIPES.items():
+        if only is not None and only != name:
+            continue
+        stands[problem] = stands[problem] if problem in stands else beside(problem)
+        kept[name] = made(name, stands[problem])
+        print(kept[name], flush=True)
+        ordered = [dataclasses.asdict(kept[one]) for one in RECIPES if one in kept]
+        figures.write_text(json.dumps(ordered, indent=1) + "\n", encoding="utf-8")
+    for file in (FILES / CONTROLLERS).glob("*.spaql"):
+        if file.stem not in kept:
+            file.unlink()
+    PAGE.write_text(page([kept[name] for name in RECIPES if name in kept]), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
