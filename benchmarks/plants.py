@@ -1,11 +1,13 @@
-"""TreeSearch beside tuned classical controllers on the plants that spaql ships, nominal and perturbed.
+"""TreeSearch beside tuned classical controllers and random actions on the plants that spaql ships.
 
     python benchmarks/plants.py --seeds 8000-8009                     # 5,000,000 steps each
     python benchmarks/plants.py --seeds 8000 --steps 500000 --plants Oven
+    python benchmarks/plants.py --seeds 8000-8002 --steps 2000000 --out suite.json
 
 Every controller is designed for perturbed plants with the same number of simulator steps, and judged in 100
 fresh episodes (seed 1,000,000 + its own seed) of the perturbed plant and of the plant itself. A seed counts
-as no worse if the paired difference to its best classical controller is above -1.96 standard errors.
+as no worse if the paired difference to its best classical controller is above -1.96 standard errors. What is
+in the file of --out already is not run again, so that a run that was stopped can go on.
 """
 
 from __future__ import annotations
@@ -45,13 +47,15 @@ def one_seed(name: str, seed: int, steps: int) -> dict[str, Any]:
     cpu = time.process_time()
     agent = spaql.TreeSearch(problem, seed=seed).learn(total_timesteps=steps, progress_bar=False)
     cpu = time.process_time() - cpu
-    policies = {"treesearch": agent.policy}
+    policies: dict[str, Any] = {"treesearch": agent.policy}
     for method in ("pid", "lqr") if problem.setpoints else ("lqr",):
         policies[method] = tune(rough, method, steps=steps, seed=seed).policy
+    policies["random"] = spaql.RandomPolicy(problem.states, problem.actions)
     chosen = next((row for row in agent.ladder if row["chosen"]), {})
     return {
         "plant": name,
         "seed": seed,
+        "budget": steps,
         "cpu": cpu,
         "steps": agent.training_steps,
         "structure": chosen.get("structure", ""),
@@ -64,7 +68,7 @@ def one_seed(name: str, seed: int, steps: int) -> dict[str, Any]:
 
 def no_worse(found: dict[str, Any], form: str) -> bool:
     """Whether TreeSearch is no worse than the best classical controller of a seed."""
-    others = [key for key in found[form] if key != "treesearch"]
+    others = [key for key in found[form] if key not in ("treesearch", "random")]
     best = max(others, key=lambda key: np.mean(found[form][key]["returns"]))
     own, rival = (np.array(found[form][key]["returns"]) for key in ("treesearch", best))
     return bool((own - rival).mean() > -1.96 * standard_error(own - rival))
@@ -107,17 +111,19 @@ def main() -> None:
     first, _, last = asked.seeds.partition("-")
     seeds = range(int(first), int(last or first) + 1)
     names = [name for name in HORIZONS if any(part in name for part in asked.plants.split(","))]
-    rows, everything = [], []
-    for name in names:
-        found = []
-        for seed in seeds:
+    found = json.loads(asked.out.read_text()) if asked.out and asked.out.exists() else []
+    for seed in seeds:
+        for name in names:
+            if any((one["plant"], one["seed"], one["budget"]) == (name, seed, asked.steps) for one in found):
+                continue
             found.append(one_seed(name, seed, asked.steps))
             print(f"{name} {seed}: {found[-1]['structure']}\n{found[-1]['rules']}\n", flush=True)
-        everything += found
-        rows += rows_of(found)
-        if asked.out:
-            asked.out.write_text(json.dumps(everything, indent=1))
-        print(markdown(rows_of(found)), flush=True)
+            if asked.out:
+                asked.out.write_text(json.dumps(found, indent=1))
+    rows = []
+    for name in names:
+        of_plant = [one for one in found if one["plant"] == name and one["seed"] in seeds]
+        rows += rows_of([one for one in of_plant if one["budget"] == asked.steps])
     print(markdown(rows))
 
 
