@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +100,38 @@ def rows_of(seeds: list[dict[str, Any]]) -> list[dict[str, str]]:
     return rows
 
 
+def short_row(seeds: list[dict[str, Any]]) -> dict[str, str]:
+    """Return a plant in one row: perturbed (nominal); differences are of means to the best classical one."""
+    keys = ("treesearch", "pid", "lqr")
+
+    def mean(form: str, key: str, what: str = "returns") -> float:
+        return float(np.mean([one[form][key][what] for one in seeds])) if key in seeds[0][form] else math.nan
+
+    def listed(form: str, what: str, write: Callable[[float], str]) -> str:
+        return ", ".join("–" if math.isnan(x) else write(x) for x in (mean(form, k, what) for k in keys))
+
+    row = {"plant": seeds[0]["plant"].removeprefix("spaql/").removesuffix("-v0")}
+    for key, title in zip((*keys, "random"), ("TreeSearch", "PID", "regulator", "random"), strict=True):
+        found = [mean(form, key) for form in ("perturbed", "nominal")]
+        row[title] = (
+            ""
+            if math.isnan(found[0])
+            else "{} ({})".format(*(f"{x:.0f}" if abs(x) >= 100 else f"{x:#.3g}" for x in found))
+        )
+    forms = ("perturbed", "nominal")
+    best = [np.nanmax([mean(form, "pid"), mean(form, "lqr")]) for form in forms]
+    more = [(mean(form, "treesearch") - x) / abs(x) for form, x in zip(forms, best, strict=True)]
+    counts = [sum(no_worse(one, form) for one in seeds) for form in forms]
+    tracks = not math.isnan(mean("nominal", "pid"))
+    return row | {
+        "to the best": "{:+.1%} ({:+.1%})".format(*more),
+        "no worse": f"{counts[0]} ({counts[1]}) of {len(seeds)}",
+        "movement, perturbed": listed("perturbed", "movement", lambda x: f"{x:.1%}"),
+        "error at rest, nominal": listed("nominal", "error at rest", lambda x: f"{x:.2g}") if tracks else "",
+        "leaves": f"{np.mean([one['leaves'] for one in seeds]):.1f}",
+    }
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(
@@ -120,11 +154,14 @@ def main() -> None:
             print(f"{name} {seed}: {found[-1]['structure']}\n{found[-1]['rules']}\n", flush=True)
             if asked.out:
                 asked.out.write_text(json.dumps(found, indent=1))
-    rows = []
+    rows, short = [], []
     for name in names:
         of_plant = [one for one in found if one["plant"] == name and one["seed"] in seeds]
-        rows += rows_of([one for one in of_plant if one["budget"] == asked.steps])
+        of_plant = [one for one in of_plant if one["budget"] == asked.steps]
+        rows += rows_of(of_plant)
+        short.append(short_row(of_plant))
     print(markdown(rows))
+    print(markdown(short))
 
 
 if __name__ == "__main__":
