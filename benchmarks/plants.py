@@ -1,4 +1,4 @@
-"""Our learners beside tuned classical controllers on the plants that spaql ships, nominal and perturbed.
+"""Our learners beside tuned classical controllers and random actions on the plants that spaql ships.
 
     python benchmarks/plants.py --seeds 8000-8009                     # 5,000,000 steps each
     python benchmarks/plants.py --seeds 8000 --steps 500000 --plants Oven
@@ -7,14 +7,17 @@
 Every controller is designed for perturbed plants with the same number of simulator steps, and judged in 100
 fresh episodes (seed 1,000,000 + its own seed) of the perturbed plant and of the plant itself. A seed counts
 as no worse if the paired difference to its best classical controller is above -1.96 standard errors, which a
-difference of a tenth of a per cent may be below; so the seeds whose mean is within 1 % are counted too.
+difference of a tenth of a per cent may be below; so the seeds whose mean is within 1 % are counted too. What
+is in the file of --out already is not run again, so that a run that was stopped can go on.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -49,14 +52,16 @@ def one_seed(name: str, seed: int, steps: int, algo: str) -> dict[str, Any]:
     cpu = time.process_time()
     agent = LEARNERS[algo](problem, seed=seed).learn(total_timesteps=steps, progress_bar=False)
     cpu = time.process_time() - cpu
-    policies = {algo: agent.policy}
+    policies: dict[str, Any] = {algo: agent.policy}
     for method in ("pid", "lqr") if problem.setpoints else ("lqr",):
         policies[method] = tune(rough, method, steps=steps, seed=seed).policy
+    policies["random"] = spaql.RandomPolicy(problem.states, problem.actions)
     ladder = agent.ladder if isinstance(agent, spaql.TreeSearch) else []
     chosen = next((row for row in ladder if row["chosen"]), {})
     return {
         "plant": name,
         "seed": seed,
+        "budget": steps,
         "cpu": cpu,
         "steps": agent.training_steps,
         "structure": chosen.get("structure", ""),
@@ -67,10 +72,15 @@ def one_seed(name: str, seed: int, steps: int, algo: str) -> dict[str, Any]:
     }
 
 
+def rivals(found: dict[str, Any], form: str) -> tuple[str, list[str]]:
+    """Return the name of the learner, and those of the classical controllers beside it."""
+    (learner,) = LEARNERS.keys() & found[form].keys()
+    return learner, [key for key in found[form] if key not in (learner, "random")]
+
+
 def no_worse(found: dict[str, Any], form: str) -> bool:
     """Whether the learner is no worse than the best classical controller of a seed."""
-    (learner,) = LEARNERS.keys() & found[form].keys()
-    others = [key for key in found[form] if key != learner]
+    learner, others = rivals(found, form)
     best = max(others, key=lambda key: np.mean(found[form][key]["returns"]))
     own, rival = (np.array(found[form][key]["returns"]) for key in (learner, best))
     return bool((own - rival).mean() > -1.96 * standard_error(own - rival))
@@ -79,8 +89,8 @@ def no_worse(found: dict[str, Any], form: str) -> bool:
 def within(found: dict[str, Any], form: str, share: float = 0.01) -> bool:
     """Whether the return of the learner is within a share of the best classical controller's, or better."""
     means = {key: float(np.mean(one["returns"])) for key, one in found[form].items()}
-    (learner,) = LEARNERS.keys() & means.keys()
-    best = max(mean for key, mean in means.items() if key != learner)
+    learner, others = rivals(found, form)
+    best = max(means[key] for key in others)
     return means[learner] >= best - share * abs(best)
 
 
@@ -109,6 +119,39 @@ def rows_of(seeds: list[dict[str, Any]]) -> list[dict[str, str]]:
     return rows
 
 
+def short_row(seeds: list[dict[str, Any]]) -> dict[str, str]:
+    """Return a plant in one row: perturbed (nominal); differences are of means to the best classical one."""
+    learner = rivals(seeds[0], "nominal")[0]
+    keys = (learner, "pid", "lqr")
+
+    def mean(form: str, key: str, what: str = "returns") -> float:
+        return float(np.mean([one[form][key][what] for one in seeds])) if key in seeds[0][form] else math.nan
+
+    def listed(form: str, what: str, write: Callable[[float], str]) -> str:
+        return ", ".join("–" if math.isnan(x) else write(x) for x in (mean(form, k, what) for k in keys))
+
+    row = {"plant": seeds[0]["plant"].removeprefix("spaql/").removesuffix("-v0")}
+    for key, title in zip((*keys, "random"), (learner, "PID", "regulator", "random"), strict=True):
+        found = [mean(form, key) for form in ("perturbed", "nominal")]
+        row[title] = (
+            ""
+            if math.isnan(found[0])
+            else "{} ({})".format(*(f"{x:.0f}" if abs(x) >= 100 else f"{x:#.3g}" for x in found))
+        )
+    forms = ("perturbed", "nominal")
+    best = [np.nanmax([mean(form, "pid"), mean(form, "lqr")]) for form in forms]
+    more = [(mean(form, learner) - x) / abs(x) for form, x in zip(forms, best, strict=True)]
+    counts = [sum(no_worse(one, form) for one in seeds) for form in forms]
+    tracks = not math.isnan(mean("nominal", "pid"))
+    return row | {
+        "to the best": "{:+.1%} ({:+.1%})".format(*more),
+        "no worse": f"{counts[0]} ({counts[1]}) of {len(seeds)}",
+        "movement, perturbed": listed("perturbed", "movement", lambda x: f"{x:.1%}"),
+        "error at rest, nominal": listed("nominal", "error at rest", lambda x: f"{x:.2g}") if tracks else "",
+        "leaves": f"{np.mean([one['leaves'] for one in seeds]):.1f}",
+    }
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(
@@ -123,18 +166,23 @@ def main() -> None:
     first, _, last = asked.seeds.partition("-")
     seeds = range(int(first), int(last or first) + 1)
     names = [name for name in HORIZONS if any(part in name for part in asked.plants.split(","))]
-    rows, everything = [], []
-    for name in names:
-        found = []
-        for seed in seeds:
+    found = json.loads(asked.out.read_text()) if asked.out and asked.out.exists() else []
+    for seed in seeds:
+        for name in names:
+            if any((one["plant"], one["seed"], one["budget"]) == (name, seed, asked.steps) for one in found):
+                continue
             found.append(one_seed(name, seed, asked.steps, asked.algo))
             print(f"{name} {seed}: {found[-1]['structure']}\n{found[-1]['rules']}\n", flush=True)
-        everything += found
-        rows += rows_of(found)
-        if asked.out:
-            asked.out.write_text(json.dumps(everything, indent=1))
-        print(markdown(rows_of(found)), flush=True)
+            if asked.out:
+                asked.out.write_text(json.dumps(found, indent=1))
+    rows, short = [], []
+    for name in names:
+        of_plant = [one for one in found if one["plant"] == name and one["seed"] in seeds]
+        of_plant = [one for one in of_plant if one["budget"] == asked.steps]
+        rows += rows_of(of_plant)
+        short.append(short_row(of_plant))
     print(markdown(rows))
+    print(markdown(short))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,14 @@ HORIZONS = MappingProxyType(
         "spaql/QuadrupleTank-v0": 100,
         "spaql/QuadrupleTankFixed-v0": 100,
         "spaql/CartPoleSwingUp-v0": 250,
+        "spaql/TwoTanks-v0": 150,
+        "spaql/CSTR-v0": 120,
+        "spaql/Furuta-v0": 250,
+        "spaql/BallAndBeam-v0": 200,
+        "spaql/Crane-v0": 200,
+        "spaql/BoostConverter-v0": 200,
+        "spaql/Pitch-v0": 200,
+        "spaql/FlexibleJoint-v0": 250,
     }
 )
 """Steps of an episode, by id."""

@@ -1,0 +1,9 @@
+"""Plants of control engineering: twelve, of which the quadruple tank has two sets of set-points.
+
+Units, ranges, set-points and sample times are declared with each plant; numbers of the equations are its
+parameters. Equations are integrated with a fixed number of steps within a sample.
+"""
+
+from spaql.problems.engineering import electrical, motion, poles, process
+
+__all__ = ["electrical", "motion", "poles", "process"]
