@@ -43,11 +43,18 @@ class Objective:
     end: Expression | None
 
     @classmethod
-    def of(cls, log: Log, cost: str | None, reward: str | None, end: str | None) -> Objective:
-        """Return the objective of a log, given either a cost or a reward."""
+    def of(
+        cls,
+        observations: Sequence[str],
+        actions: Sequence[str],
+        cost: str | None,
+        reward: str | None,
+        end: str | None,
+    ) -> Objective:
+        """Return the objective over columns, by their names, given either a cost or a reward."""
         if (cost is None) == (reward is None):
             raise SettingError("Give either a cost or a reward, as an expression of the columns.")
-        seen, done = (tuple(map(identifier, names)) for names in (log.observations, log.actions))
+        seen, done = (tuple(map(identifier, names)) for names in (observations, actions))
         after = tuple(_NEXT + name for name in seen)
         every = (*seen, *done, *after, _ENDED)
         for name in every:
@@ -107,7 +114,7 @@ def problem_from_log(
     setpoints: Mapping[str, str] | None = None,
 ) -> LoggedProblem:
     """Return the problem of a log (see `spaql.fit` for the parameters)."""
-    objective, notes = Objective.of(log, cost, reward, end), list(log.notes)
+    objective, notes = Objective.of(log.observations, log.actions, cost, reward, end), list(log.notes)
     goals = {
         find_column(number, log.observations, "The log"): find_column(goal, log.observations, "The log")
         for number, goal in (setpoints or {}).items()
