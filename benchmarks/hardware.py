@@ -3,8 +3,8 @@
     python benchmarks/hardware.py --steps 100000
 
 plays random actions on a simulated motor, whose board is a process of its own, and compares the log with what
-the board knows: the jitter of both sides, safe actions that were due and not sent, and rows that are not in
-the log or differ. 100,000 steps at 100 Hz take 17 minutes, nearly all of them asleep.
+the board knows: the jitter of both sides, how lost and late observations were answered, and rows that are not
+in the log or differ. 100,000 steps at 100 Hz take 17 minutes, nearly all of them asleep.
 """
 
 import argparse
@@ -92,7 +92,8 @@ def compare(rows: list[dict[str, str]], known: list[dict[str, Any]], period: flo
     wrong += sum(cell != "" and float(cell) != theirs[0] for cell, theirs in played)
     due = [one["number"] for one in known[1:-1] if one["fate"] != "sent"]
     unsent = [number for number in due if by_number[number]["sent by"] != "watchdog"]
-    # A newer observation was there when this process got the processor: it acted on that one.
+    # In the others this process was not running at the deadline. When it was, there was an observation to
+    # act on: this one, or a newer one.
     paused = sum(by_number[number]["sent by"] == "" for number in unsent)
     arrivals = [(float(row["arrival [s]"]), int(row["sample"])) for row in rows if row["arrival [s]"]]
     in_time = [at - n * period - known[n]["behind"] for at, n in arrivals if known[n]["fate"] == "sent"]
@@ -103,8 +104,9 @@ def compare(rows: list[dict[str, str]], known: list[dict[str, Any]], period: flo
         "observations that came and are not in the log": f"{len(missing):,}",
         "rows that differ from the board": f"{wrong:,}",
         "observations lost or late": f"{len(due):,}",
-        "safe actions due and not sent": f"{len(unsent) - paused:,}",
-        "  not due any more after a pause of the process": f"{paused:,}",
+        "  answered by the safe action": f"{len(due) - len(unsent):,}",
+        "  acted on after a pause of this process": f"{len(unsent) - paused:,}",
+        "  overtaken by a newer one in such a pause": f"{paused:,}",
         "longest time on one action, in samples": f"{longest(known)} (watchdog: {WATCHDOG})",
         "clock of the simulated board, behind": quantiles(np.array([one["behind"] for one in known])),
         "jitter of observations, from board to log": quantiles(

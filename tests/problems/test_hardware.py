@@ -3,6 +3,8 @@
 import _thread
 import csv
 import os
+import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -155,10 +157,10 @@ def soak(folder: Path, samples: int, **faults: float) -> None:
     assert (
         counts.damaged == sum(one.fate == "damaged" for one in record[1:]) if faults.get("damaged") else True
     )
-    # What did not come in time was answered by the safe action, unless a newer one was there already.
+    # What did not come in time was answered by the safe action, unless this process paused meanwhile.
     blind = [i for i, one in enumerate(record[1:-1], 1) if one.fate != "sent"]
     answered = sum(rows[i]["sent by"] == "watchdog" for i in blind)
-    assert answered >= len(blind) - counts.overtaken - counts.gaps
+    assert answered >= len(blind) - counts.overtaken - counts.gaps - counts.read_late
     for row in rows:
         if row["sent by"] == "watchdog":
             assert float(row[f"sent {VOLTAGE}"]) == 0.0
@@ -505,3 +507,70 @@ def test_the_c_side_speaks_the_protocol(tmp_path: Path) -> None:
             assert float(after["speed"]) == pytest.approx(speed + 0.1 * (2.5 * voltage - speed), abs=1e-4)
             checked += 1
     assert checked > 90
+
+
+ARDUINO = """
+#include <math.h>
+#include <stdint.h>
+#define HIGH 1
+#define LOW 0
+#define OUTPUT 1
+#define INPUT_PULLUP 2
+#define constrain(x, a, b) ((x) < (a) ? (a) : (x) > (b) ? (b) : (x))
+enum {A0, A1};
+int analogRead(int), digitalRead(int);
+unsigned long micros();
+void pinMode(int, int), digitalWrite(int, int), analogWrite(int, int);
+struct Port { void begin(long), write(const char *); int available(), read(); };
+extern Port Serial;
+"""
+"""What the Arduino IDE puts before a sketch, as far as this one needs it."""
+
+
+def test_the_sketch_compiles_for_an_uno(tmp_path: Path) -> None:
+    if not shutil.which("avr-g++"):
+        pytest.skip("there is no avr-g++")
+    sketch = (BENCH / "bench.ino").read_text(encoding="utf-8")
+    (tmp_path / "bench.cpp").write_text(ARDUINO + sketch, encoding="utf-8")
+    flags = ("-mmcu=atmega328p", "-Os", "-Wall", "-Wextra", "-Werror", f"-I{BENCH}", "-c")
+    subprocess.run(["avr-g++", *flags, "bench.cpp"], cwd=tmp_path, check=True)
+
+
+@pytest.mark.slow
+def test_the_tutorial_identifies_fits_runs_and_refits(tmp_path: Path) -> None:
+    """Its files and commands as they are written, with a faster plant, fewer episodes and less effort."""
+    page = (BENCH.parents[1] / "docs" / "hardware.md").read_text(encoding="utf-8")
+    with SimulatedBoard(MOTOR, sample_time=PERIOD, safe_action=0.0) as board:
+        for name, code in re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+            for long, short in (
+                ("tcp://127.0.0.1:5025", board.port),
+                ("sample_time=0.02", f"sample_time={PERIOD}, most_misses=100"),
+                ("range(20)", "range(8)"),
+                ("episodes=10", "episodes=2"),
+            ):
+                code = code.replace(long, short)
+            (tmp_path / name).write_text(code, encoding="utf-8")
+        shown = "".join(re.findall(r"^```console\n(.*?)^```", page, re.MULTILINE | re.DOTALL))
+        commands = re.findall(r"^\$ ((?:.*\\\n)*.*)", shown, re.MULTILINE)
+        assert [command.split()[1] for command in commands] == [
+            "board.py", "identify.py", "fit", "show", "draw", "run.py", "fit"
+        ]  # fmt: skip
+        outputs = {}
+        for command in commands[1:]:
+            words = shlex.split(command.replace("\\\n", " "))
+            if words[1] == "fit":
+                words += ["--effort", "0.02", "--anyway"]
+            start = [sys.executable] if words[0] == "python" else [sys.executable, "-m", "spaql"]
+            done = subprocess.run([*start, *words[1:]], cwd=tmp_path, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+            outputs[command] = done.stdout
+    first, again = (text for command, text in outputs.items() if " fit " in command)
+    assert "predicted" in first
+    assert "predicted" in again
+    logged, controlled = rows_of(tmp_path / "identify.csv"), rows_of(tmp_path / "run.csv")
+    assert_the_log_is_true(logged, board)
+    assert {row["episode"] for row in controlled} == {"0", "1"}
+    # The same plant, without a line and its losses.
+    fitted = spaql.evaluate(tmp_path / "runs" / "motor", MOTOR, episodes=20)
+    logged_return = float(re.search(r"logged +(-[\d.,]+)", first)[1].replace(",", ""))  # type: ignore[index]
+    assert fitted.mean > logged_return

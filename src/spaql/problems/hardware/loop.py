@@ -40,6 +40,8 @@ class Counts:
     """Of these, those that came later; they are in the log, and were not acted upon."""
     gaps: int = 0
     """Samples that never came, while this process was not waiting for them."""
+    read_late: int = 0
+    """Observations that were acted upon after that time, because this process was not waiting for them."""
     overtaken: int = 0
     """Observations that were not acted upon because this process read them when there was a newer one."""
     not_played: int = 0
@@ -161,12 +163,14 @@ class SampleLoop:
                 self.counts.gaps += number - self._number - 1
                 self.counts.samples += number - self._number
                 self._number = number
+                is_late = now > self._clock.expected(number) + self._patience
                 self._clock.arrived(number, now)
                 if sample.state == protocol.STOPPED:
                     self.stopped = self.stopped or "the board reports that it was stopped"
                 elif link.has_more(protocol.OBSERVATION):  # this process was late
                     self.counts.overtaken += 1
                     continue
+                self.counts.read_late += is_late
                 self._streak = 0
                 return Exchange(number, sample.values, played, missed)
             return Exchange(self._number, None, played, missed)
