@@ -101,6 +101,8 @@ def test_a_line_with_any_other_byte_is_refused() -> None:
         for other in range(256):
             if other != line[i]:
                 assert decoded(line[:i] + bytes([other]) + line[i + 1 :]) is None
+    page = (BENCH.parents[1] / "docs" / "hardware.md").read_text(encoding="utf-8")
+    assert f"`{encoded('A', 17, 0.5).decode().strip()}` is an action of 0.5 for sample 17" in page
     assert decoded(b"") is decoded(b"*FFFF") is decoded(b"\xff \xff *0000") is None
 
 
@@ -450,7 +452,7 @@ def test_a_log_is_continued_and_a_torn_row_is_dropped(tmp_path: Path) -> None:
             )  # fmt: skip
 
 
-def test_a_slow_controller_is_told_from_the_newest_observation() -> None:
+def test_a_slow_controller_goes_on_with_the_newest_observation() -> None:
     with bench() as board, connected(board, horizon=10_000) as plant:
         plant.reset()
         plant.step([1.0])

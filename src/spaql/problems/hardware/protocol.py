@@ -1,7 +1,7 @@
 """The lines between a computer and the board of a plant.
 
 A line is a letter, fields and a checksum, separated by spaces, and ends with a newline:
-`A 17 0.5 *1F3C`. `docs/hardware.md` has the full protocol.
+`A 17 0.5 *5E29`. `docs/hardware.md` has the full protocol.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def encoded(letter: str, *fields: object) -> bytes:
     Examples
     --------
     >>> encoded("A", 17, 0.5)
-    b'A 17 0.5 *CFC3\\n'
+    b'A 17 0.5 *5E29\\n'
     """
     words = [letter, *(f"{x:.9g}" if isinstance(x, float) else str(x) for x in fields)]
     text = " ".join(words).encode("ascii")
@@ -70,9 +70,9 @@ def decoded(line: bytes) -> list[str] | None:
 
     Examples
     --------
-    >>> decoded(b"A 17 0.5 *CFC3")
+    >>> decoded(b"A 17 0.5 *5E29")
     ['A', '17', '0.5']
-    >>> decoded(b"A 17 0.6 *CFC3") is None
+    >>> decoded(b"A 17 0.6 *5E29") is None
     True
     """
     text, found, checksum = line.strip().rpartition(b" *")
