@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from spaql.partition import Partition
     from spaql.policy import PartitionPolicy, Policy, RandomPolicy, RuleTree
     from spaql.problems import Dynamics, Problem, make_problem
+    from spaql.problems.hardware import Hardware
     from spaql.verify import verify
 
 __all__ = [
@@ -71,6 +72,7 @@ __all__ = [
     "Dynamics",
     "Evaluation",
     "Fitted",
+    "Hardware",
     "History",
     "Learner",
     "MissingExtraError",
@@ -155,6 +157,7 @@ _HOMES = {
     "spaql.partition": ("Partition",),
     "spaql.policy": ("PartitionPolicy", "Policy", "RandomPolicy", "RuleTree"),
     "spaql.problems": ("Dynamics", "Problem", "make_problem"),
+    "spaql.problems.hardware": ("Hardware",),
 }
 _MODULES = {
     "agents",

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 import click
 
@@ -38,6 +38,9 @@ from spaql.policy import FeatureController, RuleTree
 from spaql.problems.guard import OutOfBoundsError
 from spaql.problems.registry import is_fmu
 from spaql.tables import aligned
+
+if TYPE_CHECKING:
+    from spaql.figures.live import LivePage
 
 _FRESH = 100
 """Number of new episodes that evaluate the result."""
@@ -212,6 +215,7 @@ def _options_of(agents: Mapping[str, type[Agent]]) -> list[click.Option]:
     is_flag=True,
     help="go on with the run in the run folder, up to --total-timesteps or --iterations in all",
 )
+@click.option("--live", is_flag=True, help="show the controller so far in a browser on this machine")
 @click.option("--verify", "verified", is_flag=True, help="at the end, prove or refute what it does for 60 s")
 @quiet_option
 @reports("the result")
@@ -242,6 +246,7 @@ def train(
     step_timeout: float | None,
     checkpoint_every: int,
     resume: bool,
+    live: bool,
     verified: bool,
     quiet: bool,
     **settings: Any,
@@ -258,6 +263,7 @@ def train(
       spaql train Pendulum-v1 --total-timesteps 5000 --seed 1
       spaql train Pendulum-v1 --total-timesteps 5000 --tries 8
       spaql train Acrobot-v1 --algo treesearch --total-timesteps 10000000
+      spaql train Pendulum-v1 --algo treesearch --total-timesteps 1000000 --live
       spaql train plant:TwoTanks-v0 --total-timesteps 3000 --out runs/tanks
       spaql train plant.fmu --config plant.toml --total-timesteps 3000
       spaql train CartPole-v1 --constraint "abs(pole_angle) < 0.1"
@@ -304,6 +310,8 @@ def train(
         raise click.UsageError(f"--ray is for the episodes of treesearch in a Gymnasium environment: {why}.")
     if workers is not None and tries == 1:
         raise click.UsageError("--workers train tries: give --tries, 2 or more.")
+    if live and tries != 1:
+        raise click.UsageError("--live is for one training: leave out --tries.")
     if verified and tries != 1:
         raise click.UsageError("--verify is for one training: run `spaql verify` on what --tries picks.")
     if verified and agent.problem.dynamics is None:
@@ -331,18 +339,20 @@ def train(
         total_timesteps, iterations = budget.left(agent)
         if not (iterations or total_timesteps):
             click.echo(_nothing_left(agent, folder, by_steps=iterations is None), err=True)
-    with StopOnInterrupt() as interrupt, _advised(env, horizon):
+    with StopOnInterrupt() as interrupt, _advised(env, horizon), _live(live) as page:
         if iterations or total_timesteps or not resume:
             agent.learn(
                 total_timesteps,
                 iterations=iterations,
-                callback=interrupt,
+                callback=[interrupt, page] if page is not None else interrupt,
                 checkpoint=folder / CHECKPOINT_FILE,
                 checkpoint_every=checkpoint_every,
                 progress_bar=not quiet,
             )
         save_run(agent, folder)
         interrupt.saved()
+        if page is not None and not interrupt.pressed:
+            page.show(agent)
         if interrupt.pressed:
             click.echo(
                 f"Interrupted: what was learned so far is saved in {folder}; --resume goes on with it.\n"
@@ -446,6 +456,19 @@ def _nothing_left(agent: Agent, folder: Path, *, by_steps: bool) -> str:
         else (agent.iterations, "iterations", "--iterations")
     )
     return f"{folder} has {done:,} {what} already, and nothing was added: to go on, give more with {option}."
+
+
+@contextmanager
+def _live(wanted: bool) -> Iterator[LivePage | None]:
+    """Serve the page of a training, if that is wanted, and print where it is."""
+    if not wanted:
+        yield None
+        return
+    from spaql.figures.live import LivePage
+
+    with LivePage() as page:
+        click.echo(f"The controller so far is shown at {page.address}", err=True)
+        yield page
 
 
 @contextmanager

@@ -43,7 +43,7 @@ _NO_NETWORK = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe
 
 
 def policy_card(
-    path: Path,
+    path: Path | None,
     source: Agent | Controller,
     *,
     episodes: int = 500,
@@ -59,7 +59,7 @@ def policy_card(
     Parameters
     ----------
     path
-        The model file or run folder it was read from.
+        The model file or run folder it was read from; None if it is not saved yet.
     source
         The agent or controller (see `spaql.load`).
     episodes
@@ -286,11 +286,14 @@ def _worst_cases(source: Agent | Controller, starts: int, seed: int) -> Iterator
     yield "</div>"
 
 
-def _footer(path: Path, seed: int) -> str:
-    file = model_file(path)
-    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+def _footer(path: Path | None, seed: int) -> str:
+    which = "Not saved yet"
+    if path is not None:
+        file = model_file(path)
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        which = f"{html.escape(file.name)}, SHA-256 <code>{digest}</code>"
     return (
-        f"<footer>{html.escape(file.name)}, SHA-256 <code>{digest}</code>. Made by spaql {version('spaql')}, "
+        f"<footer>{which}. Made by spaql {version('spaql')}, "
         f"with episodes of seed {seed}. No actions are drawn in maps, stress tests and robustness: there it "
         "does what the rules say.</footer>"
     )

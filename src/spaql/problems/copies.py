@@ -12,7 +12,7 @@ from typing import Any
 import gymnasium
 from gymnasium.utils import EzPickle
 
-from spaql.errors import BadEnvironmentError
+from spaql.errors import BadEnvironmentError, SettingError
 from spaql.problems.recognition import attributes_of, difference, drawing_tools, is_opaque, layers
 from spaql.problems.user_errors import message_of
 
@@ -31,6 +31,8 @@ def copied(env: Environment) -> Environment:
     """
     try:
         return _attributes_copied(env)
+    except SettingError:  # it refuses copies, and says what to do instead
+        raise
     except Exception as error:
         if any(isinstance(layer, EzPickle) for layer in layers(env)):
             # Made again from the arguments of its constructor: only if nothing is lost.

@@ -48,16 +48,17 @@ class Objective:
     @classmethod
     def of(
         cls,
-        log: Log,
+        observations: Sequence[str],
+        actions: Sequence[str],
         cost: str | None,
         reward: str | None,
         end: str | None,
         constraints: Iterable[ConstraintLike] = (),
     ) -> Objective:
-        """Return the objective of a log, given either a cost or a reward."""
+        """Return the objective over columns, by their names, given either a cost or a reward."""
         if (cost is None) == (reward is None):
             raise SettingError("Give either a cost or a reward, as an expression of the columns.")
-        seen, done = (tuple(map(identifier, names)) for names in (log.observations, log.actions))
+        seen, done = (tuple(map(identifier, names)) for names in (observations, actions))
         after = tuple(_NEXT + name for name in seen)
         every = (*seen, *done, *after, _ENDED)
         for name in every:
@@ -67,7 +68,7 @@ class Objective:
         assert text is not None
         goal = Expression.parse(what, text, every)
         ended = None if end is None else Expression.parse("end condition", end, seen)
-        stage = StageCost.of(None, constraints, log.observations, log.actions)
+        stage = StageCost.of(None, constraints, observations, actions)
         return cls(seen, done, goal, -1.0 if cost is not None else 1.0, ended, stage)
 
     @property
@@ -120,7 +121,8 @@ def problem_from_log(
     constraints: Iterable[ConstraintLike] = (),
 ) -> LoggedProblem:
     """Return the problem of a log (see `spaql.fit` for the parameters)."""
-    objective, notes = Objective.of(log, cost, reward, end, constraints), list(log.notes)
+    objective = Objective.of(log.observations, log.actions, cost, reward, end, constraints)
+    notes = list(log.notes)
     goals = {
         find_column(number, log.observations, "The log"): find_column(goal, log.observations, "The log")
         for number, goal in (setpoints or {}).items()
