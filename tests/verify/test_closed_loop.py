@@ -152,6 +152,29 @@ def test_disturbed_states_are_in_their_sets():
                 assert any(holds(part, state, loop.arrays.period) for part, _ in parts)
 
 
+def test_an_error_that_is_rounded_up_to_single_precision_is_covered():
+    """An error of 0.1 of an observation of 0 is 0.1000000015 in single precision."""
+
+    def step(state, action):
+        return (0.5 * state[0] + action[0],), 0.0, False
+
+    dynamics = spaql.Dynamics(
+        id="verified/Rounded-v0",
+        start=lambda rng: (0.0,),
+        step=step,
+        observations={"x": (-1, 1)},
+        actions={"u": (-1, 1)},
+        horizon=9,
+    )
+    nodes = ([0, -1, -1], [0.1000000012, 0, 0], [1, -1, -1], [2, -1, -1], [-1, 0, 1])
+    spaces = dynamics.observation_space, dynamics.action_space
+    tree = RuleTree(*map(np.array, nodes), Constants(np.array([[-1.0], [1.0]])), *spaces)
+    assert tree.act(np.array([[0.0 + 0.1]], np.float32))[0] == 1.0
+    loop = ClosedLoop.of(dynamics, tree, noise=0.1)
+    (parts,) = followed(loop, np.array([0.0]), np.array([1e-12]), 1)
+    assert any(holds(part, (1.0,), [0.0]) for part, _ in parts)
+
+
 @pytest.mark.parametrize("env", ["MountainCar-v0", "CartPole-v1"])
 def test_states_with_a_late_action_of_a_list_are_in_their_sets(env):
     dynamics, rng = find_dynamics(env), np.random.default_rng(7)
