@@ -1,5 +1,6 @@
 """`spaql verify`, run in process."""
 
+import html
 import json
 from pathlib import Path
 
@@ -111,3 +112,71 @@ def test_train_verifies_at_the_end(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)["verified"]
     assert found["proven"] + found["refuted"] + found["undecided"] == pytest.approx(1.0)
+
+
+def drawn(*words: str, code: int = 0) -> Result:
+    result = CliRunner().invoke(main, ["draw", *words])
+    assert result.exit_code == code, result.output
+    return result
+
+
+def test_the_counterexample_is_played_and_drawn(run: str, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    file = tmp_path / "copy.spaql"
+    file.write_bytes(Path(run).read_bytes())
+    picture = str(tmp_path / "fails.svg")
+    missing = drawn(str(file), "counterexample", "--out", picture, code=1)
+    assert "Nothing was verified" in missing.stderr
+    found = json.loads(command(str(file), "--goal", "--within", "20", "--seconds", "1", "--json").stdout)
+    drawn(str(file), "counterexample", "--out", picture)
+    text = Path(picture).read_text()
+    for word in ("a counterexample", "position", "speed", "action"):
+        assert word in text
+    from spaql.figures import compute_counterexample
+
+    record = compute_counterexample(file, spaql.load(file))
+    assert [panel.values[0] for panel in record.panels[:2]] == found["counterexample"]
+    assert record.step == 20
+    assert "it has not terminated in 20 steps" in record.note.replace("\n", " ")
+    # The same episode in the environment, bit by bit.
+    env = spaql.make_problem("MountainCar-v0").dynamics
+    state = tuple(found["counterexample"])
+    tree = spaql.load(file).policy
+    for k in range(20):
+        assert tuple(panel.values[k] for panel in record.panels[:2]) == state
+        action = int(tree.act(np.array([state], np.float32))[0])
+        assert record.panels[2].values[k] == action
+        state, _, ended = env.step(state, action)
+        assert not ended
+    refused = drawn(str(file), "counterexample", "--episodes", "3", code=2)
+    assert "takes --out alone" in refused.stderr
+    command(str(file), "--seconds", "1")
+    assert "No counterexample was found" in drawn(str(file), "counterexample", code=1).stderr
+
+
+def test_the_card_shows_the_last_verdict_of_this_controller_only(run: str, tmp_path: Path) -> None:
+    from spaql.figures import policy_card
+    from spaql.verify.stored import load_verdict
+
+    file = tmp_path / "copy.spaql"
+    file.write_bytes(Path(run).read_bytes())
+    assert "What is proven" not in policy_card(file, spaql.load(file), episodes=2)
+    command(str(file), "--seconds", "1")
+    page = policy_card(file, spaql.load(file), episodes=2)
+    assert "<h2>What is proven</h2>" in page
+    assert "it terminates (the goal) within 1,000 steps." in page
+    for line in load_verdict(tmp_path / "copy.verdict").text.split("\n"):
+        assert html.escape(line) in page
+    pytest.importorskip("matplotlib")
+    assert "steps that suffice" in page
+    source = spaql.load(file)
+    moved = np.array(source.policy.threshold)
+    moved[0] = 0.001
+    tree = RuleTree(
+        *(source.policy.feature, moved, source.policy.left, source.policy.right, source.policy.leaf),
+        *(source.policy.leaves, source.policy.observation_space, source.policy.action_space),
+    )
+    spaql.Controller(tree, source.problem).save(file)
+    page = policy_card(file, spaql.load(file), episodes=2)
+    assert "Proven from" not in page
+    assert "was verified of another controller" in page

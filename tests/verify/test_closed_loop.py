@@ -6,12 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spaql
+from learned_plants import known
 from spaql.kernels.verify.closed_loop import advance, new_memory, put_box
 from spaql.kernels.verify.forms import HIGH, LOW, A, C, R
 from spaql.kernels.verify.points import play_points
 from spaql.policy import Choices, Constants, Laws, RuleTree, SwitchingLaws
 from spaql.problems.classic import find_dynamics
 from spaql.verify.closed_loop import ClosedLoop
+from spaql.verify.learned import LearnedPlant
 from spaql.verify.replay import played
 from verify_programs import plant, program
 
@@ -85,7 +87,8 @@ def check(dynamics, tree, rng, low, high, steps, episodes, **disturbed):
     sets = followed(loop, low, high, steps)
     for k in range(episodes):
         start = rng.uniform(low, high) if k else np.array(low)
-        for (state, ended), parts in zip(_states(dynamics, tree, start), [None, *sets], strict=False):
+        states = played(dynamics, loop.player, start, delayed=disturbed.get("delayed", False))
+        for (state, ended), parts in zip(states, [None, *sets], strict=False):
             if parts is not None:
                 checked += 1
                 inside = any(flag == ended and (ended or holds(part, state, period)) for part, flag in parts)
@@ -93,10 +96,6 @@ def check(dynamics, tree, rng, low, high, steps, episodes, **disturbed):
             if ended:
                 break
     return checked
-
-
-def _states(dynamics, tree, start):
-    yield from played(dynamics, tree, start)
 
 
 SCALES = {
@@ -151,6 +150,115 @@ def test_disturbed_states_are_in_their_sets():
                 after, _, _ = dynamics.step(state, action)
                 state = tuple((np.array(after) + rng.choice([-1.0, 1.0], 2) * push).tolist())
                 assert any(holds(part, state, loop.arrays.period) for part, _ in parts)
+
+
+def test_an_error_that_is_rounded_up_to_single_precision_is_covered():
+    """An error of 0.1 of an observation of 0 is 0.1000000015 in single precision."""
+
+    def step(state, action):
+        return (0.5 * state[0] + action[0],), 0.0, False
+
+    dynamics = spaql.Dynamics(
+        id="verified/Rounded-v0",
+        start=lambda rng: (0.0,),
+        step=step,
+        observations={"x": (-1, 1)},
+        actions={"u": (-1, 1)},
+        horizon=9,
+    )
+    nodes = ([0, -1, -1], [0.1000000012, 0, 0], [1, -1, -1], [2, -1, -1], [-1, 0, 1])
+    spaces = dynamics.observation_space, dynamics.action_space
+    tree = RuleTree(*map(np.array, nodes), Constants(np.array([[-1.0], [1.0]])), *spaces)
+    assert tree.act(np.array([[0.0 + 0.1]], np.float32))[0] == 1.0
+    loop = ClosedLoop.of(dynamics, tree, noise=0.1)
+    (parts,) = followed(loop, np.array([0.0]), np.array([1e-12]), 1)
+    assert any(holds(part, (1.0,), [0.0]) for part, _ in parts)
+
+
+@pytest.mark.parametrize("env", ["MountainCar-v0", "CartPole-v1"])
+def test_states_with_a_late_action_of_a_list_are_in_their_sets(env):
+    dynamics, rng = find_dynamics(env), np.random.default_rng(7)
+    scale, checked = np.array(SCALES[env]), 0
+    for k in range(16):
+        tree = random_tree(rng, dynamics, scale, leaves="switching" if k % 2 else None)
+        middle = rng.uniform(-0.9, 0.9, len(scale)) * scale
+        half = scale * rng.choice([1e-3, 1e-2])
+        first = rng.integers(0, dynamics.action_space.n) + rng.uniform(-0.4, 0.0)
+        low, high = np.append(middle - half, first), np.append(middle + half, first + rng.choice([0.2, 0.9]))
+        checked += check(dynamics, tree, rng, low, high, 4, 12, delayed=True)
+    assert checked > 300
+
+
+def coarse_plant(listed):
+    """Return a plant whose observations have such a wide range that fixed-point numbers are coarse."""
+
+    def step(state, action):
+        x, y = state
+        u = (1.0 if action == 1 else -1.0) if listed else action[0]
+        return (0.95 * x + 0.05 * y, 0.9 * y + 0.1 * u), 0.0, False
+
+    return spaql.Dynamics(
+        id=f"verified/Coarse{listed}-v0",
+        start=lambda rng: (0.0, 0.0),
+        step=step,
+        observations={"x": (-1e7, 1e7), "y": (-1e7, 1e7)},
+        actions=("down", "up") if listed else {"u": (-1, 1)},
+        horizon=50,
+    )
+
+
+@pytest.mark.parametrize("number", ["double", "float", "fixed"])
+@pytest.mark.parametrize("listed", [True, False])
+def test_states_of_an_exported_controller_are_in_their_sets(number, listed):
+    dynamics, rng, checked, differ = coarse_plant(listed), np.random.default_rng(11), 0, 0
+    for _ in range(30):
+        tree = random_tree(rng, dynamics, np.ones(2), leaves=None if listed else "constants")
+        loop = ClosedLoop.of(dynamics, tree, number=number)
+        assert (loop.noise > 1e-3).all() == (number == "fixed")
+        node = int(rng.integers(0, np.count_nonzero(tree.feature >= 0)))
+        middle = rng.uniform(-0.5, 0.5, 2)
+        middle[tree.feature[node]] = tree.threshold[node] + rng.uniform(-0.004, 0.004)
+        half = np.full(2, rng.choice([1e-5, 1e-3]))
+        checked += check(dynamics, tree, rng, middle - half, middle + half, 3, 12, number=number)
+        seen = rng.uniform(middle - half, middle + half, (20, 2)).astype(np.float32)
+        differ += int(np.sum(loop.player.act(seen) != tree.act(seen)))
+    assert checked > 500
+    assert (differ > 0) == (number == "fixed")
+
+
+@pytest.mark.parametrize("name", ["affine", "CartPole-v1", "Pendulum-v1"])
+def test_the_tape_of_a_learned_plant_computes_what_it_predicts(name):
+    model, rng = known(name).model, np.random.default_rng(0)
+    for certain in (False, True):
+        learned = LearnedPlant(model, certain=certain)
+        step, observe = learned.tapes()
+        late, _ = learned.tapes(delayed=True)
+        low, high = model.seen
+        for _ in range(200):
+            state = rng.uniform(low - 0.2 * (high - low), high + 0.2 * (high - low))
+            action = np.atleast_1d(model.action_space.sample()).astype(float)
+            after, ended = step([*state, *action])
+            given = int(action[0]) if hasattr(model.action_space, "n") else action
+            expected, _, over = learned.step(tuple(state), given)
+            np.testing.assert_allclose(after, expected, rtol=1e-12, atol=1e-12)
+            assert ended == over
+            waiting = np.atleast_1d(model.action_space.sample()).astype(float)
+            after, _ = late([*state, *action, *waiting])
+            np.testing.assert_allclose(after, [*expected, *waiting], rtol=1e-12, atol=1e-12)
+            assert observe(state)[0].tolist() == state.tolist()
+
+
+@pytest.mark.parametrize("name", ["affine", "CartPole-v1", "Pendulum-v1"])
+def test_played_states_of_learned_plants_are_in_their_sets(name):
+    model, rng, checked = known(name).model, np.random.default_rng(1), 0
+    low, high = model.seen
+    for k in range(12):
+        learned = LearnedPlant(model, certain=bool(k % 2))
+        tree = random_tree(rng, model, 0.5 * (high - low), oblique=bool(rng.integers(2)))
+        middle = model.starts[rng.integers(len(model.starts))] if k % 3 else rng.uniform(low, high)
+        half = (high - low) * rng.choice([1e-4, 1e-3, 1e-2])
+        checked += check(learned, tree, rng, middle - half, middle + half, 4, 8)
+    assert checked > 150
 
 
 def test_a_set_in_two_leaves_is_cut():

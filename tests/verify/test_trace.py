@@ -107,8 +107,12 @@ def test_a_delayed_action_waits_in_the_state():
     tape = trace_step(dynamics, delayed=True)
     outputs, _ = tape([1.0, 0.5, 1.5, -2.0])
     assert outputs.tolist() == [*dynamics.step((1.0, 0.5), np.array([1.5]))[0], -2.0]
-    with pytest.raises(spaql.SettingError, match="of a list"):
-        trace_step(find_dynamics("CartPole-v1"), delayed=True)
+    cart = find_dynamics("CartPole-v1")
+    tape = trace_step(cart, delayed=True)
+    start = (0.1, 0.2, -0.05, 0.3)
+    for waiting, applied in ((0.0, 0), (0.4, 0), (0.6, 1), (1.0, 1), (-3.0, 0), (9.0, 1)):
+        outputs, _ = tape([*start, waiting, 1.0])
+        assert outputs.tolist() == [*cart.step(start, applied)[0], 1.0]
 
 
 def test_refusals_name_the_line_and_what_to_write():

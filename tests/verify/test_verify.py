@@ -208,3 +208,50 @@ def test_the_best_answer_when_the_time_is_up():
     verdict = spaql.verify(with_speed(0, 2), "MountainCar-v0", seconds=0.05)
     assert not verdict.finished
     assert 0.0 <= verdict.proven <= 1.0
+
+
+def test_from_a_box_of_starts_to_a_goal_that_is_far_away():
+    """The goal is passed at the edge: some of the starts miss it, and those must not be proven."""
+
+    def fly(state, action):
+        x, y = state
+        x, y = x + 0.1, y + 0.02 * action[0] - 0.1 * y * y
+        return (x, y), 0.0, x > 4.0 and x < 4.3 and y > 0.1
+
+    plant = spaql.Dynamics(
+        id="verified/Far-v0",
+        start=lambda rng: (0.0, 0.0),
+        step=fly,
+        observations={"x": (-10, 10), "y": (-10, 10)},
+        actions={"u": (-1, 1)},
+        horizon=50,
+    )
+    table = Constants(np.array([[-0.2], [0.05]]))
+    tree = tree_for(plant, [1, -1, -1], [0.3, 0, 0], [1, -1, -1], [2, -1, -1], [-1, 0, 1], table)
+    starts = {"x": (0.0, 0.05), "y": (0.1, 0.6)}
+    asked = Statement(starts=starts, termination="goal", within=45, forward=True)
+    verdict = spaql.verify(tree, plant, asked, levels=7)
+    assert 0.1 < verdict.proven < 0.95
+    assert verdict.refuted > 0.02
+    assert verdict.undecided < 0.1
+    low, size = verdict.low, (verdict.high - verdict.low) / 128
+    rng = np.random.default_rng(0)
+    for cell in rng.permutation(np.argwhere(verdict.status == 0))[:150]:
+        start = low + (cell + rng.uniform(size=2)) * size
+        assert any(ended for _, ended in itertools.islice(played(plant, tree, start), 46))
+    with pytest.raises(spaql.SettingError, match="let the plant terminate in the target"):
+        Statement(starts=starts, target={"x": (4, 5)}, within=9, forward=True)
+
+
+def test_a_late_action_of_a_list_is_proven_and_played():
+    plant = find_dynamics("MountainCar-v0")
+    verdict = spaql.verify(with_speed(0, 2), plant, delayed=True, levels=6, seconds=8)
+    assert verdict.names == ("position", "speed", "waiting action")
+    assert "every action a step late" in verdict.text
+    assert verdict.proven > 0.1
+    low, size = verdict.low, (verdict.high - verdict.low) / np.array(verdict.status.shape)
+    rng = np.random.default_rng(0)
+    for cell in rng.permutation(np.argwhere(verdict.status == 0))[:100]:
+        start = low + (cell + rng.uniform(size=3)) * size
+        episode = itertools.islice(played(plant, with_speed(0, 2), start, delayed=True), 1_001)
+        assert any(ended for _, ended in episode)

@@ -61,6 +61,17 @@ def model_file(path: str | os.PathLike[str]) -> Path:
     return target / MODEL_FILE if target.is_dir() else target
 
 
+def verdict_file(path: str | os.PathLike[str]) -> Path:
+    """Return the file in which the last verdict of `spaql verify` on a run folder or model file is stored.
+
+    Examples
+    --------
+    >>> verdict_file("swing-up.spaql").name
+    'swing-up.verdict'
+    """
+    return model_file(path).with_suffix(".verdict")
+
+
 def agent_from(document: archive.Document) -> Agent:
     """Return the agent that a model file holds."""
     data, part = document.data, document.part

@@ -39,6 +39,7 @@ KINDS = (
     "plant",
     "response",
     "coverage",
+    "counterexample",
 )
 """Pictures of a policy."""
 STUDY_KINDS = ("curves", "scores", "profile")
@@ -135,6 +136,7 @@ def draw(
       plant   the cells of the learned plant, and where it is wrong (plantree)
       response  a step of set-points, then a load, beside a tuned PID controller
       coverage  the states of the log it was fitted to, and where it leaves them
+      counterexample  the episode that refutes the statement of the last `spaql verify`
 
     \b
     or, of the finished runs in a folder that `spaql sweep` has left,
@@ -154,12 +156,13 @@ def draw(
       spaql draw runs/pendulum phase --x angle --y speed --episodes 5
       spaql draw runs/plantree plant --x angle --y speed
       spaql draw runs/oven response --beside pid,lqr --out response.png
+      spaql draw runs/swing-up counterexample --out fails.png
       spaql draw runs/pendulum growth --x "sin(angle)" --y speed --out growth.gif
       spaql draw studies/first curves
     """
     from spaql.evaluation import size_curve
     from spaql.evaluation.beside import steps_of
-    from spaql.figures import compute_response, compute_sizes, compute_tree
+    from spaql.figures import compute_counterexample, compute_response, compute_sizes, compute_tree
     from spaql.figures.axis import angles
     from spaql.figures.names import NAMES
 
@@ -175,7 +178,10 @@ def draw(
     _check_kind(agent, kind)
     record: Record
     played: dict[str, Any] = {} if episodes is None else {"episodes": episodes}
-    if kind == "response":
+    if kind == "counterexample":
+        _refuse_options(kind, at, x, y, step, leaves, episodes, wanted)
+        record = compute_counterexample(run, agent)
+    elif kind == "response":
         methods = ["pid"] if beside is None else beside
         record = compute_response(agent, beside=methods, steps=steps_of(agent))
     elif kind == "tree":
@@ -191,6 +197,11 @@ def draw(
         plane = {"at": at, "x_limits": x[1], "y_limits": y[1], "step": step, **played}
         record = _over_plane(kind, agent, x[0], y[0], plane)
     return _drawn(record, kind, out)
+
+
+def _refuse_options(kind: str, *given: Any) -> None:
+    if any(one is not None and one != {} for one in given):
+        raise click.UsageError(f"A {kind} is drawn as it was found, and takes --out alone.")
 
 
 def _drawn(record: Record, kind: str, out: Path | None) -> Report:
@@ -233,7 +244,7 @@ def _check_kind(agent: Agent | Controller, kind: str) -> None:
         has -= {"coverage"}
         why = "was not fitted to a log" if kind == "coverage" else why
     else:
-        has &= {"tree", "map", "coverage"}
+        has &= {"tree", "map", "coverage", "counterexample"}
         why = "was fitted to a log, and there is no environment to play episodes in"
     if kind not in has:
         others = ", ".join(one for one in KINDS if one in has)

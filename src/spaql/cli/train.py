@@ -382,11 +382,11 @@ def train(
         result["ladder"] = rungs
     if verified:
         import spaql
-        from spaql.cli.verify import verdict_data
+        from spaql.cli.verify import store, verdict_data
 
         verdict = spaql.verify(agent)
         result["verified"] = verdict_data(verdict)
-        named += f"\n\n{verdict.text}"
+        named += f"\n\n{verdict.text}{store(verdict, folder)}"
     return Report(
         result,
         _ladder(rungs) + _text(result, agent.learner_type.iteration_is) + named,

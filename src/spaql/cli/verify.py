@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spaql.cli.arguments import algorithm_option, existing_run, quiet_option, read_to_play
+from spaql.cli.arguments import Choice, algorithm_option, existing_run, quiet_option, read_to_play
 from spaql.cli.report import Report, numbers, reports
 from spaql.errors import SettingError, require
 
@@ -58,6 +58,12 @@ def _ranges(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) 
     "--push", metavar="X,Y,...", callback=numbers, help="bound of a disturbance of the state at every step"
 )
 @click.option("--late", is_flag=True, help="every action comes a step late")
+@click.option(
+    "--number",
+    type=Choice(["double", "float", "fixed"]),
+    help="prove it of the controller as it is exported, in the numbers of the machine",
+)
+@click.option("--learned", is_flag=True, help="prove it of the learned plant, which is not the real one")
 @click.option("--map", "map_file", type=click.Path(path_type=Path), help="draw the cells (svg, pdf, png)")
 @click.option("--axes", metavar="I J", type=int, nargs=2, help="numbers of the state that the map is over")
 @click.option(
@@ -82,13 +88,17 @@ def verify(
     noise: list[float] | None,
     push: list[float] | None,
     late: bool,
+    number: str | None,
+    learned: bool,
     **asked: Any,
 ) -> Report:
     """Prove or refute what the controller in RUN does, from every state of a box.
 
-    The plant must be given as equations: a problem of classic control, or a plant of your own. Without
-    --starts, --target and so on, the statement is the one that is sensible for the plant. Every cell of the
-    states is proven, refuted by an episode, or undecided.
+    The plant must be given as equations: a problem of classic control, or a plant of your own; or, with
+    --learned, it is the one that PlanTree or `spaql fit` learned. Without --starts, --target and so on, the
+    statement is the one that is sensible for the plant. Every cell of the states is proven, refuted by an
+    episode, or undecided. The verdict is stored beside the model file, for `spaql show --html` and `spaql
+    draw RUN counterexample`.
 
     \b
     Examples:
@@ -96,6 +106,7 @@ def verify(
       spaql verify runs/swing-up --map proven.png --seconds 20
       spaql verify runs/swing-up --noise 0.002,0.002,0.01
       spaql verify runs/tanks --target "lower level [m]=0.4,0.6"
+      spaql verify runs/fitted --learned
       spaql verify runs/tanks --certificate tanks.proof
       spaql verify --check tanks.proof
     """
@@ -107,12 +118,10 @@ def verify(
     if map_file is not None:
         require("The map", "plot")
     import spaql
-    from spaql.verify.closed_loop import ClosedLoop
-    from spaql.verify.run import tree_and_plant
+    from spaql.verify.run import closed_loop
 
     agent = read_to_play(existing_run(run))
-    tree, plant = tree_and_plant(agent, None)
-    statement = _statement(ClosedLoop.of(plant, tree, delayed=late), asked)
+    statement = _statement(closed_loop(agent, learned=learned, delayed=late), asked)
     bar = _Bar(seconds, show=not quiet)
     try:
         verdict = spaql.verify(
@@ -122,13 +131,27 @@ def verify(
             noise=_one_or_many(noise),
             push=_one_or_many(push),
             delayed=late,
+            number=number,
+            learned=learned,
             progress=bar,
         )
     finally:
         bar.close()
     files = _write(verdict, map_file, axes, certificate)
-    wrote = "".join(f"\nWrote {file}." for file in files)
+    wrote = "".join(f"\nWrote {file}." for file in files) + store(verdict, run)
     return Report(verdict_data(verdict) | {"files": files}, f"{verdict.text}{wrote}")
+
+
+def store(verdict: Verdict, run: Path) -> str:
+    """Write a verdict beside the model file of a run; returns why it could not be done, or nothing."""
+    from spaql.agents.agent_file import verdict_file
+    from spaql.verify.stored import save_verdict
+
+    try:
+        save_verdict(verdict, verdict_file(run))
+    except OSError as error:
+        return f"\nThe verdict is not stored, {verdict_file(run)} cannot be written: {error.strerror}."
+    return ""
 
 
 def _one_or_many(given: list[float] | None) -> list[float] | float:
@@ -201,6 +224,7 @@ def verdict_data(verdict: Verdict) -> dict[str, Any]:
     found = verdict.counterexample
     return {
         "plant": verdict.plant,
+        "learned": bool(verdict.learned),
         "statement": verdict.statement.text,
         "proven": verdict.proven,
         "refuted": verdict.refuted,

@@ -3,6 +3,7 @@
 from spaql.figures.axis import Axis, angle_axis, plain_axis
 from spaql.figures.basin import BasinRecord, compute_basin
 from spaql.figures.card import policy_card
+from spaql.figures.counterexamples import CounterexampleRecord, EpisodePanel, compute_counterexample
 from spaql.figures.coverage import CoverageRecord, compute_coverage
 from spaql.figures.drawing import Record, draw, read, redraw, register, save_as, svg
 from spaql.figures.growth import Growth, GrowthFrame, GrowthRecord, animate, compute_growth
@@ -20,7 +21,9 @@ __all__ = [
     "Axis",
     "AxisRange",
     "BasinRecord",
+    "CounterexampleRecord",
     "CoverageRecord",
+    "EpisodePanel",
     "Growth",
     "GrowthFrame",
     "GrowthRecord",
@@ -43,6 +46,7 @@ __all__ = [
     "animate",
     "compute_balls",
     "compute_basin",
+    "compute_counterexample",
     "compute_coverage",
     "compute_growth",
     "compute_learning_curves",

@@ -18,6 +18,7 @@ from spaql.evaluation import SizedTree, evaluate, find_bench, robustness, size_c
 from spaql.evaluation.stress_tables import measure_cells, robustness_cells, worst_cells
 from spaql.figures.basin import compute_basin
 from spaql.figures.card_control import control_section, ladder_section
+from spaql.figures.card_verdict import verdict_section
 from spaql.figures.drawing import svg
 from spaql.figures.names import NAMES
 from spaql.figures.overlays import compute_phase
@@ -93,6 +94,8 @@ def policy_card(
         parts += ladder_section(source)
     elif exact is not None:
         parts += _rules(source, exact, episodes, seed) if stressed else _text_of(exact)
+    if exact is not None and path is not None:
+        parts += verdict_section(path, source)
     if stressed and problem.setpoints:
         parts += control_section(source, min(episodes, _CONTROL_EPISODES), seed)
     if stressed and find_bench(problem) is not None:

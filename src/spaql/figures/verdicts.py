@@ -14,7 +14,15 @@ from spaql.figures.drawing import register
 from spaql.figures.style import new_figure
 from spaql.verify import Verdict
 from spaql.verify.statement import box_text
-from spaql.verify.verdict import PROVEN, REFUTED, UNDECIDED, percent
+from spaql.verify.verdict import (
+    ABOUT_LEARNED,
+    PROVEN,
+    REFUTED,
+    UNDECIDED,
+    percent,
+    worst_status,
+    worst_times,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -81,40 +89,29 @@ def compute_verdict(verdict: Verdict, axes: tuple[int, int] = (0, 1)) -> Verdict
     fixed = [
         f"{verdict.names[j]} {(verdict.low[j] + verdict.high[j]) / 2:.4g}" for j in range(n) if j not in axes
     ]
+    learned = " (learned plant)" if verdict.learned else ""
+    about = f"{ABOUT_LEARNED.capitalize()}: {verdict.learned}. " if verdict.learned else ""
     found = verdict.counterexample
     place = () if found is None else tuple(found.start[j] for j in axes)
     return VerdictRecord(
-        f"{verdict.plant}: proven from {percent(verdict.proven)} of the states",
+        f"{verdict.plant}{learned}: proven from {percent(verdict.proven)} of the states",
         _wrapped(
-            f"From {box_text(verdict.statement.starts)}{verdict.disturbed}: {verdict.statement.text}."
+            f"{about}From {box_text(verdict.statement.starts)}{verdict.disturbed}: {verdict.statement.text}."
             + (f" The map is at {', '.join(fixed)}." if fixed else "")
         ),
         verdict.names[x],
         verdict.names[y],
         (float(verdict.low[x]), float(verdict.high[x])),
         (float(verdict.low[y]), float(verdict.high[y])),
-        tuple(tuple(int(s) for s in row) for row in _coarse(status)),
-        tuple(tuple(int(s) for s in row) for row in _coarse_steps(steps)),
+        tuple(tuple(int(s) for s in row) for row in worst_status(status, _width(status))),
+        tuple(tuple(int(s) for s in row) for row in worst_times(steps, _width(steps))),
         (verdict.proven, verdict.refuted, verdict.undecided),
         place,
     )
 
 
-def _blocks(cells: NDArray[np.generic]) -> NDArray[np.generic]:
-    rows, columns = (max(1, side // _PIXELS) for side in cells.shape)
-    return cells.reshape(cells.shape[0] // rows, rows, cells.shape[1] // columns, columns)
-
-
-def _coarse(status: NDArray[np.int8]) -> NDArray[np.generic]:
-    """Return refuted where any cell is, else undecided where any is, else proven."""
-    blocks = _blocks(status)
-    undecided = np.where(np.any(blocks == UNDECIDED, axis=(1, 3)), UNDECIDED, PROVEN)
-    return np.where(np.any(blocks == REFUTED, axis=(1, 3)), REFUTED, undecided)
-
-
-def _coarse_steps(steps: NDArray[np.int32]) -> NDArray[np.generic]:
-    blocks = _blocks(steps)
-    return np.asarray(np.where(np.min(blocks, axis=(1, 3)) < 0, -1, np.max(blocks, axis=(1, 3))))
+def _width(cells: NDArray[np.generic]) -> list[int]:
+    return [max(1, side // _PIXELS) for side in cells.shape]
 
 
 def _wrapped(text: str) -> str:

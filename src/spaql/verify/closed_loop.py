@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
+from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
@@ -16,19 +20,100 @@ from spaql.policy import RuleTree
 from spaql.policy.leaves import Choices, Constants, Laws, SwitchingLaws
 from spaql.problems import Dynamics
 from spaql.verify.analysis import periods, same_numbers, state_names
+from spaql.verify.learned import LearnedPlant
 from spaql.verify.tape import Tape
 from spaql.verify.trace import trace_observe, trace_step
 
 REBOX = 0.3
 Floats = NDArray[np.float64]
+_TO_SINGLE = 1.0 + 2.0**-22
+"""Factor by which an error of an observation may grow when the sum is rounded to single precision."""
+
+
+class Plant(Protocol):
+    """What a closed loop needs to know of a plant: a `Dynamics`, or a learned plant."""
+
+    @property
+    def id(self) -> str:
+        """Its name."""
+
+    @property
+    def horizon(self) -> int:
+        """Steps of an episode."""
+
+    @property
+    def observations(self) -> Mapping[str, tuple[float, float]]:
+        """The range of each number of an observation."""
+
+    @property
+    def actions(self) -> Sequence[str] | Mapping[str, tuple[float, float]]:
+        """The names of the actions, or the range of each number of an action."""
+
+    @property
+    def reference(self) -> tuple[float, ...] | None:
+        """The observation to regulate to."""
+
+    @property
+    def state_dims(self) -> int:
+        """How many numbers a state has."""
+
+    @property
+    def start(self) -> Callable[[np.random.Generator], tuple[float, ...]]:
+        """The function that draws the start of an episode."""
+
+    @property
+    def step(self) -> Callable[..., tuple[tuple[float, ...], float, bool]]:
+        """The function of a step."""
+
+    @property
+    def observe(self) -> Callable[[Any], tuple[float, ...]]:
+        """The function of an observation."""
+
+
+class ExportedTree:
+    """A rule tree as exported code runs it, in the numbers of a machine."""
+
+    def __init__(self, tree: RuleTree, number: str) -> None:
+        from spaql.export.exported_policy import ExportedPolicy
+
+        self._policy = ExportedPolicy(tree, number=number)
+        self.controller = self._policy.controller
+
+    def act(self, observations: NDArray[Any]) -> NDArray[Any]:
+        """Return the actions for rows of observations."""
+        return np.asarray(self._policy.act(observations, np.zeros(len(observations), np.int64), None))
+
+    @property
+    def tree(self) -> RuleTree:
+        """The rules with actions that are numbers of the machine.
+
+        They are decided for the converted observation, so that thresholds stay as they are.
+        """
+        exact = self.controller.exact
+        if not isinstance(exact.leaves, Constants):
+            return exact
+        rounded = Constants(self.controller.number.rounded(exact.leaves.value))
+        return dataclasses.replace(exact, leaves=rounded)
+
+    @property
+    def error(self) -> Floats:
+        """The most by which the conversion changes each observation, besides rounding to single precision."""
+        from spaql.export.numbers import Fixed
+
+        number = self.controller.number
+        if isinstance(number, Fixed):
+            return np.asarray(np.ldexp(1.0, -np.array(number.observation_bits)))
+        return np.zeros(self.controller.rules.dims)
 
 
 @dataclass(frozen=True, eq=False)
 class ClosedLoop:
     """A rule tree and the tapes of a plant."""
 
-    dynamics: Dynamics
+    dynamics: Plant
     tree: RuleTree
+    player: RuleTree | ExportedTree
+    """What computes the actions in an episode: the tree, or exported code."""
     step: Tape
     observe: Tape
     names: tuple[str, ...]
@@ -41,12 +126,13 @@ class ClosedLoop:
     @classmethod
     def of(
         cls,
-        dynamics: Dynamics,
+        dynamics: Plant,
         tree: RuleTree,
         *,
         noise: Sequence[float] | float = 0.0,
         push: Sequence[float] | float = 0.0,
         delayed: bool = False,
+        number: str | None = None,
     ) -> ClosedLoop:
         """Trace a plant, and join it with a tree.
 
@@ -62,8 +148,15 @@ class ClosedLoop:
             Bound of what is added to each number of the state at every step.
         delayed
             Whether every action comes a step late: the one that waits is more numbers of the state.
+        number
+            Number type of the exported controller, as in `spaql.export.c`; by default the tree itself.
         """
-        step, observe = trace_step(dynamics, delayed=delayed), trace_observe(dynamics)
+        if isinstance(dynamics, LearnedPlant):
+            step, observe = dynamics.tapes(delayed=delayed)
+        elif isinstance(dynamics, Dynamics):
+            step, observe = trace_step(dynamics, delayed=delayed), trace_observe(dynamics)
+        else:
+            raise SettingError(f"A plant is a Dynamics or a learned plant, and not {dynamics!r}.")
         if tree.dims != len(dynamics.observations):
             raise SettingError(
                 f"The tree takes {tree.dims} observations, and {dynamics.id} has "
@@ -71,18 +164,48 @@ class ClosedLoop:
             )
         names = state_names(observe, tuple(dynamics.observations), dynamics.state_dims)
         if delayed:
-            names += tuple(f"waiting {name}" for name in dynamics.actions)
-        n = len(names)
+            listed = not isinstance(dynamics.actions, Mapping)
+            names += ("waiting action",) if listed else tuple(f"waiting {name}" for name in dynamics.actions)
+        n, error = len(names), _vector("noise", noise, tree.dims) * _TO_SINGLE
+        player: RuleTree | ExportedTree = tree
+        if number is not None:
+            player = ExportedTree(tree, number)
+            tree, error = player.tree, error + player.error * _TO_SINGLE
         return cls(
             dynamics,
             tree,
+            player,
             step,
             observe,
             names,
             tuple(range(n)),
-            _vector("noise", noise, tree.dims),
+            error,
             _vector("push", push, n),
         )
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the plant's tapes and the tree, which differs if either was changed."""
+        digest = hashlib.sha256(repr((self.dynamics.id, self.names)).encode())
+        for part in (self.step.arrays, self.observe.arrays, tree_arrays(self.tree)):
+            for name, value in part._asdict().items():
+                array = np.ascontiguousarray(value)
+                digest.update(f"{name} {array.dtype} {array.shape}".encode() + array.tobytes())
+        return digest.hexdigest()
+
+    def waiting_ranges(self) -> dict[str, tuple[float, float]]:
+        """Return the range of each number of an action that waits.
+
+        Actions of a list are the middles of cells: the range is a power of two wide, and begins a quarter
+        below the first.
+        """
+        space = self.tree.action_space
+        if isinstance(space, Discrete):
+            first = float(space.start) - 0.25
+            return {"waiting action": (first, first + 2.0 ** math.ceil(math.log2(int(space.n))))}
+        assert isinstance(space, Box)
+        assert isinstance(self.dynamics.actions, Mapping)
+        return {f"waiting {name}": ends for name, ends in self.dynamics.actions.items()}
 
     @property
     def arrays(self) -> LoopArrays:

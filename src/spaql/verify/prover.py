@@ -22,7 +22,7 @@ Ints = NDArray[np.int64]
 Progress = Callable[[float, float], object]
 """Called with the share that is proven so far and the share of the time that is spent."""
 
-LEVELS = {1: 10, 2: 11, 3: 7, 4: 5}
+LEVELS = {1: 10, 2: 11, 3: 7, 4: 5, 5: 4}
 """Halvings of the box along each number of the state, by how many numbers there are."""
 COARSEST = 26
 """Level of the coarsest cells that are tried."""
@@ -87,7 +87,8 @@ class BackwardSearch:
         home = statement.target if statement.target is not None else statement.allowed
         self._home = box_of(loop.names, home)
         self._statement = statement
-        self._reaches = statement.target is not None or statement.termination == "goal"
+        self._reaches = statement.reaches
+        self._steps = statement.within if statement.forward and statement.within is not None else _STEPS
         self.finished = True
         self._boxes: list[tuple[int, Ints]] = []
         """Cells that were followed with success, by level."""
@@ -97,8 +98,10 @@ class BackwardSearch:
 
     def _rules(self, keep: tuple[Floats, Floats], limit: int) -> Rules:
         widest = _WIDEST * (self.cells.high - self.cells.low)
+        if self._statement.forward:  # the goal may be far away from the starts
+            widest = np.full(len(widest), np.inf)
         goal = self._statement.termination == "goal"
-        return Rules(goal, *keep, widest, _STEPS, limit, _TOGETHER)
+        return Rules(goal, *keep, widest, self._steps, limit, _TOGETHER)
 
     def _warm(self) -> None:
         """Compile the kernels, and start the clock after it."""
@@ -207,7 +210,8 @@ class BackwardSearch:
         rules = self._rules(self._keep, within)
         if not rules.goal and not np.any(self._level(0) >= 0):
             return  # there is nothing to reach
-        for level in range(min(max(self.levels - 5, 0), COARSEST), -1, -1):
+        coarsest = self.levels if self._statement.forward else max(self.levels - 5, 0)
+        for level in range(min(coarsest, COARSEST), -1, -1):
             while True:
                 todo = np.flatnonzero(self._level(level) < 0)
                 found = self._estimate(rules, level, todo, self._clock.seconds)
@@ -268,7 +272,7 @@ class BackwardSearch:
                     [np.empty(0, np.int64), *(pair[i] for pair in pairs)]
                 )
         found["boxes.time"] = self._times_of(found["boxes.level"], found["boxes.index"])
-        return {"loop": self.loop, "steps": _STEPS, "levels": self.levels, "arrays": found}
+        return {"loop": self.loop, "steps": self._steps, "levels": self.levels, "arrays": found}
 
     def _times_of(self, level: Ints, index: Ints) -> Ints:
         """Return the steps that were shown for boxes, which are in the order of the search."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from spaql.policy import RuleTree
-from spaql.problems import Dynamics
+from spaql.verify.closed_loop import ExportedTree, Plant
 from spaql.verify.statement import Statement
 
 _AFTER = 200
@@ -31,29 +31,43 @@ class Counterexample:
 
 
 def played(
-    dynamics: Dynamics, tree: RuleTree, start: Sequence[float], *, delayed: bool = False
+    dynamics: Plant, tree: RuleTree | ExportedTree, start: Sequence[float], *, delayed: bool = False
 ) -> Iterator[tuple[tuple[float, ...], bool]]:
     """Yield the states of an episode and whether it has terminated, the start first, for ever.
 
     Observations and actions are in single precision, as in Gymnasium. After a termination the plant goes on.
     """
+    for state, ended, _ in played_with_actions(dynamics, tree, start, delayed=delayed):
+        yield state, ended
+
+
+def played_with_actions(
+    dynamics: Plant, tree: RuleTree | ExportedTree, start: Sequence[float], *, delayed: bool = False
+) -> Iterator[tuple[tuple[float, ...], bool, tuple[float, ...]]]:
+    """Yield states and terminations as `played` does, with the action that is applied in each state."""
     step = getattr(dynamics.step, "py_func", dynamics.step)
     observe = getattr(dynamics.observe, "py_func", dynamics.observe)
     n, listed = dynamics.state_dims, not isinstance(dynamics.actions, Mapping)
+    first = float(getattr(_space(tree), "start", 0.0))
     state, ended = tuple(float(x) for x in start), False
     while True:
-        yield state, ended
         seen = np.array(observe(state[:n]), np.float32)
-        action = tree.act(seen[np.newaxis])[0]
-        given: Any = int(action) if listed else np.asarray(action, np.float64).ravel()
+        given = np.asarray(tree.act(seen[np.newaxis])[0], np.float64).ravel()
         applied = np.array(state[n:]) if delayed else given
-        after, _, ended = step(state[:n], applied)
+        if delayed and listed:
+            applied = first + np.clip(np.floor(applied - first + 0.5), 0.0, len(dynamics.actions) - 1.0)
+        yield state, ended, tuple(applied.tolist())
+        after, _, ended = step(state[:n], int(applied[0]) if listed else applied)
         state = (*after, *(given.tolist() if delayed else ()))
 
 
+def _space(tree: RuleTree | ExportedTree) -> Any:
+    return (tree.tree if isinstance(tree, ExportedTree) else tree).action_space
+
+
 def refutes(
-    dynamics: Dynamics,
-    tree: RuleTree,
+    dynamics: Plant,
+    tree: RuleTree | ExportedTree,
     statement: Statement,
     names: Sequence[str],
     start: Sequence[float],
@@ -63,8 +77,7 @@ def refutes(
     delayed: bool = False,
 ) -> Counterexample | None:
     """Play a start, and return what refutes the statement, or None if nothing does in some steps."""
-    reaches = statement.termination == "goal" or statement.target is not None
-    limit = statement.within if reaches else None
+    limit = statement.within if statement.reaches else None
     last = steps if limit is None else limit + _AFTER
     first = tuple(float(x) for x in start)
     for k, (state, ended) in enumerate(played(dynamics, tree, start, delayed=delayed)):

@@ -6,16 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
 from spaql.interpret import rule_tree
+from spaql.plants import PlantModel
 from spaql.policy import RuleTree
 from spaql.policy.resolve import Source, opened, policy_of
 from spaql.problems import Dynamics, EnvironmentLike, Problem, make_problem
 from spaql.values import real_number
-from spaql.verify.closed_loop import ClosedLoop
+from spaql.verify.closed_loop import ClosedLoop, ExportedTree
 from spaql.verify.forward import ForwardSearch
+from spaql.verify.learned import LearnedPlant
 from spaql.verify.prover import BackwardSearch, Clock, Progress, reduced
 from spaql.verify.replay import Counterexample, refutes
 from spaql.verify.statement import Statement, default_statement
@@ -34,6 +37,8 @@ def verify(
     noise: Sequence[float] | float = 0.0,
     push: Sequence[float] | float = 0.0,
     delayed: bool = False,
+    number: str | None = None,
+    learned: bool = False,
     levels: int | None = None,
     progress: Progress | None = None,
 ) -> Verdict:
@@ -58,6 +63,11 @@ def verify(
         Bound of what is added to each number of the state, at every step.
     delayed
         Whether every action comes a step late; the first one that waits may be any action.
+    number
+        Prove it of the exported controller in this number type, `double`, `float` or `fixed`, as it converts
+        observations and rounds actions; by default of the controller itself.
+    learned
+        Prove it of the plant that a PlanTree agent has learned, not of the real one: the verdict says so.
     levels
         How often the box of starts is halved along each number of the state, at most.
     progress
@@ -82,22 +92,28 @@ def verify(
     >>> verdict.proven, verdict.counterexample
     (1.0, None)
     """
-    tree, dynamics = tree_and_plant(source, env)
     real_number("seconds", seconds, above=0)
-    loop = ClosedLoop.of(dynamics, tree, noise=noise, push=push, delayed=delayed)
+    options: dict[str, Any] = {"noise": noise, "push": push, "delayed": delayed, "number": number}
+    loop = closed_loop(source, env, learned=learned, asked=statement, **options)
     asked = default_statement(loop) if statement is None else statement
+    if learned and statement is None:
+        loop = closed_loop(source, env, learned=True, asked=asked, **options)
     smaller, left_out = reduced(loop, asked)
     clock = Clock(seconds)
     report = progress or (lambda proven, spent: None)
     common: dict[str, Any] = {
-        "plant": dynamics.id.removeprefix("spaql/"),
+        "plant": loop.dynamics.id.removeprefix("spaql/"),
+        "learned": loop.dynamics.text if isinstance(loop.dynamics, LearnedPlant) else "",
         "statement": asked,
         "names": smaller.names,
         "left_out": left_out,
-        "disturbed": _disturbances(loop, delayed),
+        "disturbed": _disturbances(loop, noise, delayed, number),
+        "delayed": delayed,
+        "number": number,
+        "fingerprint": loop.fingerprint,
     }
     replay = _Replay(loop, smaller, asked, delayed)
-    if asked.forward:
+    if asked.forward and not asked.reaches:
         return _forward(smaller, asked, clock, report, replay, common)
     search = BackwardSearch(smaller, asked, levels, clock, report)
     search.run()
@@ -185,10 +201,13 @@ class _Replay:
         full = np.tile(middle, (len(starts), 1))
         full[:, self._kept] = starts
         order = np.argsort(np.abs((full - middle) / width).max(axis=1), kind="stable")
+        if isinstance(loop.tree.action_space, Discrete) and self._delayed:  # the action that is nearest
+            space = loop.tree.action_space
+            full[:, -1] = np.clip(np.floor(full[:, -1] + 0.5), space.start, space.start + space.n - 1)
         for start in full[order[:_REPLAYED]]:
             found = refutes(
                 loop.dynamics,
-                loop.tree,
+                loop.player,
                 asked,
                 loop.names,
                 start,
@@ -201,36 +220,93 @@ class _Replay:
         return None
 
 
-def tree_and_plant(source: Source, env: EnvironmentLike | None) -> tuple[RuleTree, Dynamics]:
-    """Return the rule tree of a source, and the plant that it is verified on."""
+def closed_loop(
+    source: Source,
+    env: EnvironmentLike | None = None,
+    *,
+    learned: bool = False,
+    asked: Statement | None = None,
+    **options: Any,
+) -> ClosedLoop:
+    """Return the closed loop of a source and the plant that it is verified on.
+
+    Parameters
+    ----------
+    source, env, learned
+        As in `verify`.
+    asked
+        The statement, if it is known: as a goal, the termination of a learned plant counts where it is
+        certain.
+    options
+        Of `ClosedLoop.of`.
+    """
     given = opened(source)
     policy = policy_of(given)
     tree = policy if isinstance(policy, RuleTree) else rule_tree(policy)
+    if learned:
+        return ClosedLoop.of(_learned_plant(given, env, asked), tree, **options)
+    return ClosedLoop.of(_equations(given, env), tree, **options)
+
+
+def _equations(given: Any, env: EnvironmentLike | None) -> Dynamics:
     if env is None:
         problem = getattr(given, "problem", None)
         if not isinstance(problem, Problem):
             raise SettingError("A rule tree alone has no plant: give it as env, a Dynamics or its id.")
     elif isinstance(env, Dynamics):
-        return tree, env
+        return env
     else:
         problem = make_problem(env)
     if problem.dynamics is None:
-        raise SettingError(
-            f"{problem.name} runs on {problem.runs_on}, of which no equations are known: a proof needs them. "
-            "Write its step as a function of a state and an action, and give it as spaql.Dynamics (`spaql "
-            "new` writes an example)."
+        where = "a log" if problem.log is not None else problem.runs_on
+        also = (
+            " Or prove it about the plant that was learned, which is not the real one: --learned, in Python "
+            "learned=True."
+            if env is None and _has_model(given)
+            else ""
         )
-    return tree, problem.dynamics
+        raise SettingError(
+            f"{problem.name} runs on {where}, of which no equations are known: a proof needs them. "
+            "Write its step as a function of a state and an action, and give it as spaql.Dynamics (`spaql "
+            f"new` writes an example).{also}"
+        )
+    return problem.dynamics
 
 
-def _disturbances(loop: ClosedLoop, delayed: bool) -> str:
+def _has_model(given: Any) -> bool:
+    return isinstance(getattr(type(given), "model", None), property)
+
+
+def _learned_plant(given: Any, env: EnvironmentLike | None, asked: Statement | None) -> LearnedPlant:
+    if env is not None:
+        raise SettingError("A learned plant is that of the agent itself: leave out env, or learned.")
+    if not _has_model(given):
+        raise SettingError(
+            "There is no learned plant: PlanTree (`spaql train --algo plantree`) and `spaql fit` learn one. "
+            "Equations of a plant are given as spaql.Dynamics (`spaql new` writes an example)."
+        )
+    model = given.model
+    if not isinstance(model, PlantModel):
+        raise SettingError(f"The model of {type(given).__name__} is not a learned plant.")
+    reference = given.problem.reference
+    certain = asked is not None and asked.termination == "goal"
+    return LearnedPlant(model, reference=reference, certain=certain)
+
+
+def _disturbances(loop: ClosedLoop, noise: Sequence[float] | float, delayed: bool, number: str | None) -> str:
     parts = []
-    if loop.noise.any():
-        parts.append(f"an error of each observation of up to {', '.join(f'{x:g}' for x in loop.noise)}")
+    if np.any(noise):
+        errors = np.broadcast_to(np.asarray(noise, np.float64), loop.noise.shape)
+        parts.append(f"an error of each observation of up to {', '.join(f'{x:g}' for x in errors)}")
     if loop.push.any():
         parts.append(f"a disturbance of the state of up to {', '.join(f'{x:g}' for x in loop.push)} a step")
     if delayed:
         parts.append("every action a step late")
+    if number is not None:
+        assert isinstance(loop.player, ExportedTree)
+        steps = ", ".join(f"{x:.2g}" for x in loop.player.error)
+        rounds = f" (observations in steps of {steps})" if number == "fixed" else ""
+        parts.append(f"the exported controller's numbers, {number}{rounds}")
     return f", with {' and '.join(parts)}" if parts else ""
 
 

@@ -43,8 +43,9 @@ class Statement:
     within
         Steps by which the target or the goal is reached.
     forward
-        Follow the starts forwards, through all states that they can come to, in place of a search over all
-        cells of the box: for a small box of starts.
+        Follow the starts forwards, in place of a search over all cells of the box: for a small box of starts.
+        If termination is the goal, each of their cells is followed until it terminates; otherwise all states
+        that they can come to are.
 
     Examples
     --------
@@ -61,7 +62,7 @@ class Statement:
     forward: bool = False
 
     def __post_init__(self) -> None:
-        reaches = self.target is not None or self.termination == "goal"
+        reaches = self.reaches
         if reaches and (self.within is None or self.within < 1):
             raise SettingError(
                 f"within is {self.within}, and must be the steps by which the target is reached."
@@ -72,10 +73,18 @@ class Statement:
             )
         if self.target is not None and self.termination == "goal":
             raise SettingError("Either a target or termination is the goal of a statement, not both.")
-        if self.forward and reaches:
-            raise SettingError("From a box of starts forwards, it is verified what is never left: no target.")
+        if self.forward and self.target is not None:
+            raise SettingError(
+                "From a box of starts forwards, it is verified what is never left, or that it terminates: "
+                "let the plant terminate in the target, and give termination='goal'."
+            )
         if not reaches and not self.allowed and self.termination == "ignored":
             raise SettingError("The statement says nothing: give a target, or states that are never left.")
+
+    @property
+    def reaches(self) -> bool:
+        """Whether something is to be reached."""
+        return self.target is not None or self.termination == "goal"
 
     @property
     def text(self) -> str:
@@ -133,7 +142,9 @@ def default_statement(loop: ClosedLoop) -> Statement:
     reference, the target is where episodes of the controller end, twice as wide.
     """
     plant = loop.dynamics
-    known = _KNOWN.get(plant.id)
+    known = _KNOWN.get(f"spaql/{plant.id.removeprefix('spaql/')}")
+    if known is not None and not set(known.starts) <= set(loop.names):
+        known = None  # a learned plant, whose state is the observation
     if known is not None and len(loop.names) == plant.state_dims:
         return known
     starts = _ranges(loop)
@@ -175,9 +186,7 @@ def _target(loop: ClosedLoop) -> dict[str, tuple[float, float]]:
 def _ranges(loop: ClosedLoop) -> dict[str, tuple[float, float]]:
     """Return a range of each number of the state: of its observation, of its action, or as played."""
     plant = loop.dynamics
-    known = dict(plant.observations)
-    if isinstance(plant.actions, Mapping):
-        known |= {f"waiting {name}": ends for name, ends in plant.actions.items()}
+    known = dict(plant.observations) | loop.waiting_ranges()
     period = loop.arrays.period
     found: dict[str, tuple[float, float]] = {}
     played = None
@@ -198,7 +207,10 @@ def _played(loop: ClosedLoop) -> NDArray[np.float64]:
     """Return the states of some episodes, episodes × steps × numbers; after the end the last is repeated."""
     plant, rng = loop.dynamics, np.random.default_rng(0)
     starts = np.array([plant.start(rng) for _ in range(_DRAWN)])
-    path = np.empty((_DRAWN, plant.horizon + 1, plant.state_dims))
+    if len(loop.names) > plant.state_dims:  # with an action that waits
+        low, high = np.array(list(loop.waiting_ranges().values())).T
+        starts = np.hstack([starts, rng.uniform(low, high, (_DRAWN, len(low)))])
+    path = np.empty((_DRAWN, plant.horizon + 1, len(loop.names)))
     ended = np.empty(_DRAWN, np.int64)
     play_points(
         loop.step.arrays, loop.observe.arrays, tree_arrays(loop.tree), starts, plant.horizon, path, ended

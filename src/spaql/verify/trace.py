@@ -29,6 +29,7 @@ from spaql.verify.symbols import (
     Recorder,
     Symbol,
     lifted,
+    made,
 )
 from spaql.verify.tape import DecisionTree, Tape, tape_arrays
 
@@ -46,7 +47,7 @@ def trace_step(dynamics: Dynamics, *, delayed: bool = False) -> Tape:
     """Trace the step of a plant; the inputs are its state and the action, the outputs the next state.
 
     With `delayed`, the action that waits is more numbers of the state: each step applies it, and the given
-    action waits for the next one.
+    action waits for the next one. Of a list of actions, the one nearest to the number that waits is applied.
 
     Raises
     ------
@@ -65,18 +66,24 @@ def trace_step(dynamics: Dynamics, *, delayed: bool = False) -> Tape:
         actions: list[Range] = [(0.0, float(len(dynamics.actions) - 1))]
     else:
         actions = [_ANYWHERE] * wide
-    if delayed and listed:
-        raise SettingError("An action of a list that comes a step late is not verified: leave out the delay.")
     step = _rebound(dynamics.step, {})
 
     def call(x: list[Symbol]) -> tuple[Sequence[Any], Any]:
         used = x[n : n + wide]
         action: Any = used[0] if listed else np.array([Symbol(u.row, "double") for u in used], dtype=object)
+        if delayed and listed:
+            action = whole_action(action, len(dynamics.actions))
         after, _, ended = step(tuple(x[:n]), action)
         return (*after, *x[n + wide :]), ended
 
-    ranges = [_ANYWHERE] * n + actions * (2 if delayed else 1)
+    ranges = [_ANYWHERE] * n + [_ANYWHERE] * (wide * delayed) + actions
     return _traced(call, ranges, n + delayed * wide, f"the step of {dynamics.id}")
+
+
+def whole_action(waiting: Symbol, count: int) -> Symbol:
+    """Return the action of a list that is nearest to a number."""
+    low, high = BUILTINS["max"], BUILTINS["min"]
+    return made("floor", high(low(waiting + 0.5, 0.0), count - 0.5))
 
 
 def trace_observe(dynamics: Dynamics) -> Tape:

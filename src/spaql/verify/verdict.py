@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +15,8 @@ from spaql.verify.replay import Counterexample
 from spaql.verify.statement import Statement, box_text
 
 PROVEN, REFUTED, UNDECIDED = 0, 1, 2
+ABOUT_LEARNED = "about the learned plant, not the real one"
+"""What every sentence and picture of a verdict about a learned plant says."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,6 +48,14 @@ class Verdict:
     """Steps that suffice from each cell; -1 where not proven."""
     disturbed: str = ""
     """The disturbances that it holds for, in words."""
+    learned: str = ""
+    """Of a learned plant, from what it was learned; empty if the plant is given as equations."""
+    delayed: bool = False
+    """Whether every action comes a step late."""
+    number: str | None = None
+    """The number type of the exported controller that it is about; None for the controller itself."""
+    fingerprint: str = ""
+    """Of the tree and the plant that it is about."""
     remarks: tuple[str, ...] = ()
     details: dict[str, Any] = field(default_factory=dict)
 
@@ -51,9 +63,10 @@ class Verdict:
     def text(self) -> str:
         """One sentence for each of proven, refuted and undecided."""
         where = box_text(self.statement.starts)
+        about = f" ({ABOUT_LEARNED}: {self.learned})" if self.learned else ""
         steps = f" At most {self.longest:,} steps are needed." if self.longest else ""
         lines = [
-            f"{self.plant}, from {where}{self.disturbed}: {self.statement.text}.",
+            f"{self.plant}{about}, from {where}{self.disturbed}: {self.statement.text}.",
             f"Proven from {percent(self.proven)} of these states.{steps} Refuted: {percent(self.refuted)}. "
             f"Undecided: {percent(self.undecided)}. {self.seconds:.1f} s of processor time.",
         ]
@@ -65,6 +78,42 @@ class Verdict:
 
     def __str__(self) -> str:
         return self.text
+
+    def coarser(self, most: int) -> Verdict:
+        """Return the verdict with at most so many cells, each with the worst of those it stands for.
+
+        The shares stay those of the fine cells.
+        """
+        status, times = self.status, self.times
+        while status.size > most and all(side % 2 == 0 for side in status.shape):
+            halves = [2] * status.ndim
+            status, times = worst_status(status, halves), worst_times(times, halves)
+        return dataclasses.replace(self, status=status, times=times, details={})
+
+
+def worst_status(status: NDArray[np.int8], by: Sequence[int]) -> NDArray[np.int8]:
+    """Return for blocks of cells refuted where any is, else undecided where any is, else proven.
+
+    Examples
+    --------
+    >>> worst_status(np.array([[0, 0, 1, 2]], np.int8), [1, 2]).tolist()
+    [[0, 1]]
+    """
+    blocks, inner = _blocks(status, by)
+    undecided = np.where(np.any(blocks == UNDECIDED, axis=inner), UNDECIDED, PROVEN)
+    return np.where(np.any(blocks == REFUTED, axis=inner), REFUTED, undecided).astype(np.int8)
+
+
+def worst_times(times: NDArray[np.int32], by: Sequence[int]) -> NDArray[np.int32]:
+    """Return the most steps of blocks of cells, -1 where any is not proven."""
+    blocks, inner = _blocks(times, by)
+    return np.where(blocks.min(axis=inner) < 0, -1, blocks.max(axis=inner)).astype(np.int32)
+
+
+def _blocks(cells: NDArray[Any], by: Sequence[int]) -> tuple[NDArray[Any], tuple[int, ...]]:
+    """Return cells with an axis for the blocks and one for what is in them, by turns."""
+    shape = [size for side, width in zip(cells.shape, by, strict=True) for size in (side // width, width)]
+    return cells.reshape(shape), tuple(range(1, 2 * cells.ndim, 2))
 
 
 def percent(share: float) -> str:
