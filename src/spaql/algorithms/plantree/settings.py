@@ -18,3 +18,6 @@ class PlanTreeSettings(LearnerSettings):
     own_share: float = setting(0.3, "share of the budget that controllers play", least=0, most=1)
     tolerance: float = setting(0.01, "share of the return a smaller controller may cost", least=0, most=1)
     effort: float = setting(1.0, "steps in learned plants, relative to the default", above=0)
+    mirror: str = setting(
+        "off", "mirror symmetry to use: auto, off, or by names, as angle,speed:torque", later=True
+    )
