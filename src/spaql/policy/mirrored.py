@@ -46,6 +46,18 @@ class Fold:
             parts += [f"{names[a]} and {names[b]} are exchanged" for a, b in pairs]
         return f"mirror so that {tree.observations[self.side]} >= 0 ({'; '.join(parts)}):"
 
+    def place(self, point: NDArray[np.float64]) -> str:
+        """Return which leaf of the half decides on an observation, and whether it does so in the mirror."""
+        mirrored = point[self.side] < 0.0
+        if mirrored:
+            image = point.copy()
+            image[list(self.negated)] *= -1.0
+            for a, b in self.swapped:
+                image[[a, b]] = image[[b, a]]
+            point = image
+        leaf = f"leaf {self.half.leaf_number(point)} of {self.half.n_leaves} for one half"
+        return f"{leaf}, in the mirror" if mirrored else leaf
+
 
 def folded(tree: RuleTree) -> Fold | None:
     """Return a tree written for one half, if it is its own mirror image there; else None.
@@ -63,8 +75,9 @@ def folded(tree: RuleTree) -> Fold | None:
     side = int(tree.feature[0])
     if pairs is None or images.setdefault(side, (side, -1)) != (side, -1):
         return None
-    if any(images.get(other, (j, sign)) != (j, sign) for j, (other, sign) in images.items()):
-        return None
+    for j, (other, sign) in list(images.items()):
+        if images.setdefault(other, (j, sign)) != (j, sign) or (other != j and sign < 0):
+            return None  # no mirror; or one that exchanges and changes signs, for which the text has no words
     rows = np.array(sorted(pairs))
     if isinstance(tree.leaves, Choices):
         exchanged = _exchanged(tree, tree.leaves.number[rows])
@@ -101,12 +114,11 @@ def _pairs(tree: RuleTree, images: dict[int, tuple[int, int]]) -> set[tuple[int,
             found.add((int(tree.leaf[below]), int(tree.leaf[above])))
             continue
         t, u = tree.threshold[above], tree.threshold[below]
-        children = [(int(tree.left[below]), int(tree.right[below]))] * 2
-        children = [children[0], children[0][::-1]]
+        first, second = int(tree.left[below]), int(tree.right[below])
         if u == t:
-            sign, (first, second) = 1, children[0]
+            sign = 1
         elif u == np.nextafter(-t, np.inf):
-            sign, (first, second) = -1, children[1]
+            sign, first, second = -1, second, first
         else:
             return None
         if images.setdefault(j, (i, sign)) != (i, sign):
@@ -155,7 +167,9 @@ def _fold(
     signs: tuple[int, ...],
 ) -> Fold:
     negated = tuple(j for j, (other, sign) in sorted(images.items()) if other == j and sign < 0)
-    swapped = tuple((j, other) for j, (other, _) in sorted(images.items()) if j < other)
+    swapped = tuple(
+        sorted({(min(j, other), max(j, other)) for j, (other, _) in images.items() if j != other})
+    )
     return Fold(_half(tree), side, negated, swapped, actions, signs)
 
 

@@ -214,7 +214,7 @@ def test_the_action_in_the_mirror_is_the_mirrored_action(seed: int, kind: str) -
 @given(st.integers(0, 2**32), st.sampled_from(["choices", "laws"]))
 def test_a_mirrored_tree_is_written_for_one_half(seed: int, kind: str) -> None:
     rng = np.random.default_rng(seed)
-    half, _, tree = unfolded(rng, kind)
+    half, one, tree = unfolded(rng, kind)
     fold = folded(tree)
     if half.n_leaves == 1:
         assert fold is None
@@ -223,6 +223,11 @@ def test_a_mirrored_tree_is_written_for_one_half(seed: int, kind: str) -> None:
     assert fold.side == 0
     points = points_of(tree, rng)
     np.testing.assert_array_equal(fold.half.act(points), half.act(points))
+    for point in points[:2]:
+        here = np.where(point[0] < 0.0, one.mirror.states(point[np.newaxis]), point)[0]
+        mirrored = ", in the mirror" if point[0] < 0.0 else ""
+        leaf = f"leaf {half.leaf_number(here)} of {half.n_leaves} for one half{mirrored}"
+        assert tree.explain(point).leaf == leaf
     assert leaves_to_read(tree) == half.n_leaves == tree.n_leaves // 2
     assert str(tree).startswith("mirror so that ")
     assert len(str(tree).splitlines()) == 1 + len(str(half).splitlines())
@@ -267,6 +272,7 @@ def test_a_mirror_by_names() -> None:
 @pytest.mark.parametrize(
     ("env", "mirror", "reason"),
     [
+        ("Pendulum-v1", True, "must be auto, off, or names"),
         ("Pendulum-v1", "height", "names the observation 'height', and there are cos"),
         ("Pendulum-v1", "speed:force", "names the action 'force', and there are torque"),
         ("Pendulum-v1", "speed,speed", "can be named once"),
@@ -274,7 +280,7 @@ def test_a_mirror_by_names() -> None:
         ("CartPole-v1", "pole angle:push left", "swap two of them"),
     ],
 )
-def test_a_mirror_that_cannot_be_is_refused(env: str, mirror: str, reason: str) -> None:
+def test_a_mirror_that_cannot_be_is_refused(env: str, mirror: object, reason: str) -> None:
     with pytest.raises(SettingError, match=reason.replace("(", r"\(")):
         spaql.PlanTree(env, mirror=mirror)
 

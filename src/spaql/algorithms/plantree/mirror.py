@@ -107,7 +107,8 @@ def _place(given: str, names: Sequence[str], what: str) -> int:
         if form.count(given) == 1:
             return form.index(given)
     raise SettingError(
-        f"The mirror names the {what} {given!r}, and there are {', '.join(map(_bare, names))}."
+        f"The mirror names the {what} {given!r}, and there are {', '.join(map(_bare, names))}. "
+        "Give auto, off, or some of these, as in angle,speed:torque."
     )
 
 

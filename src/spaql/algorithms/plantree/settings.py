@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spaql.algorithms.learner import LearnerSettings, setting
+from spaql.errors import SettingError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,3 +22,10 @@ class PlanTreeSettings(LearnerSettings):
     mirror: str = setting(
         "off", "mirror symmetry to use: auto, off, or by names, as angle,speed:torque", later=True
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.mirror, str):
+            raise SettingError(
+                f"mirror is {self.mirror!r}, and must be auto, off, or names such as angle,speed:torque."
+            )
