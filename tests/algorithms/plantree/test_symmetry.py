@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spaql
+from plantree_simulations import remember
 from random_trees import random_tree
 from spaql.algorithms.plantree.dynamics import CAUTIOUS, fit_plant
 from spaql.algorithms.plantree.encoding import ActionCode, Scale
@@ -24,6 +25,8 @@ from spaql.algorithms.plantree.symmetry import find_mirror
 from spaql.cli import main
 from spaql.errors import SettingError
 from spaql.export import ExportedPolicy
+from spaql.kernels.plantree.controllers import ControllerTree
+from spaql.kernels.plantree.rollout import Simulation, play_all
 from spaql.policy import Laws, RuleTree
 from spaql.policy.mirrored import folded, leaves_to_read
 
@@ -150,6 +153,36 @@ def test_the_mirrored_fit_is_the_fit_of_doubled_data() -> None:
     scale = Scale.of(both)  # so that a mirror changes signs of standardised states, too
     np.testing.assert_array_equal(scale.mean[1:], 0.0)
     assert len(memory) == 600
+
+
+def test_a_controller_of_the_half_returns_what_the_whole_one_does() -> None:
+    rng, code = np.random.default_rng(0), ActionCode(Box(-1.0, 1.0, (1,)))
+    mirror = Mirror((0, 1), (-1, -1), (0,), (-1,))
+
+    def step(s: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, float]:
+        return np.array([s[0] + 0.3 * s[1], s[1] - 0.3 * s[0] + 0.2 * u[0]]), -1.0
+
+    memory = remember(step, rng.uniform(-1, 1, (1000, 2)), rng.uniform(-1, 1, (1000, 1)))
+    both = mirror.memory(memory)
+    plant = fit_plant(both, Scale.of(both), code, [np.arange(2000)], squares=True, margin=CAUTIOUS)
+    starts = rng.uniform(-1, 1, (50, 2))
+    whole = Simulation(
+        plant, code.inputs(code.tried(), squares=True), starts, np.zeros(50, np.int64), 60, 0.5
+    )
+    low, high = np.array([[0.2, 0.5, -0.4]]), np.array([[-0.3, 0.1, 0.7]])
+    turned = np.array([-1.0, 1.0, 1.0])  # the image of c + K s
+    half_tree = ControllerTree(
+        np.array([1, -1, -1]), np.array([0.3, 0.0, 0.0]), np.array([1, 0, 0]), np.array([low, low, high])
+    )
+    whole_tree = ControllerTree(
+        np.array([0, 1, 1, -1, -1, -1, -1]),
+        np.array([0.0, -0.3, 0.3, 0.0, 0.0, 0.0, 0.0]),
+        np.array([1, 3, 5, 0, 0, 0, 0]),
+        np.array([low, low, low, high * turned, low * turned, low, high]),
+    )
+    returns = play_all(whole, whole_tree)
+    assert np.ptp(returns) > 1.0  # by the price of changes of the action, across the cut, too
+    np.testing.assert_allclose(play_all(Half(mirror, 0).simulation(whole), half_tree), returns, rtol=1e-6)
 
 
 def unfolded(rng: np.random.Generator, kind: str) -> tuple[RuleTree, Half, RuleTree]:
