@@ -56,6 +56,15 @@ class PlanTree(Agent):
         """The learned plant, fitted to all steps so far; recomputed on each access, to the same bits."""
         return self._learner.model
 
+    @property
+    def mirror(self) -> str | None:
+        """The mirror symmetry in use, by names: as given, or as the steps so far show it; None without one.
+
+        It has the form of the setting `mirror`, such as "sin(angle),speed:torque".
+        """
+        found = self._learner.mirror
+        return None if found is None else found.text(self.problem)
+
     def adopt(self, memory: Memory, rules: RuleTree) -> Self:
         """Take over the transitions of a log as episodes, and the controller that was fitted to them."""
         self._learner.adopt(memory, rules)

@@ -63,7 +63,8 @@ def show(
       spaql show runs/aql --step 0
     """
     from spaql.interpret import rule_tree
-    from spaql.policy import FeatureController
+    from spaql.policy import FeatureController, RuleTree
+    from spaql.policy.mirrored import folded
     from spaql.policy.resolve import policy_of
 
     if card is not None:
@@ -77,7 +78,8 @@ def show(
     policy = policy_of(source)
     if isinstance(policy, FeatureController):
         return _with_memory(source, policy, form, digits, numbered)
-    tree = rule_tree(source, step)
+    written = isinstance(policy, RuleTree) and folded(policy) is not None
+    tree = rule_tree(source, step, minimise=not written)  # a smaller tree might not be mirrored any more
     return Report(lambda: _data(source, tree), lambda: _text(source, tree, form, digits, numbered))
 
 
@@ -137,8 +139,11 @@ def _data(source: Agent | Controller, tree: RuleTree) -> dict[str, Any]:
     """Return the size of a tree, and the intervals of each leaf, with null for infinite ends."""
     from spaql.agents import Agent
     from spaql.interpret import table
+    from spaql.policy.mirrored import folded
     from spaql.policy.text import leaf_text
 
+    fold = folded(tree)
+    mirror = {} if fold is None else {"mirror": fold.heading, "half_leaves": fold.half.n_leaves}
     rows = table(tree)
     names = rows.names()
     rules = [
@@ -162,21 +167,25 @@ def _data(source: Agent | Controller, tree: RuleTree) -> dict[str, Any]:
         "numbers": tree.n_numbers,
         "smallest": tree.smallest,
         "rules": rules,
+        **mirror,
     }
 
 
 def _text(source: Agent | Controller, tree: RuleTree, form: str, digits: int | None, numbered: bool) -> str:
     from spaql.interpret import dot, table_csv, table_latex, table_markdown
     from spaql.policy import text
+    from spaql.policy.mirrored import leaves_to_read
 
     if form == "csv":
         return table_csv(tree)
     if form != "rules":
         return {"markdown": table_markdown, "latex": table_latex, "dot": dot}[form](tree, digits)
     proven = ", the fewest that do the same" if tree.smallest else ""
+    leaves = counted(tree.n_leaves, "leaf")
+    if (half := leaves_to_read(tree)) < tree.n_leaves and not numbered:
+        leaves = f"{counted(half, 'leaf')} for one half and their mirror images"
     heading = (
-        f"# {source.problem.name}, {made_by(source)}: {counted(tree.n_leaves, 'leaf')}{proven}; "
-        f"{counted(tree.n_numbers, 'number')}"
+        f"# {source.problem.name}, {made_by(source)}: {leaves}{proven}; {counted(tree.n_numbers, 'number')}"
     )
     return "\n".join([heading, *_remarks(source, tree, digits), text(tree, digits, numbered=numbered)])
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 
 import click
 
-from spaql.agents import Agent, TreeSearch, agent_type, agent_types
+from spaql.agents import Agent, PlanTree, TreeSearch, agent_type, agent_types
 from spaql.agents.agent_file import MODEL_FILE
 from spaql.agents.budget import Budget
 from spaql.agents.run_folder import CHECKPOINT_FILE, resumed, save_run
@@ -376,6 +376,8 @@ def train(
         result["violations"] = fresh.violations
     if isinstance(agent.policy, RuleTree | FeatureController):  # the last row of the history may be older
         result["leaves"] = agent.policy.n_leaves
+    if isinstance(agent, PlanTree) and agent.settings.as_data().get("mirror") is not None:
+        result["mirror"] = agent.mirror
     named = f" --algo {algo}" if ":" in algo else ""
     rungs = agent.ladder if isinstance(agent, TreeSearch) else []
     if rungs:
@@ -505,6 +507,7 @@ def _text(result: dict[str, Any], iteration: str) -> str:
                 for text, count in result.get("violations", {}).items()
             ),
             f"policy        {size}seed {result['seed']}, saved in {result['run']}",
+            *([f"mirror        {result['mirror'] or 'none found'}"] if "mirror" in result else []),
             "",
             f"Next: spaql show {result['run']} --digits 3",
         ]

@@ -11,6 +11,7 @@ from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from spaql.policy.leaves import Choices, Constants, SwitchingLaws
+from spaql.policy.mirrored import folded
 from spaql.values import whole_number
 
 if TYPE_CHECKING:
@@ -23,12 +24,13 @@ def text(tree: RuleTree, digits: int | None = None, *, numbered: bool = False) -
     Parameters
     ----------
     tree
-        The tree; shared subtrees are written at every place.
+        The tree; shared subtrees are written at every place. One that is its own mirror image is written for
+        one half only (see `mirrored.folded`).
     digits
         Round numbers to this many digits. By default each has as many as identify it, so that the text is
         exact; only numbers below 1e-300 in magnitude are written as 0.
     numbered
-        Write the number of each leaf and of each rule after it, from 1 on.
+        Write the number of each leaf and of each rule after it, from 1 on; then all rules are written.
 
     Examples
     --------
@@ -37,6 +39,8 @@ def text(tree: RuleTree, digits: int | None = None, *, numbered: bool = False) -
     >>> print(text(spaql.rule_tree(agent), digits=3).splitlines()[0])
     if sin(angle) < 0.5:
     """
+    if not numbered and (fold := folded(tree)) is not None:
+        return "\n".join([fold.heading, *(f"    {line}" for line in text(fold.half, digits).splitlines())])
     leaves, rules = count(1), count(1)
 
     def leaf(node: int) -> list[str]:

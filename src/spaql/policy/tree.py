@@ -15,6 +15,7 @@ from spaql.formatting import counted
 from spaql.policy.crossings import planes
 from spaql.policy.explanation import DIGITS, Explanation, Outcome, conditions, explain_cell, observed
 from spaql.policy.leaves import Laws, Leaves, SwitchingLaws, affine, first_equal
+from spaql.policy.mirrored import folded
 from spaql.policy.policy import Policy, Rng
 from spaql.policy.text import leaf_text, sum_text, text, values_text
 from spaql.spaces import action_names, count_actions, observation_names
@@ -190,7 +191,7 @@ class RuleTree(Policy):
     def explain(self, observation: Any) -> Explanation:
         """Explain the action for an observation: the rule that was followed, and what would change it."""
         point, named = observed(observation, self.observations)
-        number = self.leaf_number(point)
+        number, fold = self.leaf_number(point), folded(self)
         low, high, _ = self.box(number)
         listed, same = isinstance(self.action_space, Discrete), first_equal(self.leaves)
         oblique = planes(self.combinations, self.thresholds[self.dims :], self.leaves)
@@ -202,7 +203,7 @@ class RuleTree(Policy):
             point,
             named,
             conditions(low, high, self.number_names(DIGITS)),
-            f"leaf {number} of {self.n_leaves}",
+            f"leaf {number} of {self.n_leaves}" if fold is None else fold.place(point),
             self.thresholds[: self.dims],
             self.observation_space,
             play if listed else lambda batch: same[self.find(batch)][:, np.newaxis],

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.algorithms.plantree.distil import distil
+from spaql.algorithms.plantree.distil import distil, label
 from spaql.algorithms.plantree.dynamics import CAUTIOUS, draw_samples, fit_plant
 from spaql.algorithms.plantree.encoding import ActionCode, Scale
 from spaql.algorithms.plantree.exact_sums import deviation, mean, means, moments
+from spaql.algorithms.plantree.folding import Half, half_of
+from spaql.algorithms.plantree.mirror import Mirror
 from spaql.algorithms.plantree.planning import Plan
 from spaql.algorithms.plantree.polish import LocalSearch
 from spaql.algorithms.plantree.replay_memory import Floats, Memory
@@ -21,6 +23,7 @@ from spaql.kernels.plantree.controllers import ControllerTree
 from spaql.kernels.plantree.rollout import Simulation, play_all
 from spaql.kernels.plantree.value_cells import nearest
 from spaql.policy import RuleTree
+from spaql.policy.mirrored import leaves_to_read
 from spaql.problems import Problem
 
 _STARTS = 400
@@ -57,25 +60,55 @@ def search(
     *,
     steps: int | None = None,
     edge: float = 0.0,
+    mirror: Mirror | None = None,
 ) -> list[RuleTree]:
     """Return controllers of many sizes distilled from the plan, and those that have played, improved.
 
     Episodes in learned plants last at most `steps`, by default as long as the longest of the memory.
-    `edge` is the penalty on steps that leave the data (see `Simulation`).
+    `edge` is the penalty on steps that leave the data (see `Simulation`). With a mirror, whose images the
+    memory must have, controllers are searched for one half of the states, and then unfolded.
     """
     z = plan.scale.z(memory.states)
     simulation = _simulation(memory, plan.scale, code, draw_samples(len(memory), settings.members, rng))
     simulation = _starting_at(simulation, _sample_starts(z, z[memory.begins], _STARTS, rng))._replace(
         steps=min(steps or simulation.steps, _LONG), edge=edge
     )
+    labels = label(plan, simulation, code, z, rng)
+    if mirror is not None:
+        return _search_half(simulation, labels, plan, code, settings, problem, played, rng, mirror)
     local_search = LocalSearch(simulation, settings.effort, rng)
-    first = max(
-        distil(plan, local_search.simulation, code, z, settings.leaves, rng),
-        key=lambda tree: mean(local_search.returns(tree)),
-    )
+    first = max(distil(code, *labels, settings.leaves), key=lambda tree: mean(local_search.returns(tree)))
     found = list(local_search.descend(first))
     found += [local_search.polished(from_rules(one.rules, plan.scale, code)) for one in played]
     return [to_rules(tree, plan.scale, code, problem) for tree in found]
+
+
+def _search_half(
+    simulation: Simulation,
+    labels: tuple[Floats, Floats],
+    plan: Plan,
+    code: ActionCode,
+    settings: PlanTreeSettings,
+    problem: Problem,
+    played: list[Candidate],
+    rng: np.random.Generator,
+    mirror: Mirror,
+) -> list[RuleTree]:
+    """Return controllers found for one half of the states, unfolded.
+
+    Of all halves it is the one for which the first controllers are best.
+    """
+    found: list[tuple[float, Half, LocalSearch, ControllerTree]] = []
+    for side in mirror.sides:
+        half = Half(mirror, int(side))
+        local_search = LocalSearch(half.simulation(simulation), settings.effort, rng)
+        for tree in distil(code, *half.labels(*labels, code), settings.leaves // 2):
+            found.append((mean(local_search.returns(tree)), half, local_search, tree))
+    _, half, local_search, first = max(found, key=lambda one: one[0])
+    trees = list(local_search.descend(first, last=1))
+    for one in played:
+        trees.append(local_search.polished(from_rules(half_of(one.rules, half.side), plan.scale, code)))
+    return [half.unfold(to_rules(tree, plan.scale, code, problem), code) for tree in trees]
 
 
 def choose(
@@ -128,7 +161,7 @@ def choose(
         standard_error = moments(by_plant - by_plant[:, [best]])[1] / math.sqrt(len(samples) - 1)
         least -= np.sqrt(standard_error * standard_error + error * error + error[best] * error[best])
     near = [one for one, ok in zip(candidates, scores >= least, strict=True) if ok]
-    return min(near, key=lambda one: one.rules.n_leaves)
+    return min(near, key=lambda one: leaves_to_read(one.rules))
 
 
 def _least(best: float, tolerance: float) -> float:

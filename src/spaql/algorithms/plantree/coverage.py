@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from spaql.algorithms.plantree.encoding import ActionCode
 from spaql.algorithms.plantree.known_ends import end_condition
 from spaql.algorithms.plantree.replay_memory import Floats, Memory
+from spaql.algorithms.plantree.rule_trees import in_pairs
 from spaql.algorithms.plantree.support import TestPlant
 from spaql.policy import RuleTree
 from spaql.problems import Problem
@@ -33,29 +33,9 @@ def coverage_of(memory: Memory, code: ActionCode, problem: Problem, rules: RuleT
     plant = TestPlant(memory, code, lambda states, *_: np.zeros(len(states)), end_condition(problem))
     starts = memory.states[memory.begins]
     starts = starts[np.unique(np.linspace(0, len(starts) - 1, _STARTS).astype(np.int64))]
-    steps = list(plant.steps(_in_pairs(rules), starts, problem.horizon))
+    steps = list(plant.steps(in_pairs(rules), starts, problem.horizon))
     return Coverage(
         np.concatenate([memory.states, memory.nexts[np.append(memory.begins[1:], len(memory)) - 1]]),
         np.concatenate([step.states[step.going] for step in steps]),
         np.concatenate([step.clipped[step.going] for step in steps]),
-    )
-
-
-def _in_pairs(rules: RuleTree) -> RuleTree:
-    """Return the same rules with the right side of each next to its left side, as `from_rules` needs it."""
-    order, left, i = [0], [], 0
-    while i < len(order):
-        node = order[i]
-        inner = rules.feature[node] >= 0
-        left.append(len(order) if inner else -1)
-        order += [int(rules.left[node]), int(rules.right[node])] if inner else []
-        i += 1
-    sides = np.array(left)
-    return replace(
-        rules,
-        feature=rules.feature[order],
-        threshold=rules.threshold[order],
-        left=sides,
-        right=np.where(sides >= 0, sides + 1, -1),
-        leaf=rules.leaf[order],
     )

@@ -26,18 +26,10 @@ _DAGGER_LABELS = 1
 """Their kind of labels (see `_votes`): the best action, or for a Box weighted labels."""
 
 
-def distil(
-    plan: Plan,
-    simulation: Simulation,
-    code: ActionCode,
-    states: Floats,
-    leaves: int,
-    rng: np.random.Generator,
-) -> list[ControllerTree]:
-    """Return controllers fitted to look-ahead, at states of the memory and at states that trees reach.
-
-    There is one for each kind of labels.
-    """
+def label(
+    plan: Plan, simulation: Simulation, code: ActionCode, states: Floats, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Return states of the memory and states that trees reach, with the value of every action there."""
     sample = states[rng.permutation(len(states))[:_LABELLED]]
     z, q = sample, plan.values_of(sample)
     tree = _grow(code, z, q, _DAGGER_LEAVES, _DAGGER_LABELS)
@@ -46,6 +38,11 @@ def distil(
         z, q = np.concatenate([z, reached]), np.concatenate([q, values])
         if around < _ROUNDS - 1:
             tree = _grow(code, z, q, _DAGGER_LEAVES, _DAGGER_LABELS)
+    return z, q
+
+
+def distil(code: ActionCode, z: Floats, q: Floats, leaves: int) -> list[ControllerTree]:
+    """Return controllers fitted to the values of actions, one for each kind of labels."""
     return [_grow(code, z, q, leaves, way) for way in range(3 if code.listed else 2)]
 
 

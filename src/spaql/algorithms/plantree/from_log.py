@@ -18,6 +18,7 @@ from spaql.algorithms.plantree.replay_memory import Floats, Memory
 from spaql.algorithms.plantree.rule_trees import to_rules, within_space
 from spaql.algorithms.plantree.settings import PlanTreeSettings
 from spaql.algorithms.plantree.support import ModelEpisodes, TestPlant
+from spaql.algorithms.plantree.symmetry import chosen_mirror
 from spaql.errors import SettingError
 from spaql.formatting import counted
 from spaql.kernels.plantree.controllers import grow_choices, grow_laws
@@ -89,8 +90,12 @@ def fit_log(given: LoggedProblem, settings: PlanTreeSettings, seed: int) -> LogF
     steps, edge = problem.horizon, _edge_price(memory)
     rng = np.random.default_rng((seed, 0))
     clones = [Candidate(clone_of(memory, code, problem, leaves)) for leaves in _CLONES]
-    plan = make_plan(memory, code, settings, np.zeros((2, len(memory))), rng, final=True)
-    found = search(memory, plan, code, settings, problem, clones[:1], rng, steps=steps, edge=edge)
+    mirror = chosen_mirror(settings.mirror, memory, code, problem)
+    fitted = memory if mirror is None else mirror.memory(memory)
+    plan = make_plan(fitted, code, settings, np.zeros((2, len(fitted))), rng, final=True)
+    found = search(
+        fitted, plan, code, settings, problem, clones[:1], rng, steps=steps, edge=edge, mirror=mirror
+    )
     candidates = clones + [Candidate(rules) for rules in found]
     logged = _logged_returns(memory, steps)
     plant = TestPlant(memory, code, given.objective.rewards, given.objective.ends)

@@ -8,6 +8,7 @@ from gymnasium.spaces import Box, Discrete
 from spaql.algorithms.plantree.dynamics import CAUTIOUS, fit_plant
 from spaql.algorithms.plantree.encoding import ActionCode, Scale
 from spaql.algorithms.plantree.exact_sums import weighted_sum
+from spaql.algorithms.plantree.mirror import Mirror
 from spaql.algorithms.plantree.replay_memory import Floats, Memory
 from spaql.errors import SettingError
 from spaql.kernels.plantree.pwa_model import Ints, Plant, find_all
@@ -20,10 +21,13 @@ _HELD_OUT = 5
 """Every fifth episode is held out."""
 
 
-def fit_model(memory: Memory, code: ActionCode, problem: Problem) -> PlantModel:
-    """Return the plant fitted to all samples; the fit is deterministic."""
+def fit_model(memory: Memory, code: ActionCode, problem: Problem, mirror: Mirror | None = None) -> PlantModel:
+    """Return the plant fitted to all samples, and to their mirror images; the fit is deterministic."""
     if not len(memory) or memory.ended.all():
         raise SettingError("The memory has no step to fit a plant to: call learn first.")
+    steps, starts = len(memory), memory.states[memory.begins]
+    if mirror is not None:
+        memory = mirror.memory(memory)
     scale = Scale.of(memory)
     plant = fit_plant(memory, scale, code, [np.arange(len(memory))], squares=True, margin=CAUTIOUS)
     assert isinstance(problem.states.space, Box)
@@ -38,15 +42,17 @@ def fit_model(memory: Memory, code: ActionCode, problem: Problem) -> PlantModel:
         action_space=code.space,
         horizon=problem.horizon,
         samples=np.bincount(nodes, minlength=len(plant.feature))[order],
-        starts=memory.states[memory.begins],
+        starts=starts,
         seen=np.stack([both.min(axis=0), both.max(axis=0)]),
-        steps=len(memory),
+        steps=steps,
         observations=problem.states.names,
         actions=problem.actions.names,
     )
 
 
-def hold_out(memory: Memory, code: ActionCode, problem: Problem) -> tuple[PlantModel, list[Episode]]:
+def hold_out(
+    memory: Memory, code: ActionCode, problem: Problem, mirror: Mirror | None = None
+) -> tuple[PlantModel, list[Episode]]:
     """Return a plant fitted to four fifths of the episodes, and the other episodes."""
     episodes = np.arange(len(memory.begins))
     kept = episodes % _HELD_OUT == _HELD_OUT - 1
@@ -54,7 +60,7 @@ def hold_out(memory: Memory, code: ActionCode, problem: Problem) -> tuple[PlantM
         raise SettingError(
             f"Fewer than {_HELD_OUT} episodes were played, too few to hold some out: train longer."
         )
-    return fit_model(memory.only(~kept), code, problem), episodes_of(memory.only(kept), code)
+    return fit_model(memory.only(~kept), code, problem, mirror), episodes_of(memory.only(kept), code)
 
 
 def episodes_of(memory: Memory, code: ActionCode) -> list[Episode]:

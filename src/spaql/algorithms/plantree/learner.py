@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,12 @@ from spaql.algorithms.plantree.coverage import Coverage, coverage_of
 from spaql.algorithms.plantree.encoding import ActionCode
 from spaql.algorithms.plantree.known_ends import known_ends
 from spaql.algorithms.plantree.learned_plant import episodes_of, fit_model, hold_out
+from spaql.algorithms.plantree.mirror import Mirror, mirror_from
 from spaql.algorithms.plantree.planning import Plan, make_plan, warm_start
 from spaql.algorithms.plantree.replay_memory import LARGEST, Floats, Memory
 from spaql.algorithms.plantree.rule_trees import idle_rules, rules_from, rules_to, within_space
 from spaql.algorithms.plantree.settings import PlanTreeSettings
+from spaql.algorithms.plantree.symmetry import chosen_mirror
 from spaql.algorithms.treesearch import TreeSearchLearner, TreeSearchSettings
 from spaql.archive import number
 from spaql.errors import ArchiveError, BadEnvironmentError, SettingError
@@ -61,6 +64,10 @@ class PlanTreeLearner(Learner):
         self.code = ActionCode(problem.actions.space)
         self.memory = Memory(problem.states.dims, self.code.numbers)
         self.episodes = 0
+        if settings.mirror not in ("auto", "off"):
+            mirror_from(settings.mirror, problem)  # refuses what it cannot read
+        self._mirrors: dict[int, Mirror | None] = {}
+        """The mirror of so many first steps of the memory."""
         self.candidates: list[Candidate] = []
         self._tried_actions = self.code.tried()
         self._plan: Plan | None = None
@@ -246,16 +253,17 @@ class PlanTreeLearner(Learner):
         """Take over transitions that were not played here, and the controller that was made from them."""
         self.memory, self.episodes = memory, len(memory.begins)
         self.candidates, self._plan, self._warm = [], None, np.zeros((2, 0))
+        self._mirrors = {}
         self._span, self._turn, self._rules = ("steps", 0, len(memory)), 0, rules
 
     @property
     def model(self) -> PlantModel:
         """The plant fitted to the current memory, each time anew and to the same bits."""
-        return fit_model(self.memory, self.code, self.problem)
+        return fit_model(self.memory, self.code, self.problem, self.mirror)
 
     def hold_out(self) -> tuple[PlantModel, list[Episode]]:
         """Return a plant fitted to four fifths of the episodes, and the other episodes."""
-        return hold_out(self.memory, self.code, self.problem)
+        return hold_out(self.memory, self.code, self.problem, self.mirror)
 
     def logged_episodes(self) -> list[Episode]:
         """Return the episodes of the current memory."""
@@ -269,7 +277,7 @@ class PlanTreeLearner(Learner):
     def final_plan(self, rng: Rng) -> Plan:
         """Return the plan for the current memory from which controllers are distilled."""
         worth = warm_start(self.memory, self._current_plan())
-        return make_plan(self.memory, self.code, self.settings, worth, rng, final=True)
+        return self._plan_of(self.memory, worth, rng, final=True)
 
     def _replan(self, seed: int) -> None:
         self._warm = warm_start(self.memory, self._current_plan())
@@ -279,7 +287,32 @@ class PlanTreeLearner(Learner):
     def _make_plan(self) -> Plan:
         rng = np.random.default_rng(self._plan_seed)
         known = self._warm.shape[1]
-        return make_plan(self.memory.until(known), self.code, self.settings, self._warm, rng, final=False)
+        return self._plan_of(self.memory.until(known), self._warm, rng, final=False)
+
+    def _plan_of(self, memory: Memory, worth: Floats, rng: Rng, *, final: bool) -> Plan:
+        """Return a plan for a memory, and for its mirror images if the plant has a mirror."""
+        if (mirror := self.mirror_of(memory)) is None:
+            return make_plan(memory, self.code, self.settings, worth, rng, final=final)
+        both, values = mirror.memory(memory), np.tile(worth, 2)
+        plan = make_plan(both, self.code, self.settings, values, rng, final=final)
+        return replace(plan, state_values=plan.state_values[:, : len(memory)])
+
+    def mirror_of(self, memory: Memory) -> Mirror | None:
+        """Return the mirror that was given, or that these first steps of the memory show, or None."""
+        if len(memory) not in self._mirrors:
+            mirror = chosen_mirror(self.settings.mirror, memory, self.code, self.problem)
+            self._mirrors[len(memory)] = mirror
+        return self._mirrors[len(memory)]
+
+    @property
+    def mirror(self) -> Mirror | None:
+        """The mirror that was given, or that the whole memory shows, or None."""
+        return self.mirror_of(self.memory)
+
+    def _mirrored(self, memory: Memory) -> Memory:
+        """Return a memory, with its mirror images if the plant has a mirror."""
+        mirror = self.mirror_of(memory)
+        return memory if mirror is None else mirror.memory(memory)
 
     def _current_plan(self) -> Plan | None:
         if self._plan is None and self._warm.shape[1]:
@@ -292,7 +325,16 @@ class PlanTreeLearner(Learner):
         if not len(self.memory):
             return [Candidate(idle_rules(self.code, self.problem))]
         rng = np.random.default_rng((self._build_seed, 0))
-        found = search(self.memory, self.final_plan(rng), self.code, self.settings, self.problem, played, rng)
+        found = search(
+            self._mirrored(self.memory),
+            self.final_plan(rng),
+            self.code,
+            self.settings,
+            self.problem,
+            played,
+            rng,
+            mirror=self.mirror,
+        )
         return played + [Candidate(rules) for rules in found]
 
     def _last_choice(self, candidates: list[Candidate]) -> RuleTree:
@@ -302,7 +344,7 @@ class PlanTreeLearner(Learner):
         if len(candidates) == 1:
             return candidates[0]
         rng = np.random.default_rng((self._build_seed, 1))
-        return choose(self.memory, self.code, self.settings, candidates, rng, last=last)
+        return choose(self._mirrored(self.memory), self.code, self.settings, candidates, rng, last=last)
 
     def _checked(self, observation: Any) -> Floats:
         state = np.array(observation, np.float64).ravel()
@@ -311,11 +353,14 @@ class PlanTreeLearner(Learner):
         return state
 
     def columns(self) -> dict[str, float]:
-        """Return the turn, and the number of leaves of the last controller."""
+        """Return the turn, the leaves of the last controller, and whether the current plan is mirrored."""
         last = self._rules or (self._player.rules if self._player is not None else None)
         if self._successor is not None:
             last = self.policy
-        return {"turn": self._turn, "leaves": last.n_leaves if last is not None else 0}
+        found: dict[str, float] = {"turn": self._turn, "leaves": last.n_leaves if last is not None else 0}
+        if self.settings.mirror != "off":
+            found["mirrored"] = int(self.mirror_of(self.memory.until(self._warm.shape[1])) is not None)
+        return found
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return the memory, the inputs of the last plan, the controllers, and the search that goes on."""
@@ -361,6 +406,7 @@ class PlanTreeLearner(Learner):
         self._turn, self._span = number(data, "turn", 0, _TURNS, whole=True), _span_from(data["span"])
         listed = int(self.code.space.n) if isinstance(self.code.space, Discrete) else 0
         self.memory = Memory.from_arrays(part("memory."), dims, self.code.numbers, listed)
+        self._mirrors = {}
         self.memory.known_ends = known_ends(self.memory, self.problem)
         self._warm, self._plan = np.array(arrays["warm"], order="C"), None
         known = self._warm.shape[1]

@@ -46,12 +46,13 @@ class LocalSearch:
             polish(self._some(self.returns(tree)), tree, steps // 2, self._rng)
         return tree
 
-    def descend(self, tree: ControllerTree) -> Iterator[ControllerTree]:
-        """Yield polished controllers, each smaller than the last."""
+    def descend(self, tree: ControllerTree, last: int = SIZES[-1]) -> Iterator[ControllerTree]:
+        """Yield polished controllers, each smaller than the one before, down to a last size."""
         leaves = count_leaves(tree)
         first = True
-        for size in SIZES:
-            if leaves <= size and not first and leaves <= SIZES[min(SIZES.index(size) + 1, len(SIZES) - 1)]:
+        sizes = SIZES if last in SIZES else (*SIZES, last)
+        for size in sizes:
+            if leaves <= size and not first and leaves <= sizes[min(sizes.index(size) + 1, len(sizes) - 1)]:
                 continue
             if leaves > size:
                 tree = self._pruned(tree, size)

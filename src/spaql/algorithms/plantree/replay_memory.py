@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -161,6 +161,23 @@ class Memory:
         some._room = some._count = len(found["rewards"])
         some.known_ends = self.known_ends
         return some
+
+    def doubled(self, states: Callable[[Floats], Floats], actions: Callable[[Floats], Floats]) -> Memory:
+        """Return a memory of these episodes, and of the same once more with states and actions mapped."""
+        both = Memory(0, 0)
+        images = (states(self.states), actions(self.actions), self.rewards, states(self.nexts), self.ended)
+        both._columns = {
+            name: np.concatenate([self._columns[name][: self._count], image])
+            for name, image in zip(_COLUMNS, images, strict=True)
+        }
+        begins = self.begins
+        both._begins = [*begins.tolist(), *(begins + self._count).tolist()]
+        both._room = both._count = 2 * self._count
+        if (known := self.known_ends) is not None:
+            both.known_ends = known._replace(
+                points=np.concatenate([known.points, states(known.points)]), ended=np.tile(known.ended, 2)
+            )
+        return both
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the content as arrays (see `from_arrays`)."""

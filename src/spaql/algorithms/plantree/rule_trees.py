@@ -143,3 +143,23 @@ def within_space(rules: RuleTree) -> RuleTree:
         return replace(rules, **kept, leaves=Choices(leaves.number[used]))
     assert isinstance(leaves, Laws)
     return replace(rules, **kept, leaves=replace(leaves, gain=leaves.gain[used], offset=leaves.offset[used]))
+
+
+def in_pairs(rules: RuleTree) -> RuleTree:
+    """Return the same rules with the right side of each next to its left side, as `from_rules` needs it."""
+    order, left, i = [0], [], 0
+    while i < len(order):
+        node = order[i]
+        inner = rules.feature[node] >= 0
+        left.append(len(order) if inner else -1)
+        order += [int(rules.left[node]), int(rules.right[node])] if inner else []
+        i += 1
+    sides = np.array(left)
+    return replace(
+        rules,
+        feature=rules.feature[order],
+        threshold=rules.threshold[order],
+        left=sides,
+        right=np.where(sides >= 0, sides + 1, -1),
+        leaf=rules.leaf[order],
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spaql.algorithms.learner import LearnerSettings, setting
+from spaql.errors import SettingError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,3 +19,13 @@ class PlanTreeSettings(LearnerSettings):
     own_share: float = setting(0.3, "share of the budget that controllers play", least=0, most=1)
     tolerance: float = setting(0.01, "share of the return a smaller controller may cost", least=0, most=1)
     effort: float = setting(1.0, "steps in learned plants, relative to the default", above=0)
+    mirror: str = setting(
+        "off", "mirror symmetry to use: auto, off, or by names, as angle,speed:torque", later=True
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.mirror, str):
+            raise SettingError(
+                f"mirror is {self.mirror!r}, and must be auto, off, or names such as angle,speed:torque."
+            )

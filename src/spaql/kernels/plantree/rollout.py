@@ -18,6 +18,7 @@ _EDGE = 0.1
 """Cut of a prediction, in standard deviations of the states, from which on the penalty is due in full."""
 _EARLY_STOP = 12
 """Episodes after which an edit without improvement is rejected."""
+_NONE: Ints = np.empty(0, np.int64)
 
 
 class Simulation(NamedTuple):
@@ -35,6 +36,13 @@ class Simulation(NamedTuple):
     """Penalty on the change of the action from one step to the next."""
     edge: float = 0.0
     """Penalty on a step whose prediction is cut to the box of its cell (see `_EDGE`): it leaves the data."""
+    fold: int = -1
+    """If not -1, controllers are for the half in which this number is not negative: a state outside of it is
+    replaced by its mirror image."""
+    mirror: Ints = _NONE
+    """The number of a state, from 1 on, that is each number of its image; negative if its sign changes."""
+    action_mirror: Ints = _NONE
+    """The same for a Box of actions."""
 
 
 @njit_no_inline
@@ -50,6 +58,7 @@ def play(simulation: Simulation, tree: ControllerTree, start: int, passed: Bools
     z, moved, action, before = np.empty(dims), np.empty(dims + 1), np.empty(inputs), np.zeros(numbers)
     tree_feature, tree_threshold, tree_left = tree.feature, tree.threshold, tree.left
     listed, squares, root = rules.shape[2] == 1, inputs > numbers, roots[simulation.member[start]]
+    fold, mirror, action_mirror = simulation.fold, simulation.mirror, simulation.action_mirror
     for j in range(dims):
         z[j] = simulation.starts[start, j]
     for node in range(passed.shape[0]):
@@ -118,6 +127,17 @@ def play(simulation: Simulation, tree: ControllerTree, start: int, passed: Bools
         alive *= 1.0 - chance
         if alive < _NEGLIGIBLE:
             return total, step + 1
+        if fold >= 0 and z[fold] < 0.0:
+            for j in range(dims):
+                moved[j] = z[j]
+            for j in range(dims):
+                z[j] = moved[mirror[j] - 1] if mirror[j] > 0 else -moved[-mirror[j] - 1]
+            if not listed:
+                for k in range(numbers):
+                    action[k] = before[k]
+                for k in range(numbers):
+                    turned = action_mirror[k]
+                    before[k] = action[turned - 1] if turned > 0 else -action[-turned - 1]
     return total, simulation.steps
 
 

@@ -1,0 +1,122 @@
+"""What a mirror is worth to PlanTree, and where one is found: `python benchmarks/symmetry.py`.
+
+Trains with and without `mirror="auto"`, and replays each controller from fresh starts. Every run is a line of
+`--out` as soon as it is done, and is not done again; the tables are made of all lines there. `--detect` only
+explores, without a search of controllers, and counts the mirrors found in the memory; `--noise 0.1 0.01`
+disturbs what is done and what is seen, as in `plantree.py`.
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+from plantree import ENVIRONMENTS, make, replay
+
+import spaql
+from spaql.formatting import with_interval
+from spaql.policy.mirrored import leaves_to_read
+from spaql.stats import mean_ci95
+
+MIRRORS = {
+    "CartPole-v1": (-1, -1, -1, -1),
+    "Pendulum-v1": (1, -1, -1),
+    "Acrobot-v1": (1, -1, 1, -1, -1, -1),
+}
+"""The signs that the mirror of each symmetric plant has; the action is turned round in all of them."""
+HARDLY = {"effort": 0.005, "leaves": 8}
+
+
+def measure(
+    env: str, budget: int, seed: int, mirror: str, noise: tuple[float, float], detect: bool
+) -> dict[str, object]:
+    agent = spaql.PlanTree(make(env, noise), seed=seed, mirror=mirror, **(HARDLY if detect else {}))
+    cpu = time.process_time()
+    agent.learn(total_timesteps=budget, progress_bar=False)
+    cpu = time.process_time() - cpu
+    found = agent._learner.mirror
+    row = {
+        "env": env,
+        "budget": budget,
+        "seed": seed,
+        "mirror": mirror,
+        "noise": list(noise),
+        "detect": detect,
+    }
+    row |= {"found": "none" if found is None else verdict(env, found), "cpu": cpu}
+    if not detect:
+        returns, _ = replay(agent.policy, make(env, noise), seed)
+        row |= {"mean": float(np.mean(returns)), "leaves": leaves_to_read(agent.policy)}
+    return row
+
+
+def verdict(env, mirror) -> str:
+    turned = mirror.action_signs == (-1,) or (
+        not mirror.action_signs and mirror.action_order == tuple(range(len(mirror.action_order)))[::-1]
+    )
+    return "right" if turned and mirror.signs == MIRRORS.get(env) else "wrong"
+
+
+def tables(rows: list[dict]) -> str:
+    lines = [
+        "| environment | noise | steps | mirror | seeds | found (wrong) | mean | worst seed | leaves | cpu |"
+    ]
+    lines.append("|" + "---|" * 10)
+    keys = dict.fromkeys((r["env"], tuple(r["noise"]), r["budget"], r["mirror"], r["detect"]) for r in rows)
+    for env, noise, budget, mirror, detect in sorted(keys):
+        some = [
+            r
+            for r in rows
+            if (r["env"], tuple(r["noise"]), r["budget"], r["mirror"], r["detect"])
+            == (env, noise, budget, mirror, detect)
+        ]
+        counts = {name: sum(r["found"] == name for r in some) for name in ("right", "wrong")}
+        cells = [
+            env,
+            f"{noise[0]:g}, {noise[1]:g}" if any(noise) else "",
+            f"{budget:,}",
+            mirror,
+            str(len(some)),
+        ]
+        cells.append(f"{counts['right']} ({counts['wrong']})" if mirror == "auto" else "")
+        if detect:
+            cells += ["", "", ""]
+        else:
+            means = np.array([r["mean"] for r in some])
+            cells += [with_interval(*mean_ci95(means)) if len(some) > 1 else f"{means[0]:.1f}"]
+            cells += [f"{means.min():.1f}", f"{np.mean([r['leaves'] for r in some]):.1f}"]
+        cells.append(f"{np.median([r['cpu'] for r in some]):.0f}")
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--env", action="append")
+    parser.add_argument("--budget", type=int, action="append")
+    parser.add_argument("--seeds", default="9000-9004")
+    parser.add_argument("--noise", type=float, nargs=2, default=(0.0, 0.0))
+    parser.add_argument("--detect", action="store_true", help="only count the mirrors that are found")
+    parser.add_argument("--out", type=Path, default=Path("symmetry.jsonl"))
+    given = parser.parse_args()
+    first, _, last = given.seeds.partition("-")
+    rows = [json.loads(line) for line in given.out.read_text().splitlines()] if given.out.exists() else []
+    names = ("env", "budget", "seed", "mirror", "noise", "detect")
+    done = {json.dumps([row[name] for name in names]) for row in rows}
+    for seed in range(int(first), int(last or first) + 1):
+        for budget in given.budget or ((3_000,) if given.detect else (3_000, 5_000, 10_000)):
+            for env in given.env or ENVIRONMENTS:
+                for mirror in ("auto",) if given.detect else ("auto", "off"):
+                    noise = tuple(given.noise)
+                    if json.dumps([env, budget, seed, mirror, list(noise), given.detect]) in done:
+                        continue
+                    rows.append(measure(env, budget, seed, mirror, noise, given.detect))
+                    with given.out.open("a") as file:
+                        file.write(json.dumps(rows[-1]) + "\n")
+                    print(json.dumps(rows[-1]), flush=True)
+    print(tables(rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""Controllers for one half of the states of a mirrored plant, and the same for all states."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Discrete
+from numpy.typing import NDArray
+
+from spaql.algorithms.plantree.encoding import ActionCode
+from spaql.algorithms.plantree.mirror import Mirror
+from spaql.algorithms.plantree.replay_memory import Floats
+from spaql.algorithms.plantree.rule_trees import in_pairs
+from spaql.kernels.plantree.rollout import Simulation
+from spaql.policy import Choices, Laws, RuleTree
+from spaql.policy.tree_file import NODES
+
+
+@dataclass(frozen=True)
+class Half:
+    """The states of a mirrored plant in which one number, whose sign the mirror changes, is not negative."""
+
+    mirror: Mirror
+    side: int
+    """The number."""
+
+    def states(self, z: Floats) -> Floats:
+        """Return standardised states, with their mirror images for those outside of the half."""
+        return np.ascontiguousarray(np.where(z[:, [self.side]] < 0.0, self.mirror.states(z), z))
+
+    def labels(self, z: Floats, q: Floats, code: ActionCode) -> tuple[Floats, Floats]:
+        """Return states, and values of the actions considered, in the half."""
+        tried = code.tried()
+        images = [int(np.flatnonzero((tried == one).all(axis=1))[0]) for one in self.mirror.actions(tried)]
+        outside = z[:, [self.side]] < 0.0
+        return self.states(z), np.ascontiguousarray(np.where(outside, q[:, images], q))
+
+    def simulation(self, simulation: Simulation) -> Simulation:
+        """Return a simulation of controllers for the half."""
+        mirror = self.mirror
+        return simulation._replace(
+            starts=self.states(simulation.starts),
+            fold=self.side,
+            mirror=_signed(mirror.order, mirror.signs),
+            action_mirror=_signed(mirror.action_order, mirror.action_signs),
+        )
+
+    def unfold(self, rules: RuleTree, code: ActionCode) -> RuleTree:
+        """Return the rules of the half for all observations: a cut at 0, below which are their mirror images.
+
+        The image of `x < t` under a change of sign is `x > -t`, that is, not `x < u` with u the float after
+        -t. At exactly 0 the rules of the half hold as they are.
+        """
+        mirror = self.mirror
+        assert isinstance(rules.leaves, Choices | Laws)
+        inner, column = rules.feature >= 0, np.maximum(rules.feature, 0)
+        turned = inner & (np.array(mirror.signs)[column] < 0)
+        below = {
+            "feature": np.where(inner, np.array(mirror.order)[column], -1),
+            "threshold": np.where(turned, np.nextafter(-rules.threshold, np.inf), rules.threshold),
+            "left": np.where(turned, rules.right, rules.left),
+            "right": np.where(turned, rules.left, rules.right),
+            "leaf": np.where(inner, -1, rules.leaf + len(rules.leaves)),
+        }
+        first = {"feature": self.side, "threshold": 0.0, "left": 1, "right": 1 + len(inner), "leaf": -1}
+        nodes: dict[str, Any] = {}
+        for name in NODES:
+            lower, upper = below[name], getattr(rules, name)
+            if name in ("left", "right"):
+                lower, upper = (
+                    np.where(inner, part + shift, -1) for part, shift in ((lower, 1), (upper, 1 + len(inner)))
+                )
+            nodes[name] = np.concatenate([[first[name]], lower, upper])
+        return in_pairs(replace(rules, **nodes, leaves=_with_images(rules.leaves, mirror, code)))
+
+
+def half_of(rules: RuleTree, side: int) -> RuleTree:
+    """Return the rules of a half, if these are unfolded at this number, and else the rules themselves."""
+    if rules.feature[0] != side or rules.threshold[0] != 0.0:
+        return rules
+    nodes = {name: getattr(rules, name).copy() for name in NODES}
+    for array in nodes.values():
+        array[0] = array[rules.right[0]]
+    return in_pairs(replace(rules, **nodes))
+
+
+def _signed(order: tuple[int, ...], signs: tuple[int, ...]) -> NDArray[np.int64]:
+    """Return a map of numbers as `Simulation` has it; empty for Discrete actions, which have no signs."""
+    return np.array([sign * (1 + j) for j, sign in zip(order, signs, strict=False)], np.int64)
+
+
+def _with_images(leaves: Choices | Laws, mirror: Mirror, code: ActionCode) -> Choices | Laws:
+    """Return a table of leaves, followed by their mirror images."""
+    order = list(mirror.action_order)
+    if isinstance(leaves, Choices):
+        assert isinstance(code.space, Discrete)
+        first = int(code.space.start)
+        return Choices(np.concatenate([leaves.number, first + np.array(order)[leaves.number - first]]))
+    signs, middle, half = np.array(mirror.action_signs, np.float64), code.middle, code.half
+    factor = signs * (half / half[order])
+    gain = (
+        factor[:, np.newaxis] * leaves.gain[:, order][:, :, mirror.order] * np.array(mirror.signs, np.float64)
+    )
+    offset = middle + factor * (leaves.offset[:, order] - middle[order])
+    # A sum with 0 turns -0 into 0.
+    return replace(
+        leaves,
+        gain=np.concatenate([leaves.gain, gain + 0.0]),
+        offset=np.concatenate([leaves.offset, offset + 0.0]),
+    )

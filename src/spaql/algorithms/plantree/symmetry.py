@@ -1,0 +1,269 @@
+"""Detection of a mirror of the plant from the replay memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations, product
+
+import numpy as np
+from gymnasium.spaces import Discrete
+from numpy.typing import NDArray
+
+from spaql.algorithms.plantree.encoding import ActionCode, Scale
+from spaql.algorithms.plantree.exact_sums import mean, moments, weighted_sum
+from spaql.algorithms.plantree.mirror import Mirror, mirror_from
+from spaql.algorithms.plantree.replay_memory import Floats, Memory
+from spaql.algorithms.plantree.termination import fit_termination, quadratic
+from spaql.kernels.plantree.pwa_model import Ints, find_all, grow_motion
+from spaql.problems import Problem
+
+_ERROR, _DIFFERENCE = 1.5, 3.0
+"""Most times by which mirrored samples may be predicted worse than held-out ones, and by which laws may
+differ more from mirrored laws than those of two halves from each other."""
+_APART = 1.1
+"""Least ratio of the difference under a mirror with one sign changed to that under the mirror itself."""
+_NEGLIGIBLE = 0.02
+"""Error that counts as none, as a share of the standard deviation of an output's change."""
+_PARTS = (0.9, 0.99)
+"""Shares of the samples, those with the smallest errors, over which errors are averaged."""
+_FEWEST, _FEWEST_COVERED, _COVERED = 400, 100, 0.3
+"""Fewest steps of a memory; fewest samples, and least share of them, whose images are among other samples."""
+_BLOCK = 25
+"""Steps of a block; odd and even blocks are the two halves."""
+_MOST, _SCREENED, _HOPELESS = 3000, 200, 4.0
+"""Most samples of a test; those of a first test, and the ratio above which it is the last."""
+_FEWEST_ENDS, _RECOGNISED, _FALSE_ENDS = 1.5, 0.2, 0.05
+"""Fewest ends, and least share of them, that are predicted as ends in the mirror, too; and the largest share
+of mirrored samples without an end for which one is predicted."""
+_LEAST, _EXACT, _RIDGE = 100, 1e-5, 0.01
+"""Of cells, as in `dynamics`; with more samples, so that noise is averaged."""
+_DIMS, _LISTED = 8, 4
+"""Most observations for which mirrors are enumerated, and most Discrete actions of which all swaps are."""
+_ALIKE = 1.5
+"""Most times by which the standard deviations of swapped observations differ."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """How well the samples agree with a mirror."""
+
+    mirror: Mirror
+    error: float
+    """Error of the predictions of mirrored samples, relative to held-out ones; the worst over outputs."""
+    difference: float
+    """Difference between the mirrored law and the law, relative to that between laws of two halves."""
+    covered: int
+    ends: bool
+    """Whether mirrored ends are predicted as ends, and mirrored samples that go on are not."""
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the mirror is one of the plant, by this evidence alone."""
+        return self.ends and self.error <= _ERROR and self.difference <= _DIFFERENCE
+
+
+def chosen_mirror(setting: str, memory: Memory, code: ActionCode, problem: Problem) -> Mirror | None:
+    """Return the mirror by which a memory is doubled: as it is given by the setting, or found, or None."""
+    if setting == "off" or not len(memory):
+        return None
+    return find_mirror(memory, code) if setting == "auto" else mirror_from(setting, problem)
+
+
+def find_mirror(memory: Memory, code: ActionCode) -> Mirror | None:
+    """Return the mirror of the plant that the memory shows, or None.
+
+    The plant is fitted to two halves of the memory. Under a mirror, the law of one half, applied to the
+    mirrored samples of the other, must err no more than `_ERROR` times as much as on the samples themselves,
+    for each output. It must also differ no more from the mirrored law of the other half than `_DIFFERENCE`
+    times what the laws of the halves differ: laws average noise, which hides a wrong mirror in the errors.
+    None is accepted that the samples do not distinguish from the same one with one sign changed.
+    """
+    if len(memory) < _FEWEST or memory.ended.all() or memory.states.shape[1] > _DIMS:
+        return None
+    halves = _Halves(memory, code)
+    for swaps in (False, True):
+        tested = [
+            halves.test(mirror) for mirror in _candidates(memory, code, swaps=swaps) if halves.hopeful(mirror)
+        ]
+        accepted = [one for one in tested if one.accepted]
+        if accepted:
+            best = min(accepted, key=lambda one: one.difference)
+            rivals = [one for one in tested if one.ends and _rival(best.mirror, one.mirror)]
+            apart = all(one.difference >= _APART * max(1.0, best.difference) for one in rivals)
+            return best.mirror if apart else None
+    return None
+
+
+def _rival(mirror: Mirror, other: Mirror) -> bool:
+    """Return whether mirrors differ in one sign of an observation, or in the action only."""
+    if mirror.order != other.order:
+        return False
+    signs = sum(a != b for a, b in zip(mirror.signs, other.signs, strict=True))
+    same = (mirror.action_order, mirror.action_signs) == (other.action_order, other.action_signs)
+    return signs + (not same) == 1
+
+
+def _candidates(memory: Memory, code: ActionCode, *, swaps: bool) -> Iterator[Mirror]:
+    """Yield mirrors with signs only, or with one swap of two observations that are alike."""
+    dims = memory.states.shape[1]
+    orders = [tuple(range(dims))]
+    if swaps:
+        centre, width = moments(memory.states)
+        orders = []
+        for i, j in combinations(range(dims), 2):
+            wider, narrower = max(width[i], width[j]), min(width[i], width[j])
+            if wider <= _ALIKE * narrower and abs(centre[i] - centre[j]) <= narrower:
+                orders.append(tuple({i: j, j: i}.get(k, k) for k in range(dims)))
+    for order in orders:
+        for signs in product((1, -1), repeat=dims):
+            if any(signs[j] < 0 and order[j] != j for j in range(dims)):
+                continue
+            for action_order, action_signs in _action_mirrors(code):
+                mirror = Mirror(order, signs, action_order, action_signs)
+                if len(mirror.sides):
+                    yield mirror
+
+
+def _action_mirrors(code: ActionCode) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    same = tuple(range(code.numbers))
+    if not isinstance(code.space, Discrete):
+        for signs in product((-1, 1), repeat=code.numbers) if code.numbers <= 3 else [(-1,) * code.numbers]:
+            yield same, signs
+        return
+    listed = tuple(range(int(code.space.n)))
+    found = [listed[::-1], listed]
+    if len(listed) <= _LISTED:
+        for count in range(1, len(listed) // 2 + 1):
+            for pairs in combinations(combinations(listed, 2), count):
+                swap = {a: b for pair in pairs for a, b in (pair, pair[::-1])}
+                if len(swap) == 2 * count:
+                    found.append(tuple(swap.get(i, i) for i in listed))
+    for order in dict.fromkeys(found):
+        yield order, ()
+
+
+class _Halves:
+    """The plant fitted to each half of a memory, and the other half to test mirrors by."""
+
+    def __init__(self, memory: Memory, code: ActionCode) -> None:
+        self._memory, self._code, self._scale = memory, code, Scale.of(memory)
+        self._dims = memory.states.shape[1]
+        odd = np.arange(len(memory)) // _BLOCK % 2 == 1
+        rows = [np.flatnonzero(~odd), np.flatnonzero(odd)]
+        z, after = self._scale.z(memory.states), self._scale.z(memory.nexts)
+        inputs = code.inputs(memory.actions, squares=True)
+        x = np.concatenate([np.ones((len(z), 1)), z, inputs], axis=1)
+        y = np.concatenate([after - z, memory.rewards[:, np.newaxis]], axis=1)
+        going = ~memory.ended
+        spread = moments(y[going])[1]
+        self._used = spread > 1e-9
+        self._spread = np.where(self._used, spread, 1.0)
+        self._cells = [_cells(x, y / self._spread, half[going[half]], self._dims) for half in rows]
+        self._ends = fit_termination(after, memory.ended)
+        self._held = [_some(half[going[half]], _MOST // 2) for half in rows[::-1]]
+        """Rows that test the law of each half: those of the other half that end no episode."""
+        own = [self._predict(k, z[held], inputs[held]) for k, held in enumerate(self._held)]
+        self._inside = [inside for _, inside in own]
+        self._other = [self._predict(1 - k, z[held], inputs[held])[0] for k, held in enumerate(self._held)]
+        error = [(one - self._truth(k, after))[inside] for k, (one, inside) in enumerate(own)]
+        difference = [(one - other)[inside] for (one, inside), other in zip(own, self._other, strict=True)]
+        self._own = self._sizes(error), self._sizes(difference)
+
+    def _predict(self, half: int, z: Floats, inputs: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+        """Return next states and rewards by the law of a half, and whether each is among its samples."""
+        feature, threshold, left, law, low, high = self._cells[half]
+        cells = find_all(feature, threshold, left, 0, np.ascontiguousarray(z))
+        x = np.concatenate([z, inputs], axis=1)
+        found = law[cells, 0]
+        for j in range(x.shape[1]):
+            found = found + law[cells, 1 + j] * x[:, [j]]
+        found = found * self._spread
+        found[:, : self._dims] += z
+        inside = (x >= low[cells] - 1e-9) & (x <= high[cells] + 1e-9)
+        return found, np.asarray(inside.all(axis=1))
+
+    def _truth(self, half: int, after: Floats) -> Floats:
+        held = self._held[half]
+        return np.concatenate([after[held], self._memory.rewards[held, np.newaxis]], axis=1)
+
+    def _mirrored(self, mirror: Mirror, z: Floats) -> Floats:
+        scale = self._scale
+        return scale.z(mirror.states(z * scale.deviation + scale.mean))
+
+    def _sizes(self, errors: list[Floats]) -> Floats:
+        """Return the root mean squares of each used output over the smallest errors (see `_PARTS`)."""
+        joined = np.sort(np.abs(np.concatenate(errors) / self._spread), axis=0)
+        squares = joined[:, self._used] ** 2
+        counts = [max(1, int(part * len(squares))) for part in _PARTS]
+        return np.sqrt([[mean(column[:count]) for column in squares.T] for count in counts])
+
+    def hopeful(self, mirror: Mirror) -> bool:
+        """Return whether some samples do not exclude a mirror at once."""
+        error, _, covered = self._compare(mirror, _SCREENED // 2)
+        return covered >= _COVERED / 2 * _SCREENED and error <= _HOPELESS
+
+    def test(self, mirror: Mirror) -> Evidence:
+        """Return the evidence for a mirror."""
+        error, difference, covered = self._compare(mirror, _MOST // 2)
+        if covered < max(_FEWEST_COVERED, _COVERED * sum(map(len, self._held))):
+            return Evidence(mirror, np.inf, np.inf, covered, ends=False)
+        return Evidence(mirror, error, difference, covered, self._ends_agree(mirror))
+
+    def _compare(self, mirror: Mirror, most: int) -> tuple[float, float, int]:
+        """Return the ratios of errors and of differences, the worst over outputs, and the samples covered."""
+        memory, errors, differences = self._memory, [], []
+        for k, held in enumerate(self._held):
+            chosen = _some(np.arange(len(held)), most)
+            rows = held[chosen]
+            z = self._scale.z(mirror.states(memory.states[rows]))
+            found, inside = self._predict(
+                k, z, self._code.inputs(mirror.actions(memory.actions[rows]), squares=True)
+            )
+            after = self._scale.z(mirror.states(memory.nexts[rows]))
+            errors.append((found - np.concatenate([after, memory.rewards[rows, np.newaxis]], axis=1))[inside])
+            other = self._other[k][chosen]
+            law = np.concatenate(
+                [self._mirrored(mirror, other[:, : self._dims]), other[:, self._dims :]], axis=1
+            )
+            differences.append((found - law)[inside])
+        covered = sum(map(len, errors))
+        if not covered:
+            return np.inf, np.inf, 0
+        ratios = [
+            float((self._sizes(found) / np.maximum(own, _NEGLIGIBLE)).max(initial=0.0))
+            for found, own in zip((errors, differences), self._own, strict=True)
+        ]
+        return ratios[0], ratios[1], covered
+
+    def _ends_agree(self, mirror: Mirror) -> bool:
+        memory = self._memory
+        if not memory.ended.any():
+            return True
+        feature, threshold, left, chance, weights = self._ends
+        z = self._scale.z(mirror.states(memory.nexts))
+        if len(weights):
+            z = np.concatenate([z, weighted_sum(quadratic(z), weights)[:, np.newaxis]], axis=1)
+        found = chance[find_all(feature, threshold, left, 0, np.ascontiguousarray(z))]
+        ended = found[memory.ended]
+        recognised = mean(ended)
+        enough = recognised * len(ended) >= _FEWEST_ENDS and recognised >= _RECOGNISED
+        return enough and mean(found[~memory.ended]) <= _FALSE_ENDS
+
+
+def _cells(x: Floats, y: Floats, rows: Ints, dims: int) -> tuple[Ints, Floats, Ints, Floats, Floats, Floats]:
+    """Return cells with an affine law each, fitted to some rows, and the box of the rows of each."""
+    feature, threshold, left, law = grow_motion(x[rows], y[rows], dims, _LEAST, _EXACT, _RIDGE)
+    cells = find_all(feature, threshold, left, 0, np.ascontiguousarray(x[rows, 1 : 1 + dims]))
+    low = np.full((len(feature), x.shape[1] - 1), np.inf)
+    high = -low
+    np.minimum.at(low, cells, x[rows, 1:])
+    np.maximum.at(high, cells, x[rows, 1:])
+    return feature, threshold, left, law, low, high
+
+
+def _some(rows: Ints, most: int) -> Ints:
+    """Return at most so many of the rows, equally spaced."""
+    if len(rows) <= most:
+        return rows
+    return rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]

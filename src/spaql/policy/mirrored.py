@@ -1,0 +1,196 @@
+"""Rule trees that are mirror images of themselves, written for one half."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+from numpy.typing import NDArray
+
+from spaql.policy.leaves import Choices, Laws
+
+if TYPE_CHECKING:
+    from spaql.policy.tree import RuleTree
+
+_NODES = ("feature", "threshold", "left", "right", "leaf")
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """A rule tree for one half of the observations; for all others its rules hold in the mirror."""
+
+    half: RuleTree
+    side: int
+    """The number that is not negative in the half."""
+    negated: tuple[int, ...]
+    """The observations whose sign changes in the mirror; of those that the rules use."""
+    swapped: tuple[tuple[int, int], ...]
+    """The observations that are exchanged in the mirror."""
+    actions: tuple[tuple[int, int], ...]
+    """The actions of a list, from 0 on, that are exchanged in the mirror."""
+    action_signs: tuple[int, ...]
+    """Of a Box: 1, or -1 for a number of an action that is mirrored about the middle of its range."""
+
+    @property
+    def heading(self) -> str:
+        """The line that is written above the rules of the half."""
+        tree = self.half
+        negated = [tree.observations[j] for j in self.negated]
+        negated += [name for name, sign in zip(tree.actions, self.action_signs, strict=False) if sign < 0]
+        parts = [f"{_listed(negated)} {'change' if len(negated) > 1 else 'changes'} sign"]
+        for names, pairs in ((tree.observations, self.swapped), (tree.actions, self.actions)):
+            parts += [f"{names[a]} and {names[b]} are exchanged" for a, b in pairs]
+        return f"mirror so that {tree.observations[self.side]} >= 0 ({'; '.join(parts)}):"
+
+    def place(self, point: NDArray[np.float64]) -> str:
+        """Return which leaf of the half decides on an observation, and whether it does so in the mirror."""
+        mirrored = point[self.side] < 0.0
+        if mirrored:
+            image = point.copy()
+            image[list(self.negated)] *= -1.0
+            for a, b in self.swapped:
+                image[[a, b]] = image[[b, a]]
+            point = image
+        leaf = f"leaf {self.half.leaf_number(point)} of {self.half.n_leaves} for one half"
+        return f"{leaf}, in the mirror" if mirrored else leaf
+
+
+def folded(tree: RuleTree) -> Fold | None:
+    """Return a tree written for one half, if it is its own mirror image there; else None.
+
+    It is one if its root compares an observation with 0, and the rules below are, to the last bit, the mirror
+    image of those above: each observation and action has the same place and sign, or the other sign, or is
+    exchanged with another, wherever it occurs. Only then a fold replaces reading the other half.
+    """
+    if tree.feature[0] < 0 or tree.threshold[0] != 0.0 or len(tree.combinations) or tree.locks:
+        return None
+    if not isinstance(tree.observation_space, Box) or tree.feature[tree.right[0]] < 0:
+        return None
+    images: dict[int, tuple[int, int]] = {}
+    pairs = _pairs(tree, images)
+    side = int(tree.feature[0])
+    if pairs is None or images.setdefault(side, (side, -1)) != (side, -1):
+        return None
+    for j, (other, sign) in list(images.items()):
+        if images.setdefault(other, (j, sign)) != (j, sign) or (other != j and sign < 0):
+            return None  # no mirror; or one that exchanges and changes signs, for which the text has no words
+    rows = np.array(sorted(pairs))
+    if isinstance(tree.leaves, Choices):
+        exchanged = _exchanged(tree, tree.leaves.number[rows])
+        if exchanged is None:
+            return None
+        return _fold(tree, side, images, exchanged, ())
+    if isinstance(tree.leaves, Laws):
+        for signs in product((-1, 1), repeat=len(tree.actions)):
+            known = dict(images)
+            if _laws_agree(tree, tree.leaves, rows, np.array(signs, np.float64), known):
+                return _fold(tree, side, known, (), signs)
+    return None
+
+
+def leaves_to_read(tree: RuleTree) -> int:
+    """Return how many leaves a person has to read: those of one half, if the tree can be folded."""
+    fold = folded(tree)
+    return tree.n_leaves if fold is None else fold.half.n_leaves
+
+
+def _pairs(tree: RuleTree, images: dict[int, tuple[int, int]]) -> set[tuple[int, int]] | None:
+    """Return the rows of leaves below and above, and write which number with which sign is the image of each.
+
+    Returns None if the rules differ.
+    """
+    found: set[tuple[int, int]] = set()
+    waiting = [(int(tree.left[0]), int(tree.right[0]))]
+    while waiting:
+        below, above = waiting.pop()
+        j, i = int(tree.feature[above]), int(tree.feature[below])
+        if (j < 0) != (i < 0):
+            return None
+        if j < 0:
+            found.add((int(tree.leaf[below]), int(tree.leaf[above])))
+            continue
+        t, u = tree.threshold[above], tree.threshold[below]
+        first, second = int(tree.left[below]), int(tree.right[below])
+        if u == t:
+            sign = 1
+        elif u == np.nextafter(-t, np.inf):
+            sign, first, second = -1, second, first
+        else:
+            return None
+        if images.setdefault(j, (i, sign)) != (i, sign):
+            return None
+        waiting += [(first, int(tree.left[above])), (second, int(tree.right[above]))]
+    return found
+
+
+def _exchanged(tree: RuleTree, numbers: NDArray[np.int64]) -> tuple[tuple[int, int], ...] | None:
+    """Return which actions of a list are exchanged, given pairs; None if these contradict each other."""
+    assert isinstance(tree.action_space, Discrete)
+    image: dict[int, int] = {}
+    for below, above in (numbers - int(tree.action_space.start)).tolist():
+        if image.setdefault(above, below) != below or image.setdefault(below, above) != above:
+            return None
+    return tuple(sorted((a, b) for a, b in image.items() if a < b))
+
+
+def _laws_agree(
+    tree: RuleTree,
+    laws: Laws,
+    rows: NDArray[np.int64],
+    signs: NDArray[np.float64],
+    images: dict[int, tuple[int, int]],
+) -> bool:
+    """Return whether laws are images of each other for given signs of the action; completes the images."""
+    below, above = laws.gain[rows[:, 0]], signs[:, np.newaxis] * laws.gain[rows[:, 1]]
+    for j in range(tree.dims):
+        if j not in images and above[:, :, j].any():
+            same = [sign for sign in (1, -1) if np.array_equal(below[:, :, j], sign * above[:, :, j])]
+            if not same:
+                return False
+            images[j] = (j, same[0])
+        i, sign = images.get(j, (j, 1))
+        if not np.array_equal(below[:, :, i], sign * above[:, :, j]):
+            return False
+    middle = (laws.low + laws.high) / 2
+    return np.array_equal(laws.offset[rows[:, 0]], middle + signs * (laws.offset[rows[:, 1]] - middle))
+
+
+def _fold(
+    tree: RuleTree,
+    side: int,
+    images: dict[int, tuple[int, int]],
+    actions: tuple[tuple[int, int], ...],
+    signs: tuple[int, ...],
+) -> Fold:
+    negated = tuple(j for j, (other, sign) in sorted(images.items()) if other == j and sign < 0)
+    swapped = tuple(
+        sorted({(min(j, other), max(j, other)) for j, (other, _) in images.items() if j != other})
+    )
+    return Fold(_half(tree), side, negated, swapped, actions, signs)
+
+
+def _half(tree: RuleTree) -> RuleTree:
+    """Return the part of a tree in which the number of its root is not below the threshold."""
+    root = int(tree.right[0])
+    nodes: dict[str, Any] = {}
+    reached, place = [root], {root: 0}
+    for node in reached:  # which grows
+        for child in (int(tree.left[node]), int(tree.right[node])) if tree.feature[node] >= 0 else ():
+            if child not in place:
+                place[child] = -1
+                reached.append(child)
+    order = sorted(reached)
+    place = {node: i for i, node in enumerate(order)} | {-1: -1}
+    for name in _NODES:
+        nodes[name] = getattr(tree, name)[order]
+    for name in ("left", "right"):
+        nodes[name] = np.array([place[int(child)] for child in nodes[name]])
+    return replace(tree, **nodes, smallest=False)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
