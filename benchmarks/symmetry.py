@@ -2,7 +2,8 @@
 
 Trains with and without `mirror="auto"`, and replays each controller from fresh starts. Every run is a line of
 `--out` as soon as it is done, and is not done again; the tables are made of all lines there. `--detect` only
-explores, without a search of controllers, and counts the mirrors found in the memory; `--noise 0.1 0.01`
+explores, with hardly any search of controllers, and counts the mirrors found in the memory; `--random` counts
+those in memories of random actions, each held for up to 20 steps, which is quick; `--noise 0.1 0.01`
 disturbs what is done and what is seen, as in `plantree.py`.
 """
 
@@ -15,6 +16,9 @@ import numpy as np
 from plantree import ENVIRONMENTS, make, replay
 
 import spaql
+from spaql.algorithms.plantree.encoding import ActionCode
+from spaql.algorithms.plantree.replay_memory import Memory
+from spaql.algorithms.plantree.symmetry import find_mirror
 from spaql.formatting import with_interval
 from spaql.policy.mirrored import leaves_to_read
 from spaql.stats import mean_ci95
@@ -49,6 +53,35 @@ def measure(
         returns, _ = replay(agent.policy, make(env, noise), seed)
         row |= {"mean": float(np.mean(returns)), "leaves": leaves_to_read(agent.policy)}
     return row
+
+
+def count_in_random_memories(
+    envs: list[str], budget: int, seeds: range, noise: tuple[float, float]
+) -> dict[str, dict[str, int]]:
+    counts = {env: {"right": 0, "wrong": 0, "none": 0} for env in envs}
+    for env in envs:
+        for seed in seeds:
+            found = find_mirror(*random_memory(env, budget, seed, noise))
+            counts[env]["none" if found is None else verdict(env, found)] += 1
+        print(env, counts[env], flush=True)
+    return counts
+
+
+def random_memory(env: str, steps: int, seed: int, noise: tuple[float, float]) -> tuple[Memory, ActionCode]:
+    world, rng = make(env, noise), np.random.default_rng(seed)
+    code = ActionCode(world.action_space)
+    tried, memory, over, held = code.tried(), Memory(world.observation_space.shape[0], code.numbers), True, 0
+    for _ in range(steps):
+        if over:
+            state = world.reset(seed=int(rng.integers(2**31)))[0]
+            memory.begin()
+        if held == 0:
+            held, action = int(rng.integers(1, 21)), tried[rng.integers(len(tried))]
+        held -= 1
+        after, reward, ended, truncated, _ = world.step(code.raw(action))
+        memory.add(state, action, float(reward), after, ended=ended)
+        state, over = after, ended or truncated
+    return memory, code
 
 
 def verdict(env, mirror) -> str:
@@ -99,8 +132,13 @@ def main() -> None:
     parser.add_argument("--noise", type=float, nargs=2, default=(0.0, 0.0))
     parser.add_argument("--detect", action="store_true", help="only count the mirrors that are found")
     parser.add_argument("--out", type=Path, default=Path("symmetry.jsonl"))
+    parser.add_argument("--random", action="store_true", help="count the mirrors in random memories")
     given = parser.parse_args()
     first, _, last = given.seeds.partition("-")
+    if given.random:
+        seeds, budget = range(int(first), int(last or first) + 1), (given.budget or [3_000])[0]
+        count_in_random_memories(given.env or list(ENVIRONMENTS), budget, seeds, tuple(given.noise))
+        return
     rows = [json.loads(line) for line in given.out.read_text().splitlines()] if given.out.exists() else []
     names = ("env", "budget", "seed", "mirror", "noise", "detect")
     done = {json.dumps([row[name] for name in names]) for row in rows}
