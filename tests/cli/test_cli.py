@@ -223,7 +223,7 @@ def test_a_tree_is_drawn_as_what_it_has() -> None:
         said = spaql_command("draw", plantree, kind, "--x", "2", "--y", "3", code=1).stderr
         assert said == (
             f"Error: There is no {kind} to draw: plantree has no partition. Draw one of tree, map, phase, "
-            "sizes, plant.\n"
+            "sizes, plant, counterexample.\n"
         )
 
 

@@ -60,6 +60,23 @@ def test_a_tape_is_the_function_bit_for_bit(seed):
         assert flag == ended
 
 
+def test_parameters_that_are_numbers_are_traced_and_disturbances_refused() -> None:
+    def step(state, action, parameters):
+        x, y = state
+        return (x + parameters[0] * action[0], y + parameters[1]), -x, False
+
+    tape = trace_step(made(step, parameters={"gain": 0.5, "drift": 0.25}))
+    fixed = trace_step(made(lambda s, u: ((s[0] + 0.5 * u[0], s[1] + 0.25), -s[0], False)))
+    assert repr(tape) == repr(fixed)
+    refused = {
+        "noise, dead time": {"noise": {"x": 0.1}, "delay": 2, "parameters": {"gain": 0.5, "drift": 0.25}},
+        "ranges of parameters": {"parameters": {"gain": (0.4, 0.6), "drift": 0.25}},
+    }
+    for said, declared in refused.items():
+        with pytest.raises(spaql.SettingError, match=f"declares {said}, and a proof"):
+            trace_step(made(step, **declared))
+
+
 def test_helpers_arrays_tables_and_loops():
     @numba.njit
     def root(x):

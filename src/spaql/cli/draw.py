@@ -136,7 +136,7 @@ def draw(
       plant   the cells of the learned plant, and where it is wrong (plantree)
       response  a step of set-points, then a load, beside a tuned PID controller
       coverage  the states of the log it was fitted to, and where it leaves them
-      counterexample  the episode that refutes the statement of the last `spaql verify`
+      counterexample  an episode that refutes what `spaql verify` asked
 
     \b
     or, of the finished runs in a folder that `spaql sweep` has left,

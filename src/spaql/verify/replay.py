@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from spaql.policy import RuleTree
+from spaql.problems import Dynamics
 from spaql.verify.closed_loop import ExportedTree, Plant
 from spaql.verify.statement import Statement
 
@@ -45,7 +46,7 @@ def played_with_actions(
     dynamics: Plant, tree: RuleTree | ExportedTree, start: Sequence[float], *, delayed: bool = False
 ) -> Iterator[tuple[tuple[float, ...], bool, tuple[float, ...]]]:
     """Yield states and terminations as `played` does, with the action that is applied in each state."""
-    step = getattr(dynamics.step, "py_func", dynamics.step)
+    step = dynamics.nominal_functions[1] if isinstance(dynamics, Dynamics) else dynamics.step
     observe = getattr(dynamics.observe, "py_func", dynamics.observe)
     n, listed = dynamics.state_dims, not isinstance(dynamics.actions, Mapping)
     first = float(getattr(_space(tree), "start", 0.0))

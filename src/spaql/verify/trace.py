@@ -52,7 +52,8 @@ def trace_step(dynamics: Dynamics, *, delayed: bool = False) -> Tape:
     Raises
     ------
     SettingError
-        If it does something that cannot be traced, with the line and what to write instead.
+        If it does something that cannot be traced, with the line and what to write instead, or if the plant
+        declares disturbances.
 
     Examples
     --------
@@ -66,7 +67,13 @@ def trace_step(dynamics: Dynamics, *, delayed: bool = False) -> Tape:
         actions: list[Range] = [(0.0, float(len(dynamics.actions) - 1))]
     else:
         actions = [_ANYWHERE] * wide
-    step = _rebound(dynamics.step, {})
+    if dynamics.disturbances.is_needed:
+        raise SettingError(
+            f"{dynamics.id} declares {_declared(dynamics)}, and a proof needs a next state that follows from "
+            "the state and the action. Write the plant without that, and give verify bounds instead: noise "
+            "of observations, pushes of the state, a late action."
+        )
+    step = _rebound(dynamics.nominal_functions[1] if dynamics.parameters else dynamics.step, {})
 
     def call(x: list[Symbol]) -> tuple[Sequence[Any], Any]:
         used = x[n : n + wide]
@@ -78,6 +85,21 @@ def trace_step(dynamics: Dynamics, *, delayed: bool = False) -> Tape:
 
     ranges = [_ANYWHERE] * n + [_ANYWHERE] * (wide * delayed) + actions
     return _traced(call, ranges, n + delayed * wide, f"the step of {dynamics.id}")
+
+
+def _declared(dynamics: Dynamics) -> str:
+    """Return the names of the disturbances that a plant declares."""
+    found = dynamics.disturbances
+    kinds = {
+        "noise": any(found.noise),
+        "dead time": found.delay[1] > 0,
+        "a rate limit": found.limits_rate,
+        "loads": bool(found.loads),
+        "uncertain gains": bool(found.gain),
+        "ranges of parameters": found.draws_parameters,
+        "random numbers in its step": "rng" in found.extras,
+    }
+    return ", ".join(kind for kind, is_so in kinds.items() if is_so)
 
 
 def whole_action(waiting: Symbol, count: int) -> Symbol:
