@@ -15,7 +15,9 @@ from spaql.figures import compute_response, draw
 def run(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("oven") / "run"
     words = ["spaql/Oven-v0", "--algo", "treesearch", "--total-timesteps", "20000", "--seed", "0", "--quiet"]
-    assert CliRunner().invoke(main, ["train", *words, "--out", str(folder)]).exit_code == 0
+    done = CliRunner().invoke(main, ["train", *words, "--out", str(folder)])
+    assert done.exit_code == 0
+    assert " of the search and " in done.output
     return str(folder)
 
 

@@ -17,9 +17,8 @@ from spaql.errors import SettingError
 from spaql.figures.drawing import register
 from spaql.figures.style import GREY, new_figure
 from spaql.verify.replay import played_with_actions
-from spaql.verify.run import closed_loop
 from spaql.verify.statement import box_text
-from spaql.verify.stored import verdict_about
+from spaql.verify.stored import verdict_about, verified_loop
 from spaql.verify.verdict import ABOUT_LEARNED, Verdict
 
 if TYPE_CHECKING:
@@ -75,13 +74,7 @@ def compute_counterexample(path: Path, source: Agent | Controller) -> Counterexa
     found = verdict.counterexample
     if found is None:
         raise SettingError(f"No counterexample was found when {path} was verified: {verdict.statement.text}.")
-    loop = closed_loop(
-        source,
-        learned=bool(verdict.learned),
-        asked=verdict.statement,
-        delayed=verdict.delayed,
-        number=verdict.number,
-    )
+    loop = verified_loop(verdict, source)
     episode = played_with_actions(loop.dynamics, loop.player, found.start, delayed=verdict.delayed)
     steps = list(islice(episode, found.step + 1 + _AFTER))
     if steps[found.step][0] != found.state:

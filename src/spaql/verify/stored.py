@@ -18,6 +18,7 @@ from spaql import archive
 from spaql.archive import number, reading, typed
 from spaql.errors import ArchiveError, SettingError
 from spaql.policy.resolve import Source
+from spaql.verify.closed_loop import ClosedLoop
 from spaql.verify.replay import Counterexample
 from spaql.verify.run import closed_loop
 from spaql.verify.statement import Box, Statement
@@ -139,6 +140,17 @@ def _counterexample(
     return Counterexample(start, number(data, "step", 0, _FOREVER, whole=True), state, str(data["why"]))
 
 
+def verified_loop(verdict: Verdict, source: Source) -> ClosedLoop:
+    """Return the closed loop that a verdict is about."""
+    return closed_loop(
+        source,
+        learned=bool(verdict.learned),
+        asked=verdict.statement,
+        delayed=verdict.delayed,
+        number=verdict.number,
+    )
+
+
 def verdict_about(path: Path, source: Source) -> Verdict | None:
     """Return the stored verdict about a controller, None if there is none.
 
@@ -152,13 +164,7 @@ def verdict_about(path: Path, source: Source) -> Verdict | None:
     if not path.is_file():
         return None
     verdict = load_verdict(path)
-    loop = closed_loop(
-        source,
-        learned=bool(verdict.learned),
-        asked=verdict.statement,
-        delayed=verdict.delayed,
-        number=verdict.number,
-    )
+    loop = verified_loop(verdict, source)
     if loop.fingerprint != verdict.fingerprint:
         raise SettingError(
             f"What is stored in {path.name} was verified of another controller, or of other equations of the "
