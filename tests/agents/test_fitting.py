@@ -59,7 +59,7 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, An
     words = ["fit", folder / "log.csv", "--observations", "cos,sin,speed", "--action", "torque"]
     words += ["--action-range", "-2,2", "--episode", "run", "--time", "time", "--horizon", "200"]
     words += ["--cost", COST, "--effort", "0.02", "--quiet", "--anyway", "--out", folder / "run"]
-    words += ["--experiment", folder / "next", "--amplitude", "0.5"]
+    words += ["--experiment", folder / "next", "--amplitude", "0.5", "--mirror", "sin,speed:torque"]
     return folder / "run", spaql_json(*words)
 
 
@@ -68,6 +68,7 @@ def test_a_log_becomes_a_run_with_a_verdict(fitted: tuple[Path, dict[str, Any]])
     assert data["verdict"] in ("supported", "doubtful", "not supported by the data")
     assert (data["episodes"], data["steps"], data["notes"]) == (15, 3000, [])
     assert 0 <= data["clipped"] <= 1
+    assert data["mirror"] == "sin,speed:torque"
     assert data["predicted"]["half_width"] > 0
     assert json.loads((run / "fit.json").read_text())["verdict"] == data["verdict"]
     agent = spaql.load(run)
@@ -168,7 +169,7 @@ def test_maps_are_over_the_states_of_the_log(fitted: tuple[Path, dict[str, Any]]
         refused = CliRunner().invoke(main, ["draw", str(fitted[0]), kind, *plane])
         assert refused.exit_code == 1
         assert "fitted to a log, and there is no environment" in refused.output
-        assert "Draw one of tree, map, coverage." in refused.output
+        assert "Draw one of tree, map, coverage, counterexample." in refused.output
     refused = CliRunner().invoke(main, ["draw", str(fitted[0]), "coverage", *plane, "--at", "sin=0"])
     assert refused.exit_code == 2
 
