@@ -282,7 +282,7 @@ def _learned_plant(given: Any, env: EnvironmentLike | None, asked: Statement | N
         raise SettingError("A learned plant is that of the agent itself: leave out env, or learned.")
     if not _has_model(given):
         raise SettingError(
-            "There is no learned plant: PlanTree (`spaql train --algo plantree`) and `spaql fit` learn one. "
+            "There is no learned plant: PlanTree and `spaql fit` learn one. "
             "Equations of a plant are given as spaql.Dynamics (`spaql new` writes an example)."
         )
     model = given.model
