@@ -81,7 +81,7 @@ REPORTING: dict[str, tuple[list[str], str]] = {
     "draw": (["draw", "RUN", "map", "--x", "2", "--y", "3", "--episodes", "2"], "file"),
     "evaluate": (["evaluate", "RUN", "--episodes", "1"], "mean"),
     "stress": (["stress", "RUN", "--starts", "4"], "success"),
-    "verify": (["verify", PLANTREE, "--seconds", "1"], "proven"),
+    "verify": (["verify", "TREE", "--seconds", "1"], "proven"),
     "export": (["export", "RUN", "--to", "python", "--points", "100", "--out", "code"], "points"),
     "chain": (["chain", "CHAIN"], "links"),
     "sweep": (["sweep", "study.toml", "--workers", "1", "--out", "store"], "runs"),
@@ -110,7 +110,8 @@ def test_stdout_is_one_json_document(name: str, run: str, log: str, chain: str) 
     if name == "draw":
         pytest.importorskip("matplotlib")
     words, key = REPORTING[name]
-    given = [{"RUN": run, "LOG": log, "CHAIN": chain}.get(word, word) for word in words]
+    tree = shutil.copy(PLANTREE, ".")  # a verdict is stored beside it
+    given = [{"RUN": run, "LOG": log, "CHAIN": chain, "TREE": tree}.get(word, word) for word in words]
     done = CliRunner().invoke(main, [*given, "--json"])
     assert done.exit_code == 0, done.output
     assert len(done.stdout.splitlines()) == 1
