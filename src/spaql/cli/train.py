@@ -487,21 +487,20 @@ def _advised(env: str, horizon: int | None) -> Iterator[None]:
         raise BadEnvironmentError(f"{error} Try `spaql check {env}{limit}`.") from error
 
 
-def _cost(result: dict[str, Any]) -> str:
+def _cost(result: dict[str, Any], *, evaluated: bool) -> str:
     """Return what was spent on a training, by what it was spent on."""
     steps, interactions = f"{result['training_steps']:,}", f"{result['interactions']:,} interactions"
     if "search_steps" in result:
         parts = f"{result['search_steps']:,} of the search and {result['own_play_steps']:,} of judgements"
         return f"{interactions}, {parts}"
-    evaluated = result["interactions"] > result["training_steps"]
     return f"{steps} training steps, {interactions} {'with' if evaluated else 'and no'} evaluations"
 
 
 def _text(result: dict[str, Any], iteration: str) -> str:
     sizes = {"arms": "arm", "leaves": "leaf"}
     size = "".join(f"{counted(result[name], one)}, " for name, one in sizes.items() if name in result)
-    episodes = result["iteration"]
     evaluated = result["interactions"] > result["training_steps"]
+    episodes = result["iteration"]
     digits = places(result["fresh_return"], result["fresh_ci95"])
     of = counted(episodes + 1, "noisy evaluation") if evaluated else counted(episodes, iteration)
     return "\n".join(
@@ -509,7 +508,7 @@ def _text(result: dict[str, Any], iteration: str) -> str:
             f"fresh return  {with_interval(result['fresh_return'], result['fresh_ci95'])}"
             f"  ({result['fresh_episodes']} new episodes)",
             f"best seen     {number(result['best_return'], digits)}  (the best of {of}: biased upwards)",
-            f"cost          {_cost(result)}",
+            f"cost          {_cost(result, evaluated=evaluated)}",
             *(
                 f"constraint    {text}: broken in {count:,} of {result['fresh_episodes']} new episodes"
                 for text, count in result.get("violations", {}).items()

@@ -11,7 +11,7 @@ from spaql.algorithms.treesearch.settings import TreeSearchSettings
 from spaql.algorithms.treesearch.trees import CandidateTree, Rng
 from spaql.errors import SettingError
 from spaql.kernels.treesearch.candidates import Floats, Units
-from spaql.kernels.treesearch.scores import score_candidates
+from spaql.kernels.treesearch.scores import WORST, score_candidates
 from spaql.problems import Dynamics
 from spaql.rollouts import CandidateEpisodes, Candidates, EpisodeRunner, FeatureBlock, Phase
 from spaql.stats import standard_error
@@ -24,8 +24,6 @@ _RECENT = 0.2
 """Weight of the last episodes in their mean length."""
 _LARGEST = 1e290
 """Returns are cut to this, so that sums of them are finite: plants may explode."""
-_WORST = 4
-"""One in so many starts is among the worst of a score."""
 _HARD_SHARE = 8
 """One in so many starts of a generation is a hard one."""
 
@@ -188,7 +186,7 @@ class Evaluator:
         found = self.play(tree, tree.vector[np.newaxis], starts, Phase.OWN_PLAY, digits=digits)
         self.judged_length += _RECENT * (found.steps / found.returns.size - self.judged_length)
         values = found.returns[0] - self.price * found.movement[0]
-        worst = np.sort(values)[: max(1, n // _WORST)]
+        worst = np.sort(values)[: max(1, n // WORST)]
         score = (1 - weight) * _mean(values[:n]) + weight * _mean(worst)
         return Judgement(score, _mean(found.returns[0, :n]), values[:n])
 

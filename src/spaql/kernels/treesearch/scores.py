@@ -8,7 +8,7 @@ from spaql.kernels.jit import njit_no_inline
 from spaql.kernels.sorting import sorted_rows
 from spaql.kernels.treesearch.candidates import Floats
 
-_WORST = 4
+WORST = 4
 """One in so many episodes counts as one of the worst."""
 
 
@@ -22,7 +22,7 @@ def score_candidates(
     agreement is the correlation of the scores' means over even and odd starts.
     """
     candidates, starts = returns.shape
-    worst = max(1, starts // _WORST)
+    worst = max(1, starts // WORST)
     row, order = np.empty(starts), np.empty(2 * starts, np.int64)
     halves = np.zeros((2, candidates))
     for c in range(candidates):
