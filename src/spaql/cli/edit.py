@@ -12,7 +12,8 @@ from spaql.cli.report import Report, reports
 from spaql.formatting import counted, number, places, with_interval
 
 if TYPE_CHECKING:
-    from spaql.policy import RuleTree
+    from spaql.agents import Agent, Controller
+    from spaql.policy import FeatureController, RuleTree
 
 
 @click.command()
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     "file",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="take all numbers from a tree in JSON, as a page of `spaql show --html` writes it",
+    help="take all numbers from a file in JSON, as a page of `spaql show --html` writes it",
 )
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="model file to write")
 @click.option("--episodes", type=int, default=100, show_default=True, help="to compare before and after")
@@ -63,11 +64,11 @@ def edit(
       spaql edit runs/pole --leaf 1 --gain "push left:angle=-3" --out e.spaql
       spaql edit runs/swing-up --rule 1 --threshold -2.5 --out edited.spaql
       spaql edit runs/swing-up --tree edited-tree.json --out edited.spaql
+      spaql edit runs/oven --tree edited-controller.json --out edited.spaql
       spaql evaluate edited.spaql --episodes 500
     """
-    from spaql.agents import Controller
-    from spaql.evaluation import evaluate
     from spaql.interpret import edited, locked, moved, rule_tree
+    from spaql.policy import FeatureController
 
     law = bool(offset or gain)
     if file is not None and (leaf, rule, action, threshold, law, lock) != (None,) * 4 + (False,) * 2:
@@ -79,8 +80,14 @@ def edit(
     if leaf is not None and action is None and not law and not lock:
         raise click.UsageError("Give --do, --lock, or both; or --offset and --gain of a law.")
     source = read_to_play(run)
-    tree = rule_tree(source)
     what: dict[str, Any]
+    before: RuleTree | FeatureController
+    after: RuleTree | FeatureController
+    if file is not None and isinstance(source.policy, FeatureController):
+        before, what = source.policy, {"tree": file.name}
+        after = _with_memory_from_file(file, source.policy)
+        return _saved(source, before, after, what, run, out, episodes, seed)
+    before = tree = rule_tree(source)
     if file is not None:
         after, what = _from_file(file, tree), {"tree": file.name}
     elif leaf is None:
@@ -97,9 +104,26 @@ def edit(
             locked(tree, leaf) if action is None else edited(tree, leaf, read_action(tree, action), lock=lock)
         )
         what = {"leaf": leaf, "do": action, "lock": lock}
+    return _saved(source, before, after, what, run, out, episodes, seed)
+
+
+def _saved(
+    source: Agent | Controller,
+    before: RuleTree | FeatureController,
+    after: RuleTree | FeatureController,
+    what: dict[str, Any],
+    run: Path,
+    out: Path,
+    episodes: int,
+    seed: int,
+) -> Report:
+    """Compare a controller before and after an edit, and save it."""
+    from spaql.agents import Controller
+    from spaql.evaluation import evaluate
+
     data: dict[str, Any] = {"file": str(out), **what}
     lines = []
-    for label, one in (("before", tree), ("after", after)):
+    for label, one in (("before", before), ("after", after)):
         result = evaluate(one, source.problem, episodes=episodes, seed=seed)
         worst = float(result.returns.min())
         data[label] = {"leaves": one.n_leaves, "mean": result.mean, "ci95": result.ci95, "worst": worst}
@@ -112,10 +136,6 @@ def edit(
 
 def _from_file(file: Path, tree: RuleTree) -> RuleTree:
     """Return the tree of a JSON file, which must be for the same spaces and keep what is locked."""
-    from dataclasses import replace
-
-    import numpy as np
-
     from spaql.errors import SettingError
     from spaql.export import tree_from_json
 
@@ -123,6 +143,31 @@ def _from_file(file: Path, tree: RuleTree) -> RuleTree:
     spaces = (tree.observation_space, tree.action_space)
     if (found.observation_space, found.action_space) != spaces:
         raise SettingError(f"The tree in {file} has other observations or actions than RUN.")
+    return _with_locks(file, found, tree)
+
+
+def _with_memory_from_file(file: Path, controller: FeatureController) -> FeatureController:
+    """Return the controller with memory of a JSON file: only the numbers of its tree may be other ones."""
+    from dataclasses import replace
+
+    from spaql.errors import SettingError
+    from spaql.export import controller_from_json
+    from spaql.policy.feature_controller_file import declaration_to
+
+    found = controller_from_json(file)
+    if declaration_to(found) != declaration_to(controller):
+        raise SettingError(f"The controller in {file} has other features, limits or spaces than RUN.")
+    return replace(found, tree=_with_locks(file, found.tree, controller.tree))
+
+
+def _with_locks(file: Path, found: RuleTree, tree: RuleTree) -> RuleTree:
+    """Return the tree of a file with the locks of another one, which it must keep."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    from spaql.errors import SettingError
+
     if not tree.locks:
         return found
     parts = ("feature", "threshold", "left", "right", "leaf", "combinations")

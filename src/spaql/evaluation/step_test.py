@@ -61,6 +61,39 @@ class StepTest:
     responses: Mapping[str, Response]
 
 
+@dataclass(frozen=True, eq=False)
+class StepPlan:
+    """What happens in a step test, and to which plant."""
+
+    plant: Dynamics
+    """Without noise, at its nominal values, with one load."""
+    first: Floats
+    """The simulated state at the start, in which set-points and the load are numbers."""
+    places: tuple[int, ...]
+    """Of the set-points in a state."""
+    pairs: tuple[tuple[int, int], ...]
+    """In an observation: of each number with a set-point, and of that set-point."""
+    before: Floats
+    """The set-points, and what they step to."""
+    after: Floats
+    load: float
+    """In the unit of the action it is added to."""
+    loaded: str
+    """The name of that action."""
+    third: int
+    """Samples at the first set-points, after their step, and under load."""
+
+    @property
+    def load_place(self) -> int:
+        """Where in a state the step is at which the load begins; its size is next to it."""
+        return len(self.first) - 4  # before the key of the episode and its steps
+
+    @property
+    def goals(self) -> Floats:
+        """The set-points at each sample, one row per sample."""
+        return np.repeat([self.before, self.after, self.after], self.third, axis=0)
+
+
 def step_test(problem: Problem, policies: Mapping[str, Policy], *, horizon: int | None = None) -> StepTest:
     """Return the responses of controllers to a step of the set-points and to a load, without noise.
 
@@ -85,6 +118,35 @@ def step_test(problem: Problem, policies: Mapping[str, Policy], *, horizon: int 
     >>> found.loaded, found.load, found.begins, found.responses["random"].signals.shape
     ('heat', 0.25, (150, 300), (450, 1))
     """
+    plan = step_plan(problem, horizon=horizon)
+    time_step = problem.sample_time or 1.0
+    responses = {
+        name: _measured(*_play(plan, policy), plan.goals, plan.third, time_step)
+        for name, policy in policies.items()
+    }
+    return StepTest(
+        tuple(problem.setpoints),
+        action_names(problem.actions.space, problem.actions.names),
+        time_step,
+        "s" if problem.sample_time else "samples",
+        plan.goals,
+        plan.load,
+        plan.loaded,
+        (plan.third, 2 * plan.third),
+        responses,
+    )
+
+
+def step_plan(problem: Problem, *, horizon: int | None = None) -> StepPlan:
+    """Return what happens in a step test (see `step_test`).
+
+    Examples
+    --------
+    >>> from spaql import make_problem
+    >>> plan = step_plan(make_problem("spaql/Oven-v0"))
+    >>> plan.places, plan.pairs, plan.third
+    ((1,), ((0, 1),), 150)
+    """
     plant = problem.dynamics
     if plant is None or not has_step_test(problem):
         raise SettingError(
@@ -101,27 +163,14 @@ def step_test(problem: Problem, policies: Mapping[str, Policy], *, horizon: int 
     fixed = (ends[0] == ends[1]) & np.isfinite(ranges).all(axis=1)
     ends[1] = np.where(fixed, ends[0] + _FIXED * np.where(fixed, np.ptp(ranges, axis=1), 0.0), ends[1])
     before = np.where(np.arange(len(places)) % 2 == 0, ends[0], ends[1])
-    after = ends[0] + ends[1] - before
-    first = starts.mean(axis=0)
+    first = np.array(quiet.functions[0](np.random.default_rng(0)))
+    first[: quiet.plant_dims] = starts.mean(axis=0)
     first[places] = before
-    goals = np.repeat([before, after, after], third, axis=0)
-    responses = {}
-    for name, policy in policies.items():
-        signals, actions = _play(
-            quiet, policy, _simulated(quiet, first, 2 * third, load), places, goals, pairs
-        )
-        responses[name] = _measured(signals, actions, goals, third, problem.sample_time or 1.0)
-    return StepTest(
-        tuple(problem.setpoints),
-        action_names(problem.actions.space, problem.actions.names),
-        problem.sample_time or 1.0,
-        "s" if problem.sample_time else "samples",
-        goals,
-        load,
-        loaded,
-        (third, 2 * third),
-        responses,
+    plan = StepPlan(
+        quiet, first, tuple(places), tuple(pairs), before, ends[0] + ends[1] - before, load, loaded, third
     )
+    first[plan.load_place : plan.load_place + 2] = 2 * third, load
+    return plan
 
 
 def _quiet(problem: Problem, plant: Dynamics) -> tuple[Dynamics, float, str]:
@@ -177,28 +226,15 @@ def _places(plant: Dynamics, goals: list[int]) -> list[int]:
     return places
 
 
-def _simulated(plant: Dynamics, state: Floats, begins: int, load: float) -> Floats:
-    """Return a state with the load in full, from a step on."""
-    row = plant.simulated(state[None], np.random.default_rng(0))
-    row[0, -4:-2] = begins, load  # before the key of the episode and its steps
-    return row
-
-
-def _play(
-    plant: Dynamics,
-    policy: Policy,
-    states: Floats,
-    places: list[int],
-    goals: Floats,
-    pairs: list[tuple[int, int]],
-) -> tuple[Floats, Floats]:
+def _play(plan: StepPlan, policy: Policy) -> tuple[Floats, Floats]:
     """Return the numbers with a set-point and the actions; the set-points are written into the state."""
+    plant, states = plan.plant, plan.first[np.newaxis].copy()
     seen, one = np.zeros((1, len(plant.observations))), np.ones(1, np.bool_)
     signals, actions, policy = [], [], policy.for_episodes(1)
-    for t, goal in enumerate(goals):
-        states[0, places] = goal
+    for t, goal in enumerate(plan.goals):
+        states[0, plan.places] = goal
         plant.loops.observe(states, seen)
-        signals.append(seen[0, [i for i, _ in pairs]])
+        signals.append(seen[0, [i for i, _ in plan.pairs]])
         given = np.asarray(policy.act(seen.astype(np.float32), np.array([t]), None), np.float64).reshape(
             1, -1
         )

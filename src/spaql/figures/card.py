@@ -79,7 +79,7 @@ def policy_card(
     parts = [
         _header(source),
         _numbers(source, fresh, exact, seed),
-        _playable(source, exact, seed),
+        _playable(source, source.policy if isinstance(source.policy, FeatureController) else exact, seed),
         '<div class="sides">',
         _spaces(problem),
         _returns(problem, fresh),
@@ -124,12 +124,12 @@ def _header(source: Agent | Controller) -> str:
     return f"<header><h1>{title}</h1><p>{made}</p></header>"
 
 
-def _playable(source: Agent | Controller, tree: RuleTree | None, seed: int) -> str:
+def _playable(source: Agent | Controller, controller: RuleTree | FeatureController | None, seed: int) -> str:
     """Return the interactive part, or why there is none."""
-    if tree is None:
-        return "<p>A policy with memory, or another one at each time step, is not played in the page.</p>"
+    if controller is None:
+        return "<p>A policy that is another one at each time step is not played in the page.</p>"
     try:
-        return play_section(compute_play(source, tree, seed=seed))
+        return play_section(compute_play(source, controller, seed=seed))
     except SettingError as error:
         return f"<p>There is nothing to play with here. {html.escape(str(error))}</p>"
 

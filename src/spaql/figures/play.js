@@ -20,9 +20,10 @@ function read(tree) {
 const original = read(data.tree);
 let tree = read(data.tree);
 const dims = tree.observations.length;
-const listed = tree.action_space.kind === "discrete";
-const first = listed ? tree.action_space.start : 0;
-const single = !listed && tree.action_space.dtype === "float32";
+const listed = data.actionSpace.kind === "discrete";
+const first = listed ? data.actionSpace.start : 0;
+const single = !listed && data.actionSpace.dtype === "float32";
+const [lowest, highest] = listed ? [[], []] : [data.actionSpace.low, data.actionSpace.high].map((ends) => numbers(ends).flat());
 
 /** Every way from the root to a leaf: nodes with several parents are written out for each. */
 const places = [];
@@ -75,7 +76,39 @@ function leafAction(row, seen, its = tree) {
   return raw.map((u, k) => { const v = Number.isNaN(u) ? its.safe_action[k] : u; return single ? Math.fround(v) : v; });
 }
 
-const act = (seen, its = tree) => leafAction(its.nodes.leaf[places[find(seen, its)].node], seen, its);
+/** The class of a controller with memory, as it is exported; null for one without. Its tree reads features. */
+const Controller = /*CONTROLLER*/null;
+/** The nodes of the program of that class are places in this order. */
+const order = [0];
+for (const at of order) if (!places[at].leaf) order.push(places[at].left, places[at].right);
+
+/** Where in a tree the numbers of that class are: names of properties, and functions that read them. */
+const adjustable = Controller === null ? [] : Object.keys(new Controller()).filter((name) => name.startsWith("tree$")).map((name) => {
+  const [i, k, j] = name.match(/\d+/g).map(Number), {node, leaf} = places[order[i]], row = tree.nodes.leaf[node], compared = tree.nodes.feature[node];
+  if (!leaf && j === 0) return [name, (its) => its.nodes.threshold[node]];
+  if (!leaf) return [name, (its) => (compared < dims ? Number(compared === j - 1) : its.combinations[compared - dims][j - 1])];
+  if (tree.leaves.kind === "constants") return [name, (its) => its.leaves.value[row][k]];
+  return [name, (its) => (j === 0 ? its.leaves.offset[row][k] : its.leaves.gain[row][k][j - 1])];
+});
+
+/** What a controller remembers before the first sample; null for one without memory. */
+function fresh(its = tree) {
+  if (Controller === null) return null;
+  const memory = new Controller();
+  for (const [name, of] of adjustable) memory[name] = of(its);
+  return memory;
+}
+const copied = (memory) => memory && Object.assign(Object.create(Controller.prototype), memory);
+
+/** What is done for an observation, at which place, and what the tree was given; a memory is updated. */
+function decide(seen, memory, its = tree) {
+  if (memory === null) {
+    const at = find(seen, its);
+    return {at, action: leafAction(its.nodes.leaf[places[at].node], seen, its), given: seen};
+  }
+  const made = memory.act(seen), wide = lowest.length, action = made.slice(0, wide);
+  return {at: order[memory.leaf], action: single ? action.map(Math.fround) : action, given: made.slice(wide)};
+}
 
 // ---- the plant ----------------------------------------------------------------------------------------
 
@@ -127,32 +160,44 @@ function learnedPlant(plant) {
 }
 
 const plant = /*PLANT*/null;
-const n = data.states.length;
-const float32 = tree.observation_space.dtype === "float32";
+const n = data.starts[0].length, shownStates = data.states.length;
+const float32 = data.observationSpace.dtype === "float32";
 const observe = (state) => { const seen = plant.observe(state); return float32 ? seen.map(Math.fround) : seen; };
 
-/** An episode: states, what was done in each and at which place, and the return. */
-function rollout(start, its = tree) {
-  const path = {states: [start], places: [], actions: [], total: 0, ended: false};
-  let state = start;
-  for (let t = 0; t < data.horizon; t++) {
-    const seen = observe(state), at = find(seen, its);
-    const action = leafAction(its.nodes.leaf[places[at].node], seen, its);
+/** A state at a step of a plan: its set-points and its load are numbers of the state. */
+function directed(state, t, plan) {
+  const made = state.slice();
+  plan.goals.forEach(([before, after], k) => { made[data.plan.places[k]] = t < plan.step ? before : after; });
+  made[data.plan.loadPlace] = plan.begins; made[data.plan.loadPlace + 1] = plan.load;
+  return made;
+}
+
+/** An episode: states, what was done in each and at which place, and the return; by a plan, its set-points and load. */
+function rollout(start, its = tree, plan = null) {
+  const path = {states: [], places: [], actions: [], given: [], memories: [], total: 0, ended: false}, memory = fresh(its);
+  const steps = plan ? 3 * data.plan.third : data.horizon;
+  let state = plan ? directed(start, 0, plan) : start;
+  path.states.push(state);
+  for (let t = 0; t < steps; t++) {
+    const kept = copied(memory), {at, action, given} = decide(observe(state), memory, its);
     const made = plant.step(state, listed ? [action[0] - first] : action);
-    const after = made.slice(0, n);
+    let after = made.slice(0, n);
     if (!after.every(Number.isFinite) || !Number.isFinite(made[n])) break;
-    path.places.push(at); path.actions.push(action); path.total += made[n];
+    if (plan) after = directed(after, t + 1, plan);
+    path.places.push(at); path.actions.push(action); path.given.push(given); path.memories.push(kept); path.total += made[n];
     path.states.push(after);
     state = after;
     if (made[n + 1]) { path.ended = true; break; }
   }
+  path.memories.push(memory);
   return path;
 }
 
 // ---- the view -------------------------------------------------------------------------------------------
 
-const view = {start: data.starts[0].slice(), t: 0, playing: false, axes: data.axes.slice(), shows: "action", output: 0,
-  chosen: 0, path: null, fixed: [], before: []};
+const view = {start: (data.plan ? data.plan.first : data.starts[0]).slice(), t: 0, playing: false, axes: data.axes.slice(),
+  shows: data.plan ? "response" : "action", output: 0, chosen: 0, path: null, first: null, fixed: [], before: [],
+  plan: data.plan && {goals: structuredClone(data.plan.goals), step: data.plan.third, begins: 2 * data.plan.third, load: data.plan.load}};
 const plain = (name) => name.replace(/ \[.*\]$/, "");
 const unit = (name) => (/ \[(.*)\]$/.exec(name) || ["", ""])[1];
 const short = (x, digits = 3) => (x === 0 ? "0" : String(Number(x.toPrecision(digits)))).replace("-", "−");
@@ -164,7 +209,7 @@ const rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 /** The colour of an action: of a list its own; of numbers between two, with a pale middle for both signs. */
 function actionColour(action) {
   if (listed) return rgb(colour(action[0] - first));
-  const k = view.output, [low, high] = [number(tree.action_space.low[k]), number(tree.action_space.high[k])];
+  const k = view.output, [low, high] = [lowest[k], highest[k]];
   const ends = [rgb("#B35806"), rgb(css("--middle")), rgb("#542788")], far = Math.max(-low, high);
   const share = low < 0 && high > 0 ? action[k] / far : 2 * (action[k] - low) / (high - low) - 1;
   const to = share < 0 ? ends[0] : ends[2], much = Math.min(1, Math.abs(share));
@@ -178,6 +223,12 @@ function actionText(action) {
 
 const wrapped = (x, j) => (data.turns[j] ? x - 2 * Math.PI * Math.round(x / (2 * Math.PI)) : x);
 const now = () => view.path.states[Math.min(view.t, view.path.states.length - 1)];
+/** What is done at the moment. */
+function present() {
+  const {path, t} = view;
+  if (t < path.actions.length) return {at: path.places[t], action: path.actions[t], given: path.given[t]};
+  return decide(observe(now()), copied(path.memories[path.memories.length - 1]));
+}
 
 function fitted(canvas, ratio) {
   const width = canvas.clientWidth || 300, height = Math.round(width * ratio), dense = window.devicePixelRatio || 1;
@@ -221,14 +272,14 @@ function mapFrame(width, height) {
 function paintCells() {
   const pen = picture.getContext("2d"), image = pen.createImageData(CELLS, CELLS), [i, j] = view.axes;
   const state = now().slice(), leaf = new Int32Array(CELLS * CELLS);
+  const memory = view.path.memories[Math.min(view.t, view.path.memories.length - 1)];
   for (let row = 0; row < CELLS; row++) {
     state[j] = data.high[j] - (row + 0.5) / CELLS * (data.high[j] - data.low[j]);
     for (let column = 0; column < CELLS; column++) {
       state[i] = data.low[i] + (column + 0.5) / CELLS * (data.high[i] - data.low[i]);
-      const seen = observe(state), at = find(seen), place = row * CELLS + column;
+      const {at, action} = decide(observe(state), copied(memory)), place = row * CELLS + column;
       leaf[place] = places[at].leaf;
-      const c = view.shows === "leaf" ? rgb(colour(places[at].leaf - 1))
-        : actionColour(leafAction(tree.nodes.leaf[places[at].node], seen));
+      const c = view.shows === "leaf" ? rgb(colour(places[at].leaf - 1)) : actionColour(action);
       const edge = (column && leaf[place - 1] !== leaf[place]) || (row && leaf[place - CELLS] !== leaf[place]);
       for (let k = 0; k < 3; k++) image.data[4 * place + k] = edge ? c[k] * 0.55 : c[k];
       image.data[4 * place + 3] = 255;
@@ -253,6 +304,7 @@ function line(pen, at, states, from = 0) {
 }
 
 function drawMap() {
+  if (view.shows === "response") { drawResponse(); return; }
   const canvas = $("map"), [pen, width, height] = fitted(canvas, 0.86), at = mapFrame(width, height), [i, j] = view.axes;
   paintCells();
   pen.imageSmoothingEnabled = false;
@@ -270,7 +322,7 @@ function drawMap() {
     pen.beginPath(); pen.arc(at.x(wrapped(state[i], i)), at.y(wrapped(state[j], j)), radius, 0, 7);
     pen.fillStyle = fill; pen.fill(); pen.strokeStyle = "#000"; pen.lineWidth = 2; pen.stroke();
   };
-  dot(view.start, 5, "#fff");
+  dot(view.path.states[0], 5, "#fff");
   dot(now(), 8, "#ffd400");
   pen.restore();
   pen.fillStyle = css("--ink"); pen.strokeStyle = css("--line"); pen.lineWidth = 1;
@@ -284,13 +336,129 @@ function drawMap() {
   pen.fillText(data.states[j], 0, 0); pen.restore();
 }
 
+// ---- the response to set-points ---------------------------------------------------------------------------
+
+/** The lowest and highest of the numbers with a set-point, and the largest error, in the episodes from the fixed starts. */
+const reaches = data.plan ? data.plan.pairs.map(([i, goal], k) => ({low: Math.min(...data.plan.ends[k]), high: Math.max(...data.plan.ends[k]), error: 0, i, goal})) : [];
+function measureReaches() {
+  for (const reach of reaches) for (const path of [...view.before, view.path]) for (const state of path.states) {
+    const seen = observe(state), x = seen[reach.i];
+    reach.low = Math.min(reach.low, x); reach.high = Math.max(reach.high, x);
+    reach.error = Math.max(reach.error, Math.abs(x - seen[reach.goal]));
+  }
+}
+
+/** The strips of the picture from top to bottom: numbers with their set-points, actions, errors from the fixed starts. */
+function strips(width, height) {
+  const {outputs, third} = data.plan, found = [];
+  outputs.forEach((name, k) => found.push({kind: "output", k, name, share: 2 + 1.4 / outputs.length, steps: 3 * third, low: reaches[k].low, high: reaches[k].high, gap: 8}));
+  tree.actions.forEach((name, k) => found.push({kind: "action", k, name, share: 1.3, steps: 3 * third, low: lowest[k], high: highest[k], gap: 8}));
+  found[found.length - 1].gap = 44;
+  outputs.forEach((name, k) => found.push({kind: "errors", k, name: `error of ${name}`, share: 1.3, steps: data.horizon, low: -reaches[k].error, high: reaches[k].error, gap: 8}));
+  found[found.length - 1].gap = 36;
+  const room = height - 6 - found.reduce((sum, one) => sum + one.gap, 0), all = found.reduce((sum, one) => sum + one.share, 0);
+  let top = 6;
+  for (const one of found) {
+    const [low, high, at, h] = [one.low - 0.04 * (one.high - one.low), one.high + 0.04 * (one.high - one.low), top, room * one.share / all];
+    const wide = width - frame.left - frame.right;
+    Object.assign(one, {top, h, wide, x: (t) => frame.left + t / one.steps * wide, y: (v) => at + h - (v - low) / (high - low || 1) * h,
+      t: (px) => (px - frame.left) / wide * one.steps, v: (py) => low + (at + h - py) / h * (high - low)});
+    top += h + one.gap;
+  }
+  return found;
+}
+
+function drawResponse() {
+  const count = 2 * data.plan.outputs.length + tree.actions.length, canvas = $("map");
+  const [pen, width, height] = fitted(canvas, Math.max(0.72 + 0.1 * count, (70 + 85 * count) / (canvas.clientWidth || 300)));
+  const curve = (strip, path, of, ink, thick) => {
+    pen.strokeStyle = ink; pen.lineWidth = thick; pen.lineJoin = "round"; pen.beginPath();
+    for (let t = 0; t < path.length; t++) pen.lineTo(strip.x(t), strip.y(of(path[t])));
+    pen.stroke();
+  };
+  const {plan} = view, loaded = tree.actions.indexOf(data.plan.loaded);
+  for (const strip of strips(width, height)) {
+    const {kind, k, top, h, wide, x, y} = strip, reach = reaches[k];
+    pen.fillStyle = css("--tint2"); pen.fillRect(frame.left, top, wide, h);
+    pen.save(); pen.beginPath(); pen.rect(frame.left, top, wide, h); pen.clip();
+    if (kind !== "errors" && plan.load !== 0 && (kind === "output" || k === loaded)) {
+      pen.fillStyle = "rgba(127,127,127,.16)"; pen.fillRect(x(plan.begins), top, wide, h);
+    }
+    if (kind === "output") {
+      if (view.first) curve(strip, view.first.states, (s) => observe(s)[reach.i], css("--soft"), 1.6);
+      curve(strip, view.path.states, (s) => observe(s)[reach.i], css("--signal"), 3);
+      const [before, after] = plan.goals[k];
+      pen.strokeStyle = css("--accent"); pen.lineWidth = 2.5; pen.setLineDash([9, 5]); pen.beginPath();
+      pen.moveTo(x(0), y(before)); pen.lineTo(x(plan.step), y(before)); pen.lineTo(x(plan.step), y(after)); pen.lineTo(x(strip.steps), y(after)); pen.stroke(); pen.setLineDash([]);
+      disc(pen, x(plan.step / 2), y(before), 7, css("--accent")); disc(pen, x(0.75 * plan.step + 0.25 * strip.steps), y(after), 7, css("--accent"));
+      pen.fillStyle = css("--accent"); pen.fillRect(x(plan.step) - 3, y((before + after) / 2) - 11, 6, 22);
+      if (plan.load !== 0) {
+        pen.fillStyle = css("--soft"); pen.fillRect(x(plan.begins) - 2, top + h - 24, 4, 24);
+        pen.textAlign = "left"; pen.textBaseline = "bottom"; pen.fillText(`load ${short(plan.load)}`, x(plan.begins) + 7, top + h - 6);
+      }
+    } else if (kind === "action") {
+      if (view.first) curve(strip, view.first.actions, (u) => u[k], css("--soft"), 1.6);
+      curve(strip, view.path.actions, (u) => u[k], css("--ink"), 2);
+      if (leafCount > 1) view.path.places.forEach((at, t) => { pen.fillStyle = colour(places[at].leaf - 1); pen.fillRect(x(t), top + h - 6, x(1) - x(0) + 0.6, 6); });
+    } else {
+      const off = (s) => { const seen = observe(s); return seen[reach.goal] - seen[reach.i]; }; // as the feature has it
+      pen.globalAlpha = 0.55;
+      for (const one of view.fixed) curve(strip, one.states, off, css("--signal"), 1.1);
+      pen.globalAlpha = 1; pen.strokeStyle = css("--accent"); pen.lineWidth = 1.2; pen.beginPath(); pen.moveTo(x(0), y(0)); pen.lineTo(x(strip.steps), y(0)); pen.stroke();
+    }
+    if (kind !== "errors") { pen.fillStyle = css("--accent"); pen.fillRect(x(view.t) - 1, top, 2, h); }
+    pen.restore();
+    pen.fillStyle = css("--ink"); pen.textAlign = "right"; pen.textBaseline = "middle";
+    for (const v of ticks(strip.low, strip.high, Math.max(2, h / 26))) pen.fillText(short(v), frame.left - 5, y(v));
+    pen.textAlign = "right"; pen.textBaseline = "top"; pen.fillStyle = css("--soft");
+    pen.fillText(kind === "errors" ? `${strip.name}, ${view.fixed.length} fixed starts` : strip.name, frame.left + wide - 6, top + 5);
+    if (strip.gap > 8) {
+      pen.fillStyle = css("--ink"); pen.textAlign = "center"; pen.textBaseline = "top";
+      for (const time of ticks(0, strip.steps * data.timeStep)) pen.fillText(short(time), x(time / data.timeStep), top + h + 4);
+      pen.textAlign = "right"; pen.fillStyle = css("--soft"); pen.fillText("time [s]", frame.left + wide, top + h + 18);
+    }
+  }
+}
+
+/** What the pointer takes hold of in the picture, as a function that moves it. */
+function grabbed(px, py, width, height) {
+  const strip = strips(width, height).find((one) => py >= one.top && py <= one.top + one.h), {plan} = view;
+  if (!strip || strip.kind === "errors") return null;
+  const t = (at) => Math.round(Math.min(Math.max(strip.t(at), 0), strip.steps));
+  if (strip.kind === "action") return (x) => { stop(); view.t = Math.min(t(x), view.path.states.length - 1); later(moment); };
+  if (Math.abs(px - strip.x(plan.step)) < 12) return (x) => { plan.step = t(x); replanned(); };
+  if (plan.load !== 0 && Math.abs(px - strip.x(plan.begins)) < 12) return (x) => { plan.begins = t(x); replanned(); };
+  const side = strip.t(px) < plan.step ? 0 : 1, [low, high] = data.plan.ends[strip.k];
+  return (_, y) => { plan.goals[strip.k][side] = Number(Math.min(Math.max(strip.v(y), low), high).toPrecision(4)); replanned(); };
+}
+
+const planBoxes = [];
+function buildPlan() {
+  const {plan} = view, seconds = 3 * data.plan.third * data.timeStep, add = (label, low, high, get, set) => {
+    const box = document.createElement("div");
+    box.className = "slider";
+    fillSlider(box, `plan-${planBoxes.length}`, label, low, high, get, (x) => { set(x); replanned(); });
+    planBoxes.push(box); $("plan").append(box);
+  };
+  data.plan.setpoints.forEach((name, k) => ["first", "then"].forEach((word, side) =>
+    add(`${plain(name)}, ${word}`, ...data.plan.ends[k], () => plan.goals[k][side], (x) => { plan.goals[k][side] = x; })));
+  add("set-points step at [s]", 0, seconds, () => plan.step * data.timeStep, (x) => { plan.step = Math.round(x / data.timeStep); });
+  const most = 2 * Math.abs(data.plan.load) || 1;
+  add(`load on ${plain(data.plan.loaded)}`, -most, most, () => plan.load, (x) => { plan.load = x; });
+  add("load begins at [s]", 0, seconds, () => plan.begins * data.timeStep, (x) => { plan.begins = Math.round(x / data.timeStep); });
+}
+function replanned() { stop(); later(() => { for (const box of planBoxes) box.show(); restart(); }); }
+
 function drawLegend() {
   const parts = [];
   const chip = (fill, text) => `<span class="key"><i style="background:${fill}"></i>${escaped(text)}</span>`;
-  if (view.shows === "leaf") for (let k = 0; k < Math.min(leafCount, 12); k++) parts.push(chip(colour(k), `leaf ${k + 1}`));
+  if (view.shows === "response") {
+    parts.push(chip(css("--accent"), data.plan.setpoints.map(plain).join(", ")), chip(css("--signal"), data.plan.outputs.map(plain).join(", ")));
+    if (edited()) parts.push(chip(css("--soft"), "before the edits"));
+  } else if (view.shows === "leaf") for (let k = 0; k < Math.min(leafCount, 12); k++) parts.push(chip(colour(k), `leaf ${k + 1}`));
   else if (listed) tree.actions.forEach((name, k) => parts.push(chip(colour(k), name)));
   else {
-    const [low, high] = [tree.action_space.low, tree.action_space.high].map((end) => number(end[view.output]));
+    const [low, high] = [lowest[view.output], highest[view.output]];
     for (const share of [0, 0.25, 0.5, 0.75, 1]) {
       const u = low + share * (high - low), all = tree.actions.map(() => 0);
       all[view.output] = u;
@@ -316,10 +484,10 @@ const drawings = {
     }
   },
   "cart-pole"(pen, w, h, s, u) {
-    const reach = Math.max(2.4, data.high[0]), scale = w / (2.4 * reach), y = h * 0.62, x = w / 2 + s[0] * scale;
+    const reach = Math.max(2.4, data.high[0]), scale = w / (2.4 * reach), y = h * (data.turns[2] ? 0.5 : 0.62), x = w / 2 + s[0] * scale;
     pen.strokeStyle = css("--soft"); pen.lineWidth = 2; pen.beginPath(); pen.moveTo(8, y + 12); pen.lineTo(w - 8, y + 12); pen.stroke();
     pen.fillStyle = css("--ink"); pen.fillRect(x - 22, y - 10, 44, 20);
-    const push = listed ? (u[0] - first ? 1 : -1) : u[0] / number(tree.action_space.high[0]);
+    const push = listed ? (u[0] - first ? 1 : -1) : u[0] / highest[0];
     arrow(pen, x + Math.sign(push) * 24, y, push * 40);
     rod(pen, x, y - 10, x + h * 0.42 * Math.sin(s[2]), y - 10 - h * 0.42 * Math.cos(s[2]), 7);
   },
@@ -339,20 +507,89 @@ const drawings = {
     rod(pen, x, y, a, b, 8); rod(pen, a, b, a + size * Math.sin(s[0] + s[1]), b + size * Math.cos(s[0] + s[1]), 8);
     disc(pen, x, y, 5, css("--ink")); disc(pen, a, b, 5, css("--ink"));
   },
-  ""(pen, w, h, s) {
-    const row = Math.min(40, (h - 10) / s.length), left = Math.min(150, w * 0.42);
+  oven(pen, w, h, s, u) {
+    const size = Math.min(w * 0.5, h * 0.86), x = w * 0.42 - size / 2, y = (h - size) / 2, glow = Math.max(0, Math.min(1, u[0]));
+    pen.fillStyle = css("--tint2"); pen.fillRect(x, y, size, size);
+    pen.fillStyle = `rgba(213,94,0,${0.05 + 0.75 * glow})`; pen.fillRect(x + 12, y + 12, size - 24, size - 44);
+    pen.strokeStyle = css("--ink"); pen.lineWidth = 4; pen.strokeRect(x, y, size, size); pen.strokeRect(x + 12, y + 12, size - 24, size - 44);
+    pen.strokeStyle = `rgba(213,94,0,${0.25 + 0.75 * glow})`; pen.lineWidth = 5; pen.lineCap = "round"; pen.beginPath();
+    for (let k = 0; k <= 40; k++) pen.lineTo(x + 24 + k / 40 * (size - 48), y + size - 50 - 8 * Math.sin(k / 40 * 8 * Math.PI));
+    pen.stroke();
+    gauge(pen, x + size + w * 0.1, y, size, 0, 0, s);
+  },
+  motor(pen, w, h, s, u) {
+    const size = Math.min(w, h) * 0.4, [x, y] = [w / 2, h / 2], hand = (angle, length) => [x + length * Math.sin(angle), y - length * Math.cos(angle)];
+    disc(pen, x, y, size, css("--tint2"));
+    pen.strokeStyle = css("--soft"); pen.lineWidth = 2;
+    for (let a = -3; a <= 3; a += 0.5) { pen.beginPath(); pen.moveTo(...hand(a, size * 0.9)); pen.lineTo(...hand(a, size)); pen.stroke(); }
+    pen.strokeStyle = css("--accent"); pen.lineWidth = 3; pen.setLineDash([6, 5]); pen.beginPath(); pen.moveTo(x, y); pen.lineTo(...hand(s[2], size)); pen.stroke(); pen.setLineDash([]);
+    rod(pen, x, y, ...hand(s[0], size * 0.82), 11); disc(pen, x, y, 8, css("--ink"));
+    arrow(pen, x, h - 10, u[0] / highest[0] * w * 0.3);
+  },
+  "two-tanks"(pen, w, h, s, u) { tanks(pen, w, h, [[0.3, 0.04, 1, -1], [0.3, 0.56, 0, 0]], s, u, [[0, 0.3]]); },
+  "four-tanks"(pen, w, h, s, u) { tanks(pen, w, h, [[0.04, 0.04, 2, -1], [0.52, 0.04, 3, -1], [0.04, 0.56, 0, 0], [0.52, 0.56, 1, 1]], s, u, [[0, 0.04], [1, 0.52]]); },
+  crane(pen, w, h, s, u) {
+    const scale = w / 3.4, y = h * 0.16, x = w / 2 + s[0] * scale, goal = w / 2 + s[4] * scale, rope = h * 0.56;
+    pen.strokeStyle = css("--soft"); pen.lineWidth = 4; pen.beginPath(); pen.moveTo(6, y); pen.lineTo(w - 6, y); pen.stroke();
+    pen.strokeStyle = css("--accent"); pen.lineWidth = 2.5; pen.setLineDash([6, 5]); pen.beginPath(); pen.moveTo(goal, y); pen.lineTo(goal, h * 0.92); pen.stroke(); pen.setLineDash([]);
+    const [a, b] = [x + rope * Math.sin(s[2]), y + rope * Math.cos(s[2])];
+    pen.strokeStyle = css("--ink"); pen.lineWidth = 2; pen.beginPath(); pen.moveTo(x, y); pen.lineTo(a, b); pen.stroke();
+    pen.fillStyle = css("--ink"); pen.fillRect(x - 24, y - 9, 48, 18);
+    pen.fillStyle = "#D55E00"; pen.fillRect(a - 18, b, 36, 28);
+    arrow(pen, x, y - 18, u[0] / highest[0] * 60);
+  },
+  "ball-and-beam"(pen, w, h, s) {
+    const [x, y] = [w / 2, h * 0.55], scale = w * 0.42 / 0.21, turn = [Math.cos(s[2]), Math.sin(s[2])], along = (v, up) => [x + v * turn[0] * scale + up * turn[1], y + v * turn[1] * scale - up * turn[0]];
+    pen.strokeStyle = css("--ink"); pen.lineWidth = 7; pen.lineCap = "round"; pen.beginPath(); pen.moveTo(...along(-0.21, 0)); pen.lineTo(...along(0.21, 0)); pen.stroke();
+    pen.fillStyle = css("--soft"); pen.beginPath(); pen.moveTo(x, y + 4); pen.lineTo(x - 16, y + 40); pen.lineTo(x + 16, y + 40); pen.fill();
+    pen.strokeStyle = css("--accent"); pen.lineWidth = 3; pen.beginPath(); pen.moveTo(...along(s[4], 4)); pen.lineTo(...along(s[4], 44)); pen.stroke();
+    disc(pen, ...along(s[0], 17), 13, "#D55E00");
+  },
+  ""(pen, w, h, s) { // a bar for each number, with a mark for its set-point
+    const bars = s.map((x, k) => [x, k]).filter(([, k]) => !data.plan || !data.plan.places.includes(k));
+    const row = Math.min(40, (h - 10) / bars.length), left = Math.min(150, w * 0.42), span = w - left - 64;
     pen.textBaseline = "middle";
-    s.forEach((x, k) => {
-      const y = 8 + row * (k + 0.5), span = w - left - 64, share = (v) => left + Math.max(0, Math.min(1, (v - data.low[k]) / (data.high[k] - data.low[k]))) * span;
+    bars.forEach(([x, k], i) => {
+      const y = 8 + row * (i + 0.5), share = (v) => left + Math.max(0, Math.min(1, (v - data.low[k]) / (data.high[k] - data.low[k]))) * span;
       pen.fillStyle = css("--tint2"); pen.fillRect(left, y - 6, span, 12);
       const zero = share(Math.max(data.low[k], Math.min(0, data.high[k])));
-      pen.fillStyle = css("--accent"); pen.fillRect(Math.min(zero, share(x)), y - 6, Math.abs(share(x) - zero), 12);
+      pen.fillStyle = css("--signal"); pen.fillRect(Math.min(zero, share(x)), y - 6, Math.abs(share(x) - zero), 12);
       pen.fillStyle = css("--ink"); pen.fillRect(share(x) - 1.5, y - 9, 3, 18);
+      const goal = data.plan ? data.plan.outputs.indexOf(data.states[k]) : -1;
+      if (goal >= 0) { pen.fillStyle = css("--accent"); pen.fillRect(share(s[data.plan.places[goal]]) - 2, y - 12, 4, 24); }
       pen.textAlign = "right"; pen.fillText(plain(data.states[k]), left - 8, y);
       pen.textAlign = "left"; pen.fillText(short(x), left + span + 8, y);
     });
   },
 };
+/** A column from the lowest to the highest of a number of the state, with its set-point. */
+function gauge(pen, x, y, h, k, goal, s) {
+  const low = Math.min(data.low[k], data.plan.ends[goal][0]), high = Math.max(data.high[k], data.plan.ends[goal][1]);
+  const level = (v) => y + h - Math.max(0, Math.min(1, (v - low) / (high - low))) * h;
+  pen.fillStyle = css("--tint2"); pen.fillRect(x, y, 22, h);
+  pen.fillStyle = "#D55E00"; pen.fillRect(x, level(s[k]), 22, y + h - level(s[k]));
+  const wanted = s[data.plan.places[goal]];
+  pen.fillStyle = css("--accent"); pen.fillRect(x - 6, level(wanted) - 2, 34, 4);
+  pen.fillStyle = css("--ink"); pen.textAlign = "left"; pen.textBaseline = "middle";
+  pen.fillText(`${short(s[k])} ${unit(data.states[k])}`, x + 32, level(s[k]));
+}
+/** Tanks at places of a drawing: of each the number of the state that is its level, and its set-point. */
+function tanks(pen, w, h, all, s, u, pumps) {
+  for (const [left, top, k, goal] of all) {
+    const [x, y, wide, high] = [left * w, top * h, 0.28 * w, 0.38 * h], level = (v) => y + high * (1 - Math.max(0, Math.min(1, v / Math.max(20, data.high[k]))));
+    pen.fillStyle = css("--tint2"); pen.fillRect(x, y, wide, high);
+    pen.fillStyle = css("--signal"); pen.fillRect(x, level(s[k]), wide, y + high - level(s[k]));
+    pen.strokeStyle = css("--ink"); pen.lineWidth = 3; pen.beginPath(); pen.moveTo(x, y); pen.lineTo(x, y + high); pen.lineTo(x + wide, y + high); pen.lineTo(x + wide, y); pen.stroke();
+    if (goal >= 0) { pen.fillStyle = css("--accent"); pen.fillRect(x - 6, level(s[data.plan.places[goal]]) - 1.5, wide + 12, 3); }
+    pen.textAlign = "left"; pen.textBaseline = "middle"; pen.fillStyle = css("--ink");
+    pen.fillText(`${short(s[k])} ${unit(data.states[k])}`, x + wide + 8, level(s[k]));
+  }
+  for (const [k, left] of pumps) { // as a bar between the tanks
+    pen.fillStyle = css("--tint2"); pen.fillRect(left * w, 0.475 * h, 0.28 * w, 8);
+    pen.fillStyle = "#D55E00"; pen.fillRect(left * w, 0.475 * h, 0.28 * w * u[k] / highest[k], 8);
+    pen.fillStyle = css("--ink"); pen.fillText(plain(tree.actions[k]), left * w + 0.28 * w + 8, 0.475 * h + 4);
+  }
+}
 function rod(pen, x, y, a, b, width) {
   pen.strokeStyle = "#D55E00"; pen.lineWidth = width; pen.lineCap = "round";
   pen.beginPath(); pen.moveTo(x, y); pen.lineTo(a, b); pen.stroke();
@@ -367,16 +604,17 @@ function arrow(pen, x, y, length) {
 }
 
 function drawPlant() {
-  const [pen, w, h] = fitted($("plant"), data.drawn ? 0.72 : Math.max(0.3, 0.12 * n));
-  const action = view.path.actions[Math.min(view.t, view.path.actions.length - 1)] || act(observe(now()));
-  drawings[data.drawn](pen, w, h, now(), action);
+  const [pen, w, h] = fitted($("plant"), data.drawn ? 0.72 : Math.max(0.3, 0.12 * shownStates));
+  drawings[data.drawn](pen, w, h, now().slice(0, shownStates), present().action);
 }
 
 function drawTrace() {
+  $("trace").hidden = view.shows === "response"; // which has the actions
+  if ($("trace").hidden) return;
   const [pen, w, h] = fitted($("trace"), 0.24), steps = Math.max(1, view.path.actions.length), x = (t) => t / steps * w;
   const values = view.path.actions.map((a) => a[view.output]);
-  const low = listed ? first : number(tree.action_space.low[view.output]);
-  const high = listed ? first + tree.actions.length - 1 : number(tree.action_space.high[view.output]);
+  const low = listed ? first : lowest[view.output];
+  const high = listed ? first + tree.actions.length - 1 : highest[view.output];
   const room = h - 20, y = (u) => 4 + (1 - (u - low) / (high - low || 1)) * (room - 8);
   pen.fillStyle = css("--tint2"); pen.fillRect(0, 0, w, room);
   // Where several steps share a pixel or two: their mean, and behind it their range.
@@ -455,7 +693,7 @@ function labelTree() {
 
 let shownLeaf = -1;
 function markTree() {
-  const way = new Set(), leaf = find(observe(now())), box = $("tree");
+  const way = new Set(), leaf = present().at, box = $("tree");
   for (let at = leaf; at >= 0; at = places[at].parent) way.add(at);
   if (leaf !== shownLeaf) { // only the list is scrolled, not the page
     const top = buttons[leaf].offsetTop - box.offsetTop, low = top + buttons[leaf].offsetHeight;
@@ -466,6 +704,25 @@ function markTree() {
     button.classList.toggle("on", way.has(at));
     button.setAttribute("aria-pressed", String(at === view.chosen));
   });
+}
+
+/** The features at the moment, and what each adds to an action by the law of the leaf. */
+function drawFeatures() {
+  if (!data.memory) return;
+  const {at, action, given} = present(), {leaves} = tree, laws = leaves.kind === "laws", velocity = data.memory.memory.form === "velocity";
+  const row = tree.nodes.leaf[places[at].node], offset = laws ? leaves.offset[row] : leaves.value[row];
+  const term = (place, k, values, j) => (laws ? leaves.gain[tree.nodes.leaf[places[place].node]][k][j] * values[j] : 0);
+  const most = tree.actions.map((_, k) => view.path.given.reduce((found, values, t) =>
+    Math.max(found, ...values.map((_, j) => Math.abs(term(view.path.places[t], k, values, j)))), 1e-12));
+  const bar = (x, k) => `<td class="term"><i class="${x < 0 ? "minus" : ""}" style="width:${Math.min(50, 50 * Math.abs(x) / most[k])}%"></i><span>${x === 0 ? "" : short(x)}</span></td>`;
+  const lines = tree.observations.map((name, j) => `<tr title="${escaped(data.features[j].formula)}"><th>${escaped(plain(name))}${data.features[j].remembers ? "<sup>m</sup>" : ""}</th>`
+    + `<td>${short(given[j])} <small>${escaped(unit(name))}</small></td>${action.map((_, k) => bar(term(at, k, given, j), k)).join("")}</tr>`);
+  if (offset.some((x) => x !== 0)) lines.push(`<tr><th>constant</th><td></td>${offset.map(bar).join("")}</tr>`);
+  const total = action.map((_, k) => given.reduce((sum, _, j) => sum + term(at, k, given, j), offset[k]));
+  lines.push(`<tr class="total"><th>${velocity ? "change" : "sum"}</th><td></td>${total.map((x) => `<td>${short(x)}</td>`).join("")}</tr>`);
+  lines.push(`<tr class="total"><th>given</th><td></td>${action.map((x, k) => `<td>${short(x)}${!velocity && Math.abs(x - total[k]) > 1e-6 * (1 + Math.abs(x)) ? " <small>limited</small>" : ""}</td>`).join("")}</tr>`);
+  $("features").innerHTML = `<table><thead><tr><th>feature</th><th>value</th>${tree.actions.map((name) => `<th>adds to ${escaped(plain(name))}</th>`).join("")}</tr></thead><tbody>${lines.join("")}</tbody></table>`
+    + (data.features.some((one) => one.remembers) ? '<p class="soft"><sup>m</sup> remembers. Point at a feature for its formula.</p>' : "");
 }
 
 // ---- editing ----------------------------------------------------------------------------------------------
@@ -479,7 +736,7 @@ function editable(at) {
   if (!place.leaf) {
     const j = tree.nodes.feature[node], at0 = original.nodes.threshold[node];
     let reach = Math.max(Math.abs(at0), 0.1);
-    const seen = view.before.flatMap((one) => one.states.filter((_, t) => t % 5 === 0)).map(observe)
+    const seen = view.before.flatMap((one) => one.given.filter((_, t) => t % 5 === 0))
       .map((s) => (j < dims ? s[j] : affine(0, original.combinations[j - dims], s)));
     if (seen.length) reach = Math.max(...seen.map((x) => Math.abs(x - at0)), 1e-6);
     add("threshold", tree.nodes.threshold, original.nodes.threshold, node, reach);
@@ -488,9 +745,9 @@ function editable(at) {
   }
   const row = tree.nodes.leaf[node], leaves = tree.leaves, from = original.leaves;
   if (leaves.kind === "choices") return [{label: "action", holder: leaves.number, start: from.number, key: row, names: tree.actions}];
-  const span = (k) => number(tree.action_space.high[k]) - number(tree.action_space.low[k]);
+  const span = (k) => highest[k] - lowest[k];
   if (leaves.kind === "constants") {
-    leaves.value[row].forEach((_, k) => add(tree.actions[k], leaves.value[row], from.value[row], k, 0, number(tree.action_space.low[k]), number(tree.action_space.high[k])));
+    leaves.value[row].forEach((_, k) => add(tree.actions[k], leaves.value[row], from.value[row], k, 0, lowest[k], highest[k]));
     return found;
   }
   leaves.offset[row].forEach((c, k) => {
@@ -502,6 +759,17 @@ function editable(at) {
     gains.forEach((g, j) => { if (g !== 0) add(`${name}gain of ${plain(tree.observations[j])}`, leaves.gain[row][k], gains, j, 2 * Math.abs(g)); });
   });
   return found;
+}
+
+/** Fill a box with a label, a slider and a field for a number. */
+function fillSlider(box, id, label, low, high, get, set) {
+  box.innerHTML = `<label for="${id}">${escaped(label)}</label><input id="${id}" type="range" min="${low}" max="${high}" step="any"><input type="number" step="any" aria-label="${escaped(label)}, as a number">`;
+  const [, slide, field] = box.children, given = (x) => { if (Number.isFinite(x)) set(x); };
+  box.show = () => { slide.value = get(); field.value = Number(get().toPrecision(5)); };
+  slide.step = String((high - low) / 400);
+  slide.addEventListener("input", () => { given(Number(Number(slide.value).toPrecision(4))); field.value = Number(get().toPrecision(6)); });
+  field.addEventListener("change", () => { given(Number(field.value)); box.show(); });
+  box.show();
 }
 
 function choose(at) {
@@ -518,16 +786,7 @@ function choose(at) {
       one.names.forEach((name, a) => rowBox.lastChild.add(new Option(name, first + a)));
       rowBox.lastChild.value = one.holder[one.key];
       rowBox.lastChild.addEventListener("change", (event) => { one.holder[one.key] = Number(event.target.value); changed(); });
-    } else {
-      rowBox.innerHTML = `<label for="${id}">${escaped(one.label)}</label><input id="${id}" type="range" min="${one.low}" max="${one.high}" step="any"><input type="number" step="any" aria-label="${escaped(one.label)}, as a number">`;
-      const [, slide, box2] = rowBox.children;
-      const show = () => { slide.value = one.holder[one.key]; box2.value = Number(one.holder[one.key].toPrecision(5)); };
-      const set = (x) => { if (Number.isFinite(x)) { one.holder[one.key] = x; changed(); } };
-      slide.step = String((one.high - one.low) / 400);
-      slide.addEventListener("input", () => { set(Number(Number(slide.value).toPrecision(4))); box2.value = Number(one.holder[one.key].toPrecision(6)); });
-      box2.addEventListener("change", () => { set(Number(box2.value)); slide.value = one.holder[one.key]; });
-      show();
-    }
+    } else fillSlider(rowBox, id, one.label, one.low, one.high, () => one.holder[one.key], (x) => { one.holder[one.key] = x; changed(); });
     box.append(rowBox);
   }
   markTree();
@@ -554,14 +813,14 @@ function drawReturns() {
     + (edited() ? ` <span class="soft">(was ${short(was, 4)}, ${change >= 0 ? "+" : ""}${short(change, 3)})</span>` : "");
 }
 
-/** The edited tree as the JSON that `spaql edit --tree` takes. */
+/** The edited controller as the JSON that `spaql edit --tree` takes. */
 function saved() {
   const made = structuredClone(tree), text = (x) => (Array.isArray(x) ? x.map(text) : Number.isFinite(x) ? x : x > 0 ? "inf" : "-inf");
   made.nodes.threshold = text(made.nodes.threshold);
-  if (made.leaves.offset) made.leaves.offset = text(made.leaves.offset);
+  for (const part of Object.keys(made.leaves)) if (part !== "kind") made.leaves[part] = text(made.leaves[part]);
   if (!made.combinations.length) delete made.combinations;
   made.smallest = made.smallest && !edited();
-  return JSON.stringify(made, null, 1);
+  return JSON.stringify(data.memory ? {...data.memory, tree: made} : made, null, 1);
 }
 
 // ---- what changes what ------------------------------------------------------------------------------------
@@ -571,28 +830,41 @@ function later(draw) { if (!waiting) waiting = requestAnimationFrame(() => { wai
 
 /** Draw everything that depends on the moment. */
 function moment() {
-  drawMap(); drawPlant(); drawTrace(); markTree();
+  drawMap(); drawPlant(); drawTrace(); markTree(); drawFeatures();
   $("time").max = Math.max(0, view.path.states.length - 1); $("time").value = view.t;
-  $("clock").textContent = `${(view.t * data.timeStep).toFixed(2)} s`;
-  const seen = observe(now()), at = find(seen), action = leafAction(tree.nodes.leaf[places[at].node], seen);
-  const said = `leaf ${places[at].leaf} of ${leafCount}: ${actionText(action)}; return from here ${short(view.path.total, 4)}${view.path.ended ? ", the episode ends" : ""}`;
+  const speed = pace() * data.timeStep;
+  $("clock").textContent = `${(view.t * data.timeStep).toFixed(data.timeStep < 0.01 ? 4 : 2)} s${Math.abs(speed - 1) > 0.01 ? `, ${short(speed, 2)}× speed` : ""}`;
+  const {at, action} = present(), returned = view.plan ? "return of this step test" : "return from here";
+  const said = `leaf ${places[at].leaf} of ${leafCount}: ${actionText(action)}; ${returned} ${short(view.path.total, 4)}${view.path.ended ? ", the episode ends" : ""}`;
   $("said").textContent = view.playing ? $("said").textContent : said;
 }
-function restart() { view.path = rollout(view.start); view.t = Math.min(view.t, view.path.states.length - 1); moment(); }
+function restart() {
+  view.path = rollout(view.start, tree, view.plan);
+  view.first = view.plan && edited() ? rollout(view.start, original, view.plan) : null;
+  view.t = Math.min(view.t, view.path.states.length - 1);
+  moment();
+}
 function update() { view.fixed = data.starts.map((start) => rollout(start)); restart(); labelTree(); markTree(); drawReturns(); drawLegend(); }
-function changed() { view.t = 0; later(update); }
-function moveTo(start) { stop(); view.start = start; view.t = 0; view.path = rollout(start); later(moment); }
+function changed() { view.t = view.plan ? view.t : 0; later(update); }
+function moveTo(start) {
+  stop(); view.start = start; view.t = 0;
+  if (view.plan) data.plan.places.forEach((place, k) => { view.plan.goals[k][0] = start[place]; });
+  view.path = rollout(start, tree, view.plan);
+  later(() => { for (const box of planBoxes) box.show(); restart(); });
+}
 
-let clock = 0, since = 0;
+/** Steps a second when it plays: as in reality, but for episodes that would be over at once or take long. */
+const pace = () => { const steps = view.plan ? 3 * data.plan.third : data.horizon; return steps / Math.min(Math.max(steps * data.timeStep, 5), 20); };
+let clock = 0, since = 0, from = 0;
 function play(time) {
   if (!view.playing) return;
-  if (since && time - since >= 1000 * Math.min(data.timeStep, 0.1)) {
-    view.t += Math.max(1, Math.round((time - since) / (1000 * data.timeStep)));
-    since = time;
-    if (view.t >= view.path.states.length - 1) { view.t = view.path.states.length - 1; stop(); }
+  if (!since) { since = time; from = view.t; }
+  const t = Math.min(from + Math.floor((time - since) / 1000 * pace()), view.path.states.length - 1);
+  if (t !== view.t) {
+    view.t = t;
+    if (t === view.path.states.length - 1) stop();
     moment();
   }
-  since = since || time;
   clock = requestAnimationFrame(play);
 }
 function stop() { view.playing = false; since = 0; cancelAnimationFrame(clock); $("go").textContent = "Play"; $("go").setAttribute("aria-pressed", "false"); }
@@ -601,6 +873,20 @@ function toggle() {
   if (view.t >= view.path.states.length - 1) view.t = 0;
   view.playing = true; $("go").textContent = "Pause"; $("go").setAttribute("aria-pressed", "true");
   clock = requestAnimationFrame(play);
+}
+
+/** What belongs to the response, or to the map, is shown with it. */
+function showView() {
+  const response = view.shows === "response";
+  $("view").textContent = response ? "Response" : "Map";
+  for (const id of ["axis-x", "axis-y"]) $(id).parentElement.hidden = response;
+  $("plan").hidden = !response;
+  $("map").setAttribute("aria-label", response ? "Response to set-points. Up and down change the set-point of the moment; left and right move the time; Shift for larger steps; Space plays."
+    : "Map of the state. Arrow keys move the start; Shift for larger steps; Space plays.");
+  $("hint").textContent = response ? "Drag a set-point up or down, or its step and the load to another time. Below: errors from the fixed starts."
+    : "Drag the state, or focus the map and use the arrow keys. Thin lines: episodes from fixed starts; of each, 120 steps."
+      + (data.remembers ? " Colours: what it would do with what it remembers now." : "");
+  drawLegend();
 }
 
 function begin() {
@@ -616,17 +902,24 @@ function begin() {
   }
   (listed ? ["action"] : tree.actions.map(plain)).forEach((name, k) => $("shows").add(new Option(name, `action ${k}`)));
   $("shows").add(new Option("leaf", "leaf"));
+  if (data.plan) { $("shows").add(new Option("response", "response"), 0); $("shows").value = "response"; }
   $("shows").addEventListener("change", () => {
     const [what, k] = $("shows").value.split(" ");
     view.shows = what; view.output = Number(k || 0);
-    drawLegend(); moment();
+    showView(); moment();
   });
-  const map = $("map");
-  const drag = (event) => {
-    const box = map.getBoundingClientRect(), at = mapFrame(box.width, box.height), start = view.start.slice();
-    const [a, b] = at.back(event.clientX - box.left, event.clientY - box.top), [i, j] = view.axes;
-    start[i] = Math.min(Math.max(a, data.low[i]), data.high[i]); start[j] = Math.min(Math.max(b, data.low[j]), data.high[j]);
+  const map = $("map"), within = (x, j) => Math.min(Math.max(x, data.low[j]), data.high[j]);
+  let held = null;
+  const moveState = (px, py, box) => {
+    const [a, b] = mapFrame(box.width, box.height).back(px, py), [i, j] = view.axes, start = view.path.states[0].slice();
+    start[i] = within(a, i); start[j] = within(b, j);
     moveTo(start);
+  };
+  const drag = (event) => {
+    const box = map.getBoundingClientRect(), at = [event.clientX - box.left, event.clientY - box.top];
+    if (view.shows !== "response") { moveState(...at, box); return; }
+    if (event.type === "pointerdown") held = grabbed(...at, box.width, box.height);
+    if (held) held(...at);
   };
   map.addEventListener("pointerdown", (event) => { map.setPointerCapture(event.pointerId); drag(event); });
   map.addEventListener("pointermove", (event) => { if (map.hasPointerCapture(event.pointerId)) drag(event); });
@@ -635,9 +928,18 @@ function begin() {
     if (event.key === " ") { event.preventDefault(); toggle(); return; }
     if (!way) return;
     event.preventDefault();
-    const k = view.axes[way[0]], start = view.start.slice(), step = (event.shiftKey ? 0.1 : 0.02) * (data.high[k] - data.low[k]);
-    start[k] = Math.min(Math.max(start[k] + way[1] * step, data.low[k]), data.high[k]);
-    moveTo(start);
+    const much = way[1] * (event.shiftKey ? 0.1 : 0.02);
+    if (view.shows !== "response") {
+      const k = view.axes[way[0]], start = view.path.states[0].slice();
+      start[k] = within(start[k] + much * (data.high[k] - data.low[k]), k);
+      moveTo(start);
+    } else if (way[0] === 0) {
+      stop(); view.t = Math.min(Math.max(view.t + Math.round(much * data.plan.third), 0), view.path.states.length - 1); later(moment);
+    } else {
+      const side = view.t < view.plan.step ? 0 : 1, [low, high] = data.plan.ends[0], goals = view.plan.goals[0];
+      goals[side] = Math.min(Math.max(goals[side] + much * (high - low), low), high);
+      replanned();
+    }
   });
   $("go").addEventListener("click", toggle);
   $("time").addEventListener("input", () => { stop(); view.t = Number($("time").value); later(moment); });
@@ -649,15 +951,20 @@ function begin() {
   $("save").addEventListener("click", () => {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([saved()], {type: "application/json"}));
-    link.download = "edited-tree.json"; link.click();
-    $("command").textContent = "Then: spaql edit RUN --tree edited-tree.json --out edited.spaql";
+    link.download = data.memory ? "edited-controller.json" : "edited-tree.json"; link.click();
+    $("command").textContent = `Then: spaql edit RUN --tree ${link.download} --out edited.spaql`;
   });
+  if (data.memory) $("save").textContent = "Download the controller";
   view.before = data.starts.map((start) => rollout(start, original));
-  buildTree(); update(); choose(0);
+  view.path = rollout(view.start, tree, view.plan);
+  if (view.plan) view.t = view.plan.step + 2; // there is more to see than at the start
+  measureReaches();
+  if (data.plan) buildPlan();
+  buildTree(); showView(); update(); choose(places.findIndex((place) => !data.memory || place.leaf));
   new ResizeObserver(() => later(() => { moment(); drawReturns(); })).observe($("play"));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { moment(); drawReturns(); drawLegend(); });
 }
 
-window.spaqlPage = {act, find: (seen) => places[find(seen)].leaf, rollout, observe, saved, view, data, plant};
+window.spaqlPage = {act: (seen) => decide(seen, fresh()).action, find: (seen) => places[find(seen)].leaf, fresh, decide, rollout, observe, saved, view, data, plant};
 begin();
 })();

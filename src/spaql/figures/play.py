@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import html
 import json
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,22 @@ from numpy.typing import NDArray
 from spaql.agents import Agent, Controller
 from spaql.errors import SettingError
 from spaql.evaluation import find_bench
+from spaql.evaluation.step_test import StepPlan, has_step_test, step_plan
 from spaql.export.json_tree import FORMAT, VERSION
+from spaql.export.memory.build import program_of
+from spaql.export.memory.json_form import JsonMemory
+from spaql.export.memory.machine import machine_of
+from spaql.export.source.javascript import JavaScript, class_lines
+from spaql.export.source.language import LanguageMemory
 from spaql.export.tree_data import tree_data
-from spaql.figures.play_plant import PagePlant, equations, learned
+from spaql.figures.play_plant import PagePlant, equations, learned, quiet
 from spaql.plants import PlantModel
-from spaql.policy import RuleTree
+from spaql.policy import FeatureController, RuleTree
+from spaql.policy.feature_table import formulas
+from spaql.policy.feature_tree import VELOCITY
 from spaql.problems import Problem
+from spaql.problems.disturbances import Functions
+from spaql.spaces import describe_space
 
 Floats = NDArray[np.float64]
 
@@ -33,20 +44,27 @@ _ROOM = 0.08
 _DRAWN = {
     "Pendulum-v1": "pendulum",
     "CartPole-v1": "cart-pole",
+    "CartPoleSwingUp-v0": "cart-pole",
     "MountainCar-v0": "mountain-car",
     "MountainCarContinuous-v0": "mountain-car",
     "Acrobot-v1": "acrobot",
-    "spaql/CartPoleSwingUp-v0": "cart-pole",
+    "Oven-v0": "oven",
+    "DCMotor-v0": "motor",
+    "TwoTanks-v0": "two-tanks",
+    "QuadrupleTank-v0": "four-tanks",
+    "QuadrupleTankFixed-v0": "four-tanks",
+    "Crane-v0": "crane",
+    "BallAndBeam-v0": "ball-and-beam",
 }
-"""Plants that are drawn as what they are; all others as bars, one for each number of the state."""
+"""Plants of spaql that are drawn as what they are; all others as bars, one for each number of the state."""
 _SCRIPT, STYLE = (Path(__file__).with_name(name) for name in ("play.js", "play.css"))
 
 
 @dataclass(frozen=True, eq=False)
 class Play:
-    """The record of an interactive page: a tree, a plant, and the ranges of its state."""
+    """The record of an interactive page: a controller, a plant, and the ranges of its state."""
 
-    tree: RuleTree
+    controller: RuleTree | FeatureController
     plant: PagePlant
     name: str
     horizon: int
@@ -58,13 +76,18 @@ class Play:
     high: Floats
     axes: tuple[int, int]
     """The numbers of the state that are the first axes of the map."""
+    plan: StepPlan | None = None
+    """The step test that the page begins with, where there are set-points."""
 
     def as_data(self) -> dict[str, Any]:
         """Return all but the code of the plant as data for JSON."""
-        about = {"format": FORMAT, "version": VERSION, "provenance": [f"edited in a page of {self.name}"]}
+        controller = self.controller
+        tree = controller.tree if isinstance(controller, FeatureController) else controller
         return {
-            "tree": about | tree_data(self.tree, {"safe_action": list(self.tree.default_action)}),
-            "locked": sorted({int(lock.row) for lock in self.tree.locks}),
+            **self._file(),
+            "locked": sorted({int(lock.row) for lock in tree.locks}),
+            "observationSpace": describe_space(controller.observation_space),
+            "actionSpace": describe_space(controller.action_space),
             "name": self.name,
             "horizon": self.horizon,
             "timeStep": self.time_step,
@@ -76,115 +99,200 @@ class Play:
             "high": self.high.tolist(),
             "axes": list(self.axes),
             "starts": self.plant.starts.tolist(),
+            "plan": None if self.plan is None else self._plan(self.plan),
+        }
+
+    def _file(self) -> dict[str, Any]:
+        """Return the tree, and of a controller with memory the rest of its file, and its features."""
+        controller, provenance = self.controller, [f"edited in a page of {self.name}"]
+        if not isinstance(controller, FeatureController):
+            about = {"format": FORMAT, "version": VERSION, "provenance": provenance}
+            safe = {"safe_action": list(controller.default_action)}
+            return {"tree": about | tree_data(controller, safe), "memory": None}
+        written = JsonMemory().write(machine_of(controller, provenance=provenance), "controller")
+        memory = json.loads(written["controller.json"])
+        lines = formulas(
+            controller.features, controller.observations, controller.actions, controller.sample_time
+        )
+        features = [
+            {"formula": line, "remembers": one.memory() > 0}
+            for line, one in zip(lines, controller.features, strict=True)
+        ]
+        tree = memory.pop("tree")
+        return {"tree": tree, "memory": memory, "features": features, "remembers": _remembers(controller)}
+
+    def _plan(self, plan: StepPlan) -> dict[str, Any]:
+        """Return the step test as data."""
+        names = list(plan.plant.observations)
+        seen = np.array(list(plan.plant.observations.values()), np.float64)
+        ends = []
+        for (_, goal), place, *goals in zip(plan.pairs, plan.places, plan.before, plan.after, strict=True):
+            low, high = seen[goal]  # of the set-points that are possible, or else of those at starts
+            both = [*self.plant.starts[:, place].tolist(), *map(float, goals)]
+            ends.append([low if np.isfinite(low) else min(both), high if np.isfinite(high) else max(both)])
+        return {
+            "first": plan.first.tolist(),
+            "places": list(plan.places),
+            "pairs": [list(pair) for pair in plan.pairs],
+            "outputs": [names[number] for number, _ in plan.pairs],
+            "setpoints": [names[goal] for _, goal in plan.pairs],
+            "goals": np.transpose([plan.before, plan.after]).tolist(),
+            "ends": ends,
+            "third": plan.third,
+            "load": plan.load,
+            "loaded": plan.loaded,
+            "loadPlace": plan.load_place,
         }
 
 
-def compute_play(source: Agent | Controller, tree: RuleTree, *, seed: int = 0) -> Play:
+def compute_play(
+    source: Agent | Controller, controller: RuleTree | FeatureController, *, seed: int = 0
+) -> Play:
     """Return the record of an interactive page; raises `SettingError` where there is nothing to play with.
 
     Parameters
     ----------
     source
         The agent or controller, for its problem and the plant that it may have learned.
-    tree
-        Its rule tree.
+    controller
+        Its rule tree, or its controller with memory.
     seed
         Of the fixed starts.
     """
     problem = source.problem
-    if tree.n_leaves > _MOST_LEAVES:
-        raise SettingError(f"The tree has {tree.n_leaves} leaves: a page draws at most {_MOST_LEAVES}.")
-    if not isinstance(tree.observation_space, Box):
+    if controller.n_leaves > _MOST_LEAVES:
+        raise SettingError(f"The tree has {controller.n_leaves} leaves: a page draws at most {_MOST_LEAVES}.")
+    if not isinstance(controller.observation_space, Box):
         raise SettingError("Observations of a list have no map.")
-    plant, low, high = _plant(source, tree, seed)
+    plant, plan, low, high = _plant(source, controller, seed)
     bench = find_bench(problem)
     dynamics = problem.dynamics
     time_step = (
         (dynamics.sample_time if dynamics is not None else None) or (bench and bench.time_step) or 0.05
     )
-    axes = (0, min(1, len(plant.names) - 1))
+    turning = plant.angles.index(True) if any(plant.angles) else 0
+    axes = (turning, min(turning + 1, len(plant.names) - 1))
     if bench is not None and len(bench.region) == len(plant.names):
         axes = bench.axes
         low, high = np.minimum(low, bench.low), np.maximum(high, bench.high)
-    name = (problem.env or problem.name).removeprefix("spaql/") if bench is not None else (problem.env or "")
-    drawn = _DRAWN.get(name, "") if dynamics is not None else ""
+    own = dynamics is not None and dynamics.id.startswith("spaql/")
+    drawn = _DRAWN.get(dynamics.id.removeprefix("spaql/"), "") if own and dynamics is not None else ""
     horizon = min(problem.horizon, _MOST_STEPS)
-    return Play(tree, plant, problem.name, horizon, float(time_step), drawn, low, high, axes)
+    return Play(controller, plant, problem.name, horizon, float(time_step), drawn, low, high, axes, plan)
 
 
-def _plant(source: Agent | Controller, tree: RuleTree, seed: int) -> tuple[PagePlant, Floats, Floats]:
-    """Return the plant of a page, and the ranges of its state."""
-    problem = source.problem
+def _plant(
+    source: Agent | Controller, controller: RuleTree | FeatureController, seed: int
+) -> tuple[PagePlant, StepPlan | None, Floats, Floats]:
+    """Return the plant of a page, the step test of one with set-points, and the ranges of its state."""
+    problem, dynamics = source.problem, source.problem.dynamics
     refused = "The environment has no equations that are known"
-    if problem.dynamics is not None:
+    if dynamics is not None:
+        plan = None
+        if has_step_test(problem) and "rng" not in dynamics.disturbances.extras:
+            plan = step_plan(problem, horizon=min(-(-problem.horizon // 2), _MOST_STEPS // 3))
         try:
-            plant = equations(problem.dynamics, seed)
+            plant = equations(dynamics, seed) if plan is None else quiet(dynamics, plan, seed)
         except SettingError as error:
             refused = str(error).rstrip(".")
         else:
-            visited = _visited(tree, problem, plant)
+            functions = dynamics.nominal_functions if plan is None else plan.plant.functions
+            visited = _visited(controller, problem, functions, plant)
+            if plan is not None:
+                visited[:2, list(plan.places)] = plan.before, plan.after  # which are in the ranges too
             low, high = visited.min(axis=0), visited.max(axis=0)
             room = _ROOM * np.where(high > low, high - low, np.maximum(1.0, np.abs(high)))
             low, high = low - room, high + room
             turns = np.array(plant.angles)
-            return plant, np.where(turns, -np.pi, low), np.where(turns, np.pi, high)
+            return plant, plan, np.where(turns, -np.pi, low), np.where(turns, np.pi, high)
     model = getattr(source, "model", None)
-    if not isinstance(model, PlantModel):
+    if isinstance(controller, FeatureController) or not isinstance(model, PlantModel):
         raise SettingError(f"{refused}, and no plant was learned (PlanTree learns one).")
     plant = learned(model, seed)
     low, high = model.seen
-    return plant, low, np.where(high > low, high, low + 1.0)
+    return plant, None, low, np.where(high > low, high, low + 1.0)
 
 
-def _visited(tree: RuleTree, problem: Problem, plant: PagePlant) -> Floats:
-    """Return states that a tree visits from the fixed starts, one per row, without disturbances."""
-    dynamics = problem.dynamics
-    assert dynamics is not None
-    _, step, observe = dynamics.nominal_functions
+def _visited(
+    controller: RuleTree | FeatureController, problem: Problem, functions: Functions, plant: PagePlant
+) -> Floats:
+    """Return states that a controller visits from the fixed starts, one per row."""
+    _, step, observe = functions
     states = [tuple(row) for row in plant.starts.tolist()]
     visited, listed = list(states), not isinstance(problem.actions.space, Box)
-    for _ in range(min(problem.horizon, 200)):
+    playing, going = controller.for_episodes(len(states)), [True] * len(states)
+    for t in range(min(problem.horizon, 200)):
         seen = np.array([observe(state) for state in states]).astype(np.float32)
-        acted = np.asarray(tree.act(seen))
-        going = []
-        for state, action in zip(states, acted.reshape(len(seen), -1).astype(np.float64), strict=True):
-            after, _, ended = step(state, int(action[0]) if listed else action)
-            if not ended and np.isfinite(after).all():
-                going.append(tuple(float(x) for x in after))
-        states = going
-        visited += states
-        if not states:
+        acted = np.asarray(playing.act(seen, np.full(len(seen), t), None), np.float64)
+        for i, action in enumerate(acted.reshape(len(seen), -1)):
+            if going[i]:
+                after, _, ended = step(states[i], int(action[0]) if listed else action)
+                going[i] = not ended and bool(np.isfinite(after).all())
+            if going[i]:
+                states[i] = tuple(float(x) for x in after)
+                visited.append(states[i])
+        if not any(going):
             break
-    return np.array(visited)
+    return np.array(visited)[:, : len(plant.names)]
 
 
 def play_section(play: Play) -> str:
     """Return the interactive part of a page as HTML, with its script."""
     data = json.dumps(play.as_data(), allow_nan=False).replace("</", "<\\/")
     script = _SCRIPT.read_text("utf-8").replace("/*PLANT*/null", play.plant.code)
+    notes = [play.plant.note]
+    if isinstance(play.controller, FeatureController):
+        script = script.replace("/*CONTROLLER*/null", _controller_code(play.controller))
+        notes += [_MAPS] * _remembers(play.controller) + [_FIXED]
+    notes.append("Edit what you like: nothing leaves this page until you download it.")
     return (
         f'<section id="play" aria-label="The controller, to play with">{_SKELETON}'
-        f'<p class="soft">{html.escape(play.plant.note)} Edit what you like: nothing leaves this page until '
-        "you download it.</p></section>"
+        f'<p class="soft">{html.escape(" ".join(notes))}</p></section>'
         f'<script type="application/json" id="play-data">{data}</script><script>{script}</script>'
     )
 
 
+def _controller_code(controller: FeatureController) -> str:
+    """Return the class of a controller with memory as it is exported, with numbers that can be changed.
+
+    Its `act` returns the features after the numbers of the action.
+    """
+    machine = machine_of(controller)
+    program, features = program_of(machine, adjustable=True), machine.names.features
+    program = replace(
+        program,
+        outputs=(*program.outputs, *features),
+        numbers=tuple(name for name in program.numbers if name not in features),
+    )
+    source = replace(LanguageMemory(JavaScript()).source(machine, "controller"), program=program)
+    return "\n".join(class_lines(source, "class"))
+
+
+def _remembers(controller: FeatureController) -> bool:
+    """Return whether an action depends on more than the observation."""
+    limits = any(map(math.isfinite, controller.rate_limit)) or any(controller.dead_band)
+    held = any(controller.hysteresis) or controller.form == VELOCITY
+    return limits or held or any(one.memory() > 0 for one in controller.features)
+
+
+_MAPS = "This controller remembers: a map shows what it would do with what it remembers at the moment shown."
+_FIXED = (
+    "Its features, their time constants and its limits cannot be changed here; gains and thresholds can, but "
+    "for gains of 0."
+)
 _SKELETON = """
-<div class="panel p-map"><div class="bar"><h2>Map</h2>
+<div class="panel p-map"><div class="bar"><h2 id="view">Map</h2>
 <label>across <select id="axis-x"></select></label><label>up <select id="axis-y"></select></label>
 <label>shows <select id="shows"></select></label></div>
-<canvas id="map" tabindex="0" role="application" aria-describedby="said"
- aria-label="Map of the state. Arrow keys move the start; Shift for larger steps; Space plays."></canvas>
+<canvas id="map" tabindex="0" role="application" aria-describedby="said"></canvas>
 <div class="legend" id="legend"></div>
-<p class="soft hint">Drag the state, or focus the map and use the arrow keys.
-Thin lines: episodes from fixed starts; of each, 120 steps.</p></div>
+<p class="soft hint" id="hint"></p><div id="plan"></div></div>
 <div class="panel p-plant"><div class="bar"><h2>Plant</h2><button id="go" aria-pressed="false">Play</button>
 <span id="clock" class="number"></span></div>
 <canvas id="plant" role="img" aria-label="The plant in its present state"></canvas>
 <canvas id="trace" role="img" aria-label="The action over time, above the leaf that computed it"></canvas>
 <input id="time" type="range" min="0" value="0" step="1" aria-label="Time">
-<p id="said" aria-live="polite"></p></div>
+<p id="said" aria-live="polite"></p><div id="features"></div></div>
 <div class="panel p-tree"><div class="bar"><h2>Tree</h2><span class="soft" id="size"></span></div>
 <div id="tree"></div></div>
 <div class="panel p-edit"><div class="bar"><h2>Edit</h2><span id="what"></span></div>

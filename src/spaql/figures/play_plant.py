@@ -13,6 +13,7 @@ from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
+from spaql.evaluation.step_test import StepPlan
 from spaql.plants import PlantModel
 from spaql.problems import Dynamics
 
@@ -61,7 +62,7 @@ class PagePlant:
     A step returns the next state, the reward, and whether the episode has terminated, as one array.
     """
     names: tuple[str, ...]
-    """Of the numbers of a state."""
+    """Of the numbers of a state, but for those at its end that only disturbances use."""
     angles: tuple[bool, ...]
     """Which of them are angles whose cosine and sine are observed."""
     starts: Floats
@@ -73,23 +74,52 @@ def equations(dynamics: Dynamics, seed: int) -> PagePlant:
 
     Raises `SettingError` if they cannot be traced.
     """
-    from spaql.verify.trace import trace_nominal
-
-    step, observe = trace_nominal(dynamics)
-    if any("unknown" in _names(tape) for tape in (step, observe)) and step.paths == 1:
-        raise SettingError(f"The equations of {dynamics.id} are not known completely.")
     rng = np.random.default_rng(seed)
     starts = np.array([dynamics.nominal_functions[0](rng) for _ in range(_STARTS)])
-    names, angles = _state_names(dynamics, starts)
+    left_out = ", without its disturbances" if dynamics.disturbances.is_needed else ""
+    note = f"The plant runs by its equations{left_out}{_middle(dynamics)}."
+    return _traced_plant(dynamics, starts, note, simulated=False)
+
+
+def quiet(dynamics: Dynamics, plan: StepPlan, seed: int) -> PagePlant:
+    """Return the plant of a step test by its equations, with its dead time, rate limits and a load.
+
+    Each of the fixed starts has a load as the plant declares it. Raises `SettingError` if the equations
+    cannot be traced.
+    """
+    declared, rng, at = dynamics.disturbances, np.random.default_rng(seed), plan.load_place
+    starts = np.array([plan.plant.functions[0](rng) for _ in range(_STARTS)])
+    _, size, first, end = (declared.loads or ((0, 0.0, 0, 1),))[0]
+    starts[:, at] = rng.integers(first, end, _STARTS)
+    starts[:, at + 1] = rng.uniform(-size, size, _STARTS)
+    has = ["its dead time"] * (declared.delay[1] > 0) + ["its rate limit"] * declared.limits_rate
+    has += ["a load in each of the fixed starts"] * bool(declared.loads)
+    drawn = {"noise": any(declared.noise), "changes of the actuators' gain": declared.gain > 0.0}
+    drawn["further loads"] = len(declared.loads) > 1
+    lacks = [name for name, is_so in drawn.items() if is_so]
+    note = "The plant runs by its equations"
+    note += f", with {' and '.join(has)}" * bool(has) + f", without {' and '.join(lacks)}" * bool(lacks)
+    return _traced_plant(plan.plant, starts, f"{note}{_middle(dynamics)}.", simulated=True)
+
+
+def _middle(dynamics: Dynamics) -> str:
+    drawn = dynamics.disturbances.draws_parameters
+    return ", with parameters in the middle of their ranges" if drawn else ""
+
+
+def _traced_plant(dynamics: Dynamics, starts: Floats, note: str, *, simulated: bool) -> PagePlant:
+    from spaql.verify.trace import trace_nominal
+
+    step, observe = trace_nominal(dynamics, simulated=simulated)
+    if any("unknown" in _names(tape) for tape in (step, observe)) and step.paths == 1:
+        raise SettingError(f"The equations of {dynamics.id} are not known completely.")
+    names, angles = _state_names(dynamics, starts[:, : dynamics.plant_dims])
     code = (
         f"(() => {{{_HELPERS}"
         f"{_function('after', step, ended=True)}{_function('seen', observe, ended=False)}"
         "return {step: (s, a) => after([...s, ...a]), observe: seen}; })()"
     )
-    left_out = ", without its disturbances" if dynamics.disturbances.is_needed else ""
-    if any(low != high for low, high in dynamics.disturbances.parameters):
-        left_out += ", with parameters in the middle of their ranges"
-    return PagePlant(f"The plant runs by its equations{left_out}.", code, names, angles, starts)
+    return PagePlant(note, code, names, angles, starts)
 
 
 def learned(model: PlantModel, seed: int) -> PagePlant:

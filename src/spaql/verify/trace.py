@@ -123,10 +123,12 @@ def trace_observe(dynamics: Dynamics) -> Tape:
     return _traced(lambda x: (observe(tuple(x)), False), ranges, len(dynamics.observations), what)
 
 
-def trace_nominal(dynamics: Dynamics) -> tuple[Tape, Tape]:
+def trace_nominal(dynamics: Dynamics, *, simulated: bool = False) -> tuple[Tape, Tape]:
     """Trace the step of a plant with its reward, and its observation, both without disturbances.
 
     The outputs of the step are the next state and the reward. Parameters are in the middle of their ranges.
+    With `simulated`, the plant is traced as it is simulated: its state is longer, with the actions that wait
+    and loads; noise and other draws of a step cannot be traced.
 
     Examples
     --------
@@ -135,8 +137,10 @@ def trace_nominal(dynamics: Dynamics) -> tuple[Tape, Tape]:
     (Tape(41 operations, 1 paths), Tape(4 operations, 1 paths))
     """
     listed = not isinstance(dynamics.actions, Mapping)
-    n, wide = dynamics.plant_dims, 1 if listed else len(dynamics.actions)
-    _, step, observe = (_rebound(function, {}) for function in dynamics.nominal_functions)
+    wide = 1 if listed else len(dynamics.actions)
+    n = dynamics.state_dims if simulated else dynamics.plant_dims
+    functions = dynamics.functions if simulated else dynamics.nominal_functions
+    _, step, observe = (_rebound(function, {}) for function in functions)
 
     def call(x: list[Symbol]) -> tuple[Sequence[Any], Any]:
         used = x[n:]

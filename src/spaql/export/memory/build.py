@@ -29,6 +29,7 @@ from spaql.export.memory.program import (
     State,
     Statement,
     clamped,
+    expression,
     minus,
     plus,
     times,
@@ -53,14 +54,32 @@ _Q = (
 )
 
 
-def program_of(machine: MemoryMachine) -> Program:
-    """Return the program of a controller."""
-    return _Builder(machine).program()
+def program_of(machine: MemoryMachine, *, adjustable: bool = False) -> Program:
+    """Return the program of a controller.
+
+    With `adjustable`, the numbers of its tree are variables of the state, after those that remember, so that
+    they can be changed while it runs: see `adjustable_name`. Gains and weights of 0 stay constants.
+    """
+    return _Builder(machine, adjustable).program()
+
+
+def adjustable_name(node: int, k: int, j: int) -> str:
+    """Return the variable of a number in the arrays of a tree (see `spaql.policy.feature_tree.tree_arrays`).
+
+    No other name has its sign, which JavaScript allows.
+
+    Examples
+    --------
+    >>> adjustable_name(2, 0, 1)
+    'tree$2_0_1'
+    """
+    return f"tree${node}_{k}_{j}"
 
 
 class _Builder:
-    def __init__(self, machine: MemoryMachine) -> None:
+    def __init__(self, machine: MemoryMachine, adjustable: bool) -> None:
         self._machine, self._names = machine, machine.names
+        self._adjusted: dict[str, float] | None = {} if adjustable else None
         self._table, self._limiter, self._left, self._tree, self._margin = machine.controller.arrays
         self._actions = range(len(machine.names.actions))
         leaves = np.flatnonzero(self._left < 0).tolist()
@@ -94,10 +113,11 @@ class _Builder:
             ),
             SetFlag("started", True),
         )
+        adjusted = (State(name, value, note="of the tree") for name, value in (self._adjusted or {}).items())
         return Program(
             names.observations,
             names.actions,
-            tuple(self._state()),
+            (*self._state(), *adjusted),
             tuple(numbers),
             tuple(flags),
             (If(invalid, tuple(self._fallback()), body),),
@@ -173,8 +193,19 @@ class _Builder:
         """Return a statement that sets a number, to another value at the first sample."""
         return If(Flag("started"), (Assign(name, later),), (Assign(name, first),))
 
+    def _number(self, node: int, k: int, j: int, *, optional: bool = True) -> float | Name:
+        """Return a number of the tree; one that is optional stays a constant where it is 0."""
+        constant = float(self._tree[node, k, j])
+        if self._adjusted is None or (optional and constant == 0.0):
+            return constant
+        self._adjusted[adjustable_name(node, k, j)] = constant
+        return Name(adjustable_name(node, k, j))
+
+    def _weights(self, node: int, k: int) -> list[float | Name]:
+        return [self._number(node, k, 1 + i) for i in range(len(self._names.features))]
+
     def _sum(self, node: int) -> Expression:
-        return weighted(self._tree[node, 0, 1:].tolist(), self._names.features)
+        return weighted(self._weights(node, 0), self._names.features)
 
     def _rules(self) -> Iterator[Statement]:
         if not len(self._margin):
@@ -203,15 +234,13 @@ class _Builder:
         for parent in range(leaf - 1, -1, -1):
             if node not in (self._left[parent], self._left[parent] + 1) or self._left[parent] < 0:
                 continue
-            bound, margin = float(self._tree[parent, 0, 0]), float(self._margin[parent])
             below = bool(self._left[parent] == node)
-            end = bound + margin if below else bound - margin
             node = parent
-            if end == -math.inf:  # nothing is below it
+            if self._tree[parent, 0, 0] == -math.inf:  # nothing is below it
                 if below:
                     return SetFlag("keep", False)
                 continue
-            test = _below(self._sum(parent), end)
+            test = self._below(parent, float(self._margin[parent]) * (1 if below else -1))
             conditions.append(test if below else Not(test))
         return SetFlag("keep", All(tuple(conditions)) if conditions else True)
 
@@ -226,16 +255,26 @@ class _Builder:
                 yield from self._laws(node)
             return
         below, above = (tuple(self._descent(child, laws=laws)) for child in (left, left + 1))
-        yield If(_below(self._sum(node), float(self._tree[node, 0, 0])), below, above)
+        yield If(self._below(node), below, above)
+
+    def _below(self, node: int, margin: float = 0.0) -> Condition:
+        """Return whether the sum of a node is below its threshold, which may be infinite, and a margin."""
+        threshold = float(self._tree[node, 0, 0])
+        if threshold == math.inf:
+            return Compare("<=", self._sum(node), Number(1.7976931348623157e308))
+        bound = self._number(node, 0, 0, optional=False)
+        if isinstance(bound, float):
+            return Compare("<", self._sum(node), Number(bound + margin))
+        return Compare("<", self._sum(node), plus(bound, Number(margin)) if margin else bound)
 
     def _laws(self, leaf: int) -> Iterator[Statement]:
         names = self._names
         for k in self._actions:
-            offset, *gains = self._tree[leaf, k].tolist()
-            law = weighted(gains, names.features, offset)
+            offset = self._number(leaf, k, 0, optional=False)
+            law = weighted(self._weights(leaf, k), names.features, offset)
             yield Assign(names.wishes[k], plus(Name(names.target[k]), law) if self._limiter.velocity else law)
         for i, k in self._gains:
-            yield Assign(names.gains[i, k], Number(float(self._tree[leaf, k, 1 + i])))
+            yield Assign(names.gains[i, k], expression(self._number(leaf, k, 1 + i)))
 
     def _limit(self, k: int) -> Iterator[Statement]:
         """Yield the statements that limit an action; what was cut off is then in `cut_...`."""
@@ -301,13 +340,6 @@ class _Builder:
 
 
 _STATIC = (kernels.OBSERVED, kernels.ERROR, kernels.PRODUCT, kernels.SQUARE)
-
-
-def _below(total: Expression, bound: float) -> Condition:
-    """Return whether a number is below a bound, which may be infinite."""
-    if bound == math.inf:
-        return Compare("<=", total, Number(1.7976931348623157e308))
-    return Compare("<", total, Number(bound))
 
 
 def _angle_error(x: str, setpoint: Expression, output: Expression) -> Iterator[Statement]:

@@ -181,7 +181,12 @@ def times(left: Expression, right: Expression) -> Expression:
     return Binary("*", left, right)
 
 
-def weighted(weights: Sequence[float], names: Sequence[str], start: float = 0.0) -> Expression:
+def expression(given: float | Name) -> Number | Name:
+    """Return a constant or a variable as an expression."""
+    return given if isinstance(given, Name) else Number(given)
+
+
+def weighted(weights: Sequence[float | Name], names: Sequence[str], start: float | Name = 0.0) -> Expression:
     """Return a number plus a weighted sum, added one term after the other; terms of 0 are left out.
 
     Examples
@@ -189,10 +194,10 @@ def weighted(weights: Sequence[float], names: Sequence[str], start: float = 0.0)
     >>> weighted([2.0, 0.0], ["x", "y"]) == times(Number(2.0), Name("x"))
     True
     """
-    terms: list[Expression] = [Number(start)] if start != 0.0 else []
+    terms: list[Expression] = [expression(start)] if start != 0.0 else []
     for weight, name in zip(weights, names, strict=True):
         if weight != 0.0:
-            terms.append(Name(name) if weight == 1.0 else times(Number(weight), Name(name)))
+            terms.append(Name(name) if weight == 1.0 else times(expression(weight), Name(name)))
     total: Expression = terms[0] if terms else Number(0.0)
     for term in terms[1:]:
         total = plus(total, term)

@@ -33,7 +33,8 @@ class JavaScript(Language):
             given = ", ".join(JavaScriptSyntax(part).plain(part.inputs))
             lines += ["", *_function(f"function {name}({given})", part)]
         if source.program.state:
-            lines += ["", *_class(source)]
+            lines += ["", "/** The controller, with what it remembers; one for each plant. */"]
+            lines += class_lines(source, "export class Controller")
         else:
             act = _function("export function act(observation)", source.program, source)
             lines += ["", *documented(source.observations, source.actions), *act]
@@ -100,11 +101,11 @@ def documented(observations: Sequence[str], actions: Sequence[str]) -> Iterator[
     yield " */"
 
 
-def _class(source: Source) -> Iterator[str]:
+def class_lines(source: Source, head: str) -> Iterator[str]:
+    """Yield the lines of the class of a controller with memory."""
     program = source.program
     syntax = JavaScriptSyntax(program)
-    yield "/** The controller, with what it remembers; one for each plant. */"
-    yield from ("export class Controller {", "    /** Seconds between samples. */")
+    yield from (f"{head} {{", "    /** Seconds between samples. */")
     yield from (f"    static sampleTime = {source.sample_time!r};", "", "    constructor() {")
     yield from ("        this.reset();", "    }", "")
     yield from ("    /** Forget everything, before the first sample. */", "    reset() {")

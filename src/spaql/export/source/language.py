@@ -147,18 +147,19 @@ class LanguageMemory(MemoryTarget):
 
     def write(self, machine: MemoryMachine, name: str) -> dict[str, bytes]:
         """Return the files of a controller, by name."""
-        return self._language.files(self._source(machine, name))
+        return self._language.files(self.source(machine, name))
 
     def load(self, machine: MemoryMachine, files: Mapping[str, bytes], name: str, folder: Path) -> MemoryRun:
         """Prepare the files in a folder; returns the function that plays episodes."""
-        source = self._source(machine, name)
+        source = self.source(machine, name)
         return player_of_episodes(self._language.prepared(source, files, folder), source.widths[1])
 
     def tool(self) -> str:
         """Return the name and version of the tool that runs the files."""
         return self._language.tool()
 
-    def _source(self, machine: MemoryMachine, name: str) -> Source:
+    def source(self, machine: MemoryMachine, name: str) -> Source:
+        """Return the controller to write."""
         controller = machine.controller
         return Source(
             name,
