@@ -1,9 +1,9 @@
 """Networks made readable: `python benchmarks/distil.py`.
 
 Trains an agent of Stable-Baselines3 on each problem, turns it into a tree by `spaql.distil`, and prints both
-beside each other. Hyperparameters of the networks are rl-zoo3's where it has them, and the library's defaults
-otherwise, in fewer steps than published where fewer do. Networks are kept in `--folder`, and not trained
-again. Every distillation is a line of `--out`, and is not done again; the table is made of all lines there.
+beside each other. Hyperparameters of the networks are those that rl-zoo3 publishes, in fewer steps where
+fewer do. Networks are kept in `--folder`, and not trained again. Every distillation is a line of `--out`, and
+is not done again; the table is made of all lines there.
 
 Needs `pip install 'spaql[baselines]' 'gymnasium[mujoco]'`; `--env` chooses some of the problems.
 """
@@ -37,10 +37,54 @@ TASKS = {
     "Acrobot-v1": Task("ppo", 100_000),
     "MountainCar-v0": Task("dqn", 120_000),
     "Pendulum-v1": Task("sac", 6_000, 10 * MILLION, 10, 500),
-    "MountainCarContinuous-v0": Task("sac", 50_000),
-    "InvertedPendulum-v5": Task("sac", 10_000),
-    "InvertedDoublePendulum-v5": Task("sac", 20_000),
+    "MountainCarContinuous-v0": Task("ppo", 20_000),
+    "InvertedPendulum-v5": Task("ppo", 50_000),
+    "InvertedDoublePendulum-v5": Task("ppo", 100_000),
 }
+PPO = {
+    "MountainCarContinuous-v0": {
+        "normalize": True,
+        "n_steps": 8,
+        "batch_size": 256,
+        "gamma": 0.9999,
+        "learning_rate": 7.77e-5,
+        "ent_coef": 0.00429,
+        "clip_range": 0.1,
+        "n_epochs": 10,
+        "gae_lambda": 0.9,
+        "max_grad_norm": 5,
+        "vf_coef": 0.19,
+        "use_sde": True,
+        "policy_kwargs": {"log_std_init": -3.29, "ortho_init": False},
+    },
+    "InvertedPendulum-v5": {
+        "normalize": True,
+        "n_steps": 32,
+        "batch_size": 64,
+        "gamma": 0.999,
+        "learning_rate": 0.000222425,
+        "ent_coef": 1.37976e-07,
+        "clip_range": 0.4,
+        "n_epochs": 5,
+        "gae_lambda": 0.9,
+        "max_grad_norm": 0.3,
+        "vf_coef": 0.19816,
+    },
+    "InvertedDoublePendulum-v5": {
+        "normalize": True,
+        "n_steps": 128,
+        "batch_size": 512,
+        "gamma": 0.98,
+        "learning_rate": 0.000155454,
+        "ent_coef": 1.05057e-06,
+        "clip_range": 0.4,
+        "n_epochs": 10,
+        "gae_lambda": 0.8,
+        "max_grad_norm": 0.5,
+        "vf_coef": 0.695929,
+    },
+}
+"""Rl-zoo3's hyperparameters of PPO that `ZOO` does not have; those of MuJoCo are published for version 3."""
 
 
 def teacher(env: str, task: Task, seed: int, folder: Path) -> tuple[Path, Path | None]:
@@ -49,7 +93,7 @@ def teacher(env: str, task: Task, seed: int, folder: Path) -> tuple[Path, Path |
     scale = file.with_suffix(".pkl")
     if not file.exists():
         begun = time.process_time()
-        settings = ZOO.get((task.algorithm, env), {})
+        settings = PPO.get(env) or ZOO[task.algorithm, env]
         model = make_network(task.algorithm, spaql.make_problem(env, measured=False), settings, seed).model
         model.learn(task.trained)
         if (envs := model.get_vec_normalize_env()) is not None:

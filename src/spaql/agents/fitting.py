@@ -110,7 +110,7 @@ def fit(
     constraints: Sequence[ConstraintLike] = (),
     seed: int = 0,
     anyway: bool = False,
-    progress_bar: bool = True,
+    progress_bar: bool = False,
     **settings: Any,
 ) -> Fitted:
     """Return a controller fitted to a log, with a verdict on what the data support.

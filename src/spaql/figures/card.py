@@ -90,7 +90,7 @@ def policy_card(
             "<p>It has another policy at every time step: <code>spaql show --step</code> prints them.</p>"
         )
     elif isinstance(source.policy, FeatureController):
-        parts += _with_memory(source.policy)
+        parts += _with_memory(source.policy, stressed)
         parts += ladder_section(source)
     elif exact is not None:
         parts += _rules(source, exact, episodes, seed) if stressed else _text_of(exact)
@@ -214,11 +214,11 @@ def _rules(source: Agent | Controller, exact: RuleTree, episodes: int, seed: int
     yield from _text_of(exact)
 
 
-def _with_memory(policy: FeatureController) -> Iterator[str]:
-    """Yield the features, laws and limits of a controller with memory, and its tree if it has rules."""
+def _with_memory(policy: FeatureController, drawn: bool) -> Iterator[str]:
+    """Yield the features, laws and limits of a controller with memory, and a drawing of its tree."""
     yield "<h2>The controller</h2><p>Its rules and laws read features, some of which remember.</p>"
     yield f"<pre>{html.escape(controller_text(policy, 4))}</pre>"
-    if 1 < policy.n_leaves <= MOST_LEAVES:
+    if drawn and 1 < policy.n_leaves <= MOST_LEAVES:
         yield f'<div class="scroll">{svg(compute_tree(policy.tree, title=""))}</div>'
     yield f"<details><summary>The exact numbers</summary><pre>{html.escape(str(policy))}</pre></details>"
 
