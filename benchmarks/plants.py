@@ -56,7 +56,7 @@ def one_seed(name: str, seed: int, steps: int, algo: str) -> dict[str, Any]:
     for method in ("pid", "lqr") if problem.setpoints else ("lqr",):
         policies[method] = tune(rough, method, steps=steps, seed=seed).policy
     policies["random"] = spaql.RandomPolicy(problem.states, problem.actions)
-    ladder = agent.ladder if isinstance(agent, spaql.TreeSearch) else []
+    ladder = agent.ladder
     chosen = next((row for row in ladder if row["chosen"]), {})
     return {
         "plant": name,

@@ -57,6 +57,24 @@ class PlanTree(Agent):
         return self._learner.model
 
     @property
+    def ladder(self) -> list[dict[str, Any]]:
+        """The structures of controllers with memory that were tried in the learned plant, the plainest first.
+
+        As of `TreeSearch.ladder`; empty for problems without set-points, and before there is a controller.
+        """
+        ladder = self._learner.ladder
+        return ladder.rows() if ladder is not None else []
+
+    @property
+    def lags(self) -> list[str] | None:
+        """What the state of the learned plant has besides an observation, by name.
+
+        Earlier values and last actions are chosen by the errors of predictions of held-out episodes, as few
+        as do. None where no ladder was climbed in the learned plant.
+        """
+        return self._learner.lags
+
+    @property
     def mirror(self) -> str | None:
         """The mirror symmetry in use, by names: as given, or as the steps so far show it; None without one.
 
@@ -116,11 +134,7 @@ class TreeSearch(Agent):
         Returns are from perturbed plants, unless the plant has no equations or the design is nominal; the
         one that was chosen is marked. Empty for problems without set-points.
         """
-        ladder = self._learner.ladder
-        if ladder is None:
-            return []
-        rows = [rung.row() | {"chosen": i == ladder.best} for i, rung in enumerate(ladder.rungs)]
-        return sorted(rows, key=lambda row: (row["leaves"], row["numbers"]))
+        return self._learner.ladder.rows() if self._learner.ladder is not None else []
 
     def start_from(self, tree: RuleTree) -> Self:
         """Begin the search at a tree instead of random ones; its locked leaves stay as they are."""

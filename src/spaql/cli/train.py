@@ -379,9 +379,13 @@ def train(
     if isinstance(agent, PlanTree) and agent.settings.as_data().get("mirror") is not None:
         result["mirror"] = agent.mirror
     named = f" --algo {algo}" if ":" in algo else ""
-    rungs = agent.ladder if isinstance(agent, TreeSearch) else []
+    rungs = agent.ladder if isinstance(agent, TreeSearch | PlanTree) else []
     if rungs:
         result["ladder"] = rungs
+    told = _ladder(rungs)
+    if isinstance(agent, PlanTree) and agent.lags is not None:
+        result["lags"] = agent.lags
+        told += _lags(agent.lags, climbed=bool(rungs))
     if verified:
         import spaql
         from spaql.cli.verify import store, verdict_data
@@ -391,7 +395,7 @@ def train(
         named += f"\n\n{verdict.text}{store(verdict, folder)}"
     return Report(
         result,
-        _ladder(rungs) + _text(result, agent.learner_type.iteration_is) + named,
+        told + _text(result, agent.learner_type.iteration_is) + named,
         code=INTERRUPTED if interrupt.pressed else 0,
     )
 
@@ -403,6 +407,13 @@ def _ladder(rungs: list[dict[str, Any]]) -> str:
     from spaql.evaluation.control_tables import LADDER_MEANS, ladder_cells
 
     return f"{aligned(ladder_cells(rungs))}\n{LADDER_MEANS} See docs/ladder.md.\n\n"
+
+
+def _lags(lags: list[str], *, climbed: bool) -> str:
+    """Return what the state of a learned plant is, and that returns of a ladder are from it."""
+    from spaql.evaluation.control_tables import LEARNED_MEANS, lags_text
+
+    return f"{LEARNED_MEANS} {lags_text(lags)}\n\n" if climbed else f"{lags_text(lags)}\n\n"
 
 
 _FEW, _MANY = 20_000, 100_000

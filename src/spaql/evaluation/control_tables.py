@@ -23,8 +23,20 @@ LADDER_MEANS = (
 )
 
 
+LEARNED_MEANS = (
+    "The plant is the learned one: these returns are predictions, and its steps are no interactions."
+)
+
+
+def lags_text(lags: Sequence[str]) -> str:
+    """Return the sentence on the state of a learned plant, by its lags (see `PlanTree.lags`)."""
+    return (
+        f"The state of the learned plant: the observation{''.join(f', {one}' for one in lags) or ' alone'}."
+    )
+
+
 def ladder_cells(rungs: Sequence[Mapping[str, Any]]) -> Rows:
-    """Return the structures that a ladder tried (see `TreeSearch.ladder`)."""
+    """Return the structures that a ladder tried (see `TreeSearch.ladder` and `PlanTree.ladder`)."""
     return [
         {
             "structure": ("> " if row["chosen"] else "  ") + row["structure"],

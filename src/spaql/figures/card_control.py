@@ -6,14 +6,16 @@ import html
 from collections.abc import Iterator
 from typing import Any
 
-from spaql.agents import Agent, Controller, TreeSearch
+from spaql.agents import Agent, Controller, PlanTree, TreeSearch
 from spaql.errors import SettingError
 from spaql.evaluation.beside import Judged, beside, steps_of
 from spaql.evaluation.control_tables import (
     LADDER_MEANS,
+    LEARNED_MEANS,
     MEASURES_MEAN,
     actuator_cells,
     ladder_cells,
+    lags_text,
     return_cells,
     step_test_cells,
     tracking_cells,
@@ -47,10 +49,12 @@ def control_section(source: Agent | Controller, episodes: int, seed: int) -> Ite
 
 def ladder_section(source: Agent | Controller) -> Iterator[str]:
     """Yield the ladder of a run that climbed one: the structures that were tried."""
-    rungs = source.ladder if isinstance(source, TreeSearch) else []
+    rungs = source.ladder if isinstance(source, TreeSearch | PlanTree) else []
     if rungs:
         yield f'<h2>The ladder</h2><div class="scroll">{html_table(ladder_cells(rungs))}</div>'
         yield f"<p>{html.escape(LADDER_MEANS)}</p>"
+        if isinstance(source, PlanTree) and source.lags is not None:
+            yield f"<p>{html.escape(f'{LEARNED_MEANS} {lags_text(source.lags)}')}</p>"
 
 
 def _tables(rows: list[Judged]) -> Iterator[str]:

@@ -1,7 +1,13 @@
 """Rollouts: episodes in compiled dynamics or in Gymnasium, with every step counted."""
 
 from spaql.rollouts.batches import fresh_episodes
-from spaql.rollouts.candidates import CandidateEpisodes, Candidates, FeatureBlock, action_range
+from spaql.rollouts.candidates import (
+    CandidateEpisodes,
+    CandidatePlayer,
+    Candidates,
+    FeatureBlock,
+    action_range,
+)
 from spaql.rollouts.episode import Episode
 from spaql.rollouts.interactions import Interactions, Phase
 from spaql.rollouts.play import play, record
@@ -11,6 +17,7 @@ from spaql.rollouts.seeds import Purpose, generator, try_seeds
 
 __all__ = [
     "CandidateEpisodes",
+    "CandidatePlayer",
     "Candidates",
     "Episode",
     "EpisodeRunner",

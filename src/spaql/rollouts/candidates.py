@@ -6,7 +6,7 @@ import functools
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete
@@ -55,6 +55,22 @@ class CandidateEpisodes:
     steps: int
     visited: Floats
     """Some observations of the first candidate; of a controller with memory some features, in their order."""
+
+
+class CandidatePlayer(Protocol):
+    """Plays candidates somewhere."""
+
+    def starts(self, rng: np.random.Generator, n: int) -> Floats:
+        """Draw starts of episodes."""
+
+    def corners(self, rng: np.random.Generator, n: int) -> Floats:
+        """Return starts near the corners of their distribution; none where it has no corners."""
+
+    def play(self, candidates: Candidates, starts: Floats, visited: int = 0) -> CandidateEpisodes:
+        """Play every start with each candidate, and keep so many observations of the first."""
+
+    def close(self) -> None:
+        """Free resources."""
 
 
 def action_range(problem: Problem) -> ActionRange:

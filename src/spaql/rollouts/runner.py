@@ -17,12 +17,14 @@ from spaql.partition import Partition
 from spaql.policy import PartitionPolicy, Policy
 from spaql.policy.policy import Rng
 from spaql.problems import Problem
+from spaql.problems.disturbances import Perturbation
 from spaql.problems.dynamics import Dynamics
 from spaql.problems.environment import DynamicsEnv, DynamicsVectorEnv
 from spaql.problems.guard import Guard, GuardedEnv, GuardedVectorEnv
 from spaql.problems.stage_cost import BROKEN
 from spaql.rollouts.candidates import (
     CandidateEpisodes,
+    CandidatePlayer,
     Candidates,
     CompiledCandidates,
     EnvironmentCandidates,
@@ -74,7 +76,7 @@ class EpisodeRunner:
         self._rollouts = rollouts
         self._single: GuardedEnv | None = None
         self._vector: GuardedVectorEnv | None = None
-        self._candidates: dict[str, CompiledCandidates | EnvironmentCandidates] = {}
+        self._candidates: dict[str, CandidatePlayer] = {}
 
     def close(self) -> None:
         """Close the environments."""
@@ -82,13 +84,15 @@ class EpisodeRunner:
             if opened is not None:
                 opened.close()
 
-    def candidate_starts(self, rng: Rng, n: int, plant: Dynamics | None = None) -> NDArray[np.float64]:
+    def candidate_starts(
+        self, rng: Rng, n: int, plant: Dynamics | Perturbation | None = None
+    ) -> NDArray[np.float64]:
         """Draw starts for `play_candidates`: states of compiled dynamics, else seeds."""
-        return self._candidate_player(plant).starts(rng, n)
+        return self.candidate_player(plant).starts(rng, n)
 
     def corner_starts(self, rng: Rng, n: int) -> NDArray[np.float64]:
         """Return starts near the corners of their distribution; none where starts are seeds."""
-        return self._candidate_player(None).corners(rng, n)
+        return self.candidate_player(None).corners(rng, n)
 
     def play_candidates(
         self,
@@ -96,17 +100,19 @@ class EpisodeRunner:
         starts: NDArray[np.float64],
         phase: Phase,
         visited: int = 0,
-        plant: Dynamics | None = None,
+        plant: Dynamics | Perturbation | None = None,
     ) -> CandidateEpisodes:
         """Play every start with each candidate of a search, and keep some observations of the first.
 
         They may be played on another plant with the same spaces, such as a perturbed one.
         """
-        found = self._candidate_player(plant).play(candidates, starts, visited)
+        found = self.candidate_player(plant).play(candidates, starts, visited)
         self.interactions.add(phase, found.steps)
         return found
 
-    def _candidate_player(self, plant: Dynamics | None) -> CompiledCandidates | EnvironmentCandidates:
+    def candidate_player(self, plant: Dynamics | Perturbation | None) -> CandidatePlayer:
+        """Return the player of candidates in the problem's plant, or in another with the same spaces."""
+        assert not isinstance(plant, Perturbation)  # there are equations, of which a perturbed plant was made
         name = plant.id if plant else ""
         if name not in self._candidates:
             problem = replace(self._problem, dynamics=plant) if plant else self._problem

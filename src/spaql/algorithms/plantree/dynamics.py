@@ -11,11 +11,11 @@ from spaql.algorithms.plantree.replay_memory import Floats, Memory
 from spaql.algorithms.plantree.termination import fit_termination
 from spaql.kernels.plantree.pwa_model import Plant, cell_boxes, find_all, grow_motion
 
-_LEAST = 30
+LEAST = 30
 """Fewest samples of a cell."""
-_EXACT = 1e-5
+EXACT = 1e-5
 """A cell is not cut if its scaled squared error is below this."""
-_RIDGE = 0.01
+RIDGE = 0.01
 CAUTIOUS, BOLD = 0.5, 1.0
 """Margins around the states seen: of a plant for the final plan, and of one for exploration, in which unknown
 states are reachable."""
@@ -32,11 +32,13 @@ def fit_plant(
     *,
     squares: bool,
     margin: float,
+    least: int = LEAST,
 ) -> Plant:
     """Return a plant with one tree of cells for each list of samples, which are rows of the memory.
 
-    Predictions of a cell are cut to the range of its next states, plus a margin as a share of that. Steps
-    that end an episode are used for the termination tree only, because their reward differs.
+    Cells have at least `least` samples. Predictions of a cell are cut to the range of its next states, plus a
+    margin as a share of that. Steps that end an episode are used for the termination tree only, because their
+    reward differs.
     """
     z, after = scale.z(memory.states), scale.z(memory.nexts)
     x = np.concatenate([np.ones((len(z), 1)), z, code.inputs(memory.actions, squares=squares)], axis=1)
@@ -47,7 +49,7 @@ def fit_plant(
     trees = []
     for rows in samples:
         kept = rows[going[rows]]
-        feature, threshold, left, law = grow_motion(x[kept], y[kept] / spread, dims, _LEAST, _EXACT, _RIDGE)
+        feature, threshold, left, law = grow_motion(x[kept], y[kept] / spread, dims, least, EXACT, RIDGE)
         law = np.ascontiguousarray((law * spread).transpose(0, 2, 1))
         law[:, np.arange(dims), 1 + np.arange(dims)] += 1.0  # from the change of a state to the next state
         boxes = _boxes(find_all(feature, threshold, left, 0, z), len(feature), after, margin)

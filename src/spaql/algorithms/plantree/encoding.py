@@ -80,6 +80,19 @@ class ActionCode:
             return np.asarray(actions == np.arange(1.0, float(self.space.n)), np.float64)
         return np.concatenate([actions, actions * actions], axis=1) if squares else actions
 
+    def raw_numbers(self, actions: Floats) -> Floats:
+        """Return actions of the memory, one per row, as numbers in the units of the environment."""
+        if isinstance(self.space, Discrete):
+            return np.asarray(actions + float(self.space.start))
+        return np.asarray(self.middle + self.half * actions)
+
+    @property
+    def resting(self) -> Floats:
+        """The action, in these units, that counts as the last one before an episode: next to 0."""
+        if isinstance(self.space, Discrete):
+            return np.array([float(self.space.start)])
+        return np.asarray(np.clip(0.0, self.middle - self.half, self.middle + self.half))
+
     def raw(self, action: Floats) -> Any:
         """Return an action of the memory as one of the environment."""
         if isinstance(self.space, Discrete):

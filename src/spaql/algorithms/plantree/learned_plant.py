@@ -34,7 +34,7 @@ def fit_model(memory: Memory, code: ActionCode, problem: Problem, mirror: Mirror
     going = ~memory.ended
     nodes = find_all(plant.feature, plant.threshold, plant.left, 0, scale.z(memory.states[going]))
     both = np.concatenate([memory.states, memory.nexts])
-    order = _as_printed(plant)
+    order = as_printed(plant)
     return PlantModel(
         name=problem.name,
         plant=raw_plant(plant, scale, code, order, memory.states),
@@ -77,7 +77,7 @@ def episodes_of(memory: Memory, code: ActionCode) -> list[Episode]:
     ]
 
 
-def _as_printed(plant: Plant) -> Ints:
+def as_printed(plant: Plant) -> Ints:
     """Return the leaves in the order in which rules are printed."""
     found, waiting = [], [0]
     while waiting:

@@ -16,6 +16,15 @@ from spaql.algorithms.plantree.build import Candidate, choose, search
 from spaql.algorithms.plantree.coverage import Coverage, coverage_of
 from spaql.algorithms.plantree.encoding import ActionCode
 from spaql.algorithms.plantree.known_ends import known_ends
+from spaql.algorithms.plantree.lags import (
+    Lags,
+    Prediction,
+    chosen_lags,
+    controller_of,
+    lags_from,
+    names_of,
+    with_lags,
+)
 from spaql.algorithms.plantree.learned_plant import episodes_of, fit_model, hold_out
 from spaql.algorithms.plantree.mirror import Mirror, mirror_from
 from spaql.algorithms.plantree.planning import Plan, make_plan, warm_start
@@ -23,15 +32,18 @@ from spaql.algorithms.plantree.replay_memory import LARGEST, Floats, Memory
 from spaql.algorithms.plantree.rule_trees import idle_rules, rules_from, rules_to, within_space
 from spaql.algorithms.plantree.settings import PlanTreeSettings
 from spaql.algorithms.plantree.symmetry import chosen_mirror
+from spaql.algorithms.plantree.tracking import Design, design, fit_tracked, new_search, without_setpoints
 from spaql.algorithms.treesearch import TreeSearchLearner, TreeSearchSettings
+from spaql.algorithms.treesearch.ladder import Ladder
 from spaql.archive import number
 from spaql.errors import ArchiveError, BadEnvironmentError, SettingError
 from spaql.kernels.warm_up import for_training, warm_up
 from spaql.plants import PlantModel
-from spaql.policy import RuleTree
+from spaql.policy import FeatureController, RuleTree
 from spaql.policy.policy import Rng
 from spaql.problems import Problem
 from spaql.rollouts import Episode, EpisodeRunner, Evaluation
+from spaql.spaces import split_unit
 
 _FIRST_PLAN = 200
 """Fewest steps before the first plan, and between two plans."""
@@ -44,6 +56,10 @@ _TURNS = 4
 turn one is chosen."""
 _OWN_STEPS = 50_000
 """Steps to learn from: with more it improves no further, so TreeSearch spends the rest of a budget."""
+_LAGS, _FEWEST = 0.1, 2000
+"""Share of the budget, and fewest steps, after which lags are chosen."""
+_MODEL_STEPS = 5_000_000
+"""Steps in the learned plant for each design of a controller with memory."""
 
 
 class PlanTreeLearner(Learner):
@@ -68,7 +84,21 @@ class PlanTreeLearner(Learner):
             mirror_from(settings.mirror, problem)  # refuses what it cannot read
         self._mirrors: dict[int, Mirror | None] = {}
         """The mirror of so many first steps of the memory."""
+        if settings.lags == "auto" and self.code.listed:
+            raise SettingError(
+                "lags is for actions with a range: a controller with memory has no list of actions."
+            )
+        self._lags: Lags | None = None
+        """The lags in the states of the memory, once they are chosen."""
+        self._task = problem
+        """The problem with these lags, for which rules are made."""
+        self._prediction: tuple[int, Prediction] | None = None
+        """What the last design was made with, and for how many steps."""
         self.candidates: list[Candidate] = []
+        self.tracks = bool(problem.setpoints) and not self.code.listed
+        """Whether controllers with memory are designed, to follow set-points."""
+        self.designs: list[Design] = []
+        """These controllers, those that have played and the last one."""
         self._tried_actions = self.code.tried()
         self._plan: Plan | None = None
         self._warm = np.zeros((2, 0))
@@ -80,8 +110,8 @@ class PlanTreeLearner(Learner):
         """Steps that were taken by optimistic values."""
         self._turn = 0
         self._playing = 0
-        """Index of the candidate that plays in this turn."""
-        self._rules: RuleTree | None = None
+        """Index of the candidate or design that plays in this turn."""
+        self._rules: RuleTree | FeatureController | None = None
         self._span: tuple[str, int, int] = ("steps", 0, 0)
         """The unit of the budget ("steps" or "episodes"), and where it begins and ends."""
         self._budget_end = 0
@@ -104,7 +134,8 @@ class PlanTreeLearner(Learner):
             done = len(self.memory) if last_step is not None else self.episodes
             self._successor.aim(*((None, last - done) if kind == "steps" else (last - done, None)))
         if kind == "steps":
-            self._budget_end, last = last, min(last, max(_OWN_STEPS, len(self.memory)))
+            own = last if self.settings.lags == "auto" else max(_OWN_STEPS, len(self.memory))
+            self._budget_end, last = last, min(last, own)
         if self._successor is None and (kind, last) != (self._span[0], self._span[2]):
             self._span = (kind, self._spent(kind), last)
             self._turn, self._rules = 0, None
@@ -135,6 +166,11 @@ class PlanTreeLearner(Learner):
         return super().iterate(runner, rng, trained=trained)
 
     def _new_successor(self) -> TreeSearchLearner:
+        if isinstance(self._rules, FeatureController):
+            successor = TreeSearchLearner(self.problem, TreeSearchSettings(nominal=self.settings.nominal))
+            assert successor.ladder is not None
+            successor.ladder.begin_at(self.designs[-1].ladder)
+            return successor
         assert self._rules is not None
         leaves = max(TreeSearchSettings.max_leaves, self._rules.n_leaves)
         successor = TreeSearchLearner(self.problem, TreeSearchSettings(max_leaves=leaves))
@@ -147,10 +183,18 @@ class PlanTreeLearner(Learner):
         """Start an episode."""
         self._limit = self.episode_limit()
         self._state = self._checked(observation)
+        if self._lags is not None:
+            self._state = self._lags.first(self._state, self.code)
         self._first, self._return = len(self.memory), 0.0
         self.memory.begin()
         self._hopeful = self._optimistic_steps <= len(self.memory) / 2 or not self.memory.goal_seen
-        self._player = self.candidates[self._playing] if self._turn > 0 else None
+        self._player: Candidate | Design | None = None
+        if self._turn > 0 and self.tracks:
+            self._player = self.designs[self._playing]
+            self._acting = self._player.controller.for_episodes(1)
+        elif self._turn > 0:
+            self._player = self.candidates[self._playing]
+            self._acting = self._player.rules
 
     def act(self, rng: Rng) -> Any:
         """Return the action of the controller whose turn it is; else explore by look-ahead.
@@ -159,7 +203,7 @@ class PlanTreeLearner(Learner):
         """
         self._rng = rng
         if self._player is not None:
-            raw = self._player.rules.act(self._state[np.newaxis])[0]
+            raw = self._acting.act(self._state[np.newaxis], np.zeros(1, np.int64), None)[0]
             self._action = self.code.standard(np.asarray(raw))
             return raw
         plan = self._current_plan()
@@ -176,6 +220,8 @@ class PlanTreeLearner(Learner):
             step = len(self.memory) - self._first + 1
             raise BadEnvironmentError(f"The reward of step {step} is {reward}, and must be finite.")
         after = self._checked(observation)
+        if self._lags is not None:
+            after = self._lags.after(self._state, self.code.raw_numbers(self._action), after)
         self.memory.add(self._state, self._action, reward, after, ended=terminated)
         self._state, self._return, self._ended = after, self._return + reward, terminated
         self._optimistic_steps += self._player is None and self._hopeful
@@ -201,40 +247,51 @@ class PlanTreeLearner(Learner):
         length = len(self.memory) - self._first
         whole = self._ended or length < self._limit or length == self.problem.horizon
         if self._player is not None and whole:
-            self._player.starts.append(self.memory.states[self._first].copy())
+            if isinstance(self._player, Candidate):
+                self._player.starts.append(self.memory.states[self._first].copy())
             self._player.returns.append(self._return)
         plan = self._current_plan()
         if plan is not None and plan.searching and self.memory.goal_seen:
             self._replan(int(self._rng.integers(2**62)))
+        if self._lags is None and self._shows_lags():
+            self._choose_lags()
         self._build_seed = int(self._rng.integers(2**62))
         self._rules = None
         kind, _, last = self._span
         bounds, spent = self._bounds(), self._spent(kind)
         if spent >= last:
             self._turn = 0
-            self._rules = self._last_choice(self.candidates or self._search())
+            self._rules = (
+                self._designed() if self.tracks else self._last_choice(self.candidates or self._search())
+            )
         else:
             turn = sum(spent >= bound for bound in bounds)
             if turn > self._turn and self.memory.goal_seen:
-                if turn % 2 or not self.candidates:
-                    self.candidates = self._search()
+                again = turn % 2 == 1 or not (self.designs or self.candidates)
                 self._turn = turn
+                if self.tracks:
+                    if again:
+                        self._designed()
+                    self._playing = len(self.designs) - 1
+                    return
+                if again:
+                    self.candidates = self._search()
                 self._playing = self.candidates.index(self._choose(self.candidates, last=False))
 
     # -- plans and controllers -----------------------------------------------------------------------------
 
     @property
-    def candidate(self) -> RuleTree:
+    def candidate(self) -> RuleTree | FeatureController:
         """The same as `policy`: no episode is spent on evaluation."""
         return self.policy
 
     @property
-    def policy(self) -> RuleTree:
+    def policy(self) -> RuleTree | FeatureController:
         """The controller that was made when the budget was spent; the idle one, before the first step."""
         if self._successor is not None:
-            found = self._successor.policy
-            assert isinstance(found, RuleTree)
-            return found
+            return self._successor.policy
+        if self._lags is not None and self._lags.count and isinstance(self._rules, RuleTree):
+            return controller_of(self._rules, self.problem, self._lags)
         if self._rules is not None:
             return self._rules
         if not len(self.memory):
@@ -244,34 +301,41 @@ class PlanTreeLearner(Learner):
             "controller yet: go on with learn, or make one of what is known with conclude."
         )
 
+    @property
+    def ladder(self) -> Ladder | None:
+        """The ladder on which the controller was chosen, if it is one with memory."""
+        if self._successor is not None:
+            return self._successor.ladder if self._successor.given is None else None
+        return self.designs[-1].ladder if isinstance(self._rules, FeatureController) else None
+
     def conclude(self) -> None:
         """Search for the controller of the memory as it is now, unless that was done."""
         if self._rules is None:
-            self._rules = self._last_choice(self._search())
+            self._rules = self._designed() if self.tracks else self._last_choice(self._search())
 
     def adopt(self, memory: Memory, rules: RuleTree) -> None:
         """Take over transitions that were not played here, and the controller that was made from them."""
         self.memory, self.episodes = memory, len(memory.begins)
-        self.candidates, self._plan, self._warm = [], None, np.zeros((2, 0))
-        self._mirrors = {}
+        self.candidates, self.designs, self._plan, self._warm = [], [], None, np.zeros((2, 0))
+        self._mirrors, self._prediction = {}, None
         self._span, self._turn, self._rules = ("steps", 0, len(memory)), 0, rules
 
     @property
     def model(self) -> PlantModel:
         """The plant fitted to the current memory, each time anew and to the same bits."""
-        return fit_model(self.memory, self.code, self.problem, self.mirror)
+        return fit_model(self._plain_memory(), self.code, self.problem, self._plain_mirror())
 
     def hold_out(self) -> tuple[PlantModel, list[Episode]]:
         """Return a plant fitted to four fifths of the episodes, and the other episodes."""
-        return hold_out(self.memory, self.code, self.problem, self.mirror)
+        return hold_out(self._plain_memory(), self.code, self.problem, self._plain_mirror())
 
     def logged_episodes(self) -> list[Episode]:
         """Return the episodes of the current memory."""
-        return episodes_of(self.memory, self.code)
+        return episodes_of(self._plain_memory(), self.code)
 
     def coverage(self) -> Coverage:
         """Return the states of the memory, and where the controller goes in the learned plant."""
-        assert self._rules is not None
+        assert isinstance(self._rules, RuleTree)
         return coverage_of(self.memory, self.code, self.problem, self._rules)
 
     def final_plan(self, rng: Rng) -> Plan:
@@ -300,9 +364,58 @@ class PlanTreeLearner(Learner):
     def mirror_of(self, memory: Memory) -> Mirror | None:
         """Return the mirror that was given, or that these first steps of the memory show, or None."""
         if len(memory) not in self._mirrors:
-            mirror = chosen_mirror(self.settings.mirror, memory, self.code, self.problem)
+            mirror = chosen_mirror(self.settings.mirror, memory, self.code, self._task)
             self._mirrors[len(memory)] = mirror
         return self._mirrors[len(memory)]
+
+    def prediction(self) -> Prediction:
+        """Return the lags that predictions of the memory need, without set-points."""
+        if self._prediction is None or self._prediction[0] != len(self.memory):
+            found = chosen_lags(without_setpoints(self.memory, self.problem), self.code)
+            self._prediction = len(self.memory), found
+        return self._prediction[1]
+
+    @property
+    def lags(self) -> list[str] | None:
+        """The names of the lags in the state of the learned plant, if they were asked for or chosen."""
+        seen, done = names_of(self.problem)
+        if self._lags is not None:
+            return [one.name for one in self._lags.features(seen, done)]
+        if self._successor is not None or not isinstance(self._rules, FeatureController):
+            return None
+        goals = [split_unit(one)[0] for one in self.problem.setpoints.values()]
+        found = self.prediction().lags.features([one for one in seen if one not in goals], done)
+        return [one.name for one in found]
+
+    def _shows_lags(self) -> bool:
+        """Whether lags are to be chosen, and the memory has grown enough for that."""
+        kind, first, last = self._span
+        wanted = self.settings.lags == "auto" and not self.tracks
+        enough = self._spent(kind) - first >= _LAGS * (last - first) and len(self.memory) >= _FEWEST
+        return wanted and self._turn == 0 and enough
+
+    def _choose_lags(self) -> None:
+        """Choose the lags of all states, those of the memory included, once it shows them."""
+        found = chosen_lags(self.memory, self.code).lags
+        self.memory = found.extend(self.memory, self.code)
+        self._remember(found)
+        if found.count:
+            self._plan, self._warm = None, np.zeros((2, 0))
+            self._replan(int(self._rng.integers(2**62)))
+
+    def _remember(self, lags: Lags) -> None:
+        self._lags, self._task, self._mirrors = lags, with_lags(self.problem, lags), {}
+
+    def _plain_mirror(self) -> Mirror | None:
+        """Return the mirror, unless it is one of states with lags."""
+        return self.mirror if self._task is self.problem else None
+
+    def _plain_memory(self) -> Memory:
+        """Return the memory without lags."""
+        dims = self.problem.states.dims
+        if self._task is self.problem:
+            return self.memory
+        return self.memory.with_states(self.memory.states[:, :dims], self.memory.nexts[:, :dims])
 
     @property
     def mirror(self) -> Mirror | None:
@@ -323,19 +436,28 @@ class PlanTreeLearner(Learner):
         """Return the candidates that have played, and those of a new search."""
         played = [one for one in self.candidates if one.returns]
         if not len(self.memory):
-            return [Candidate(idle_rules(self.code, self.problem))]
+            return [Candidate(idle_rules(self.code, self._task))]
         rng = np.random.default_rng((self._build_seed, 0))
         found = search(
             self._mirrored(self.memory),
             self.final_plan(rng),
             self.code,
             self.settings,
-            self.problem,
+            self._task,
             played,
             rng,
             mirror=self.mirror,
         )
         return played + [Candidate(rules) for rules in found]
+
+    def _designed(self) -> FeatureController:
+        """Design a controller with memory in the plant of the memory as it is now."""
+        played = [one for one in self.designs if one.returns]
+        tracked = fit_tracked(self.memory, self.code, self.problem, self.prediction())
+        rng, steps = np.random.default_rng((self._build_seed, 0)), int(self.settings.effort * _MODEL_STEPS)
+        found = design(tracked, self.problem, played, rng, steps, nominal=self.settings.nominal)
+        self.designs = [*played, found]
+        return found.controller
 
     def _last_choice(self, candidates: list[Candidate]) -> RuleTree:
         return within_space(self._choose(candidates, last=True).rules)
@@ -354,7 +476,10 @@ class PlanTreeLearner(Learner):
 
     def columns(self) -> dict[str, float]:
         """Return the turn, the leaves of the last controller, and whether the current plan is mirrored."""
-        last = self._rules or (self._player.rules if self._player is not None else None)
+        last = self._rules
+        if last is None and self._player is not None:
+            player = self._player
+            last = player.rules if isinstance(player, Candidate) else player.controller
         if self._successor is not None:
             last = self.policy
         found: dict[str, float] = {"turn": self._turn, "leaves": last.n_leaves if last is not None else 0}
@@ -379,9 +504,17 @@ class PlanTreeLearner(Learner):
         arrays["warm"] = self._warm
         for i, one in enumerate(self.candidates):
             arrays |= {f"candidate.{i}.{name}": array for name, array in rules_to(one.rules).items()}
-            arrays[f"candidate.{i}.starts"] = np.array(one.starts).reshape(-1, self.problem.states.dims)
-        if self._rules is not None:
+            arrays[f"candidate.{i}.starts"] = np.array(one.starts).reshape(-1, self._task.states.dims)
+        if isinstance(self._rules, RuleTree):
             arrays |= {f"rules.{name}": array for name, array in rules_to(self._rules).items()}
+        if self._lags is not None:
+            data["lags"] = {"differences": list(self._lags.differences), "actions": self._lags.actions}
+        if self.tracks:
+            data |= {"designs": [], "designed": isinstance(self._rules, FeatureController)}
+        for i, made in enumerate(self.designs):
+            searched, found = made.search.state()
+            data["designs"].append({"search": searched, "returns": made.returns})
+            arrays |= {f"design.{i}.{name}": array for name, array in found.items()}
         if self._successor is not None:
             data["search"], found = self._successor.state()
             arrays |= {f"search.{name}": array for name, array in found.items()}
@@ -393,7 +526,10 @@ class PlanTreeLearner(Learner):
         def part(prefix: str) -> dict[str, NDArray[Any]]:
             return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
 
-        best, dims = data["best_return"], self.problem.states.dims
+        self._lags, self._task = None, self.problem
+        if "lags" in data:
+            self._remember(lags_from(data["lags"], self.problem.states.dims))
+        best, dims = data["best_return"], self._task.states.dims
         self.best_return = None if best is None else float(number(data, "best_return"))
         for name in ("episodes", "plan_seed", "lot", "hoped", "playing"):
             number(data, name, 0, whole=True)
@@ -406,7 +542,7 @@ class PlanTreeLearner(Learner):
         self._turn, self._span = number(data, "turn", 0, _TURNS, whole=True), _span_from(data["span"])
         listed = int(self.code.space.n) if isinstance(self.code.space, Discrete) else 0
         self.memory = Memory.from_arrays(part("memory."), dims, self.code.numbers, listed)
-        self._mirrors = {}
+        self._mirrors, self._prediction = {}, None
         self.memory.known_ends = known_ends(self.memory, self.problem)
         self._warm, self._plan = np.array(arrays["warm"], order="C"), None
         known = self._warm.shape[1]
@@ -416,10 +552,18 @@ class PlanTreeLearner(Learner):
             raise ArchiveError("The plan in the file holds NaN.")
         played = enumerate(data["returns"])
         self.candidates = [self._candidate_from(part(f"candidate.{i}."), one) for i, one in played]
-        if self._turn > 0 and self._playing >= len(self.candidates):
+        self.designs = [
+            self._design_from(one, part(f"design.{i}.")) for i, one in enumerate(data.get("designs", []))
+        ]
+        players = self.designs if self.tracks else self.candidates
+        if self._turn > 0 and self._playing >= len(players):
             raise ArchiveError(f"The file has no controller {self._playing}, whose turn it is.")
         rules = part("rules.")
-        self._rules = rules_from(rules, self.code, self.problem) if rules else None
+        self._rules = rules_from(rules, self.code, self._task) if rules else None
+        if data.get("designed"):
+            if not self.designs:
+                raise ArchiveError("The file has no design of the controller that was chosen.")
+            self._rules = self.designs[-1].controller
         self._successor = None
         if "search" in data:
             if self._rules is None:
@@ -427,12 +571,21 @@ class PlanTreeLearner(Learner):
             self._successor = self._new_successor()
             self._successor.restore(data["search"], part("search."))
 
+    def _design_from(self, data: Mapping[str, Any], arrays: dict[str, NDArray[Any]]) -> Design:
+        search = new_search(self.problem, nominal=self.settings.nominal)
+        search.restore(data["search"], arrays)
+        returns = [float(number({"return": one}, "return")) for one in data["returns"]]
+        found = Design(search, returns)
+        if not found.ladder.rungs:
+            raise ArchiveError("A design in the file has no rung.")
+        return found
+
     def _candidate_from(self, arrays: dict[str, NDArray[Any]], returns: list[Any]) -> Candidate:
         starts = arrays.pop("starts")
-        fits = starts.shape == (len(returns), self.problem.states.dims) and np.isfinite(starts).all()
+        fits = starts.shape == (len(returns), self._task.states.dims) and np.isfinite(starts).all()
         if not fits or not np.isfinite(np.array(returns, np.float64)).all():
             raise ArchiveError("A controller in the file has starts and returns that do not match.")
-        rules = rules_from(arrays, self.code, self.problem)
+        rules = rules_from(arrays, self.code, self._task)
         inner = rules.feature >= 0
         pairs = 1 + 2 * np.arange(inner.sum())  # the order of `to_rules`, on which the kernels rely
         if not (np.array_equal(rules.left[inner], pairs) and np.array_equal(rules.right[inner], pairs + 1)):

@@ -150,6 +150,13 @@ class Memory:
         same._columns = self._columns | {"rewards": np.zeros(self._count)}
         return same
 
+    def with_states(self, states: Floats, nexts: Floats) -> Memory:
+        """Return a memory of the same steps with other states."""
+        same = self.until(self._count)
+        same._columns = {name: column[: self._count] for name, column in self._columns.items()}
+        same._columns |= {"states": states, "nexts": nexts}
+        return same
+
     def only(self, episodes: NDArray[np.bool_]) -> Memory:
         """Return a memory of the episodes for which the mask is true."""
         lengths = np.diff(np.append(self.begins, self._count))

@@ -22,9 +22,25 @@ class PlanTreeSettings(LearnerSettings):
     mirror: str = setting(
         "off", "mirror symmetry to use: auto, off, or by names, as angle,speed:torque", later=True
     )
+    lags: str = setting(
+        "off",
+        "auto: differences and last actions in the state of the learned plant, as few as predictions need",
+        later=True,
+    )
+    nominal: bool = setting(
+        False,
+        "design for the plant as it was learned, not for a perturbed one; where set-points are declared",
+        later=True,
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.lags not in ("auto", "off"):
+            raise SettingError(f"lags is {self.lags!r}, and must be auto or off.")
+        if self.lags == "auto" and self.mirror not in ("auto", "off"):
+            raise SettingError(
+                "A mirror that is given does not name the lags: leave out one of them, or let both be auto."
+            )
         if not isinstance(self.mirror, str):
             raise SettingError(
                 f"mirror is {self.mirror!r}, and must be auto, off, or names such as angle,speed:torque."

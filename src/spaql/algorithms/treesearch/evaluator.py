@@ -13,6 +13,7 @@ from spaql.errors import SettingError
 from spaql.kernels.treesearch.candidates import Floats, Units
 from spaql.kernels.treesearch.scores import WORST, score_candidates
 from spaql.problems import Dynamics
+from spaql.problems.disturbances import Perturbation
 from spaql.rollouts import CandidateEpisodes, Candidates, EpisodeRunner, FeatureBlock, Phase
 from spaql.stats import standard_error
 
@@ -70,7 +71,7 @@ class Evaluator:
         self.judging_starts: Floats = np.empty((0, 0))
         self.block: FeatureBlock | None = None
         """What surrounds the trees of controllers with memory."""
-        self.plant: Dynamics | None = None
+        self.plant: Dynamics | Perturbation | None = None
         """The plant to design for, if it is not that of the problem."""
 
     @property

@@ -30,6 +30,7 @@ from spaql.kernels.treesearch.candidates import Floats
 from spaql.policy import FeatureController
 from spaql.policy.feature_tree import POSITION
 from spaql.problems import Dynamics
+from spaql.problems.disturbances import Perturbation
 from spaql.problems.perturbed import perturbed
 from spaql.rollouts import EpisodeRunner, Phase
 
@@ -59,7 +60,7 @@ _PRICES = (1.0, 0.01)
 """Prices of the actions of its regulators, for numbers and actions of their usual size."""
 _SPLITS = 2
 """Trees of two leaves that are tried."""
-STAGES = ("measure", "race", "all", "remove", "leaves", "polish", "terms", "last", "done")
+STAGES = ("measure", "race", "all", "remove", "leaves", "polish", "terms", "last", "done", "judge")
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +105,11 @@ class Ladder:
         self.settings, self.evaluator, self.meaning = settings, evaluator, meaning
         evaluator.keeps_hard_starts = False  # rungs that are judged at different times are compared
         plant = meaning.problem.dynamics
-        self.design: Dynamics | None = None if plant is None or settings.nominal else perturbed(plant)
-        """The plant to design for: perturbed, unless there are no equations or it is to be nominal."""
+        self.design: Dynamics | Perturbation | None = None
+        """The plant to design for, if it is not the plant itself: a perturbed one, unless there are no
+        equations or the design is to be nominal; of a learned plant, how it is perturbed."""
+        if plant is not None and not settings.nominal:
+            self.design = perturbed(plant)
         self.budget, self.spent, self.stage = 0, 0, "measure"
         self.sizes: dict[str, float] = {}
         """Usual magnitudes of features."""
@@ -132,14 +136,38 @@ class Ladder:
         rung = self.rungs[self.best]
         return self._block(rung.structure).controller(rung.tree, self.digits)
 
+    def rows(self) -> list[dict[str, Any]]:
+        """Return what a person wants to know of each rung, the plainest first; the best is marked."""
+        rows = [rung.row() | {"chosen": i == self.best} for i, rung in enumerate(self.rungs)]
+        return sorted(rows, key=lambda row: (row["leaves"], row["numbers"]))
+
     def plan(self, budget: int) -> None:
         """Begin a search of so many steps, or go on from the best rung of a ladder that has been climbed."""
         self.budget, self.spent, self.round, self.turn = budget, 0, 0, 0
-        self.stage = "polish" if self.rungs else "measure"
+        self.stage = "measure"
+        if self.rungs:
+            self.stage = "polish" if len(self.evaluator.judging_starts) else "judge"
         self.racers = []
         if self.rungs:
             rung = self.rungs[self.best]
             self.racers = [(rung.structure, Racer.of(rung.tree, step=0.3))]
+
+    def begin_at(self, other: Ladder) -> None:
+        """Begin at the best rung of a ladder that was climbed in another form of the plant."""
+        rung = other.rungs[other.best]
+        self.rungs, self.best, self.sizes = [rung], 0, other.sizes
+        self.evaluator.span, self.first_return = other.evaluator.span, other.first_return
+
+    def consider(self, other: Ladder, runner: EpisodeRunner) -> None:
+        """Judge the best controller of another ladder in this one's plant; it may be the best here, too."""
+        evaluator, rung = self.evaluator, other.rungs[other.best]
+        evaluator.runner, evaluator.plant = runner, self.design
+        tree = self._block(rung.structure).like(rung.tree, other._block(rung.structure))
+        best = self.rungs[self.best]
+        self._climb(self._judged(rung.structure, Racer.of(tree)))
+        if self.rungs[self.best] is not best:
+            self.digits = DIGITS
+        evaluator.runner = None
 
     def advance(self, runner: EpisodeRunner, rng: Rng) -> None:
         """Search for a part of the budget."""
@@ -318,14 +346,20 @@ class Ladder:
         evaluator, rung = self.evaluator, self.rungs[self.best]
         more = self._judged_starts(_LAST_JUDGEMENTS) - len(evaluator.judging_starts)
         if more > 0:
-            starts = evaluator.starts(rng, more)
-            evaluator.judging_starts = np.concatenate([evaluator.judging_starts, starts])
+            starts, before = evaluator.starts(rng, more), evaluator.judging_starts
+            evaluator.judging_starts = np.concatenate([before, starts]) if len(before) else starts
             self._replace(self._judged(rung.structure, Racer.of(rung.tree)), anyway=True)
 
     def _judged_starts(self, judgements: int) -> int:
         """Return the number of starts of which so many judgements take a tenth of the budget."""
         wanted = int(0.1 * self.budget / (judgements * self.evaluator.length))
         return min(max(wanted, _JUDGED[0]), _JUDGED[1])
+
+    def _judge(self, rng: Rng) -> None:
+        """Judge a rung of another ladder in this form of the plant."""
+        self._use(self.rungs[self.best].structure)
+        self._judge_by_more(rng)
+        self.stage = "polish"
 
     def _polish(self, rng: Rng) -> None:
         """Go on with the best rung, by more starts in each generation."""

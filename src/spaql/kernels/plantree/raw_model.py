@@ -47,7 +47,8 @@ class RawPlant(NamedTuple):
 
 
 @njit
-def _find(plant: RawPlant, state: Floats) -> int:
+def find(plant: RawPlant, state: Floats) -> int:
+    """Return the cell of a state."""
     node = 0
     while plant.feature[node] >= 0:
         below = state[plant.feature[node]] < plant.threshold[node]
@@ -70,7 +71,8 @@ def _cut(plant: RawPlant, cell: int, after: Floats) -> None:
 
 
 @njit
-def _end_chance(plant: RawPlant, after: Floats) -> float:
+def end_chance(plant: RawPlant, after: Floats) -> float:
+    """Return the probability that an episode ends in a state."""
     dims, score = after.shape[0], quadratic_score(plant.end_score, after)
     node = 0
     while plant.end_feature[node] >= 0:
@@ -84,7 +86,7 @@ def find_cells(plant: RawPlant, states: Floats) -> Ints:
     """Return the cell of each state."""
     cells = np.empty(states.shape[0], np.int64)
     for i in range(states.shape[0]):
-        cells[i] = _find(plant, states[i])
+        cells[i] = find(plant, states[i])
     return cells
 
 
@@ -94,7 +96,7 @@ def predict_all(plant: RawPlant, states: Floats, inputs: Floats) -> tuple[Floats
     count, dims, given = states.shape[0], states.shape[1], inputs.shape[1]
     nexts, rewards, chances = np.empty((count, dims)), np.empty(count), np.empty(count)
     for i in range(count):
-        cell = _find(plant, states[i])
+        cell = find(plant, states[i])
         for k in range(dims + 1):
             value = plant.law[cell, k, 0]
             for j in range(dims):
@@ -106,5 +108,5 @@ def predict_all(plant: RawPlant, states: Floats, inputs: Floats) -> tuple[Floats
             else:
                 rewards[i] = min(max(value, plant.rewards[0]), plant.rewards[1])
         _cut(plant, cell, nexts[i])
-        chances[i] = _end_chance(plant, nexts[i])
+        chances[i] = end_chance(plant, nexts[i])
     return nexts, rewards, chances

@@ -12,7 +12,7 @@ from spaql.kernels.plantree.pwa_model import Floats, Ints, Plant
 
 Bools = NDArray[np.bool_]
 
-_NEGLIGIBLE = 1e-3
+NEGLIGIBLE = 1e-3
 """An episode ends when the probability that it continues is below this."""
 _EDGE = 0.1
 """Cut of a prediction, in standard deviations of the states, from which on the penalty is due in full."""
@@ -125,7 +125,7 @@ def play(simulation: Simulation, tree: ControllerTree, start: int, passed: Bools
         reward = min(max(moved[dims], rewards[0]), rewards[1])
         total += alive * ((1.0 - chance) * reward + chance * rewards[2])
         alive *= 1.0 - chance
-        if alive < _NEGLIGIBLE:
+        if alive < NEGLIGIBLE:
             return total, step + 1
         if fold >= 0 and z[fold] < 0.0:
             for j in range(dims):

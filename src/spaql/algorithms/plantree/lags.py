@@ -1,0 +1,258 @@
+"""Lags: differences of observations and last actions in the state of a learned plant, as few as it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box
+from numpy.typing import NDArray
+
+from spaql.algorithms.plantree.dynamics import EXACT, LEAST, RIDGE
+from spaql.algorithms.plantree.encoding import ActionCode, Scale
+from spaql.algorithms.plantree.exact_sums import mean, moments
+from spaql.algorithms.plantree.replay_memory import Floats, Memory
+from spaql.algorithms.treesearch.structures import ago
+from spaql.archive import number
+from spaql.errors import ArchiveError
+from spaql.kernels.plantree.pwa_model import find_all, grow_motion
+from spaql.policy import FeatureController, Laws, RuleTree
+from spaql.policy.feature_table import feature_names
+from spaql.policy.feature_tree import tree_over_features
+from spaql.policy.features import Difference, Feature, LastAction, Observed
+from spaql.problems import Problem
+from spaql.spaces import StandardStates, action_names, observation_names, split_unit
+from spaql.spaces.states import unbounded
+
+_HELD_OUT = 5
+"""Every fifth episode is held out."""
+MOST_DIFFERENCES, MOST_ACTIONS = 2, 4
+"""The most differences of a number, and the most last actions."""
+_SHARE = 1 / 3
+"""What is added must leave at most this share of the error."""
+_SMALL = 1e-2
+"""Errors below this, as a share of the changes of a number, are not worth anything."""
+_NEAR = 1.1
+"""Fewer lags or fewer cells are preferred if the error is at most so many times the least."""
+_CELLS = (LEAST, 10 * LEAST, 100 * LEAST)
+"""Fewest samples of a cell that are tried."""
+
+
+@dataclass(frozen=True)
+class Lags:
+    """What the state of a learned plant holds besides an observation."""
+
+    differences: tuple[int, ...]
+    """How many differences of each number of an observation: to the sample before, and of these again."""
+    actions: int = 0
+    """How many of the last actions."""
+
+    @property
+    def count(self) -> int:
+        """How many there are in all, the numbers of an action as one."""
+        return sum(self.differences) + self.actions
+
+    def features(self, observations: Sequence[str], actions: Sequence[str]) -> list[Feature]:
+        """Return what a state has besides an observation as features, for numbers of these names."""
+        found: list[Feature] = []
+        for name, count in zip(observations, self.differences, strict=True):
+            if count:
+                found.append(Difference(f"change of {name}", name))
+            if count > 1:
+                found.append(Difference(f"second change of {name}", f"change of {name}"))
+        for k in range(self.actions):
+            found += [LastAction(f"{name} {ago(k + 1)}", name, samples=k + 1) for name in actions]
+        return found
+
+    def sources(self, numbers: int) -> NDArray[np.int64]:
+        """Return, for each number of a state, of which number it is the difference, or the value before.
+
+        For the last action these are -1 and below; for an observation, its own place.
+        """
+        found = list(range(len(self.differences)))
+        for j, lags in enumerate(self.differences):
+            for k in range(lags):
+                found.append(len(found) - 1 if k else j)
+        for k in range(self.actions):
+            found += [len(found) + i - numbers if k else -1 - i for i in range(numbers)]
+        return np.array(found, np.int64)
+
+    def extend(self, memory: Memory, code: ActionCode) -> Memory:
+        """Return a memory whose states have these lags, with actions in the units of the environment.
+
+        At the start of an episode differences are 0, and the last actions the resting one.
+        """
+        if not self.count:
+            return memory
+        sources, dims = self.sources(code.numbers), len(self.differences)
+        actions = code.raw_numbers(memory.actions)
+        states, nexts = (np.empty((len(memory), len(sources))) for _ in range(2))
+        states[:, :dims], nexts[:, :dims] = memory.states, memory.nexts
+        begins = memory.begins
+        for j in range(dims, len(sources)):
+            source = int(sources[j])
+            if j < dims + sum(self.differences):
+                nexts[:, j] = nexts[:, source] - states[:, source]
+                first = np.zeros(len(begins))
+            else:
+                nexts[:, j] = actions[:, -1 - source] if source < 0 else states[:, source]
+                first = code.resting[-1 - source] if source < 0 else states[begins, source]
+            states[1:, j] = nexts[:-1, j]
+            states[begins, j] = first
+        return memory.with_states(states, nexts)
+
+    def first(self, observation: Floats, code: ActionCode) -> Floats:
+        """Return the state at the start of an episode."""
+        return np.concatenate([observation, np.zeros(sum(self.differences)), *[code.resting] * self.actions])
+
+    def after(self, state: Floats, action: Floats, observation: Floats) -> Floats:
+        """Return the state after an action, in the units of the environment, by the next observation."""
+        sources, dims = self.sources(len(action)), len(self.differences)
+        found = np.concatenate([observation, np.empty(len(state) - dims)])
+        for j in range(dims, len(state)):
+            source = int(sources[j])
+            if j < dims + sum(self.differences):
+                found[j] = found[source] - state[source]
+            else:
+                found[j] = action[-1 - source] if source < 0 else state[source]
+        return found
+
+    def larger(self) -> Iterator[Lags]:
+        """Yield lags with a difference more of one number or of all, or with more actions."""
+        every = tuple(min(n + 1, MOST_DIFFERENCES) for n in self.differences)
+        single = [(*self.differences[:j], every[j], *self.differences[j + 1 :]) for j in range(len(every))]
+        for differences in (*single, every):
+            if differences != self.differences:
+                yield replace(self, differences=differences)
+        for k in range(self.actions + 1, MOST_ACTIONS + 1):
+            yield replace(self, actions=k)
+
+    def smaller(self) -> Iterator[Lags]:
+        """Yield lags without a difference of a number, or without the earliest action."""
+        for j, n in enumerate(self.differences):
+            if n:
+                yield replace(self, differences=(*self.differences[:j], n - 1, *self.differences[j + 1 :]))
+        if self.actions:
+            yield replace(self, actions=self.actions - 1)
+
+
+def with_lags(problem: Problem, lags: Lags) -> Problem:
+    """Return a problem whose observations have lags, for actions with a range."""
+    if not lags.count:
+        return problem
+    seen, done = problem.states.space, problem.actions.space
+    assert isinstance(seen, Box)
+    assert isinstance(done, Box)
+    free, features = np.full(sum(lags.differences), np.inf), lags.features(*names_of(problem))
+    low, high = (
+        np.concatenate([end, sign * free, *[np.ravel(last)] * lags.actions]).astype(np.float64)
+        for end, sign, last in ((seen.low, -1.0, done.low), (seen.high, 1.0, done.high))
+    )
+    names = feature_names([*map(Observed, names_of(problem)[0]), *features], *_full_names(problem))
+    space = Box(low, high, dtype=np.float64)
+    squash = dict.fromkeys(np.flatnonzero(unbounded(space)).tolist(), 1.0)  # no cube is used
+    states = StandardStates.of(space, squash=squash, names=tuple(names))
+    return replace(problem, states=states)
+
+
+def controller_of(rules: RuleTree, problem: Problem, lags: Lags) -> FeatureController:
+    """Return the rules of a problem with lags as a controller with memory for the problem without."""
+    laws, (seen, done) = rules.leaves, _full_names(problem)
+    assert isinstance(laws, Laws)
+    assert isinstance(problem.states.space, Box)
+    assert isinstance(problem.actions.space, Box)
+    features = [*map(Observed, names_of(problem)[0]), *lags.features(*names_of(problem))]
+    nodes = {name: getattr(rules, name) for name in ("feature", "threshold", "left", "right", "leaf")}
+    space = problem.actions.space
+    return FeatureController(
+        tuple(features),
+        tree_over_features(features, laws.gain, laws.offset, space, seen, done, nodes=nodes),
+        problem.states.space,
+        space,
+        sample_time=problem.sample_time or 1.0,
+        observations=seen,
+        actions=done,
+    )
+
+
+def _full_names(problem: Problem) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of the numbers of an observation and of an action, with their units."""
+    seen = observation_names(problem.states.space, problem.states.names)
+    return tuple(seen), tuple(action_names(problem.actions.space, problem.actions.names))
+
+
+def names_of(problem: Problem) -> tuple[list[str], list[str]]:
+    """Return the same without units."""
+    seen, done = ([split_unit(one)[0] for one in names] for names in _full_names(problem))
+    return seen, done
+
+
+def lags_from(data: Mapping[str, Any], dims: int) -> Lags:
+    """Return the lags of a file."""
+    found = tuple(
+        number({"difference": one}, "difference", 0, MOST_DIFFERENCES, whole=True)
+        for one in data["differences"]
+    )
+    if len(found) != dims:
+        raise ArchiveError("The file has differences of other numbers than those of an observation.")
+    return Lags(found, number(data, "actions", 0, MOST_ACTIONS, whole=True))
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Lags, and how well a plant with them predicts held-out episodes."""
+
+    lags: Lags
+    error: float
+    """Mean squared error, as a share of the changes of each number that moves."""
+    least: int
+    """Fewest samples of a cell, by which it predicts as well as it can."""
+
+
+def predicted(memory: Memory, code: ActionCode, lags: Lags) -> Prediction:
+    """Return how well a plant with lags predicts the observations of held-out episodes."""
+    lengths = np.diff(np.append(memory.begins, len(memory)))
+    if len(lengths) < _HELD_OUT:
+        return Prediction(lags, 0.0, LEAST)
+    out = np.repeat(np.arange(len(lengths)) % _HELD_OUT == _HELD_OUT - 1, lengths)
+    changes = memory.nexts - memory.states
+    moves = np.flatnonzero(changes.max(axis=0) > changes.min(axis=0))
+    extended = lags.extend(memory, code)
+    z = Scale.of(extended).z(extended.states)
+    x = np.concatenate([np.ones((len(z), 1)), z, code.inputs(memory.actions, squares=True)], axis=1)
+    y = changes[:, moves] / moments(changes[:, moves])[1]
+    kept, test = ~out & ~memory.ended, out & ~memory.ended
+    found = []
+    for least in _CELLS:
+        feature, threshold, left, law = grow_motion(x[kept], y[kept], z.shape[1], least, EXACT, RIDGE)
+        leaf = find_all(feature, threshold, left, 0, np.ascontiguousarray(z[test]))
+        errors = y[test] - (x[test][:, :, np.newaxis] * law[leaf]).sum(axis=1)
+        found.append(Prediction(lags, mean((errors * errors).ravel()), least))
+        if len(feature) == 1:
+            break
+    least_error = min(one.error for one in found)
+    return max((one for one in found if one.error <= _NEAR * least_error), key=lambda one: one.least)
+
+
+def chosen_lags(memory: Memory, code: ActionCode) -> Prediction:
+    """Return as few lags as predictions of held-out episodes need: none where none helps.
+
+    What is added, a difference of a number or of all, or some of the last actions, must leave a third of the
+    error at most.
+    """
+    best = predicted(memory, code, Lags((0,) * memory.states.shape[1]))
+    while best.error > _SMALL:
+        found = [predicted(memory, code, lags) for lags in best.lags.larger()]
+        least = min((one.error for one in found), default=np.inf)
+        if least > _SHARE * best.error:
+            break
+        enough = [one for one in found if one.error <= max(_SMALL, _NEAR * least)]
+        best = min(enough, key=lambda one: (one.lags.count, one.error))
+    while True:
+        found = [predicted(memory, code, lags) for lags in best.lags.smaller()]
+        enough = [one for one in found if one.error <= max(_SMALL, _NEAR * best.error)]
+        if not enough:
+            return best
+        best = min(enough, key=lambda one: one.error)

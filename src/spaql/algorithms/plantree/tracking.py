@@ -1,0 +1,242 @@
+"""A learned plant that follows set-points, in which the ladder designs controllers with memory."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from gymnasium.spaces import Box
+
+from spaql.algorithms.plantree.dynamics import CAUTIOUS, fit_plant
+from spaql.algorithms.plantree.encoding import ActionCode, Scale
+from spaql.algorithms.plantree.exact_sums import deviation, mean
+from spaql.algorithms.plantree.lags import Prediction
+from spaql.algorithms.plantree.learned_plant import as_printed, raw_plant
+from spaql.algorithms.plantree.replay_memory import Floats, Memory
+from spaql.algorithms.treesearch import TreeSearchLearner, TreeSearchSettings
+from spaql.algorithms.treesearch.ladder import Ladder
+from spaql.kernels.plantree.pwa_model import fit_cell
+from spaql.kernels.plantree.raw_model import find_cells
+from spaql.kernels.plantree.tracking import (
+    EPISODE,
+    GAINS,
+    NOISE,
+    SHIFT,
+    TrackedPlant,
+    play_tracking,
+    reward_rows,
+)
+from spaql.policy import FeatureController
+from spaql.problems import Dynamics, Problem
+from spaql.problems.disturbances import Perturbation
+from spaql.rollouts import CandidateEpisodes, CandidatePlayer, Candidates, EpisodeRunner, action_range
+from spaql.spaces import observation_names, split_unit
+
+_NOISE = 4096
+"""Rows of sensor noise, of which every episode begins at one."""
+_RIDGE = 1e-6
+
+
+@dataclass(frozen=True)
+class Tracked:
+    """A learned plant with what was recorded, and how well it predicts."""
+
+    plant: TrackedPlant
+    prediction: Prediction
+    reward_error: float
+    """Mean squared error of rewards, as a share of their variance."""
+
+
+def without_setpoints(memory: Memory, problem: Problem) -> Memory:
+    """Return a memory whose states have the numbers of an observation that are no set-points."""
+    pairs, dims = _places(problem), memory.states.shape[1]
+    kept = [j for j in range(dims) if j not in [r for _, r in pairs]]
+    return memory.with_states(memory.states[:, kept], memory.nexts[:, kept])
+
+
+def _places(problem: Problem) -> list[tuple[int, int]]:
+    """Return the places in an observation of each output and of its set-point."""
+    names = [split_unit(one)[0] for one in observation_names(problem.states.space, problem.states.names)]
+    return [
+        (names.index(split_unit(y)[0]), names.index(split_unit(r)[0])) for y, r in problem.setpoints.items()
+    ]
+
+
+def fit_tracked(memory: Memory, code: ActionCode, problem: Problem, prediction: Prediction) -> Tracked:
+    """Return the plant of a memory, with lags and cells by which it predicts held-out episodes."""
+    pairs, dims = _places(problem), memory.states.shape[1]
+    goals = [r for _, r in pairs]
+    seen = [j for j in range(dims) if j not in goals]
+    moving = without_setpoints(memory, problem)
+    extended = prediction.lags.extend(moving, code)
+    scale, rows = Scale.of(extended), [np.arange(len(extended))]
+    found = fit_plant(extended, scale, code, rows, squares=True, margin=CAUTIOUS, least=prediction.least)
+    raw = raw_plant(found, scale, code, as_printed(found), extended.states)
+    u = code.raw_numbers(memory.actions)
+    after, n = moving.nexts, len(seen)
+    wide = CAUTIOUS * np.ptp(after, axis=0)
+    space = problem.states.space
+    assert isinstance(space, Box)
+    ends = [np.asarray(end, np.float64).ravel()[seen] for end in (space.low, space.high)]
+    output = np.array([seen.index(y) for y, _ in pairs])
+    before = np.concatenate([code.resting[np.newaxis], u[:-1]])
+    before[memory.begins] = code.resting
+    errors = memory.nexts[:, goals] - after[:, output]
+    weights, reward_error = _reward(reward_rows(after, errors, u, before), memory.rewards)
+    plant = TrackedPlant(
+        raw=raw,
+        source=prediction.lags.sources(code.numbers),
+        lagged=n + sum(prediction.lags.differences),
+        low=np.maximum(after.min(axis=0) - wide, ends[0]),
+        high=np.minimum(after.max(axis=0) + wide, ends[1]),
+        reward=weights,
+        place=np.array([seen.index(j) if j in seen else -1 - goals.index(j) for j in range(dims)]),
+        output=output,
+        begin=np.append(memory.begins, len(memory)),
+        first=extended.states[memory.begins],
+        setpoint=np.ascontiguousarray(memory.states[:, goals]),
+        error=np.zeros((len(memory), n)),
+        noise=np.zeros((1, n)),
+    )
+    laws, guess = raw.law[find_cells(raw, extended.states)][:, :n], np.zeros((len(u), n))
+    x = np.concatenate([np.ones((len(u), 1)), extended.states, u, u * u], axis=1)
+    for j in range(x.shape[1]):  # in this order, on every version of NumPy
+        guess = guess + laws[:, :, j] * x[:, j : j + 1]
+    return Tracked(plant._replace(error=after - guess), prediction, reward_error)
+
+
+def _reward(terms: Floats, rewards: Floats) -> tuple[Floats, float]:
+    """Return the weights of the terms of a reward, and the squared error as a share of the variance."""
+    size = np.sqrt(np.array([mean(column * column) for column in terms.T])) + 1e-12
+    x, y = np.ascontiguousarray(terms / size), rewards[:, np.newaxis]
+    law = np.zeros((terms.shape[1], 1))
+    spread = deviation(rewards) + 1e-12
+    squares = fit_cell(x, y, np.arange(len(x)), 0, len(x), _RIDGE, np.zeros_like(law), law)
+    return law[:, 0] / size, squares / len(x) / spread**2
+
+
+class TrackedCandidates:
+    """Candidates in a learned plant; a start is a recorded episode, and what a perturbation draws for it."""
+
+    def __init__(self, tracked: Tracked, problem: Problem, perturbation: Perturbation | None) -> None:
+        self._plant, self._problem, self._perturbation = tracked.plant, problem, perturbation
+        self._delay = min(1, perturbation.delay) if perturbation and tracked.prediction.lags.actions else 0
+        if perturbation is not None:
+            std = _more_noise(tracked.plant, problem, perturbation)
+            noise = np.random.default_rng(0).standard_normal((_NOISE, len(std))) * std
+            self._plant = tracked.plant._replace(noise=noise)
+
+    def starts(self, rng: np.random.Generator, n: int) -> Floats:
+        """Draw starts of episodes."""
+        numbers = len(action_range(self._problem).low)
+        starts = np.zeros((n, GAINS + numbers))
+        starts[:, EPISODE] = rng.integers(len(self._plant.begin) - 1, size=n)
+        starts[:, GAINS:] = 1.0
+        if self._perturbation is not None:
+            gain = self._perturbation.gain
+            starts[:, NOISE] = rng.integers(_NOISE, size=n)
+            starts[:, GAINS:] = rng.uniform(1 - gain, 1 + gain, (n, numbers))
+            starts[:, SHIFT] = rng.integers(-self._delay, self._delay + 1, size=n)
+        return starts
+
+    def corners(self, rng: np.random.Generator, n: int) -> Floats:
+        """Return no starts: recorded episodes have no corners."""
+        return np.empty((0, GAINS + len(action_range(self._problem).low)))
+
+    def play(self, candidates: Candidates, starts: Floats, visited: int = 0) -> CandidateEpisodes:
+        """Play every start with each candidate, and keep so many rows of features of the first."""
+        shape, (left, _, numbers, block) = (len(candidates.numbers), len(starts)), candidates
+        assert block is not None
+        returns, movement = np.empty(shape), np.empty(shape)
+        seen, memory = np.empty((visited, numbers.shape[3] - 1)), np.empty(block.memory)
+        controller = block.table, block.limiter, memory, left, numbers
+        results = starts, self._problem.horizon, returns, movement, seen
+        steps, kept = play_tracking(self._plant, *controller, *results)
+        return CandidateEpisodes(returns, movement, steps, seen[:kept])
+
+    def close(self) -> None:
+        """Free resources."""
+
+
+def _more_noise(plant: TrackedPlant, problem: Problem, perturbation: Perturbation) -> Floats:
+    """Return the standard deviation of the noise that a perturbation adds to each number of a state.
+
+    The noise that a plant declares is in what was recorded.
+    """
+    names = observation_names(problem.states.space, problem.states.names)
+    declared = problem.dynamics.noise if problem.dynamics is not None else {}
+    found = np.zeros(len(plant.low))
+    for name, std in perturbation.noise.items():
+        at = plant.place[names.index(name)]
+        if at >= 0:
+            found[at] = math.sqrt(max(0.0, std**2 - declared.get(name, 0.0) ** 2))
+    return found
+
+
+class TrackedRunner(EpisodeRunner):
+    """Plays candidates in a learned plant; its interactions are steps in that."""
+
+    def __init__(self, tracked: Tracked, problem: Problem) -> None:
+        super().__init__(problem, 0)
+        self._tracked = tracked
+
+    def candidate_player(self, plant: Dynamics | Perturbation | None) -> CandidatePlayer:
+        """Return the player of candidates in the plant as it is, or in a perturbed one."""
+        assert not isinstance(plant, Dynamics)
+        name = "" if plant is None else "perturbed"
+        if name not in self._candidates:
+            self._candidates[name] = TrackedCandidates(self._tracked, self._problem, plant)
+        return self._candidates[name]
+
+
+@dataclass(eq=False)
+class Design:
+    """A controller with memory, by the search that found it in a learned plant, and what it has played."""
+
+    search: TreeSearchLearner
+    returns: list[float] = field(default_factory=list)
+    """Of the whole episodes that it has played in the environment."""
+
+    @property
+    def ladder(self) -> Ladder:
+        """The ladder that was climbed."""
+        assert self.search.ladder is not None
+        return self.search.ladder
+
+    @property
+    def controller(self) -> FeatureController:
+        """The controller that was chosen."""
+        return self.ladder.controller
+
+
+def new_search(problem: Problem, *, nominal: bool) -> TreeSearchLearner:
+    """Return a search for a controller with memory, in a plant without equations."""
+    search = TreeSearchLearner(replace(problem, dynamics=None), TreeSearchSettings(nominal=nominal))
+    assert search.ladder is not None
+    if not nominal:
+        search.ladder.design = problem.dynamics.perturbation if problem.dynamics else Perturbation()
+    return search
+
+
+def design(
+    tracked: Tracked,
+    problem: Problem,
+    before: list[Design],
+    rng: np.random.Generator,
+    steps: int,
+    *,
+    nominal: bool,
+) -> Design:
+    """Return a controller that was designed in a learned plant, by so many steps in that.
+
+    Those that were designed before, by fewer data, may be chosen again.
+    """
+    found = Design(new_search(problem, nominal=nominal))
+    found.search.aim(None, steps)
+    runner = TrackedRunner(tracked, problem)
+    while runner.interactions.total < steps:
+        found.search.iterate(runner, rng, trained=True)
+    for one in before:
+        found.ladder.consider(one.ladder, runner)
+    return found
