@@ -127,7 +127,7 @@ def test_lags_are_for_actions_with_a_range() -> None:
 
 
 def test_where_nothing_is_late_nothing_is_chosen() -> None:
-    agent = spaql.PlanTree("Pendulum-v1", seed=1, effort=0.02, partitions=4, lags="auto").learn(2400)
+    agent = spaql.PlanTree("Pendulum-v1", seed=1, effort=0.02, partitions=4, lags="auto").learn(4000)
     assert agent.lags == []
     assert isinstance(agent.policy, RuleTree)
 
