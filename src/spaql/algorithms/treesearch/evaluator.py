@@ -172,14 +172,14 @@ class Evaluator:
             keep = np.sort(np.argsort(self.hardness, kind="stable")[:_HARD])
             self.hard, self.hardness = self.hard[keep], self.hardness[keep]
 
-    def judge(self, tree: CandidateTree, first: int | None = None, digits: int = DIGITS) -> Judgement:
-        """Judge a tree from the starts of judgements, or the first of them, and from the hardest starts.
+    def judge(self, tree: CandidateTree, share: float = 1.0, digits: int = DIGITS) -> Judgement:
+        """Judge a tree from the starts of judgements, or a share of them, and from the hardest starts.
 
         The worst of the score are the worst of both: failures too rare for a judgement are among the hard
         ones. They change as the search goes on, so only judgements made one after the other are comparable.
         """
         weight = self.settings.worst_weight
-        starts = self.judging_starts[:first]
+        starts = self.judging_starts[: max(1, int(share * len(self.judging_starts)))]
         n = len(starts)
         if len(self.hard) and weight > 0:
             hardest = np.argsort(self.hardness, kind="stable")[: max(1, n // 2)]

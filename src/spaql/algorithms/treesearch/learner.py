@@ -34,8 +34,6 @@ _LARGEST = 1e100
 """Observations beyond this are not measured."""
 _SCALE_DIGITS = 2
 """Significant digits of a scale."""
-_FAR = 3.0
-"""Scales from which a mean is the centre of an observation; nearer, it is 0."""
 
 
 class TreeSearchLearner(Learner):
@@ -149,11 +147,7 @@ class TreeSearchLearner(Learner):
             centre = _mean(observations)
             through = observations - centre
         scale = np.sqrt(_mean((observations - centre) ** 2))
-        low, high = observations.min(axis=0), observations.max(axis=0)
-        switches = ((observations == low) | (observations == high)).all(axis=0)  # however rarely they switch
-        scale = np.where(switches, (high - low) / 2, scale)
         scale = np.where(scale > 0, scale, 1.0)
-        centre = np.where(np.abs(centre) > _FAR * scale, centre, 0.0)  # 0 is often the goal, or rest
         places = [_SCALE_DIGITS - 1 - math.floor(math.log10(x)) for x in scale.tolist()]
         centre, scale = (
             np.array([round(x, n) for x, n in zip(row.tolist(), places, strict=True)])

@@ -37,12 +37,12 @@ _SWITCHES = (2, 3)
 """Leaves of racers whose laws are constants, where actions are numbers."""
 _LEAST = 0.2
 """The least by which a number of a random law is varied; laws of 0 are varied by 1."""
-_RACE_EPISODES = 80
-"""Episodes of the race for each racer and number of a leaf; if there are fewer, there are fewer racers."""
+_RACE_EPISODES = 300
+"""Episodes of the race for each racer; if there are fewer, there are fewer racers."""
 _CHILDREN = 2
 """The most neighbours of the best tree in a round of growth."""
-_GROWTH_EPISODES, _GROWTH_EACH = 1500, 60
-"""The fewest episodes for each tree in a round of growth, and for each of its numbers."""
+_GROWTH_EPISODES = 1500
+"""The fewest episodes for each tree in a round of growth."""
 _SWITCH_STATES = 500
 """Observations by which a switch between constants is made."""
 _ROUNDS = 5
@@ -52,8 +52,8 @@ _JUDGEMENTS = 20
 _FEWEST_JUDGED, _MOST_JUDGED = 50, 2000
 """Starts of a judgement; fewer than the fewest if so many would take more than a share of the budget."""
 _JUDGED_SHARE, _LEAST_JUDGED = 0.02, 4
-_FIRST_JUDGED, _FEWEST_FIRST = 0.2, 20
-"""The share of them by which trees are compared first, and the fewest, if there are so many."""
+_FIRST_JUDGED = 0.2
+"""The share of them by which trees are compared first."""
 _SIMPLIFIED = 200
 """The fewest starts by which a tree is made plainer: fewer would not see what that costs."""
 _REFINED = 128
@@ -109,8 +109,7 @@ class Search:
         """Make the racers."""
         evaluator, budget = self.evaluator, self.budget
         evaluator.begin_hard_starts(rng)
-        each = _RACE_EPISODES * len(self.base.vector) * evaluator.length
-        count = int(min(max(RACE * budget / each, 2), _RACERS))
+        count = int(min(max(RACE * budget / (_RACE_EPISODES * evaluator.length), 2), _RACERS))
         if self.incumbent is not None:
             self._judge_incumbent()
             self.racers = [Racer.of(self.incumbent, step=0.3)]
@@ -150,39 +149,32 @@ class Search:
 
     def _polish(self, rng: Rng) -> None:
         """Go on with the winner of the race."""
-        self._go_on((POLISH - RACE) / 2, rng)
-        if self.spent + self.evaluator.steps >= POLISH * self.budget:
-            self.stage = "grow"
-
-    def _go_on(self, share: float, rng: Rng) -> None:
-        """Give the best tree a share of the budget."""
         best = self.racers[0]
-        best.run(self.evaluator, share * self.budget, self.budget / 2, rng)
+        best.run(self.evaluator, (POLISH - RACE) / 4 * self.budget, self.budget / 2, rng)
         self._judge([best])
         self._compare(best)
+        if self.spent + self.evaluator.steps >= POLISH * self.budget:
+            self.stage = "grow"
 
     def _grow(self, rng: Rng) -> None:
         """Race the best tree against neighbours: a leaf cut in two, or a cut replaced by another."""
         room = GROW * self.budget - self.spent
-        best = self.racers[0]
-        numbers = len(best.tree.vector) + len(self.base.vector)
-        least = max(_GROWTH_EPISODES, _GROWTH_EACH * numbers) * self.evaluator.length
+        least = _GROWTH_EPISODES * self.evaluator.length
         children = min(_CHILDREN, int(room / least) - 1)
         if children > 0:
+            best = self.racers[0]
             share = max((GROW - POLISH) * self.budget / _ROUNDS, (1 + children) * least) / (1 + children)
             field = [best, *self._switch(best.found, rng)]
             field += [self._neighbour(best.found, rng) for _ in range(len(field), 1 + children)]
             for racer in field:
-                racer.run(self.evaluator, share, 2 * share, rng)
+                racer.run(self.evaluator, share, self.budget / 2, rng)
             self._judge(field)
             field.sort(key=lambda racer: -self._value(racer.score, racer.tree))
             self.racers = field[:1]
             self._compare(field[0])
-        elif room > (GROW - POLISH) / 4 * self.budget:  # too few episodes to grow: go on with the best
-            self._go_on((GROW - POLISH) / 4, rng)
         else:
             assert self.incumbent is not None
-            if best.score < self._first(self.incumbent):
+            if self.racers[0].score < self._first(self.incumbent):
                 self.racers = [Racer.of(self.incumbent, step=0.3)]
             self.stage = "refine"
             self._refine(rng)
@@ -190,7 +182,7 @@ class Search:
     def _refine(self, rng: Rng) -> None:
         """Go on with the best tree."""
         best = self.racers[0]
-        best.run(self.evaluator, (REFINE - GROW) / 2 * self.budget, self.budget, rng, _REFINED)
+        best.run(self.evaluator, 0.03 * self.budget, self.budget, rng, _REFINED)
         self._judge([best])
         self._compare(best)
         if self.spent + self.evaluator.steps >= REFINE * self.budget:
@@ -265,8 +257,7 @@ class Search:
 
     def _first(self, tree: CandidateTree) -> float:
         """Return the score of a tree by a part of the judgement."""
-        count = len(self.evaluator.judging_starts)
-        return self.evaluator.judge(tree, max(int(_FIRST_JUDGED * count), min(_FEWEST_FIRST, count))).score
+        return self.evaluator.judge(tree, _FIRST_JUDGED).score
 
     def _judge_incumbent(self) -> None:
         if self.incumbent is not None:
