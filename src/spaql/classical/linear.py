@@ -110,7 +110,7 @@ class _Linearisation:
         size = visited.reshape(-1, visited.shape[2]).std(axis=0)
         moving = [j for j in range(visited.shape[2]) if np.ptp(visited[:, :, j], axis=1).max() > 0]
         names = observation_names(self._problem.states.space, self._problem.states.names)
-        pairs = {names.index(x): names.index(y) for x, y in self._problem.setpoints.items()}
+        pairs = dict(self._problem.setpoint_places)
         numbers = self._numbers(names, visited[:, 0], visited, pairs)
         middle = visited[:, 0].mean(axis=0)
         state, action = self._rest(middle, moving, size, pairs)

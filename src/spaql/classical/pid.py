@@ -28,8 +28,7 @@ def tuned_pid(problem: Problem, simulator: Simulator, steps: int) -> Tuned:
     """Return a PID controller for each set-point (see `spaql.classical.tune`)."""
     if not problem.setpoints:
         raise SettingError(f"{problem.name} has no set-point for a PID controller: declare setpoints.")
-    names = observation_names(problem.states.space, problem.states.names)
-    pairs = [(names.index(number), names.index(goal)) for number, goal in problem.setpoints.items()]
+    pairs = problem.setpoint_places
     response, size = _open_loop(problem, simulator, pairs)
     loops = _paired(pairs, response)
     low, high = action_range(problem)

@@ -154,8 +154,7 @@ def step_plan(problem: Problem, *, horizon: int | None = None) -> StepPlan:
             f"of the state, and actions with a range, and it runs on {problem.runs_on}."
         )
     third = horizon or problem.horizon
-    names = observation_names(problem.states.space, problem.states.names)
-    pairs = [(names.index(number), names.index(goal)) for number, goal in problem.setpoints.items()]
+    pairs = problem.setpoint_places
     quiet, load, loaded = _quiet(problem, plant)
     starts, places = _starts(quiet), _places(quiet, [j for _, j in pairs])
     ends = np.quantile(starts[:, places], [_SHARE, 1 - _SHARE], axis=0)

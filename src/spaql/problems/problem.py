@@ -100,6 +100,12 @@ class Problem:
             )
 
     @property
+    def setpoint_places(self) -> list[tuple[int, int]]:
+        """The places in an observation of each number that has a set-point, and of its set-point."""
+        names = all_names(self.states.space, self.states.names)
+        return [(names.index(number), names.index(goal)) for number, goal in self.setpoints.items()]
+
+    @property
     def runs_on(self) -> str:
         """What is trained and evaluated on, as text.
 

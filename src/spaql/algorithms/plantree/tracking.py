@@ -10,7 +10,7 @@ from gymnasium.spaces import Box
 
 from spaql.algorithms.plantree.dynamics import CAUTIOUS, fit_plant
 from spaql.algorithms.plantree.encoding import ActionCode, Scale
-from spaql.algorithms.plantree.exact_sums import deviation, mean
+from spaql.algorithms.plantree.exact_sums import mean
 from spaql.algorithms.plantree.lags import Prediction
 from spaql.algorithms.plantree.learned_plant import as_printed, raw_plant
 from spaql.algorithms.plantree.replay_memory import Floats, Memory
@@ -31,7 +31,7 @@ from spaql.policy import FeatureController
 from spaql.problems import Dynamics, Problem
 from spaql.problems.disturbances import Perturbation
 from spaql.rollouts import CandidateEpisodes, CandidatePlayer, Candidates, EpisodeRunner, action_range
-from spaql.spaces import observation_names, split_unit
+from spaql.spaces import observation_names
 
 _NOISE = 4096
 """Rows of sensor noise, of which every episode begins at one."""
@@ -40,34 +40,27 @@ _RIDGE = 1e-6
 
 @dataclass(frozen=True)
 class Tracked:
-    """A learned plant with what was recorded, and how well it predicts."""
+    """A learned plant with what was recorded, and the lags by which it predicts."""
 
     plant: TrackedPlant
     prediction: Prediction
-    reward_error: float
-    """Mean squared error of rewards, as a share of their variance."""
 
 
 def without_setpoints(memory: Memory, problem: Problem) -> Memory:
     """Return a memory whose states have the numbers of an observation that are no set-points."""
-    pairs, dims = _places(problem), memory.states.shape[1]
-    kept = [j for j in range(dims) if j not in [r for _, r in pairs]]
-    return memory.with_states(memory.states[:, kept], memory.nexts[:, kept])
+    seen, _ = _split(problem)
+    return memory.with_states(memory.states[:, seen], memory.nexts[:, seen])
 
 
-def _places(problem: Problem) -> list[tuple[int, int]]:
-    """Return the places in an observation of each output and of its set-point."""
-    names = [split_unit(one)[0] for one in observation_names(problem.states.space, problem.states.names)]
-    return [
-        (names.index(split_unit(y)[0]), names.index(split_unit(r)[0])) for y, r in problem.setpoints.items()
-    ]
+def _split(problem: Problem) -> tuple[list[int], list[int]]:
+    """Return the places in an observation of the numbers that are no set-points, and of set-points."""
+    goals = [r for _, r in problem.setpoint_places]
+    return [j for j in range(problem.states.dims) if j not in goals], goals
 
 
 def fit_tracked(memory: Memory, code: ActionCode, problem: Problem, prediction: Prediction) -> Tracked:
     """Return the plant of a memory, with lags and cells by which it predicts held-out episodes."""
-    pairs, dims = _places(problem), memory.states.shape[1]
-    goals = [r for _, r in pairs]
-    seen = [j for j in range(dims) if j not in goals]
+    seen, goals = _split(problem)
     moving = without_setpoints(memory, problem)
     extended = prediction.lags.extend(moving, code)
     scale, rows = Scale.of(extended), [np.arange(len(extended))]
@@ -79,11 +72,11 @@ def fit_tracked(memory: Memory, code: ActionCode, problem: Problem, prediction: 
     space = problem.states.space
     assert isinstance(space, Box)
     ends = [np.asarray(end, np.float64).ravel()[seen] for end in (space.low, space.high)]
-    output = np.array([seen.index(y) for y, _ in pairs])
+    output = np.array([seen.index(y) for y, _ in problem.setpoint_places])
     before = np.concatenate([code.resting[np.newaxis], u[:-1]])
     before[memory.begins] = code.resting
     errors = memory.nexts[:, goals] - after[:, output]
-    weights, reward_error = _reward(reward_rows(after, errors, u, before), memory.rewards)
+    weights = _reward(reward_rows(after, errors, u, before), memory.rewards)
     plant = TrackedPlant(
         raw=raw,
         source=prediction.lags.sources(code.numbers),
@@ -91,7 +84,9 @@ def fit_tracked(memory: Memory, code: ActionCode, problem: Problem, prediction: 
         low=np.maximum(after.min(axis=0) - wide, ends[0]),
         high=np.minimum(after.max(axis=0) + wide, ends[1]),
         reward=weights,
-        place=np.array([seen.index(j) if j in seen else -1 - goals.index(j) for j in range(dims)]),
+        place=np.array(
+            [seen.index(j) if j in seen else -1 - goals.index(j) for j in range(problem.states.dims)]
+        ),
         output=output,
         begin=np.append(memory.begins, len(memory)),
         first=extended.states[memory.begins],
@@ -103,17 +98,17 @@ def fit_tracked(memory: Memory, code: ActionCode, problem: Problem, prediction: 
     x = np.concatenate([np.ones((len(u), 1)), extended.states, u, u * u], axis=1)
     for j in range(x.shape[1]):  # in this order, on every version of NumPy
         guess = guess + laws[:, :, j] * x[:, j : j + 1]
-    return Tracked(plant._replace(error=after - guess), prediction, reward_error)
+    return Tracked(plant._replace(error=after - guess), prediction)
 
 
-def _reward(terms: Floats, rewards: Floats) -> tuple[Floats, float]:
-    """Return the weights of the terms of a reward, and the squared error as a share of the variance."""
+def _reward(terms: Floats, rewards: Floats) -> Floats:
+    """Return the weights of the terms of a reward."""
     size = np.sqrt(np.array([mean(column * column) for column in terms.T])) + 1e-12
     x, y = np.ascontiguousarray(terms / size), rewards[:, np.newaxis]
     law = np.zeros((terms.shape[1], 1))
-    spread = deviation(rewards) + 1e-12
-    squares = fit_cell(x, y, np.arange(len(x)), 0, len(x), _RIDGE, np.zeros_like(law), law)
-    return law[:, 0] / size, squares / len(x) / spread**2
+    fit_cell(x, y, np.arange(len(x)), 0, len(x), _RIDGE, np.zeros_like(law), law)
+    weights: Floats = law[:, 0] / size
+    return weights
 
 
 class TrackedCandidates:
