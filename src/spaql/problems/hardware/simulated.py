@@ -156,12 +156,15 @@ class SimulatedBoard:
             due = min(self._next, *(at for at, _, _ in self._waiting), time.perf_counter() + 0.1)
             for line in self._line.read(max(due - time.perf_counter(), 0.0)):
                 self._come(line)
-            now = time.perf_counter()
-            for one in [one for one in self._waiting if one[0] <= now]:
-                self._waiting.remove(one)
-                self._line.write(one[1]) if one[2] else self._take(one[1], "late")
-            if now >= self._next:
+            # One event at a time, the earliest first, so that they keep their order after a pause.
+            first = min(self._waiting, key=lambda one: one[0], default=(math.inf, b"", False))
+            if min(self._next, first[0]) > time.perf_counter():
+                continue
+            if self._next <= first[0]:
                 self._tick()
+            else:
+                self._waiting.remove(first)
+                self._line.write(first[1]) if first[2] else self._take(first[1], "late")
 
     def _fate(self) -> str:
         drawn = self._rng.random()
