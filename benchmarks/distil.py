@@ -39,10 +39,10 @@ TASKS = {
     "Pendulum-v1": Task("sac", 6_000, 10 * MILLION, 10, 500),
     "MountainCarContinuous-v0": Task("ppo", 20_000),
     "InvertedPendulum-v5": Task("ppo", 50_000),
-    "InvertedDoublePendulum-v5": Task("ppo", 100_000),
+    "InvertedDoublePendulum-v5": Task("sac", 30_000),
 }
-PPO = {
-    "MountainCarContinuous-v0": {
+MORE = {
+    ("ppo", "MountainCarContinuous-v0"): {
         "normalize": True,
         "n_steps": 8,
         "batch_size": 256,
@@ -57,7 +57,7 @@ PPO = {
         "use_sde": True,
         "policy_kwargs": {"log_std_init": -3.29, "ortho_init": False},
     },
-    "InvertedPendulum-v5": {
+    ("ppo", "InvertedPendulum-v5"): {
         "normalize": True,
         "n_steps": 32,
         "batch_size": 64,
@@ -70,21 +70,10 @@ PPO = {
         "max_grad_norm": 0.3,
         "vf_coef": 0.19816,
     },
-    "InvertedDoublePendulum-v5": {
-        "normalize": True,
-        "n_steps": 128,
-        "batch_size": 512,
-        "gamma": 0.98,
-        "learning_rate": 0.000155454,
-        "ent_coef": 1.05057e-06,
-        "clip_range": 0.4,
-        "n_epochs": 10,
-        "gae_lambda": 0.8,
-        "max_grad_norm": 0.5,
-        "vf_coef": 0.695929,
-    },
+    ("sac", "InvertedDoublePendulum-v5"): {},
 }
-"""Rl-zoo3's hyperparameters of PPO that `ZOO` does not have; those of MuJoCo are published for version 3."""
+"""Hyperparameters that `ZOO` does not have: rl-zoo3's, published for version 3 of MuJoCo's problems, and
+Stable-Baselines3's own for SAC."""
 
 
 def teacher(env: str, task: Task, seed: int, folder: Path) -> tuple[Path, Path | None]:
@@ -93,7 +82,7 @@ def teacher(env: str, task: Task, seed: int, folder: Path) -> tuple[Path, Path |
     scale = file.with_suffix(".pkl")
     if not file.exists():
         begun = time.process_time()
-        settings = PPO.get(env) or ZOO[task.algorithm, env]
+        settings = {**ZOO, **MORE}[task.algorithm, env]
         model = make_network(task.algorithm, spaql.make_problem(env, measured=False), settings, seed).model
         model.learn(task.trained)
         if (envs := model.get_vec_normalize_env()) is not None:

@@ -3,6 +3,7 @@
     python benchmarks/treesearch.py CartPole-v1 1000000 --seeds 7000-7019
     python benchmarks/treesearch.py wide-cartpole 1000000 --seeds 7000-7019 --episodes 10000
     python benchmarks/treesearch.py LunarLander-v3 2000000 --seeds 7000-7004 --parallel
+    python benchmarks/treesearch.py LunarLanderContinuous-v3 2000000 --seeds 7000-7004
 
 One default setting for every problem. `wide-cartpole` begins in a box ten times as wide as Gymnasium's.
 """

@@ -14,7 +14,7 @@ from unittest.mock import patch
 import numpy as np
 
 import spaql
-from spaql.algorithms.treesearch import search
+from spaql.algorithms.treesearch import learner, search
 from spaql.algorithms.treesearch.evaluator import DIGITS, Evaluator
 from spaql.algorithms.treesearch.search import Search
 
@@ -54,6 +54,8 @@ IDEAS: dict[str, list[Any]] = {
     "everything": [],
     "no race: one random tree": [(search, "_RACERS", 1)],
     "no trees of constants": [(search, "_SWITCHES", ())],
+    "no mirror": [(learner, "mirror_of", lambda *rest: (None, 0))],
+    "scales of all episodes": [(learner, "_better_half", lambda played: [seen for _, seen in played])],
     "the same starts in every judgement": [(Search, "advance", kept)],
     "the same starts in every generation": [(Evaluator, "mixed_starts", fixed_starts)],
     "the last tree instead of the incumbent": [(Search, "_compare", always)],

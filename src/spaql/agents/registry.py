@@ -136,6 +136,16 @@ class TreeSearch(Agent):
         """
         return self._learner.ladder.rows() if self._learner.ladder is not None else []
 
+    @property
+    def mirror(self) -> str | None:
+        """The mirror symmetry of the plant, by names: as given, or as random actions show it; None without.
+
+        Half of the trees with which the search begins are their own mirror images, and so have about half as
+        many numbers. See `PlanTree.mirror` for the form.
+        """
+        found = self._learner.search.mirror
+        return None if found is None else found.text(self.problem)
+
     def start_from(self, tree: RuleTree) -> Self:
         """Begin the search at a tree instead of random ones; its locked leaves stay as they are."""
         if len(self.history):

@@ -376,8 +376,10 @@ def train(
         result["violations"] = fresh.violations
     if isinstance(agent.policy, RuleTree | FeatureController):  # the last row of the history may be older
         result["leaves"] = agent.policy.n_leaves
-    if isinstance(agent, PlanTree) and agent.settings.as_data().get("mirror") is not None:
-        result["mirror"] = agent.mirror
+    if isinstance(agent, PlanTree | TreeSearch):
+        asked_for = agent.settings.as_data().get("mirror") is not None
+        if asked_for or agent.mirror is not None:
+            result["mirror"] = agent.mirror
     named = f" --algo {algo}" if ":" in algo else ""
     rungs = agent.ladder if isinstance(agent, TreeSearch | PlanTree) else []
     if rungs:

@@ -132,6 +132,15 @@ def test_nothing_is_found_where_nothing_can_be_told() -> None:
     assert find_mirror(Memory.from_arrays(kept | {"begins": np.zeros(1, np.int64)}, 3, 1, 0), code) is None
 
 
+def test_a_number_on_one_side_of_0_changes_no_sign() -> None:
+    memory, code = recorded("Pendulum-v1", 2000, seed=1)
+    arrays, contact = memory.arrays(), (np.random.default_rng(0).random(2001) < 0.03).astype(float)
+    arrays["states"] = np.column_stack([arrays["states"], contact[:-1]])
+    arrays["nexts"] = np.column_stack([arrays["nexts"], contact[1:]])
+    found = find_mirror(Memory.from_arrays(arrays, 4, 1, 0), code)
+    assert found == Mirror((0, 1, 2, 3), (1, -1, -1, 1), (0,), (-1,))
+
+
 def test_the_mirrored_fit_is_the_fit_of_doubled_data() -> None:
     memory, code = recorded("Pendulum-v1", 600, seed=0)
     both = MIRRORS["Pendulum-v1"].memory(memory)

@@ -111,7 +111,7 @@ def test_a_split_acts_as_before_and_removing_the_cut_undoes_it():
     tree = random_tree(base, 3, rng.normal(size=(20, 6)), rng)
     state = rng.normal(size=6)
     leaf = find_leaf(tree, state)
-    grown = split(tree, leaf, *random_cut(6, state, rng))
+    grown = split(tree, leaf, *random_cut(state, rng))
     states = units.centre + units.scale * rng.normal(size=(300, 6))
     before = to_rules(tree, units, problem).act(states)
     assert grown.n_leaves == 4

@@ -27,7 +27,7 @@ _NEGLIGIBLE = 0.02
 """Error that counts as none, as a share of the standard deviation of an output's change."""
 _PARTS = (0.9, 0.99)
 """Shares of the samples, those with the smallest errors, over which errors are averaged."""
-_FEWEST, _FEWEST_COVERED, _COVERED = 400, 100, 0.3
+FEWEST, _FEWEST_COVERED, _COVERED = 400, 100, 0.3
 """Fewest steps of a memory; fewest samples, and least share of them, whose images are among other samples."""
 _BLOCK = 25
 """Steps of a block; odd and even blocks are the two halves."""
@@ -38,10 +38,13 @@ _FEWEST_ENDS, _RECOGNISED, _FALSE_ENDS = 1.5, 0.2, 0.05
 of mirrored samples without an end for which one is predicted."""
 _LEAST, _EXACT, _RIDGE = 100, 1e-5, 0.01
 """Of cells, as in `dynamics`; with more samples, so that noise is averaged."""
-_DIMS, _LISTED = 8, 4
-"""Most observations for which mirrors are enumerated, and most Discrete actions of which all swaps are."""
+_SIGNS, _LISTED = 8, 4
+"""Most observations that may change their sign, and most Discrete actions of which all swaps are tried."""
 _ALIKE = 1.5
 """Most times by which the standard deviations of swapped observations differ."""
+_SIDE = 0.05
+"""Least share of the samples on either side of 0 of an observation that changes its sign: one that is never
+negative, or nearly always 0, would tell nothing about its mirror image."""
 
 
 @dataclass(frozen=True)
@@ -63,36 +66,37 @@ class Evidence:
         return self.ends and self.error <= _ERROR and self.difference <= _DIFFERENCE
 
 
-def chosen_mirror(setting: str, memory: Memory, code: ActionCode, problem: Problem) -> Mirror | None:
-    """Return the mirror by which a memory is doubled: as it is given by the setting, or found, or None."""
-    if setting == "off" or not len(memory):
-        return None
-    return find_mirror(memory, code) if setting == "auto" else mirror_from(setting, problem)
+def chosen_mirror(
+    setting: str, memory: Memory, code: ActionCode, problem: Problem, *, ends: bool = True
+) -> Mirror | None:
+    """Return the mirror of a plant: as it is given by the setting, or found (see `find_mirror`), or None."""
+    if setting not in ("auto", "off"):
+        return mirror_from(setting, problem)
+    return find_mirror(memory, code, ends=ends) if setting == "auto" else None
 
 
-def find_mirror(memory: Memory, code: ActionCode) -> Mirror | None:
+def find_mirror(memory: Memory, code: ActionCode, *, ends: bool = True) -> Mirror | None:
     """Return the mirror of the plant that the memory shows, or None.
 
     The plant is fitted to two halves of the memory. Under a mirror, the law of one half, applied to the
     mirrored samples of the other, must err no more than `_ERROR` times as much as on the samples themselves,
     for each output. It must also differ no more from the mirrored law of the other half than `_DIFFERENCE`
     times what the laws of the halves differ: laws average noise, which hides a wrong mirror in the errors.
-    None is accepted that the samples do not distinguish from the same one with one sign changed.
+    None is accepted that the samples do not distinguish from the same one with one sign changed. By default
+    mirrored ends must be predicted as ends.
     """
-    if len(memory) < _FEWEST or memory.ended.all() or memory.states.shape[1] > _DIMS:
+    if len(memory) < FEWEST or memory.ended.all():
         return None
-    halves = _Halves(memory, code)
-    for swaps in (False, True):
-        tested = [
-            halves.test(mirror) for mirror in _candidates(memory, code, swaps=swaps) if halves.hopeful(mirror)
-        ]
-        accepted = [one for one in tested if one.accepted]
-        if accepted:
-            best = min(accepted, key=lambda one: one.difference)
-            rivals = [one for one in tested if one.ends and _rival(best.mirror, one.mirror)]
-            apart = all(one.difference >= _APART * max(1.0, best.difference) for one in rivals)
-            return best.mirror if apart else None
-    return None
+    halves = _Halves(memory, code, tests_ends=ends)
+    mirrors = [one for swaps in (False, True) for one in _candidates(memory, code, swaps=swaps)]
+    tested = [halves.test(mirror) for mirror in mirrors if halves.hopeful(mirror)]
+    accepted = [one for one in tested if one.accepted]
+    if not accepted:
+        return None
+    best = min(accepted, key=lambda one: one.difference)
+    rivals = [one for one in tested if one.ends and _rival(best.mirror, one.mirror)]
+    apart = all(one.difference >= _APART * max(1.0, best.difference) for one in rivals)
+    return best.mirror if apart else None
 
 
 def _rival(mirror: Mirror, other: Mirror) -> bool:
@@ -106,7 +110,11 @@ def _rival(mirror: Mirror, other: Mirror) -> bool:
 
 def _candidates(memory: Memory, code: ActionCode, *, swaps: bool) -> Iterator[Mirror]:
     """Yield mirrors with signs only, or with one swap of two observations that are alike."""
-    dims = memory.states.shape[1]
+    dims, least = memory.states.shape[1], _SIDE * len(memory)
+    sides = np.minimum((memory.states > 0).sum(axis=0), (memory.states < 0).sum(axis=0))
+    choices = [(1, -1) if side >= least else (1,) for side in sides.tolist()]
+    if choices.count((1, -1)) > _SIGNS:
+        return
     orders = [tuple(range(dims))]
     if swaps:
         centre, width = moments(memory.states)
@@ -116,7 +124,7 @@ def _candidates(memory: Memory, code: ActionCode, *, swaps: bool) -> Iterator[Mi
             if wider <= _ALIKE * narrower and abs(centre[i] - centre[j]) <= narrower:
                 orders.append(tuple({i: j, j: i}.get(k, k) for k in range(dims)))
     for order in orders:
-        for signs in product((1, -1), repeat=dims):
+        for signs in product(*choices):
             if any(signs[j] < 0 and order[j] != j for j in range(dims)):
                 continue
             for action_order, action_signs in _action_mirrors(code):
@@ -146,8 +154,9 @@ def _action_mirrors(code: ActionCode) -> Iterator[tuple[tuple[int, ...], tuple[i
 class _Halves:
     """The plant fitted to each half of a memory, and the other half to test mirrors by."""
 
-    def __init__(self, memory: Memory, code: ActionCode) -> None:
+    def __init__(self, memory: Memory, code: ActionCode, *, tests_ends: bool) -> None:
         self._memory, self._code, self._scale = memory, code, Scale.of(memory)
+        self._tests_ends = tests_ends
         self._dims = memory.states.shape[1]
         odd = np.arange(len(memory)) // _BLOCK % 2 == 1
         rows = [np.flatnonzero(~odd), np.flatnonzero(odd)]
@@ -238,7 +247,7 @@ class _Halves:
 
     def _ends_agree(self, mirror: Mirror) -> bool:
         memory = self._memory
-        if not memory.ended.any():
+        if not self._tests_ends or not memory.ended.any():
             return True
         feature, threshold, left, chance, weights = self._ends
         z = self._scale.z(mirror.states(memory.nexts))

@@ -326,7 +326,7 @@ class Ladder:
             for _ in range(_SPLITS):
                 found = self.evaluator.visited(rung.tree, 2000, rng)
                 state = found[int(rng.integers(len(found)))]
-                cut = random_cut(len(block.features), state, rng)
+                cut = random_cut(state, rng)
                 tree = split(rung.tree, find_leaf(rung.tree, state), *cut)
                 racer = Racer.of(tree, step=0.3)
                 share = (LEAVES - REMOVE) * self.budget / _SPLITS

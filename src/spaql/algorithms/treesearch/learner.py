@@ -18,6 +18,7 @@ from spaql.algorithms.treesearch.rule_trees import check_source, from_rules, to_
 from spaql.algorithms.treesearch.search import Search
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
 from spaql.algorithms.treesearch.structures import Meaning
+from spaql.algorithms.treesearch.symmetry import mirror_of, symmetric_units
 from spaql.algorithms.treesearch.trees import CandidateTree, one_leaf, random_tree
 from spaql.archive import number
 from spaql.errors import SettingError, UnsupportedSpaceError
@@ -131,8 +132,7 @@ class TreeSearchLearner(Learner):
         search, evaluator = self.search, self.search.evaluator
         wanted = min(_MEASURED, 1 + search.budget // 50)
         evaluator.runner, evaluator.steps = runner, 0
-        seen: list[Floats] = []
-        returns: list[float] = []
+        played: list[tuple[float, Floats]] = []
         through = np.zeros((1, self.problem.states.dims))
         while evaluator.steps < wanted:
             size = int(rng.integers(1, 5))
@@ -140,24 +140,22 @@ class TreeSearchLearner(Learner):
             found = evaluator.play(
                 tree, tree.vector[np.newaxis], evaluator.starts(rng, 2), Phase.SEARCH, visited=wanted
             )
-            seen.append(found.visited)
-            returns += found.returns[0].tolist()
-            observations = np.concatenate(seen)
-            observations = observations[(np.abs(observations) < _LARGEST).all(axis=1)]  # a plant may explode
-            centre = _mean(observations)
-            through = observations - centre
-        scale = np.sqrt(_mean((observations - centre) ** 2))
-        scale = np.where(scale > 0, scale, 1.0)
-        places = [_SCALE_DIGITS - 1 - math.floor(math.log10(x)) for x in scale.tolist()]
-        centre, scale = (
-            np.array([round(x, n) for x, n in zip(row.tolist(), places, strict=True)])
-            for row in (centre, scale)
-        )
+            seen = found.visited[(np.abs(found.visited) < _LARGEST).all(axis=1)]  # a plant may explode
+            played.append((math.fsum(found.returns[0].tolist()) / 2, seen))
+            observations = np.concatenate([seen for _, seen in played])
+            through = observations - _mean(observations) if len(observations) else through
+        observations = np.concatenate(_better_half(played))
+        centre, scale = _units(observations)
         evaluator.units = evaluator.units._replace(centre=centre, scale=scale)
-        search.states = (observations - centre) / scale
-        finite = [one for one in returns if np.isfinite(one)]
+        if self.given is None:
+            search.mirror, taken = mirror_of(self.settings.mirror, self.problem, search.budget, rng)
+            runner.interactions.add(Phase.SEARCH, taken)
+            evaluator.steps += taken
+            if search.mirror is not None:
+                evaluator.units = symmetric_units(evaluator.units, search.mirror)
+        search.states = (observations - evaluator.units.centre) / evaluator.units.scale
         search.judgement = replace(
-            search.judgement, mean_return=math.fsum(finite) / len(finite) if finite else 0.0
+            search.judgement, mean_return=math.fsum(total for total, _ in played) / len(played)
         )
         evaluator.runner = None
         if self.given is not None:
@@ -248,6 +246,34 @@ class TreeSearchLearner(Learner):
         self.counts = {name: number(data["counts"], name, 0, whole=True) for name in self.counts}
         self.given = None if data["given"] is None else tree_from(data["given"], part("given."))
         (self._climbs or self.search).restore(data["search"], part("search."))
+
+
+def _better_half(played: list[tuple[float, Floats]]) -> list[Floats]:
+    """Return the observations of the trees with the higher returns: the others go where no controller is."""
+    middle = sorted(total for total, _ in played)[len(played) // 2]
+    return [seen for total, seen in played if total >= middle]
+
+
+def _units(observations: Floats) -> tuple[Floats, Floats]:
+    """Return the centre and the scale of each number, with a few digits.
+
+    Samples in which a number has its usual value do not count for its scale: that of a contact, which is
+    nearly always 0, is 1.
+    """
+    if not len(observations):
+        return np.zeros(observations.shape[1]), np.ones(observations.shape[1])
+    centre, usual = _mean(observations), np.median(observations, axis=0)
+    scale = np.ones(len(centre))
+    for j, column in enumerate(observations.T):
+        others = column[column != usual[j]]
+        if len(others):
+            spread = math.sqrt(math.fsum(((others - centre[j]) ** 2).tolist()) / len(others))
+            scale[j] = spread if spread > 0 else 1.0
+    places = [_SCALE_DIGITS - 1 - math.floor(math.log10(x)) for x in scale.tolist()]
+    rounded = [
+        np.array([round(x, n) for x, n in zip(row.tolist(), places, strict=True)]) for row in (centre, scale)
+    ]
+    return rounded[0], rounded[1]
 
 
 def _mean(rows: Floats) -> Floats:

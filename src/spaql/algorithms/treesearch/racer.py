@@ -44,12 +44,20 @@ class Racer:
     laws: Callable[[Floats], Floats] = lambda vectors: vectors
     """Returns the free numbers of the tree for what is searched: these numbers, unless it is something else
     that they follow from, as the weights of a regulator."""
+    basis: Floats | None = None
+    """Orthogonal columns, if sums of them are searched and not the free numbers of the tree."""
+
+    def __post_init__(self) -> None:
+        if (basis := self.basis) is not None:
+            self.laws = lambda vectors: vectors @ basis.T
 
     @classmethod
-    def of(cls, tree: CandidateTree, least: float = 0.2, step: float = _FIRST_STEP) -> Racer:
+    def of(
+        cls, tree: CandidateTree, least: float = 0.2, step: float = _FIRST_STEP, basis: Floats | None = None
+    ) -> Racer:
         """Return a racer that begins at a tree; every number is varied by a share of it, and `least`."""
-        vector = tree.vector
-        return cls(tree, new_distribution(vector, least + 0.3 * np.abs(vector), step))
+        vector = tree.vector if basis is None else tree.vector @ basis / (basis * basis).sum(axis=0)
+        return cls(tree, new_distribution(vector, least + 0.3 * np.abs(vector), step), basis=basis)
 
     @property
     def found(self) -> CandidateTree:
@@ -84,14 +92,20 @@ class Racer:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return everything as arrays (see `from_arrays`)."""
         own = np.array([self.starts, self.length, self.score])
-        return {**self.tree.arrays(), **self.distribution._asdict(), "own": own}
+        basis = {} if self.basis is None else {"basis": self.basis}
+        return {**self.tree.arrays(), **self.distribution._asdict(), "own": own, **basis}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], like: CandidateTree) -> Racer:
         """Return the racer of `arrays`, for the problem of another tree."""
         tree = CandidateTree.from_arrays(arrays, like)
         found = Distribution(*(typed(arrays[name], np.float64) for name in Distribution._fields))
+        basis = typed(arrays["basis"], np.float64) if "basis" in arrays else None
         n = int(tree.free.sum())
+        if basis is not None:
+            if basis.ndim != 2 or len(basis) != n or not np.isfinite(basis).all():
+                raise ArchiveError("The symmetry of a search in the file does not match its tree.")
+            n = basis.shape[1]
         shapes = ((n,), (n, n), (n, n), (n,), (n,), (2,))
         if tuple(part.shape for part in found) != shapes or not all(
             np.isfinite(part).all() for part in found
@@ -104,4 +118,4 @@ class Racer:
             raise ArchiveError("A search in the file lacks its number of starts.")
         copied = Distribution(*(np.array(part, order="C") for part in found))
         starts, length, score = own.tolist()
-        return cls(tree, copied, starts, length, score)
+        return cls(tree, copied, starts, length, score, basis=basis)

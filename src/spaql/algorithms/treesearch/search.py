@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spaql.algorithms.plantree.mirror import Mirror
 from spaql.algorithms.treesearch.evaluator import DIGITS, Evaluator, Judgement
 from spaql.algorithms.treesearch.finish import enough_digits, pattern_search, simplify
 from spaql.algorithms.treesearch.racer import Racer
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
+from spaql.algorithms.treesearch.symmetry import even, mirror_from_data, symmetric_basis
 from spaql.algorithms.treesearch.trees import (
     CandidateTree,
     Rng,
@@ -74,6 +77,8 @@ class Search:
         self.budget, self.spent = 0, 0
         self.states: Floats = np.empty((0, base.numbers.shape[2] - 1))
         """Observations, in the units of the search, through which the cuts of random trees are drawn."""
+        self.mirror: Mirror | None = None
+        """The mirror of the plant: racers that begin with laws of 0 are their own mirror images."""
         self.racers: list[Racer] = []
         self.rung, self.turn = 0, 0
         """The rung of the race, and whose turn it is."""
@@ -117,8 +122,11 @@ class Search:
         else:
             for i in range(count):
                 size, idle = min(_SIZES[i // 2 % len(_SIZES)], self.settings.max_leaves), i % 2 == 0
-                tree = random_tree(self.base, size, self.states, rng, idle=idle)
-                self.racers.append(Racer.of(tree, least=1.0 if idle else _LEAST))
+                if idle and self.mirror is not None:
+                    self.racers.append(self._symmetric(size, self.mirror, rng))
+                else:
+                    tree = random_tree(self.base, size, self.states, rng, idle=idle)
+                    self.racers.append(Racer.of(tree, least=1.0 if idle else _LEAST))
             if not self.base.listed and self.settings.max_leaves >= 2:
                 for size in _SWITCHES[: count // 4]:
                     tree = random_tree(self.base, size, self.states, rng)
@@ -165,7 +173,9 @@ class Search:
             best = self.racers[0]
             share = max((GROW - POLISH) * self.budget / _ROUNDS, (1 + children) * least) / (1 + children)
             field = [best, *self._switch(best.found, rng)]
-            field += [self._neighbour(best.found, rng) for _ in range(len(field), 1 + children)]
+            for _ in range(len(field), 1 + children):
+                symmetric = best.basis is not None and rng.random() < 0.5
+                field.append(self._neighbour(best.found, rng, self.mirror if symmetric else None))
             for racer in field:
                 racer.run(self.evaluator, share, self.budget / 2, rng)
             self._judge(field)
@@ -271,8 +281,14 @@ class Search:
         wanted, few = int(0.1 * room / _JUDGEMENTS), max(_LEAST_JUDGED, int(_JUDGED_SHARE * room))
         return min(max(wanted, min(_FEWEST_JUDGED, few)), _MOST_JUDGED)
 
-    def _neighbour(self, tree: CandidateTree, rng: Rng) -> Racer:
-        """Return a racer that begins at a neighbour of a tree.
+    def _symmetric(self, size: int, mirror: Mirror, rng: Rng) -> Racer:
+        """Return a racer of trees that are their own mirror image; of one leaf if nothing can be cut so."""
+        used = even(mirror)
+        tree = random_tree(self.base, size if used.any() else 1, self.states, rng, idle=True, used=used)
+        return Racer.of(tree, least=1.0, basis=symmetric_basis(tree, mirror))
+
+    def _neighbour(self, tree: CandidateTree, rng: Rng, mirror: Mirror | None = None) -> Racer:
+        """Return a racer that begins at a neighbour of a tree, which may have to stay its own mirror image.
 
         A leaf is cut in two that have its law, through an observation of its episodes. If the tree is large
         enough, or by chance, a cut is removed first.
@@ -282,12 +298,14 @@ class Search:
             cuts = tree.free_cuts()
             if cuts:
                 tree = without_cut(tree, cuts[int(rng.integers(len(cuts)))], int(rng.integers(2)))
-        if tree.n_leaves < self.settings.max_leaves and len(seen):
+        used = None if mirror is None else even(mirror)
+        if tree.n_leaves < self.settings.max_leaves and len(seen) and (used is None or used.any()):
             state = seen[int(rng.integers(len(seen)))]
-            leaf, cut = find_leaf(tree, state), random_cut(len(state), state, rng)
+            leaf, cut = find_leaf(tree, state), random_cut(state, rng, used)
             if not tree.locked[leaf]:
                 tree = split(tree, leaf, *cut)
-        return Racer.of(tree, least=0.2, step=0.3)
+        basis = None if mirror is None else symmetric_basis(tree, mirror)
+        return Racer.of(tree, least=0.2, step=0.3, basis=basis)
 
     def _switch(self, tree: CandidateTree, rng: Rng) -> list[Racer]:
         """Return a racer that begins at a switch between two constants, which is like the tree.
@@ -314,6 +332,7 @@ class Search:
             "digits": self.digits,
             "was_given": self.was_given,
             "stage": self.stage,
+            "mirror": None if self.mirror is None else asdict(self.mirror),
             "score": None if self.incumbent is None else self.judgement.score,
             "mean_return": self.judgement.mean_return,
             "racers": len(self.racers),
@@ -345,6 +364,8 @@ class Search:
         for name in ("budget", "spent", "rung", "turn", "digits"):
             setattr(self, name, number(data, name, 0, whole=True))
         self.stage, self.was_given = str(data["stage"]), bool(data["was_given"])
+        mirror = data.get("mirror")  # earlier files have none
+        self.mirror = None if mirror is None else mirror_from_data(mirror, self.base)
         if self.stage not in ("measure", "race", "polish", "grow", "refine", "pattern", "simplify", "done"):
             raise ArchiveError(f"The file has a search in the stage {self.stage!r}, which there is not.")
         evaluator, dims = self.evaluator, self.base.numbers.shape[2] - 1

@@ -231,11 +231,16 @@ def without_cut(tree: CandidateTree, node: int, side: int) -> CandidateTree:
     )
 
 
-def random_cut(dims: int, through: Floats, rng: Rng) -> tuple[Floats, Bools]:
-    """Return an oblique cut through a state, and which of its numbers are free: its largest weight is not."""
-    cut, free = np.zeros(1 + dims), np.ones(1 + dims, bool)
-    main = int(rng.integers(dims))
-    cut[1:] = 0.3 * rng.standard_normal(dims)
+def random_cut(through: Floats, rng: Rng, used: Bools | None = None) -> tuple[Floats, Bools]:
+    """Return an oblique cut through a state, and which of its numbers are free: its largest weight is not.
+
+    It uses all numbers of an observation, or some.
+    """
+    dims = len(through)
+    used = np.ones(dims, bool) if used is None else used
+    cut, free = np.zeros(1 + dims), np.array([True, *used])
+    main = int(np.flatnonzero(used)[rng.integers(int(used.sum()))])
+    cut[1:] = np.where(used, 0.3 * rng.standard_normal(dims), 0.0)
     cut[1 + main], free[1 + main] = 1.0, False
     for j in range(dims):
         cut[0] += cut[1 + j] * through[j]
@@ -243,10 +248,19 @@ def random_cut(dims: int, through: Floats, rng: Rng) -> tuple[Floats, Bools]:
 
 
 def random_tree(
-    tree: CandidateTree, leaves: int, states: Floats, rng: Rng, *, idle: bool = False
+    tree: CandidateTree,
+    leaves: int,
+    states: Floats,
+    rng: Rng,
+    *,
+    idle: bool = False,
+    used: Bools | None = None,
 ) -> CandidateTree:
-    """Return a tree with random laws, or with laws of 0, grown from one leaf by cuts through states."""
-    dims, size = states.shape[1], 0.0 if idle else 1.0
+    """Return a tree with random laws, or with laws of 0, grown from one leaf by cuts through states.
+
+    The cuts use all numbers of an observation, or some.
+    """
+    size = 0.0 if idle else 1.0
     tree = tree.with_vector(size * rng.standard_normal(int(tree.free.sum())))
     while tree.n_leaves < leaves:
         depths = tree.depths()
@@ -254,7 +268,7 @@ def random_tree(
         shallow = [i for i in ends if depths[i] == min(depths[ends])]
         leaf = shallow[int(rng.integers(len(shallow)))]
         state = states[int(rng.integers(len(states)))]
-        tree = split(tree, leaf, *random_cut(dims, state, rng))
+        tree = split(tree, leaf, *random_cut(state, rng, used))
         numbers = tree.numbers.copy()
         for child in (len(tree.left) - 2, len(tree.left) - 1):
             some = tree.free[child]

@@ -1,0 +1,106 @@
+"""Trees that are their own mirror image: about half as many numbers are searched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from spaql.algorithms.plantree.encoding import ActionCode
+from spaql.algorithms.plantree.mirror import Mirror
+from spaql.algorithms.plantree.replay_memory import Memory
+from spaql.algorithms.plantree.symmetry import FEWEST, chosen_mirror
+from spaql.algorithms.treesearch.trees import CandidateTree, Rng
+from spaql.errors import ArchiveError
+from spaql.kernels.treesearch.candidates import Bools, Floats, Units
+from spaql.policy import RandomPolicy
+from spaql.problems import Problem
+from spaql.rollouts import record
+
+_MOST, _SHARE = 10_000, 50
+"""Steps by which a mirror is looked for: at most so many, and one in so many of the budget."""
+_TOGETHER = 5
+"""Episodes that are played in one environment."""
+_NONE = 1e-9
+"""What is left of a column that is a sum of others."""
+
+
+def mirror_of(setting: str, problem: Problem, budget: int, rng: Rng) -> tuple[Mirror | None, int]:
+    """Return the mirror that is given by a setting, or that random actions show, and the steps they took.
+
+    Whether episodes end in the mirror, too, is not tested, as random actions see few ends: a mirror that is
+    none costs some racers, and wins no race.
+    """
+    code = ActionCode(problem.actions.space)
+    memory, steps = Memory(problem.states.dims, code.numbers), min(_MOST, budget // _SHARE)
+    policy = RandomPolicy(problem.states, problem.actions)
+    while setting == "auto" and steps >= FEWEST and len(memory) < steps:
+        for episode in record(policy, problem, rng.integers(1 << 31, size=_TOGETHER).tolist(), rng):
+            memory.begin()
+            for i in range(episode.length):
+                memory.add(
+                    episode.observations[i],
+                    code.standard(episode.actions[i]),
+                    float(episode.rewards[i]),
+                    episode.observations[i + 1],
+                    ended=episode.terminated and i == episode.length - 1,
+                )
+    return chosen_mirror(setting, memory, code, problem, ends=False), len(memory)
+
+
+def mirror_from_data(data: Mapping[str, Any], tree: CandidateTree) -> Mirror:
+    """Return a mirror from the data of a file, for the problem of a tree."""
+    found = Mirror(**{name: tuple(map(int, data[name])) for name in Mirror.__dataclass_fields__})
+    rows, dims = tree.numbers.shape[1], tree.numbers.shape[2] - 1
+    signs = () if tree.listed else range(rows)
+    if (
+        sorted(found.order) != list(range(dims))
+        or sorted(found.action_order) != list(range(rows))
+        or (len(found.signs), len(found.action_signs)) != (dims, len(signs))
+        or not {*found.signs, *found.action_signs} <= {-1, 1}
+    ):
+        raise ArchiveError("The mirror of a search in the file does not match its problem.")
+    return found
+
+
+def symmetric_units(units: Units, mirror: Mirror) -> Units:
+    """Return units in which a mirror changes signs only, and the order of numbers."""
+    order, signs = list(mirror.order), np.array(mirror.signs, np.float64)
+    centre, scale = units.centre, units.scale
+    return units._replace(centre=(centre + signs * centre[order]) / 2, scale=(scale + scale[order]) / 2)
+
+
+def even(mirror: Mirror) -> Bools:
+    """Return which numbers of an observation are the same in the mirror."""
+    same = np.array(mirror.order) == np.arange(len(mirror.order))
+    return np.asarray(same & (np.array(mirror.signs) > 0))
+
+
+def symmetric_basis(tree: CandidateTree, mirror: Mirror) -> Floats:
+    """Return an orthogonal basis of the free numbers with which a tree is its own mirror image, as columns.
+
+    Its cuts must be of numbers that are the same in the mirror. Then so must be the laws of each leaf: the
+    action of a mirrored observation is the mirrored action. Of a list of actions the first score is 0, so
+    those of mirrored actions are equal but for the score of the first one's image.
+    """
+    rows, width = tree.numbers.shape[1:]
+    signs = np.array([1, *mirror.signs], np.float64)
+    order = np.array([0, *(1 + j for j in mirror.order)])
+    sides = np.array(mirror.action_signs or (1,) * rows, np.float64)
+    columns = []
+    for node, row, j in zip(*np.nonzero(tree.free), strict=True):
+        number = np.zeros(tree.numbers.shape)
+        number[node, row, j] = 1.0
+        if tree.left[node] < 0:
+            image = np.zeros((rows, width))
+            image[mirror.action_order[row]] = sides[row] * signs * number[node, row, order]
+            number[node] += image - (image[0] if tree.listed else 0.0)
+        columns.append(number[tree.free])
+    found: list[Floats] = []
+    for column in columns:
+        for other in found:
+            column = column - other * (column @ other) / (other @ other)
+        if (size := np.abs(column).max()) > _NONE:
+            found.append(column / size)
+    return np.ascontiguousarray(np.array(found).T)
