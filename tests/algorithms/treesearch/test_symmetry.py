@@ -7,11 +7,19 @@ from hypothesis import strategies as st
 
 import spaql
 from spaql.algorithms.plantree.mirror import Mirror, mirror_from
+from spaql.algorithms.treesearch.finish import _simpler
 from spaql.algorithms.treesearch.racer import Racer
-from spaql.algorithms.treesearch.symmetry import even, mirror_from_data, mirror_of, symmetric_basis
+from spaql.algorithms.treesearch.symmetry import (
+    basis_if_symmetric,
+    even,
+    mirror_from_data,
+    mirror_of,
+    symmetric_basis,
+)
 from spaql.algorithms.treesearch.trees import CandidateTree, one_leaf, random_tree
 from spaql.errors import ArchiveError
 from spaql.kernels.treesearch.candidates import ActionRange, choose
+from spaql.policy import SwitchingLaws
 
 MIRRORS = {
     "CartPole-v1": "cart position,cart speed,pole angle,pole speed:push left=push right",
@@ -61,6 +69,9 @@ def test_a_tree_of_the_basis_is_its_own_mirror_image(
         np.testing.assert_allclose(acted(found, image), expected, atol=1e-12)
     again = Racer.of(found, basis=racer.basis).found  # what is symmetric is found again
     np.testing.assert_allclose(again.numbers, found.numbers, atol=1e-12)
+    assert basis_if_symmetric(found, mirror) is not None
+    uneven = found.with_vector(found.vector + rng.normal(size=len(found.vector)))
+    assert basis_if_symmetric(uneven, mirror) is None or racer.basis.shape[1] == len(found.vector)
     products = racer.basis.T @ racer.basis
     np.testing.assert_allclose(products, np.diag(products.diagonal()), atol=1e-12)
     if listed and mirror.action_order != (0, 1, 2, 3):  # fewer numbers, and no fewer than about half of them
@@ -85,6 +96,24 @@ def test_a_search_says_its_mirror_and_pays_for_it() -> None:
     assert without.mirror is None
     given = spaql.TreeSearch("Pendulum-v1", seed=0, mirror="speed").learn(5_000, progress_bar=False)
     assert given.mirror == "speed:torque"
+
+
+def test_what_is_removed_of_a_symmetric_law_is_removed_with_its_image() -> None:
+    mirror = Mirror((0, 1, 3, 2), (-1, 1, 1, 1), (0, 3, 2, 1))  # a lander with two contacts
+    tree = one_leaf(4, 4, listed=True)
+    basis = symmetric_basis(tree, mirror)
+    found = tree.with_vector(basis @ np.random.default_rng(0).normal(size=basis.shape[1]))
+    assert all(
+        basis_if_symmetric(one, mirror) is not None for one, _ in _simpler(found, basis) if one.allowed.all()
+    )
+    assert any(basis_if_symmetric(one, mirror) is None for one, _ in _simpler(found, None))
+
+
+def test_the_law_of_a_symmetric_plant_has_no_other_terms() -> None:
+    agent = spaql.TreeSearch("CartPole-v1", seed=2).learn(100_000, progress_bar=False)
+    laws = agent.policy.leaves
+    assert isinstance(laws, SwitchingLaws)
+    assert basis_if_symmetric(agent._learner.search.incumbent, agent._learner.search.mirror) is not None
 
 
 def test_a_mirror_in_a_file_is_checked() -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from spaql.algorithms.treesearch.evaluator import DIGITS, Evaluator
+from spaql.algorithms.treesearch.racer import Racer
 from spaql.algorithms.treesearch.trees import CandidateTree, Rng, without_cut
 from spaql.kernels.treesearch.candidates import Floats
 from spaql.rollouts import Phase
@@ -26,20 +27,21 @@ _GROWTH, _DECAY = 1.5, 0.7
 """Factors of a stride after a success and after a failure."""
 
 
-def pattern_search(evaluator: Evaluator, tree: CandidateTree, steps: float, rng: Rng) -> CandidateTree:
+def pattern_search(evaluator: Evaluator, racer: Racer, steps: float, rng: Rng) -> CandidateTree:
     """Move one number at a time, or all at once, by strides that grow with success and shrink with failure.
 
-    It finds the edge of a cliff, at which CMA-ES fails because half of its candidates fall.
+    It begins at what a racer has found, and finds the edge of a cliff, at which CMA-ES fails because half of
+    its candidates fall.
     """
-    vector = tree.vector
+    vector = racer.distribution.mean
     n = len(vector)
     if n == 0:
-        return tree
+        return racer.tree
     strides, together = 0.1 + 0.3 * np.abs(vector), 0.5
     begun = evaluator.steps
 
     def rated(candidate: Floats, starts: Floats) -> float:
-        found = evaluator.play(tree, candidate[np.newaxis], starts, Phase.SEARCH)
+        found = evaluator.play(racer.tree, racer.laws(candidate[np.newaxis]), starts, Phase.SEARCH)
         return float(evaluator.scores_of(found)[0][0])
 
     for part in range(1, _RENEWALS + 1):
@@ -71,7 +73,7 @@ def pattern_search(evaluator: Evaluator, tree: CandidateTree, steps: float, rng:
                 strides[i] = min(max(strides[i] * factor, 1e-4), 4.0)
             else:
                 together = min(max(together * factor, 1e-3), 4.0)
-    return tree.with_vector(vector)
+    return racer.tree.with_vector(racer.laws(vector[np.newaxis])[0])
 
 
 def simplify(
@@ -81,18 +83,20 @@ def simplify(
     steps: float,
     price: float,
     keeps: Callable[[CandidateTree], bool] = lambda tree: True,
+    basis_of: Callable[[CandidateTree], Floats | None] = lambda tree: None,
 ) -> CandidateTree:
     """Remove cuts, actions and terms that do not pay, while there are steps left.
 
     The tree may lose the price of each leaf that is removed, and a share of it for anything smaller. What it
-    must keep besides its score is checked by `keeps`.
+    must keep besides its score is checked by `keeps`. Terms that a basis (see `Racer`) ties are removed
+    together.
     """
     begun = evaluator.steps
     cost = evaluator.judged_length * len(evaluator.judging_starts)
     changed = True
     while changed:
         changed = False
-        for simpler, leaves in _simpler(tree):
+        for simpler, leaves in _simpler(tree, basis_of(tree)):
             if evaluator.steps - begun + cost > steps:
                 return tree
             judged = evaluator.judge(simpler).score
@@ -102,7 +106,7 @@ def simplify(
     return tree
 
 
-def _simpler(tree: CandidateTree) -> Iterator[tuple[CandidateTree, int]]:
+def _simpler(tree: CandidateTree, basis: Floats | None) -> Iterator[tuple[CandidateTree, int]]:
     """Yield trees with something removed, and how many leaves: cuts first, then the smallest terms."""
     for node in tree.free_cuts()[::-1]:
         for side in range(2):
@@ -119,7 +123,11 @@ def _simpler(tree: CandidateTree) -> Iterator[tuple[CandidateTree, int]]:
     order = np.argsort(np.where(terms, np.abs(tree.numbers), np.inf), axis=None, kind="stable")
     for place in order[: int(terms.sum())].tolist():
         numbers, free = tree.numbers.copy(), tree.free.copy()
-        numbers.flat[place], free.flat[place] = 0.0, False
+        tied = [place]
+        if basis is not None:
+            own = basis[tree.place.flat[place]] != 0.0
+            tied = np.flatnonzero(tree.free)[(basis[:, own] != 0.0).any(axis=1)].tolist()
+        numbers.flat[tied], free.flat[tied] = 0.0, False
         yield replace(tree, numbers=numbers, free=free), 0
 
 

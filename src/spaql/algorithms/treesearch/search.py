@@ -14,7 +14,7 @@ from spaql.algorithms.treesearch.evaluator import DIGITS, Evaluator, Judgement
 from spaql.algorithms.treesearch.finish import enough_digits, pattern_search, simplify
 from spaql.algorithms.treesearch.racer import Racer
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
-from spaql.algorithms.treesearch.symmetry import even, mirror_from_data, symmetric_basis
+from spaql.algorithms.treesearch.symmetry import basis_if_symmetric, even, mirror_from_data, symmetric_basis
 from spaql.algorithms.treesearch.trees import (
     CandidateTree,
     Rng,
@@ -185,7 +185,7 @@ class Search:
         else:
             assert self.incumbent is not None
             if self.racers[0].score < self._first(self.incumbent):
-                self.racers = [Racer.of(self.incumbent, step=0.3)]
+                self.racers = [self._racer(self.incumbent, step=0.3)]
             self.stage = "refine"
             self._refine(rng)
 
@@ -202,7 +202,7 @@ class Search:
         assert self.incumbent is not None
         left = PATTERN * self.budget - self.spent
         best = self.racers[0]  # it may be better but for starts from which it fails
-        begun = best.found if best.score > self._first(self.incumbent) else self.incumbent
+        begun = best if best.score > self._first(self.incumbent) else self._racer(self.incumbent)
         found = pattern_search(self.evaluator, begun, left, rng)
         racer = Racer.of(found)
         self._judge([racer])
@@ -224,7 +224,9 @@ class Search:
             self.stage = "done"
             self._done(rng)
             return
-        self.incumbent = simplify(self.evaluator, self.incumbent, self.judgement.score, left, price)
+        self.incumbent = simplify(
+            self.evaluator, self.incumbent, self.judgement.score, left, price, basis_of=self._basis
+        )
         self._judge_incumbent()
         self.digits = enough_digits(self.evaluator, self.incumbent, self.judgement.score, price)
         self.stage = "done"
@@ -232,7 +234,7 @@ class Search:
     def _done(self, rng: Rng) -> None:
         """Spend what is left of the budget on a search from the incumbent."""
         assert self.incumbent is not None
-        self.racers = [Racer.of(self.incumbent, step=0.1)]
+        self.racers = [self._racer(self.incumbent, step=0.1)]
         self.racers[0].run(self.evaluator, max(1, self.budget - self.spent), self.budget / 2, rng)
         self._judge(self.racers)
         self._compare(self.racers[0])
@@ -280,6 +282,13 @@ class Search:
         room = self.budget / self.evaluator.judged_length
         wanted, few = int(0.1 * room / _JUDGEMENTS), max(_LEAST_JUDGED, int(_JUDGED_SHARE * room))
         return min(max(wanted, min(_FEWEST_JUDGED, few)), _MOST_JUDGED)
+
+    def _racer(self, tree: CandidateTree, step: float = 0.5) -> Racer:
+        """Return a racer that begins at a tree; one that is its own mirror image stays so."""
+        return Racer.of(tree, step=step, basis=self._basis(tree))
+
+    def _basis(self, tree: CandidateTree) -> Floats | None:
+        return None if self.mirror is None else basis_if_symmetric(tree, self.mirror)
 
     def _symmetric(self, size: int, mirror: Mirror, rng: Rng) -> Racer:
         """Return a racer of trees that are their own mirror image; of one leaf if nothing can be cut so."""

@@ -104,3 +104,13 @@ def symmetric_basis(tree: CandidateTree, mirror: Mirror) -> Floats:
         if (size := np.abs(column).max()) > _NONE:
             found.append(column / size)
     return np.ascontiguousarray(np.array(found).T)
+
+
+def basis_if_symmetric(tree: CandidateTree, mirror: Mirror) -> Floats | None:
+    """Return the basis of `symmetric_basis` for a tree that is its own mirror image; None for others."""
+    cuts, odd = tree.left >= 0, np.concatenate([[False], ~even(mirror)])
+    if tree.locked.any() or not tree.allowed.all() or tree.free[cuts, 0][:, odd].any():
+        return None
+    basis, vector = symmetric_basis(tree, mirror), tree.vector
+    nearest = basis @ (vector @ basis / (basis * basis).sum(axis=0))
+    return basis if np.allclose(nearest, vector, rtol=1e-9, atol=1e-12) else None
