@@ -1,11 +1,13 @@
-"""What grows with runs, steps, balls and dimensions: `python benchmarks/scale.py` (`--json` for one object).
+"""What grows with runs, steps, rows, leaves and dimensions: `python benchmarks/scale.py`.
 
-docs/scale.md tells what follows from it. `--small` makes everything small, to see that it works.
-What the executors cost is measured by `python benchmarks/sweeps.py --ray`.
+docs/scale.md tells what follows from it. `--json` prints one object, `--only search --only log` measures
+some parts alone, and `--small` makes everything small, to see that it works. What the executors cost is
+measured by `python benchmarks/sweeps.py --ray`.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import statistics
@@ -23,6 +25,7 @@ import numba
 import numpy as np
 from gymnasium.envs.classic_control import PendulumEnv
 from partition_size import measure as partition_sizes
+from scale_sizes import dispatch, log, minimised_size, search, tree_size, workers_search
 from sweeps import store_size
 
 import spaql
@@ -248,30 +251,85 @@ def rollouts(simulator: str, iterations: int) -> dict[str, Any]:
     }
 
 
+def exponents(rows: Rows) -> dict[str, float]:
+    """Return by which power each number grows with the size, the first number of a row.
+
+    It is that of the increase over the first row, so that a cost that is the same at every size, such as a
+    start, does not count.
+    """
+    named = [{name: x for name, x in row.items() if not isinstance(x, str)} for row in rows]
+    size, *others = named[0]
+    if len(rows) < 3 or not named[0][size] < named[-2][size] < named[-1][size]:
+        return {}
+    grown = {name: [row[name] - named[0][name] for row in named[-2:]] for name in (size, *others)}
+    ratio = np.log(grown[size][1] / grown[size][0])
+    return {
+        name: float(np.log(grown[name][1] / grown[name][0]) / ratio)
+        for name in others
+        if min(grown[name]) > 0
+    }
+
+
 @click.command()
 @click.option("--small", is_flag=True, help="everything small, to see that it works")
+@click.option("--only", multiple=True, help="a part, such as store, search, log or tree; may be repeated")
 @click.option("--json", "as_json", is_flag=True)
-def main(small: bool, as_json: bool) -> None:
+def main(small: bool, only: tuple[str, ...], as_json: bool) -> None:
     """Measure what grows."""
     shrink, seeds = (100, 2) if small else (1, 5)
-    runs = [a_run(n, seeds) for n in (2, 2_000 // shrink)]
+    runs = functools.cache(lambda: [a_run(n, seeds) for n in (2, 2_000 // shrink)])
+
+    def searches(env: str, sizes: tuple[int, ...]) -> Rows:
+        search(env, 2_000)  # compiles
+        return [search(env, n // shrink) for n in sizes]
+
+    def workers() -> Rows:
+        workers_search(100)  # compiles
+        return [workers_search(n // shrink) for n in (10**4, 3 * 10**4, 10**5)]
+
+    def logs() -> Rows:
+        effort = 0.01 if small else 0.2
+        log(1_000, 0.01)  # compiles
+        return [log(n // shrink, effort) for n in (10**4, 10**5, 10**6)]
+
+    def trees() -> Rows:
+        tree_size(100, 1_000)  # compiles
+        return [tree_size(n // shrink, 10**5 // shrink) for n in (10**3, 10**4, 10**5)]
+
+    def minimised() -> Rows:
+        minimised_size(100)  # compiles
+        return [minimised_size(n // shrink) for n in (1_000, 2_000, 4_000, 10_000)]
+
     parts: dict[str, Callable[[], Rows]] = {
-        "run": lambda: runs,
-        "study": lambda: [estimate(runs[-1], 100_000, nodes=100, cores=cores) for cores in (4, 32)],
+        "run": runs,
+        "study": lambda: [estimate(runs()[-1], 10**6, nodes=100, cores=cores) for cores in (4, 32)],
         "steps": lambda: training([n // shrink for n in (100, 1_000, 10_000)]),
         "balls": lambda: partition_sizes([n // shrink for n in (10**3, 10**5, 10**7)], 0),
         "dimensions": lambda: dimensions(4 if small else 8, 20 if small else 200, seeds),
         "rollouts": lambda: [rollouts(name, 3 if small else 20) for name in ("Waiting", "Computing")],
+        "search": lambda: searches("Pendulum-v1", (10**5, 10**6, 10**7, 10**8)),
+        "search CartPole": lambda: searches("CartPole-v1", (10**5, 10**6, 10**7)),
+        "workers": workers,
+        "dispatch": lambda: [dispatch(n, 4_000 // shrink) for n in ((1, 2) if small else (4, 16, 64))],
+        "log": logs,
+        "tree": trees,
+        "minimised": minimised,
         "store": lambda: [store_size(n // shrink) for n in (1_000, 10_000, 100_000)],
     }
+    if unknown := set(only) - set(parts):
+        raise click.UsageError(f"There is no part {sorted(unknown)[0]!r}: there are {', '.join(parts)}.")
     found = {}
     for title, part in parts.items():
+        if only and title not in only:
+            continue
         found[title] = rows = part()
         if not as_json:
             click.echo(f"{title}\n  " + "  ".join(rows[0]))
             for row in rows:
                 cells = {k: f"{v:,.3f}" if isinstance(v, float) else str(v) for k, v in row.items()}
                 click.echo("  " + "  ".join(f"{cell:>{len(name)}}" for name, cell in cells.items()))
+            if grown := exponents(rows):
+                click.echo("  exponents: " + ", ".join(f"{k} {power:.2f}" for k, power in grown.items()))
     if as_json:
         click.echo(json.dumps(found))
 

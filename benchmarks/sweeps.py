@@ -130,7 +130,7 @@ def speed_up(rounds: int) -> dict[str, float]:
 
 
 def store_size(n: int) -> dict[str, float]:
-    """Time the commands over a store of n finished runs: copies of a real one under their own ids."""
+    """Measure the commands over a store of n finished runs: copies of a real one under their own ids."""
     with tempfile.TemporaryDirectory() as folder:
         study = Path(folder) / "study.toml"
         study.write_text(
@@ -150,17 +150,23 @@ def store_size(n: int) -> dict[str, float]:
             files["result.json"] = json.dumps(result, indent=2).encode()
             for name, content in files.items():
                 (target / name).write_bytes(content)
-        return {
-            "runs": n,
-            "results_seconds": command("results", str(store.root), "--csv", str(Path(folder) / "runs.csv")),
-            "resume_seconds": command("sweep", str(study), "--out", str(store.root), "--quiet"),
+        commands = {
+            "results": command("results", str(store.root), "--csv", str(Path(folder) / "runs.csv")),
+            "resume": command("sweep", str(study), "--out", str(store.root), "--quiet"),
         }
+        rows = {f"{name}_{what}": x for name, used in commands.items() for what, x in used.items()}
+        return {"runs": n, **rows}
 
 
-def command(*arguments: str) -> float:
+def command(*arguments: str) -> dict[str, float]:
+    """Run a command of spaql: its seconds, its CPU seconds, and its peak memory in MB."""
     began = time.perf_counter()
-    subprocess.run([sys.executable, "-m", "spaql", *arguments], check=True, stdout=subprocess.DEVNULL)
-    return time.perf_counter() - began
+    process = subprocess.Popen([sys.executable, "-m", "spaql", *arguments], stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, arguments
+    seconds = time.perf_counter() - began
+    return {"seconds": seconds, "cpu_seconds": used.ru_utime + used.ru_stime, "mb": used.ru_maxrss / 1024}
 
 
 @click.command()

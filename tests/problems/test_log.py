@@ -1,5 +1,6 @@
 """Logs: files to transitions, and messages that say where a log is wrong."""
 
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +40,7 @@ def test_each_file_is_an_episode_and_separators_are_found(tmp_path: Path) -> Non
     two = written(tmp_path, "x\tv\tu\n7\t8\t9\n7\t8\t9\n7\t8\t9\n", "two.csv")
     log = read([one, two])
     assert log.first.tolist() == [True, True, False]
-    assert log.places == ((0, 2), (1, 2), (1, 3))
+    assert log.places.tolist() == [[0, 2], [1, 2], [1, 3]]
 
 
 def test_parquet_is_read_as_csv_is(tmp_path: Path) -> None:
@@ -92,6 +93,25 @@ WRONG = {
 def test_a_message_names_file_row_and_column(text: str, tmp_path: Path) -> None:
     with pytest.raises(SettingError, match=WRONG[text]):
         read(written(tmp_path, text))
+
+
+def test_bytes_that_are_no_text_are_refused_wherever_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_bytes(b"x,v,u\n" + b"1,2,3\n" * 10_000 + b"1,\xff,3\n")
+    with pytest.raises(SettingError, match=r"log.csv cannot be read as text"):
+        read(path)
+
+
+def test_reading_takes_little_more_room_than_the_numbers(tmp_path: Path) -> None:
+    rows = 5_000
+    lines = "".join(f"{i // 100},{i / 7:.9g},{i / 3:.9g},{i / 11:.9g}\n" for i in range(rows))
+    path = written(tmp_path, "run,x,v,u\n" + lines)
+    read(path, episode="run")  # imports
+    tracemalloc.start()
+    read(path, episode="run")
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 200 * rows  # as objects of Python, a row takes twice as much
 
 
 def test_times_and_episodes_must_be_in_order(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def problem_from_log(
         for number, goal in (setpoints or {}).items()
     }
     check_meaning(log.observations, goals, (), log.sample_time)
-    nexts = log.nexts.copy()
+    nexts = log.nexts.copy() if goals else log.nexts
     for goal in goals.values():  # the controller cannot move a set-point: it stays where it is
         j = log.observations.index(goal)
         nexts[:, j] = log.states[:, j]

@@ -34,8 +34,8 @@ class Log:
     nexts: Floats
     first: NDArray[np.bool_]
     """Whether an episode begins with this transition."""
-    places: tuple[tuple[int, int], ...]
-    """File and row of each transition."""
+    places: NDArray[np.int64]
+    """File and row of each transition, one row each."""
     rows: int
     """How many rows the files have."""
     sample_time: float | None
@@ -48,7 +48,7 @@ class Log:
 
     def place(self, i: int) -> str:
         """Return the file and row of a transition, for a message."""
-        file, row = self.places[i]
+        file, row = self.places[i].tolist()
         return f"{self.files[file]}, row {row}"
 
 
@@ -113,7 +113,9 @@ def read_log(
         taken=np.concatenate([part.actions[i] for part, i in zip(parts, kept, strict=True)]),
         nexts=np.concatenate([part.states[i + 1] for part, i in zip(parts, kept, strict=True)]),
         first=np.concatenate([_begins(part.there)[i] for part, i in zip(parts, kept, strict=True)]),
-        places=tuple((f, int(tables[f].rows[i])) for f, rows in enumerate(kept) for i in rows),
+        places=np.concatenate(
+            [np.column_stack([np.full(len(i), f), tables[f].rows[i]]) for f, i in enumerate(kept)]
+        ),
         rows=sum(len(table.rows) for table in tables),
         sample_time=step if times is not None else None,
         notes=tuple(notes),

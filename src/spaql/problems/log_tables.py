@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import math
 import os
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,11 +74,20 @@ def find_column(wanted: str, there: Iterable[str], where: str) -> str:
 
 def _of_csv(path: Path, numbers: Sequence[str], label: str | None) -> Table:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        with path.open(encoding="utf-8-sig") as file:
+            return _of_lines(path, file, numbers, label)
     except (OSError, UnicodeDecodeError) as error:
         raise SettingError(f"{path} cannot be read as text: {error}.") from error
-    head = text.partition("\n")[0]
-    reader = csv.reader(text.splitlines(), delimiter=max(_SEPARATORS, key=head.count), skipinitialspace=True)
+
+
+def _of_lines(path: Path, file: TextIO, numbers: Sequence[str], label: str | None) -> Table:
+    """Return the columns of a CSV file.
+
+    It is read line by line into arrays: its whole text and all cells as objects would take twice the memory.
+    """
+    head = file.readline()
+    lines = (line.removesuffix("\n") for line in chain([head], file))
+    reader = csv.reader(lines, delimiter=max(_SEPARATORS, key=head.count), skipinitialspace=True)
     header = [name.strip() for name in next(reader, [])]
     if not header:
         raise SettingError(f"{path} is empty: its first row must name the columns.")
@@ -85,9 +96,9 @@ def _of_csv(path: Path, numbers: Sequence[str], label: str | None) -> Table:
         raise SettingError(f"{path} has two columns {twice!r}: give each its own name.")
     columns = {name: find_column(name, header, str(path)) for name in (*numbers, *([label] if label else []))}
     places = {name: header.index(column) for name, column in columns.items()}
-    found: dict[str, list[float]] = {name: [] for name in numbers}
+    found = {name: array("d") for name in numbers}
     labels: list[str] = []
-    rows: list[int] = []
+    rows = array("q")
     try:
         for cells in reader:
             if not cells:
@@ -99,7 +110,8 @@ def _of_csv(path: Path, numbers: Sequence[str], label: str | None) -> Table:
             for name in numbers:
                 found[name].append(_number(cells[places[name]], path, reader.line_num, columns[name]))
             if label:
-                labels.append(cells[places[label]].strip())
+                own = cells[places[label]].strip()
+                labels.append(labels[-1] if labels and labels[-1] == own else own)  # one text an episode
             rows.append(reader.line_num)
     except csv.Error as error:
         raise SettingError(f"{path}, row {reader.line_num} is no CSV: {error}.") from error
@@ -108,12 +120,11 @@ def _of_csv(path: Path, numbers: Sequence[str], label: str | None) -> Table:
 
 
 def _number(cell: str, path: Path, row: int, column: str) -> float:
-    text = cell.strip()
-    if text.lower() in _EMPTY:
-        return math.nan
     try:
-        value = float(text)
+        value = float(cell)
     except ValueError:
+        if cell.strip().lower() in _EMPTY:
+            return math.nan
         value = math.inf
     if math.isinf(value):
         raise SettingError(f"{path}, row {row}, column {column!r} is {cell!r}, and must be a finite number.")
