@@ -19,7 +19,8 @@ import numpy as np
 import plantree_worlds  # noqa: F401 (registers CartPoleSwingUp-v0)
 
 import spaql
-from spaql.policy import FeatureController
+from spaql.evaluation import limit, start_states
+from spaql.policy import FeatureController, RandomPolicy
 from spaql.problems.classic import find_dynamics
 from spaql.stats import mean_ci95
 
@@ -96,6 +97,17 @@ def row_of(found: list[dict]) -> str:
     )
 
 
+def gap_text(found: list[dict], episodes: int) -> str:
+    """Return how far below the highest possible returns from the same starts the seeds are."""
+    problem = spaql.make_problem(found[0]["env"])
+    policy = RandomPolicy(problem.states, problem.actions)
+    starts = [start_states(policy, problem, episodes=episodes, seed=10**6 + one["seed"]) for one in found]
+    best = limit(problem, np.concatenate(starts)).returns.reshape(len(found), episodes).mean(axis=1)
+    gaps = best - np.array([one["mean"] for one in found])
+    mean, half = mean_ci95(gaps)
+    return f"limit {best.mean():.2f}, gap {mean:.2f} ± {half:.2f}, largest {gaps.max():.2f}"
+
+
 def main() -> None:
     """Run the seeds, and print a line for each and one for all."""
     parser = argparse.ArgumentParser(
@@ -106,6 +118,7 @@ def main() -> None:
     parser.add_argument("--seeds", default="7000-7004")
     parser.add_argument("--episodes", type=int, default=1000)
     parser.add_argument("--parallel", action="store_true")
+    parser.add_argument("--limit", action="store_true", help="also print the gap to the highest returns")
     parser.add_argument("--settings", default="{}", help="of TreeSearch, as JSON")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
@@ -118,6 +131,8 @@ def main() -> None:
         found.append(one)
         print({name: value for name, value in one.items() if name != "rules"}, flush=True)
     print(row_of(found))
+    if given.limit:
+        print(gap_text(found, given.episodes))
     if given.out is not None:
         given.out.write_text(json.dumps(found, indent=1))
 

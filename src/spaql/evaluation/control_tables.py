@@ -19,7 +19,7 @@ MEASURES_MEAN = (
 )
 LADDER_MEANS = (
     "Structures that were tried, and the one that was chosen (>). Returns are from perturbed plants unless a "
-    "nominal design was asked for; nominal returns, errors at rest and movement are from the plant itself."
+    "nominal design was asked for; nominal returns, errors at rest and movement are from the unperturbed one."
 )
 
 

@@ -14,6 +14,7 @@ from spaql.experiments.curve import fresh_starts
 from spaql.experiments.execute import execute
 from spaql.problems import make_problem
 from spaql.studies.baselines import CLASSICAL, NETWORKS, ZOO, ClassicalPolicy
+from spaql.studies.compare.curves import compute_comparison, draw_comparison
 from spaql.studies.compare.limits import ProblemLimit, compute_limits
 from spaql.studies.compare.ranking import comparisons, standing_at, standings
 from spaql.studies.compare.study import ALGORITHMS, FULL, PROBLEMS, QUICK, compare_runs
@@ -119,6 +120,7 @@ def test_a_gap_is_measured_from_the_starts_of_each_run(tmp_path: Path) -> None:
     for run in runs:
         measure(run, tmp_path)
     found = standings(RunStore(tmp_path))
+    assert draw_comparison(compute_comparison(found, "CartPole-v1")).axes  # without a curve
     limits = compute_limits(found, steps=2_000_000)
     (line,), best = found["Pendulum-v1", "classical"], limits["Pendulum-v1"]
     assert isinstance(best, ProblemLimit)
