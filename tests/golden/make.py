@@ -13,7 +13,7 @@ import numpy as np
 
 import spaql
 from spaql.plants import PlantModel
-from spaql.policy import Laws
+from spaql.policy import FeatureController, Laws, Policy
 
 HERE = Path(__file__).parent
 MODELS = {
@@ -27,6 +27,7 @@ MODELS = {
     "plantree-pendulum": lambda: spaql.PlanTree("Pendulum-v1", horizon=50, seed=7, effort=0.02, leaves=8),
     "treesearch-cartpole": lambda: spaql.TreeSearch("CartPole-v1", seed=8),
     "treesearch-pendulum": lambda: spaql.TreeSearch("Pendulum-v1", horizon=50, seed=9),
+    "treesearch-oven": lambda: spaql.TreeSearch("spaql/Oven-v0", seed=10),  # with memory
 }
 
 
@@ -52,7 +53,8 @@ def main(version: str) -> None:
         agent.save(folder / f"{name}.spaql")
         keep(folder / name, agent)
         if not name.startswith("aql"):
-            controller = spaql.Controller(spaql.rule_tree(agent), agent.problem, {"made by": name})
+            rules = agent.policy if isinstance(agent.policy, FeatureController) else spaql.rule_tree(agent)
+            controller = spaql.Controller(rules, agent.problem, {"made by": name})
             controller.save(folder / f"controller-{name}.spaql")
             keep(folder / f"controller-{name}", controller)
         if isinstance(agent, spaql.PlanTree):
@@ -62,14 +64,25 @@ def main(version: str) -> None:
 
 def keep(path: Path, model: spaql.Agent | spaql.Controller) -> None:
     observations = looks(model.problem.states.space)
-    if isinstance(model.policy, spaql.RuleTree) and isinstance(model.policy.leaves, Laws):
+    laws = isinstance(model.policy, spaql.RuleTree) and isinstance(model.policy.leaves, Laws)
+    if laws or isinstance(model.policy, FeatureController):
         observations = observations[np.isfinite(observations).all(axis=1)]  # no law holds at infinity
     steps = np.arange(len(observations)) % model.problem.horizon
     np.savez_compressed(
         path.with_suffix(".npz"),
         observations=observations,
         steps=steps,
-        actions=model.policy.act(observations, steps, None),
+        actions=acted(model.policy, observations, steps),
+    )
+
+
+def acted(policy: Policy, observations: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Return the actions for observations, which are the samples of one episode if the policy remembers."""
+    if not isinstance(policy, FeatureController):
+        return policy.act(observations, steps, None)
+    playing = policy.for_episodes(1)
+    return np.concatenate(
+        [playing.act(*one, None) for one in zip(observations[:, None], steps[:, None], strict=True)]
     )
 
 
