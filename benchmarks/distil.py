@@ -39,7 +39,7 @@ TASKS = {
     "Pendulum-v1": Task("sac", 6_000, 10 * MILLION, 10, 500),
     "MountainCarContinuous-v0": Task("ppo", 20_000),
     "InvertedPendulum-v5": Task("ppo", 50_000),
-    "InvertedDoublePendulum-v5": Task("sac", 30_000),
+    "InvertedDoublePendulum-v5": Task("sac", 30_000, 2 * MILLION, 10),
 }
 MORE = {
     ("ppo", "MountainCarContinuous-v0"): {

@@ -9,14 +9,14 @@ import numpy as np
 
 from spaql.algorithms.plantree.encoding import ActionCode
 from spaql.algorithms.plantree.mirror import Mirror
-from spaql.algorithms.plantree.replay_memory import Memory
+from spaql.algorithms.plantree.replay_memory import LARGEST, Memory
 from spaql.algorithms.plantree.symmetry import FEWEST, chosen_mirror
 from spaql.algorithms.treesearch.trees import CandidateTree, Rng
-from spaql.errors import ArchiveError
+from spaql.errors import ArchiveError, BadEnvironmentError
 from spaql.kernels.treesearch.candidates import Bools, Floats, Units
 from spaql.policy import RandomPolicy
 from spaql.problems import Problem
-from spaql.rollouts import record
+from spaql.rollouts import Episode, record
 
 _MOST, _SHARE = 10_000, 50
 """Steps by which a mirror is looked for: at most so many, and one in so many of the budget."""
@@ -36,7 +36,15 @@ def mirror_of(setting: str, problem: Problem, budget: int, rng: Rng) -> tuple[Mi
     memory, steps = Memory(problem.states.dims, code.numbers), min(_MOST, budget // _SHARE)
     policy = RandomPolicy(problem.states, problem.actions)
     while setting == "auto" and steps >= FEWEST and len(memory) < steps:
-        for episode in record(policy, problem, rng.integers(1 << 31, size=_TOGETHER).tolist(), rng):
+        try:
+            episodes = record(policy, problem, rng.integers(1 << 31, size=_TOGETHER).tolist(), rng)
+        except BadEnvironmentError:
+            episodes = []
+        if not episodes or not all(map(_is_finite, episodes)):
+            return None, len(
+                memory
+            ) + _TOGETHER * problem.horizon  # at most: it explodes, and cannot be fitted
+        for episode in episodes:
             memory.begin()
             for i in range(episode.length):
                 memory.add(
@@ -47,6 +55,11 @@ def mirror_of(setting: str, problem: Problem, budget: int, rng: Rng) -> tuple[Mi
                     ended=episode.terminated and i == episode.length - 1,
                 )
     return chosen_mirror(setting, memory, code, problem, ends=False), len(memory)
+
+
+def _is_finite(episode: Episode) -> bool:
+    values = np.concatenate([episode.observations.ravel(), episode.rewards])
+    return bool((np.abs(values) < LARGEST).all())
 
 
 def mirror_from_data(data: Mapping[str, Any], tree: CandidateTree) -> Mirror:
