@@ -88,8 +88,7 @@ def find_mirror(memory: Memory, code: ActionCode, *, ends: bool = True) -> Mirro
     if len(memory) < FEWEST or memory.ended.all():
         return None
     halves = _Halves(memory, code, tests_ends=ends)
-    mirrors = [one for swaps in (False, True) for one in _candidates(memory, code, swaps=swaps)]
-    tested = [halves.test(mirror) for mirror in mirrors if halves.hopeful(mirror)]
+    tested = [halves.test(mirror) for mirror in _candidates(memory, code) if halves.hopeful(mirror)]
     accepted = [one for one in tested if one.accepted]
     if not accepted:
         return None
@@ -108,21 +107,19 @@ def _rival(mirror: Mirror, other: Mirror) -> bool:
     return signs + (not same) == 1
 
 
-def _candidates(memory: Memory, code: ActionCode, *, swaps: bool) -> Iterator[Mirror]:
-    """Yield mirrors with signs only, or with one swap of two observations that are alike."""
+def _candidates(memory: Memory, code: ActionCode) -> Iterator[Mirror]:
+    """Yield mirrors with signs only, then those with one swap of two observations that are alike."""
     dims, least = memory.states.shape[1], _SIDE * len(memory)
     sides = np.minimum((memory.states > 0).sum(axis=0), (memory.states < 0).sum(axis=0))
     choices = [(1, -1) if side >= least else (1,) for side in sides.tolist()]
     if choices.count((1, -1)) > _SIGNS:
         return
     orders = [tuple(range(dims))]
-    if swaps:
-        centre, width = moments(memory.states)
-        orders = []
-        for i, j in combinations(range(dims), 2):
-            wider, narrower = max(width[i], width[j]), min(width[i], width[j])
-            if wider <= _ALIKE * narrower and abs(centre[i] - centre[j]) <= narrower:
-                orders.append(tuple({i: j, j: i}.get(k, k) for k in range(dims)))
+    centre, width = moments(memory.states)
+    for i, j in combinations(range(dims), 2):
+        wider, narrower = max(width[i], width[j]), min(width[i], width[j])
+        if wider <= _ALIKE * narrower and abs(centre[i] - centre[j]) <= narrower:
+            orders.append(tuple({i: j, j: i}.get(k, k) for k in range(dims)))
     for order in orders:
         for signs in product(*choices):
             if any(signs[j] < 0 and order[j] != j for j in range(dims)):
@@ -156,7 +153,6 @@ class _Halves:
 
     def __init__(self, memory: Memory, code: ActionCode, *, tests_ends: bool) -> None:
         self._memory, self._code, self._scale = memory, code, Scale.of(memory)
-        self._tests_ends = tests_ends
         self._dims = memory.states.shape[1]
         odd = np.arange(len(memory)) // _BLOCK % 2 == 1
         rows = [np.flatnonzero(~odd), np.flatnonzero(odd)]
@@ -169,7 +165,7 @@ class _Halves:
         self._used = spread > 1e-9
         self._spread = np.where(self._used, spread, 1.0)
         self._cells = [_cells(x, y / self._spread, half[going[half]], self._dims) for half in rows]
-        self._ends = fit_termination(after, memory.ended)
+        self._ends = fit_termination(after, memory.ended) if tests_ends and memory.ended.any() else None
         self._held = [_some(half[going[half]], _MOST // 2) for half in rows[::-1]]
         """Rows that test the law of each half: those of the other half that end no episode."""
         own = [self._predict(k, z[held], inputs[held]) for k, held in enumerate(self._held)]
@@ -247,7 +243,7 @@ class _Halves:
 
     def _ends_agree(self, mirror: Mirror) -> bool:
         memory = self._memory
-        if not self._tests_ends or not memory.ended.any():
+        if self._ends is None:
             return True
         feature, threshold, left, chance, weights = self._ends
         z = self._scale.z(mirror.states(memory.nexts))

@@ -66,11 +66,10 @@ def mirror_from_data(data: Mapping[str, Any], tree: CandidateTree) -> Mirror:
     """Return a mirror from the data of a file, for the problem of a tree."""
     found = Mirror(**{name: tuple(map(int, data[name])) for name in Mirror.__dataclass_fields__})
     rows, dims = tree.numbers.shape[1], tree.numbers.shape[2] - 1
-    signs = () if tree.listed else range(rows)
     if (
         sorted(found.order) != list(range(dims))
         or sorted(found.action_order) != list(range(rows))
-        or (len(found.signs), len(found.action_signs)) != (dims, len(signs))
+        or (len(found.signs), len(found.action_signs)) != (dims, 0 if tree.listed else rows)
         or not {*found.signs, *found.action_signs} <= {-1, 1}
     ):
         raise ArchiveError("The mirror of a search in the file does not match its problem.")
