@@ -10,7 +10,7 @@ from spaql.rollouts.candidates import (
 )
 from spaql.rollouts.episode import Episode
 from spaql.rollouts.interactions import Interactions, Phase
-from spaql.rollouts.play import play, record
+from spaql.rollouts.play import play, record, record_random
 from spaql.rollouts.returns import EpisodeSummary, Evaluation
 from spaql.rollouts.runner import EpisodeRunner
 from spaql.rollouts.seeds import Purpose, generator, try_seeds
@@ -32,5 +32,6 @@ __all__ = [
     "generator",
     "play",
     "record",
+    "record_random",
     "try_seeds",
 ]

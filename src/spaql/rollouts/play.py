@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
-from spaql.policy import Policy
+from spaql.policy import Policy, RandomPolicy
 from spaql.policy.policy import Rng
 from spaql.problems import Dynamics, Problem
 from spaql.problems.environment import DynamicsEnv
@@ -104,6 +104,23 @@ def record(policy: Policy, problem: Problem, seeds: Iterable[int], rng: Rng | No
         ]
 
 
+def record_random(problem: Problem, n: int, rng: Rng) -> list[Episode]:
+    """Return episodes of random actions: of the compiled dynamics, side by side, or in the environment.
+
+    Examples
+    --------
+    >>> import spaql
+    >>> episodes = record_random(spaql.make_problem("CartPole-v1"), 3, np.random.default_rng(0))
+    >>> len(episodes), all(episode.terminated for episode in episodes)
+    (3, True)
+    """
+    policy = RandomPolicy(problem.states, problem.actions)
+    if problem.dynamics is None:
+        return record(policy, problem, rng.integers(1 << 31, size=n).tolist(), rng)
+    rows = _CompiledRows(problem.dynamics)
+    return list(_play_together(policy, problem, rows.draw(n, rng), rows, rng))
+
+
 def _play_together(
     policy: Policy,
     problem: Problem,
@@ -172,6 +189,13 @@ class _CompiledRows:
         self._states = np.array(states, np.float64)
         self._observations = np.zeros((len(states), len(self._dynamics.observations)))
         self._dynamics.loops.observe(self._states, self._observations)
+        return self._observations.astype(np.float32)
+
+    def draw(self, n: int, rng: Rng) -> NDArray[Any]:
+        """Draw the states of the plants; returns the observations."""
+        self._states = np.empty((n, self._dynamics.state_dims))
+        self._observations = np.zeros((n, len(self._dynamics.observations)))
+        self._dynamics.loops.reset(np.ones(n, np.bool_), rng, self._states, self._observations)
         return self._observations.astype(np.float32)
 
     def step(

@@ -64,6 +64,11 @@ class Racer:
         """The tree in the middle of the distribution."""
         return self.tree.with_vector(self.laws(self.distribution.mean[np.newaxis])[0])
 
+    def least_steps(self, length: float) -> float:
+        """Return how many steps its generations take at least, by the mean length of an episode."""
+        n = len(self.distribution.mean)
+        return _generations(n) * population_size(n) * _LEAST * length
+
     def run(self, evaluator: Evaluator, steps: float, plan: float, rng: Rng, fewest: int = _FEWEST) -> None:
         """Search for so many steps, to half a generation; `plan` is what the racer will be given in all.
 
@@ -72,7 +77,7 @@ class Racer:
         n = len(self.distribution.mean)
         if n == 0:
             return
-        generations = max(_GENERATIONS, _GENERATIONS_EACH * n)
+        generations = _generations(n)
         vectors, last, cost = np.empty((population_size(n), n)), evaluator.steps + steps, 0
         while evaluator.steps + cost / 2 < last:
             length = self.length or evaluator.length
@@ -119,3 +124,8 @@ class Racer:
         copied = Distribution(*(np.array(part, order="C") for part in found))
         starts, length, score = own.tolist()
         return cls(tree, copied, starts, length, score, basis=basis)
+
+
+def _generations(n: int) -> int:
+    """Return about how many generations a search of n numbers needs."""
+    return max(_GENERATIONS, _GENERATIONS_EACH * n)

@@ -40,8 +40,10 @@ _SWITCHES = (2, 3)
 """Leaves of racers whose laws are constants, where actions are numbers."""
 _LEAST = 0.2
 """The least by which a number of a random law is varied; laws of 0 are varied by 1."""
-_RACE_EPISODES = 300
-"""Episodes of the race for each racer; if there are fewer, there are fewer racers."""
+_FEWEST_RACERS, _RACED_SHARE = 2, 0.5
+"""Of the others only those are raced whose numbers can be searched with such a share of the budget."""
+_NEIGHBOURS = 3
+"""Racers beside a tree that was given."""
 _CHILDREN = 2
 """The most neighbours of the best tree in a round of growth."""
 _GROWTH_EPISODES = 1500
@@ -55,8 +57,8 @@ _JUDGEMENTS = 20
 _FEWEST_JUDGED, _MOST_JUDGED = 50, 2000
 """Starts of a judgement; fewer than the fewest if so many would take more than a share of the budget."""
 _JUDGED_SHARE, _LEAST_JUDGED = 0.02, 4
-_FIRST_JUDGED = 0.2
-"""The share of them by which trees are compared first."""
+_FIRST_JUDGED, _FEWEST_FIRST = 0.2, 25
+"""The share of them by which trees are compared first; so many, if these are no more than half."""
 _SIMPLIFIED = 200
 """The fewest starts by which a tree is made plainer: fewer would not see what that costs."""
 _REFINED = 128
@@ -114,23 +116,28 @@ class Search:
         """Make the racers."""
         evaluator, budget = self.evaluator, self.budget
         evaluator.begin_hard_starts(rng)
-        count = int(min(max(RACE * budget / (_RACE_EPISODES * evaluator.length), 2), _RACERS))
         if self.incumbent is not None:
             self._judge_incumbent()
-            self.racers = [Racer.of(self.incumbent, step=0.3)]
-            self.racers += [self._neighbour(self.incumbent, rng) for _ in range(min(count, 4) - 1)]
+            racers = [Racer.of(self.incumbent, step=0.3)]
+            racers += [self._neighbour(self.incumbent, rng) for _ in range(_NEIGHBOURS)]
         else:
-            for i in range(count):
+            racers = []
+            for i in range(_RACERS):
                 size, idle = min(_SIZES[i // 2 % len(_SIZES)], self.settings.max_leaves), i % 2 == 0
                 if idle and self.mirror is not None:
-                    self.racers.append(self._symmetric(size, self.mirror, rng))
+                    racers.append(self._symmetric(size, self.mirror, rng))
                 else:
                     tree = random_tree(self.base, size, self.states, rng, idle=idle)
-                    self.racers.append(Racer.of(tree, least=1.0 if idle else _LEAST))
+                    racers.append(Racer.of(tree, least=1.0 if idle else _LEAST))
             if not self.base.listed and self.settings.max_leaves >= 2:
-                for size in _SWITCHES[: count // 4]:
+                for size in _SWITCHES:
                     tree = random_tree(self.base, size, self.states, rng)
-                    self.racers.append(Racer.of(with_constants(tree), least=_LEAST))
+                    racers.append(Racer.of(with_constants(tree), least=_LEAST))
+        self.racers = racers[:_FEWEST_RACERS] + [
+            racer
+            for racer in racers[_FEWEST_RACERS:]
+            if racer.least_steps(evaluator.length) <= _RACED_SHARE * budget
+        ]
         self.stage = "race"
         self._race(rng)
 
@@ -269,7 +276,8 @@ class Search:
 
     def _first(self, tree: CandidateTree) -> float:
         """Return the score of a tree by a part of the judgement."""
-        return self.evaluator.judge(tree, _FIRST_JUDGED).score
+        share = _FEWEST_FIRST / len(self.evaluator.judging_starts)
+        return self.evaluator.judge(tree, max(_FIRST_JUDGED, min(share, 0.5))).score
 
     def _judge_incumbent(self) -> None:
         if self.incumbent is not None:

@@ -14,14 +14,13 @@ from spaql.algorithms.plantree.symmetry import FEWEST, chosen_mirror
 from spaql.algorithms.treesearch.trees import CandidateTree, Rng
 from spaql.errors import ArchiveError, BadEnvironmentError
 from spaql.kernels.treesearch.candidates import Bools, Floats, Units
-from spaql.policy import RandomPolicy
 from spaql.problems import Problem
-from spaql.rollouts import Episode, record
+from spaql.rollouts import Episode, record_random
 
 _MOST, _SHARE = 10_000, 50
 """Steps by which a mirror is looked for: at most so many, and one in so many of the budget."""
-_TOGETHER = 5
-"""Episodes that are played in one environment."""
+_FEWEST = 5
+"""Episodes that are played together, at least."""
 _NONE = 1e-9
 """What is left of a column that is a sum of others."""
 
@@ -34,16 +33,14 @@ def mirror_of(setting: str, problem: Problem, budget: int, rng: Rng) -> tuple[Mi
     """
     code = ActionCode(problem.actions.space)
     memory, steps = Memory(problem.states.dims, code.numbers), min(_MOST, budget // _SHARE)
-    policy = RandomPolicy(problem.states, problem.actions)
     while setting == "auto" and steps >= FEWEST and len(memory) < steps:
+        n = max(_FEWEST, (steps - len(memory)) // problem.horizon)
         try:
-            episodes = record(policy, problem, rng.integers(1 << 31, size=_TOGETHER).tolist(), rng)
+            episodes = record_random(problem, n, rng)
         except BadEnvironmentError:
             episodes = []
-        if not episodes or not all(map(_is_finite, episodes)):
-            return None, len(
-                memory
-            ) + _TOGETHER * problem.horizon  # at most: it explodes, and cannot be fitted
+        if not episodes or not all(map(_is_finite, episodes)):  # it explodes, and cannot be fitted
+            return None, len(memory) + n * problem.horizon  # at most
         for episode in episodes:
             memory.begin()
             for i in range(episode.length):
