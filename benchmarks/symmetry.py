@@ -130,6 +130,7 @@ def main() -> None:
     parser.add_argument("--budget", type=int, action="append")
     parser.add_argument("--seeds", default="9000-9004")
     parser.add_argument("--noise", type=float, nargs=2, default=(0.0, 0.0))
+    parser.add_argument("--mirror", choices=("auto", "off"), action="append", help="both by default")
     parser.add_argument("--detect", action="store_true", help="only count the mirrors that are found")
     parser.add_argument("--out", type=Path, default=Path("symmetry.jsonl"))
     parser.add_argument("--random", action="store_true", help="count the mirrors in random memories")
@@ -145,7 +146,7 @@ def main() -> None:
     for seed in range(int(first), int(last or first) + 1):
         for budget in given.budget or ((3_000,) if given.detect else (3_000, 5_000, 10_000)):
             for env in given.env or ENVIRONMENTS:
-                for mirror in ("auto",) if given.detect else ("auto", "off"):
+                for mirror in ("auto",) if given.detect else given.mirror or ("auto", "off"):
                     noise = tuple(given.noise)
                     if json.dumps([env, budget, seed, mirror, list(noise), given.detect]) in done:
                         continue

@@ -49,10 +49,15 @@ def kept(self: Search, runner: Any, rng: np.random.Generator) -> None:
         ADVANCE(self, runner, rng)
 
 
+def one_racer(self: Search, rng: np.random.Generator) -> list[Any]:
+    """Return a racer of one leaf, with laws of 0."""
+    return [self._random(1, True, rng)]
+
+
 ADVANCE = Search.advance
 IDEAS: dict[str, list[Any]] = {
     "everything": [],
-    "no race: one random tree": [(search, "_RACERS", 1)],
+    "no race: one random tree": [(Search, "_random_racers", one_racer)],
     "no trees of constants": [(search, "_SWITCHES", ())],
     "no mirror": [(learner, "mirror_of", lambda *rest: (None, 0))],
     "scales of all episodes": [(learner, "_better_half", lambda played: [seen for _, seen in played])],
@@ -65,7 +70,7 @@ IDEAS: dict[str, list[Any]] = {
     ],
     "no growth": [(search, "GROW", search.POLISH)],
     "no pattern search": [(search, "PATTERN", search.REFINE)],
-    "nothing is removed": [(search, "simplify", lambda evaluator, tree, *rest: tree)],
+    "nothing is removed": [(search, "simplify", lambda evaluator, tree, *rest, **more: tree)],
 }
 
 

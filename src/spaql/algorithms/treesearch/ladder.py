@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from spaql.algorithms.treesearch.evaluator import DIGITS, Evaluator
 from spaql.algorithms.treesearch.finish import enough_digits, simplify
 from spaql.algorithms.treesearch.lqr import lqr_racer, lqr_structure, pole_law
-from spaql.algorithms.treesearch.racer import Racer
+from spaql.algorithms.treesearch.racer import LEAST_OF_BEST, Racer
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
 from spaql.algorithms.treesearch.structures import NEXT, ORDER, Block, Meaning, Structure
 from spaql.algorithms.treesearch.trees import CandidateTree, Rng, find_leaf, random_cut, split
@@ -365,8 +365,8 @@ class Ladder:
         """Go on with the best rung, by more starts in each generation."""
         structure, racer = self.racers[0]
         self._use(structure)
-        left = POLISH * self.budget - self.spent
-        racer.run(self.evaluator, min(0.06 * self.budget, left), self.budget / 2, rng, _STARTS)
+        steps = min(0.06 * self.budget, POLISH * self.budget - self.spent)
+        racer.run(self.evaluator, steps, self.budget / 2, rng, _STARTS, LEAST_OF_BEST)
         self._replace(self._judged(structure, racer))
         if self.spent + self.evaluator.steps >= POLISH * self.budget:
             self.stage = "terms"

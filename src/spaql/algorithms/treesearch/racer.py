@@ -20,8 +20,10 @@ _FEWEST, _MOST = 6, 512
 """Starts of a generation, if there is room for them."""
 _GENERATIONS, _GENERATIONS_EACH = 60, 8
 """A generation has no more starts than leave about so many generations in all, and for each number."""
-_LEAST = 2
-"""Starts of a generation, if there is no room."""
+_LEAST, LEAST_OF_BEST = 2, 8
+"""Starts of a generation, if there is no room: in a race, and of the best tree, which fewer make worse."""
+_FEWEST_GENERATIONS = 10
+"""There is no room for starts with which there would be fewer generations in all."""
 _FIRST_STEP = 0.5
 
 
@@ -69,10 +71,18 @@ class Racer:
         n = len(self.distribution.mean)
         return _generations(n) * population_size(n) * _LEAST * length
 
-    def run(self, evaluator: Evaluator, steps: float, plan: float, rng: Rng, fewest: int = _FEWEST) -> None:
+    def run(
+        self,
+        evaluator: Evaluator,
+        steps: float,
+        plan: float,
+        rng: Rng,
+        fewest: int = _FEWEST,
+        least: int = _LEAST,
+    ) -> None:
         """Search for so many steps, to half a generation; `plan` is what the racer will be given in all.
 
-        A generation has `fewest` starts; without room for them a few, but no less than a sixteenth.
+        A generation has `fewest` starts or more; without room for them less, if possible not below `least`.
         """
         n = len(self.distribution.mean)
         if n == 0:
@@ -82,7 +92,8 @@ class Racer:
         while evaluator.steps + cost / 2 < last:
             length = self.length or evaluator.length
             room = min(plan / generations, last - evaluator.steps) / (len(vectors) * length)
-            count = int(max(_LEAST, fewest // 16, min(_MOST, room, max(fewest, self.starts)))) // 2 * 2
+            most = max(_LEAST, plan / _FEWEST_GENERATIONS / (len(vectors) * length))
+            count = int(max(min(least, most), min(_MOST, room, max(fewest, self.starts)))) // 2 * 2
             ask(self.distribution, rng, vectors)
             before = evaluator.steps
             scores, agreement, self.length = evaluator.score(self.tree, self.laws(vectors), count, rng)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from spaql.algorithms.plantree.mirror import Mirror
 from spaql.algorithms.treesearch.evaluator import DIGITS, Evaluator, Judgement
 from spaql.algorithms.treesearch.finish import enough_digits, pattern_search, simplify
-from spaql.algorithms.treesearch.racer import Racer
+from spaql.algorithms.treesearch.racer import LEAST_OF_BEST, Racer
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
 from spaql.algorithms.treesearch.symmetry import basis_if_symmetric, even, mirror_from_data, symmetric_basis
 from spaql.algorithms.treesearch.trees import (
@@ -34,14 +34,13 @@ from spaql.rollouts import EpisodeRunner
 RACE, POLISH, GROW, REFINE, PATTERN = 0.25, 0.35, 0.75, 0.87, 0.93
 """The shares of the budget at which the stages end; the rest is for making the tree plainer."""
 _SIZES = (1, 2, 3, 4)
-"""Leaves of the racers."""
-_RACERS = 8
+"""Leaves of the racers: for each size there are two."""
 _SWITCHES = (2, 3)
 """Leaves of racers whose laws are constants, where actions are numbers."""
 _LEAST = 0.2
 """The least by which a number of a random law is varied; laws of 0 are varied by 1."""
-_FEWEST_RACERS, _RACED_SHARE = 2, 0.5
-"""Of the others only those are raced whose numbers can be searched with such a share of the budget."""
+_RACED_SHARE = 0.5
+"""Trees race if their numbers can be searched with this share of the budget."""
 _NEIGHBOURS = 3
 """Racers beside a tree that was given."""
 _CHILDREN = 2
@@ -114,30 +113,13 @@ class Search:
 
     def _measure(self, rng: Rng) -> None:
         """Make the racers."""
-        evaluator, budget = self.evaluator, self.budget
-        evaluator.begin_hard_starts(rng)
+        self.evaluator.begin_hard_starts(rng)
         if self.incumbent is not None:
             self._judge_incumbent()
-            racers = [Racer.of(self.incumbent, step=0.3)]
-            racers += [self._neighbour(self.incumbent, rng) for _ in range(_NEIGHBOURS)]
+            neighbours = [self._neighbour(self.incumbent, rng) for _ in range(_NEIGHBOURS)]
+            self.racers = [Racer.of(self.incumbent, step=0.3), *filter(self._affords, neighbours)]
         else:
-            racers = []
-            for i in range(_RACERS):
-                size, idle = min(_SIZES[i // 2 % len(_SIZES)], self.settings.max_leaves), i % 2 == 0
-                if idle and self.mirror is not None:
-                    racers.append(self._symmetric(size, self.mirror, rng))
-                else:
-                    tree = random_tree(self.base, size, self.states, rng, idle=idle)
-                    racers.append(Racer.of(tree, least=1.0 if idle else _LEAST))
-            if not self.base.listed and self.settings.max_leaves >= 2:
-                for size in _SWITCHES:
-                    tree = random_tree(self.base, size, self.states, rng)
-                    racers.append(Racer.of(with_constants(tree), least=_LEAST))
-        self.racers = racers[:_FEWEST_RACERS] + [
-            racer
-            for racer in racers[_FEWEST_RACERS:]
-            if racer.least_steps(evaluator.length) <= _RACED_SHARE * budget
-        ]
+            self.racers = self._random_racers(rng)
         self.stage = "race"
         self._race(rng)
 
@@ -165,7 +147,8 @@ class Search:
     def _polish(self, rng: Rng) -> None:
         """Go on with the winner of the race."""
         best = self.racers[0]
-        best.run(self.evaluator, (POLISH - RACE) / 4 * self.budget, self.budget / 2, rng)
+        share = (POLISH - RACE) / 4 * self.budget
+        best.run(self.evaluator, share, self.budget / 2, rng, least=LEAST_OF_BEST)
         self._judge([best])
         self._compare(best)
         if self.spent + self.evaluator.steps >= POLISH * self.budget:
@@ -182,9 +165,11 @@ class Search:
             field = [best, *self._switch(best.found, rng)]
             for _ in range(len(field), 1 + children):
                 symmetric = best.basis is not None and rng.random() < 0.5
-                field.append(self._neighbour(best.found, rng, self.mirror if symmetric else None))
+                child = self._neighbour(best.found, rng, self.mirror if symmetric else None)
+                if self._affords(child):
+                    field.append(child)
             for racer in field:
-                racer.run(self.evaluator, share, self.budget / 2, rng)
+                racer.run(self.evaluator, share, self.budget / 2, rng, least=LEAST_OF_BEST)
             self._judge(field)
             field.sort(key=lambda racer: -self._value(racer.score, racer.tree))
             self.racers = field[:1]
@@ -199,7 +184,7 @@ class Search:
     def _refine(self, rng: Rng) -> None:
         """Go on with the best tree."""
         best = self.racers[0]
-        best.run(self.evaluator, 0.03 * self.budget, self.budget, rng, _REFINED)
+        best.run(self.evaluator, 0.03 * self.budget, self.budget, rng, _REFINED, LEAST_OF_BEST)
         self._judge([best])
         self._compare(best)
         if self.spent + self.evaluator.steps >= REFINE * self.budget:
@@ -297,6 +282,26 @@ class Search:
 
     def _basis(self, tree: CandidateTree) -> Floats | None:
         return None if self.mirror is None else basis_if_symmetric(tree, self.mirror)
+
+    def _random_racers(self, rng: Rng) -> list[Racer]:
+        """Return racers of all sizes that the budget suffices for, and two of one leaf in any case."""
+        sizes = [min(size, self.settings.max_leaves) for size in _SIZES]
+        racers = [self._random(size, idle, rng) for size in sizes for idle in (True, False)]
+        if not self.base.listed and self.settings.max_leaves >= 2:
+            trees = [random_tree(self.base, size, self.states, rng) for size in _SWITCHES]
+            racers += [Racer.of(with_constants(tree), least=_LEAST) for tree in trees]
+        return racers[:2] + list(filter(self._affords, racers[2:]))
+
+    def _affords(self, racer: Racer) -> bool:
+        """Return whether the budget suffices to search the numbers of a tree."""
+        return racer.least_steps(self.evaluator.length) <= _RACED_SHARE * self.budget
+
+    def _random(self, size: int, idle: bool, rng: Rng) -> Racer:
+        """Return a racer of random trees, with laws of 0 or random ones."""
+        if idle and self.mirror is not None:
+            return self._symmetric(size, self.mirror, rng)
+        tree = random_tree(self.base, size, self.states, rng, idle=idle)
+        return Racer.of(tree, least=1.0 if idle else _LEAST)
 
     def _symmetric(self, size: int, mirror: Mirror, rng: Rng) -> Racer:
         """Return a racer of trees that are their own mirror image; of one leaf if nothing can be cut so."""
