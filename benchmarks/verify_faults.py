@@ -39,8 +39,8 @@ FAULTS = [
     (FORMS, "m[z, k] = cx * m[y, k] + cy * m[x, k]", "m[z, k] = cx * m[y, k] - cy * m[x, k]"),
     (
         FORMS,
-        "min(a, b), min(c, d))), up(max(max(a, b), max(c, d))))\n\n\n@njit_no_inline\ndef put_square",
-        "a, b)), up(max(c, d)))\n\n\n@njit_no_inline\ndef put_square",
+        "min(a, b), min(c, d))), up(max(max(a, b), max(c, d))))\n\n\n@njit_in_place\ndef put_square",
+        "a, b)), up(max(c, d)))\n\n\n@njit_in_place\ndef put_square",
     ),
     (FORMS, "least = 0.0 if low <= 0.0 <= high else", "least ="),
     (FORMS, "m[z, C] = c * c + 0.5 * s * s", "m[z, C] = c * c"),
@@ -113,7 +113,7 @@ FAULTS = [
     (LOOP, "put_min(m, action + i, action + i, work + 4, work)", "pass"),
     (LOOP, "put_single(m, seen + j, seen + j)", "pass"),
     (LOOP, "action + other, action + choice, -1.0", "action + choice, action + other, -1.0"),
-    (LOOP, "m[seen + j, R] += loop.noise[j]", "pass"),
+    (LOOP, "m[seen + j, R] += noise[j]", "pass"),
     (LOOP, "bound - slack)", "bound + 0.01)"),
     (SYMBOLS, 'return Comparison("<", lifted(other), self)', 'return Comparison("<", self, lifted(other))'),
     (

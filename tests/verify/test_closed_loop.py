@@ -9,7 +9,7 @@ import spaql
 from learned_plants import known
 from spaql.kernels.verify.closed_loop import advance, new_memory, put_box
 from spaql.kernels.verify.forms import HIGH, LOW, A, C, R
-from spaql.kernels.verify.points import play_points
+from spaql.kernels.verify.points import play
 from spaql.policy import Choices, Constants, Laws, RuleTree, SwitchingLaws
 from spaql.problems.classic import find_dynamics
 from spaql.verify.closed_loop import ClosedLoop
@@ -326,10 +326,8 @@ def played_states(rng, boxes, starts, steps):
         loop = ClosedLoop.of(dynamics, tree)
         arrays = loop.arrays
         sets = followed(loop, middle - half, middle + half, steps)
-        path = np.empty((starts, len(sets) + 1, len(scale)))
-        ended = np.empty(starts, np.int64)
         first = rng.uniform(middle - half, middle + half, (starts, len(scale)))
-        play_points(arrays.step, arrays.observe, arrays.tree, first, len(sets), path, ended)
+        path, ended = play(arrays.step, arrays.observe, arrays.tree, first, len(sets))
         for i, parts in enumerate(sets, 1):
             alive = (ended < 0) | (ended > i)
             compared += int(alive.sum())

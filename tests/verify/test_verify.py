@@ -5,6 +5,7 @@ import itertools
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.spaces import Box
 
 import spaql
 from spaql.policy import Choices, Constants, Laws, RuleTree
@@ -202,6 +203,17 @@ def test_refusals():
         spaql.verify(constant(plant, 0.5))
     with pytest.raises(spaql.SettingError, match="within is None"):
         Statement(starts={}, target={"level [m]": (0, 1)})
+    with_memory = spaql.policy.FeatureController.of_laws(
+        [spaql.policy.Error("error", "target", "x"), spaql.policy.Integral("integral", "error", limit=5.0)],
+        {"u": {"error": 2.0, "integral": 0.5}},
+        observation_space=Box(-1.0, 1.0, (2,)),
+        action_space=Box(-1.0, 1.0, (1,)),
+        observations=("x", "target"),
+        actions=("u",),
+        sample_time=1.0,
+    )
+    with pytest.raises(spaql.SettingError, match="has memory, and a proof does not cover that"):
+        spaql.verify(with_memory, "Pendulum-v1")
 
 
 def test_the_best_answer_when_the_time_is_up():

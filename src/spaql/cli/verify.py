@@ -249,7 +249,9 @@ class _Bar:
         self._bar: Any = None
         self._show = show and sys.stderr.isatty()
         if show and not self._show:
-            print("verifying: the first time, its kernels are compiled for about a minute", file=sys.stderr)
+            print(
+                "verifying: the first time, its kernels are compiled for about half a minute", file=sys.stderr
+            )
 
     def __call__(self, proven: float, spent: float) -> None:
         if not self._show or time.monotonic() - self._drawn < _SECONDS_A_FRAME:

@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from llvmlite.binding import parse_bitcode
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder
 from numba.core.errors import NumbaError as NumbaError
 from numba.core.types import unliteral
 from numba.extending import register_jitable
@@ -56,7 +59,81 @@ class _StampedCache(FunctionCache):
         return (sig, codegen.magic_tuple())
 
 
-def njit(function: Function, *, depends_on: str = "", inline: bool = True) -> Function:
+class _LinkedCode(JITCodeLibrary):
+    """Code for the kernels that call it, which is optimised and made executable as a part of them only.
+
+    Numba does both for every function, with all that it calls: once more for each level of calls.
+    """
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()  # type: ignore[no-untyped-call]
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return that there is none."""
+        return 0
+
+    @property
+    def codegen(self) -> "_LinkedCode":
+        """Where `set_env` is called."""
+        return self
+
+    def set_env(self, name: str, env: Any) -> None:
+        """Set nothing: that is done for the kernels that it is linked into."""
+
+    def serialize_using_object_code(self) -> tuple[str, bytes]:
+        """Return what the cache holds, from which `load` makes it again."""
+        return self.name, self._get_module_for_linking().as_bitcode()  # type: ignore[no-untyped-call]
+
+    @classmethod
+    def load(cls, codegen: Any, name: str, bitcode: bytes) -> "_LinkedCode":
+        """Return code from the cache."""
+        code = cls(codegen, name)
+        code._final_module = parse_bitcode(bitcode)
+        code._finalize_final_module()
+        return code
+
+
+class _LinkedCompiler(CompilerBase):
+    def define_pipelines(self) -> list[Any]:
+        state = self.state
+        state.library = _LinkedCode(state.targetctx.codegen(), state.func_id.func_qualname)  # type: ignore[no-untyped-call]
+        return [DefaultPassBuilder.define_nopython_pipeline(state)]  # type: ignore[no-untyped-call]
+
+
+class _LinkedImpl(CompileResultCacheImpl):
+    def rebuild(self, target_context: Any, payload: tuple[Any, ...]) -> Any:
+        code, descriptor, env, signature, objectmode, lifted, annotation, reload_init, envs = payload
+        library, result = _LinkedCode.load(target_context.codegen(), *code), cast(Any, CompileResult)
+        return result(
+            target_context=target_context,
+            typing_context=target_context.typing_context,
+            library=library,
+            environment=env,
+            entry_point=target_context.get_executable(library, descriptor, env),
+            fndesc=descriptor,
+            type_annotation=annotation,
+            signature=signature,
+            objectmode=objectmode,
+            lifted=lifted,
+            typing_error=None,
+            call_helper=None,
+            metadata=None,
+            reload_init=reload_init,
+            referenced_envs=envs,
+        )
+
+
+class _LinkedCache(_StampedCache):
+    _impl_class = _LinkedImpl  # type: ignore[assignment]
+
+
+def njit(
+    function: Function, *, depends_on: str = "", inline: bool = True, in_place: bool = False
+) -> Function:
     """Compile a kernel that is cached on disk and releases the GIL.
 
     Parameters
@@ -69,21 +146,27 @@ def njit(function: Function, *, depends_on: str = "", inline: bool = True) -> Fu
     inline
         Inline it in the kernels that call it. A call costs two atomic operations for every array argument,
         more than the work of most kernels.
+    in_place
+        It allocates no array, nor does any kernel that it calls, and references are not counted.
     """
     if not ENABLED:
         return function
     stamp = hashlib.sha256((STAMP + depends_on).encode()).hexdigest()
-    compiled = _dispatcher(function, stamp, forceinline=inline)
-    inner = _dispatcher(function, stamp[::-1], forceinline=inline, no_cpython_wrapper=True)
+    options: dict[str, Any] = {"forceinline": inline, "_nrt": not in_place}
+    compiled = _dispatcher(function, _StampedCache, stamp, options)
+    options |= {"no_cpython_wrapper": True, "pipeline_class": _LinkedCompiler}
+    inner = _dispatcher(function, _LinkedCache, stamp[::-1], options)
     _call_from_kernels(compiled, inner)
     return cast(Function, compiled)
 
 
-def _dispatcher(function: Callable[..., Any], stamp: str, **options: Any) -> Any:
+def _dispatcher(
+    function: Callable[..., Any], cache: type[_StampedCache], stamp: str, options: dict[str, Any]
+) -> Any:
     jit: Any = numba.njit
     compiled = jit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(function)
     with suppress(RuntimeError):  # no cache folder is writable: compile anew in every process
-        compiled._cache = _StampedCache(function, stamp)
+        compiled._cache = cache(function, stamp)
     return compiled
 
 
@@ -113,6 +196,11 @@ def _call_from_kernels(compiled: Any, inner: Any) -> None:
 def njit_no_inline(function: Function) -> Function:
     """Compile a kernel that is too large to be inlined."""
     return njit(function, inline=False)
+
+
+def njit_in_place(function: Function) -> Function:
+    """Compile a kernel that allocates nothing and is not inlined."""
+    return njit(function, inline=False, in_place=True)
 
 
 def callable_by_kernels(function: Function) -> Function:

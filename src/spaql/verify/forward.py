@@ -11,7 +11,7 @@ from spaql.errors import SettingError
 from spaql.kernels.verify.closed_loop import new_memory, put_box
 from spaql.kernels.verify.closure import CLOSED, OPEN, Reached, mark, new_reached, spread_out
 from spaql.kernels.verify.forms import A
-from spaql.kernels.verify.points import play_points
+from spaql.kernels.verify.points import play
 from spaql.kernels.verify.search import Rules, new_desk
 from spaql.verify.closed_loop import ClosedLoop, box_of
 from spaql.verify.prover import Clock, Progress
@@ -70,10 +70,7 @@ class ForwardSearch:
     def _play(self, samples: int, steps: int) -> tuple[Floats, NDArray[np.int64]]:
         rng = np.random.default_rng(0)
         starts = rng.uniform(self.low, self.high, (samples, len(self.low)))
-        path, ended = np.empty((samples, steps + 1, len(self.low))), np.empty(samples, np.int64)
-        arrays = self._arrays
-        play_points(arrays.step, arrays.observe, arrays.tree, starts, steps, path, ended)
-        return path, ended
+        return play(self._arrays.step, self._arrays.observe, self._arrays.tree, starts, steps)
 
     def failing(self, steps: int, samples: int = _SAMPLES) -> tuple[Floats, float]:
         """Return starts from which episodes leave what is allowed or terminate, and their share."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from spaql.errors import SettingError
 from spaql.kernels.verify.cells import new_cells, set_time
 from spaql.kernels.verify.closed_loop import new_memory
+from spaql.kernels.verify.points import new_point
 from spaql.kernels.verify.search import Rules, estimate, follow_cells, middles, new_desk
 from spaql.verify.closed_loop import ClosedLoop, box_of, check_box
 from spaql.verify.statement import Statement
@@ -69,6 +70,7 @@ class BackwardSearch:
         self._clock, self._progress, self.loop = clock, progress, loop
         self._arrays = loop.arrays
         self._memory = new_memory(self._arrays)
+        self._point = new_point(self._arrays.step, self._arrays.observe)
         n = len(loop.names)
         low, high = box_of(loop.names, statement.starts)
         if not np.all(np.isfinite(high - low)):
@@ -127,6 +129,7 @@ class BackwardSearch:
                 self.cells,
                 rules,
                 self._desk,
+                self._point,
                 *self._home,
                 2 if self._statement.stays else int(self._reaches),
                 _AFTER,

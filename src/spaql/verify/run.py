@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from spaql.errors import SettingError
 from spaql.interpret import rule_tree
 from spaql.plants import PlantModel
-from spaql.policy import RuleTree
+from spaql.policy import FeatureController, RuleTree
 from spaql.policy.resolve import Source, opened, policy_of
 from spaql.problems import Dynamics, EnvironmentLike, Problem, make_problem
 from spaql.values import real_number
@@ -242,6 +242,13 @@ def closed_loop(
     """
     given = opened(source)
     policy = policy_of(given)
+    if isinstance(policy, FeatureController):
+        raise SettingError(
+            "This controller has memory, and a proof does not cover that: it is about a plant and a rule "
+            "tree whose action depends on the observation alone. `spaql stress` plays this controller from "
+            "all over the plant's states, which finds failures and proves nothing; a rule tree without "
+            "memory, trained for the same plant, can be proven."
+        )
     tree = policy if isinstance(policy, RuleTree) else rule_tree(policy)
     if learned:
         return ClosedLoop.of(_learned_plant(given, env, asked), tree, **options)

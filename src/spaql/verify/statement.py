@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
-from spaql.kernels.verify.points import play_points
+from spaql.kernels.verify.points import play
 from spaql.verify.closed_loop import ClosedLoop, tree_arrays
 
 Box = Mapping[str, tuple[float, float]]
@@ -210,11 +210,7 @@ def _played(loop: ClosedLoop) -> NDArray[np.float64]:
     if len(loop.names) > plant.state_dims:  # with an action that waits
         low, high = np.array(list(loop.waiting_ranges().values())).T
         starts = np.hstack([starts, rng.uniform(low, high, (_DRAWN, len(low)))])
-    path = np.empty((_DRAWN, plant.horizon + 1, len(loop.names)))
-    ended = np.empty(_DRAWN, np.int64)
-    play_points(
-        loop.step.arrays, loop.observe.arrays, tree_arrays(loop.tree), starts, plant.horizon, path, ended
-    )
+    path, ended = play(loop.step.arrays, loop.observe.arrays, tree_arrays(loop.tree), starts, plant.horizon)
     for i, end in enumerate(ended):
         if end >= 0:
             path[i, end:] = path[i, end - 1]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.kernels.jit import njit_no_inline
+from spaql.kernels.jit import njit_in_place
 from spaql.kernels.verify.codes import Floats, Ints
 from spaql.kernels.verify.forms import HIGH, LOW
 
@@ -35,7 +35,7 @@ def new_cells(low: Floats, high: Floats, turns: NDArray[np.bool_], levels: int) 
     return Cells(low, high, turns, levels, first, np.full(first[-1], -1, np.int32))
 
 
-@njit_no_inline
+@njit_in_place
 def cell_box(cells: Cells, level: int, index: int, low: Floats, high: Floats) -> None:
     """Write the box of a cell, widened by rounding but within the whole box."""
     bits = cells.levels - level
@@ -52,7 +52,7 @@ def cell_box(cells: Cells, level: int, index: int, low: Floats, high: Floats) ->
             high[j] = cells.high[j]
 
 
-@njit_no_inline
+@njit_in_place
 def finest_range(cells: Cells, low: Floats, high: Floats, at: Ints) -> bool:
     """Write the finest cells that a box touches; returns False if it leaves the whole box."""
     side = 1 << cells.levels
@@ -75,7 +75,7 @@ def finest_range(cells: Cells, low: Floats, high: Floats, at: Ints) -> bool:
     return True
 
 
-@njit_no_inline
+@njit_in_place
 def worst_time(cells: Cells, low: Floats, high: Floats, at: Ints, stack: Ints) -> int:
     """Return the most steps from any cell that a box touches; -1 if one has none, or it leaves the whole box.
 
@@ -108,7 +108,7 @@ def worst_time(cells: Cells, low: Floats, high: Floats, at: Ints, stack: Ints) -
             return worst
 
 
-@njit_no_inline
+@njit_in_place
 def _worst_under(cells: Cells, level: int, at: Ints, stack: Ints) -> int:
     """Return the most steps from the cells in a range, at[0] to at[1], that are in the coarse cell at[2]."""
     n, worst, top = at.shape[1], 0, 1
@@ -146,7 +146,7 @@ def _worst_under(cells: Cells, level: int, at: Ints, stack: Ints) -> int:
     return worst
 
 
-@njit_no_inline
+@njit_in_place
 def set_time(cells: Cells, level: int, index: int, time: int, only_unknown: bool) -> None:
     """Set the time of all finest cells in a cell, or of those without one, and of the cells above them."""
     n, bits, mask = cells.low.shape[0], cells.levels - level, (1 << (cells.levels - level)) - 1
@@ -176,7 +176,7 @@ def set_time(cells: Cells, level: int, index: int, time: int, only_unknown: bool
         refresh(cells, upper, place)
 
 
-@njit_no_inline
+@njit_in_place
 def refresh(cells: Cells, level: int, index: int) -> None:
     """Compute the time of a coarse cell from the cells of the level below."""
     n, bits = cells.low.shape[0], cells.levels - level
@@ -195,14 +195,14 @@ def refresh(cells: Cells, level: int, index: int) -> None:
     cells.times[cells.first[level] + index] = worst
 
 
-@njit_no_inline
+@njit_in_place
 def part_bounds(parts: Floats, part: int, low: Floats, high: Floats) -> None:
     """Write the box of a part."""
     for j in range(low.shape[0]):
         low[j], high[j] = parts[part, j, LOW], parts[part, j, HIGH]
 
 
-@njit_no_inline
+@njit_in_place
 def is_inside(low: Floats, high: Floats, keep_low: Floats, keep_high: Floats) -> bool:
     """Return whether a box lies in another."""
     for j in range(low.shape[0]):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.kernels.jit import njit_no_inline
+from spaql.kernels.jit import njit_in_place
 from spaql.kernels.verify.codes import CHOICES, NUMBERS, SWITCHING, Floats, Ints, TapeArrays, TreeArrays
 from spaql.kernels.verify.forms import (
     HIGH,
@@ -74,7 +74,7 @@ class Memory(NamedTuple):
     """Of each part."""
 
 
-@njit_no_inline
+@njit_in_place
 def put_box(m: Floats, first: int, low: Floats, high: Floats) -> None:
     """Set rows to a box, with a symbol for each number."""
     for j in range(low.shape[0]):
@@ -86,10 +86,12 @@ def put_box(m: Floats, first: int, low: Floats, high: Floats) -> None:
         m[z, LOW], m[z, HIGH] = low[j], high[j]
 
 
-@njit_no_inline
-def look(loop: LoopArrays, mem: Memory, state: int, seen: int, rows: int, work: int) -> bool:
+@njit_in_place
+def look(
+    tape: TapeArrays, sums: Floats, noise: Floats, mem: Memory, state: int, seen: int, rows: int, work: int
+) -> bool:
     """Write the numbers that the tree compares, from row `seen` on; returns False if nothing is known."""
-    m, tape, tree = mem.m, loop.observe, loop.tree
+    m = mem.m
     run_set(tape, m, rows, state, work)
     count = find_paths(tape, m, rows, mem.ends, mem.stack)
     if count < 1:
@@ -103,17 +105,17 @@ def look(loop: LoopArrays, mem: Memory, state: int, seen: int, rows: int, work: 
             else:
                 put_hull(m, seen + j, row)
         put_single(m, seen + j, seen + j)
-        if loop.noise[j] > 0.0:
-            m[seen + j, R] += loop.noise[j]
-            settle(m, seen + j, m[seen + j, LOW] - loop.noise[j], m[seen + j, HIGH] + loop.noise[j])
+        if noise[j] > 0.0:
+            m[seen + j, R] += noise[j]
+            settle(m, seen + j, m[seen + j, LOW] - noise[j], m[seen + j, HIGH] + noise[j])
         if not (m[seen + j, LOW] > -math.inf and m[seen + j, HIGH] < math.inf):
             return False
-    for i in range(tree.sums.shape[0]):
-        put_weighted(m, seen + n + i, 0.0, tree.sums, i, seen, work)
+    for i in range(sums.shape[0]):
+        put_weighted(m, seen + n + i, 0.0, sums, i, seen, work)
     return True
 
 
-@njit_no_inline
+@njit_in_place
 def put_weighted(m: Floats, z: int, offset: float, weights: Floats, row: int, seen: int, work: int) -> None:
     """Set row z to an offset plus the weighted sum of the observations."""
     put_const(m, z, offset)
@@ -123,10 +125,10 @@ def put_weighted(m: Floats, z: int, offset: float, weights: Floats, row: int, se
             put_sum(m, z, z, work, 1.0)
 
 
-@njit_no_inline
-def find_leaves(loop: LoopArrays, mem: Memory, seen: int) -> int:
+@njit_in_place
+def find_leaves(tree: TreeArrays, mem: Memory, seen: int) -> int:
     """Write the leaves that observations may come to, with the bounds on their way; -1 without room."""
-    tree, m, bounds, stack = loop.tree, mem.m, mem.bounds, mem.stack
+    m, bounds, stack = mem.m, mem.bounds, mem.stack
     n = bounds.shape[1]
     count, top = 0, 1
     stack[0] = 0
@@ -163,23 +165,33 @@ def find_leaves(loop: LoopArrays, mem: Memory, seen: int) -> int:
     return count
 
 
-@njit_no_inline
-def cut_to_leaf(loop: LoopArrays, mem: Memory, leaf: int, state: int, seen: int, work: int) -> bool:
+@njit_in_place
+def cut_to_leaf(
+    same: Ints,
+    noise: Floats,
+    m: Floats,
+    e: Floats,
+    sides: Floats,
+    leaf: int,
+    state: int,
+    n: int,
+    seen: int,
+    work: int,
+) -> bool:
     """Keep of the states what may lead to a leaf; returns whether anything does."""
-    m, e, n = mem.m, mem.e, loop.period.shape[0]
     forget_cuts(e)
-    for i in range(mem.sides.shape[1]):
+    for i in range(sides.shape[1]):
         for side in range(2):
-            bound = mem.sides[leaf, i, side]
+            bound = sides[leaf, i, side]
             if not math.isfinite(bound):
                 continue
             sign = -1.0 if side == 0 else 1.0  # bound <= seen, or seen <= bound
             put_affine(m, work, seen + i, sign, -sign * bound, 0.0, -math.inf, math.inf)
             if not cut(m, work, e):
                 return False
-            j = loop.same[i] if i < loop.same.shape[0] else -1
+            j = same[i] if i < same.shape[0] else -1
             if j >= 0:
-                slack = loop.noise[i] + 3e-7 * (abs(bound) + loop.noise[i]) + 1e-40
+                slack = noise[i] + 3e-7 * (abs(bound) + noise[i]) + 1e-40
                 if side == 0:
                     m[state + j, LOW] = max(m[state + j, LOW], bound - slack)
                 else:
@@ -187,11 +199,10 @@ def cut_to_leaf(loop: LoopArrays, mem: Memory, leaf: int, state: int, seen: int,
                 if not m[state + j, LOW] <= m[state + j, HIGH]:
                     return False
     apply_cuts(m, state, n, e)
-    rebox(m, state, n, loop.rebox)
     return True
 
 
-@njit_no_inline
+@njit_in_place
 def rebox(m: Floats, state: int, n: int, factor: float) -> None:
     """Replace forms by their box where an interval is much narrower than its form."""
     narrow = False
@@ -209,10 +220,9 @@ def rebox(m: Floats, state: int, n: int, factor: float) -> None:
         m[z, LOW], m[z, HIGH] = low, high
 
 
-@njit_no_inline
-def put_law(loop: LoopArrays, mem: Memory, law: int, seen: int, action: int, work: int) -> None:
+@njit_in_place
+def put_law(tree: TreeArrays, m: Floats, law: int, seen: int, action: int, work: int) -> None:
     """Write the action of a law, from row `action` on; the scores of a switching law."""
-    m, tree = mem.m, loop.tree
     for i in range(tree.offset.shape[1]):
         if tree.kind == CHOICES:
             put_const(m, action + i, tree.offset[law, i])
@@ -228,32 +238,29 @@ def put_law(loop: LoopArrays, mem: Memory, law: int, seen: int, action: int, wor
             put_single(m, action + i, action + i)
 
 
-@njit_no_inline
+@njit_in_place
 def cut_to_choice(
-    loop: LoopArrays, mem: Memory, law: int, choice: int, state: int, action: int, work: int
+    offset: Floats, m: Floats, e: Floats, law: int, choice: int, state: int, n: int, action: int, work: int
 ) -> bool:
     """Keep of the states those in which a switching law may take an action; returns whether any is."""
-    tree = loop.tree
-    if tree.offset[law, choice] == -math.inf:
+    if offset[law, choice] == -math.inf:
         return False
-    forget_cuts(mem.e)
-    for other in range(tree.offset.shape[1]):
-        if other != choice and tree.offset[law, other] > -math.inf:
-            put_sum(mem.m, work, action + other, action + choice, -1.0)
-            if not cut(mem.m, work, mem.e):
+    forget_cuts(e)
+    for other in range(offset.shape[1]):
+        if other != choice and offset[law, other] > -math.inf:
+            put_sum(m, work, action + other, action + choice, -1.0)
+            if not cut(m, work, e):
                 return False
-    apply_cuts(mem.m, state, loop.period.shape[0], mem.e)
+    apply_cuts(m, state, n, e)
     return True
 
 
-@njit_no_inline
-def put_next(loop: LoopArrays, m: Floats, after: int, j: int) -> None:
+@njit_in_place
+def put_next(m: Floats, z: int, n: int, period: float, wide: float) -> None:
     """Turn an output of the plant into a number of the next state: disturbed, and with one error."""
-    n, z = loop.period.shape[0], after + j
-    wide = loop.push[j]
-    if loop.period[j] > 0.0:
-        turns = np.floor(m[z, C] / loop.period[j] + 0.5) if math.isfinite(m[z, C]) else 0.0
-        shift = turns * loop.period[j]
+    if period > 0.0:
+        turns = np.floor(m[z, C] / period + 0.5) if math.isfinite(m[z, C]) else 0.0
+        shift = turns * period
         m[z, C] -= shift
         m[z, LOW] -= shift
         m[z, HIGH] -= shift
@@ -268,10 +275,20 @@ def put_next(loop: LoopArrays, m: Floats, after: int, j: int) -> None:
     settle(m, z, m[z, LOW] - wide, m[z, HIGH] + wide)
 
 
-@njit_no_inline
-def move(loop: LoopArrays, mem: Memory, inputs: int, after: int, rows: int, parts: int) -> int:
+@njit_in_place
+def move(
+    tape: TapeArrays,
+    period: Floats,
+    push: Floats,
+    factor: float,
+    mem: Memory,
+    inputs: int,
+    after: int,
+    rows: int,
+    parts: int,
+) -> int:
     """Add the parts that one action leads to, for states and action from row `inputs` on."""
-    m, tape, n = mem.m, loop.step, loop.period.shape[0]
+    m, n = mem.m, period.shape[0]
     run_set(tape, m, rows, inputs, 0)
     count = find_paths(tape, m, rows, mem.ends, mem.stack)
     if count < 0:
@@ -287,9 +304,9 @@ def move(loop: LoopArrays, mem: Memory, inputs: int, after: int, rows: int, part
             continue
         mem.terminated[parts] = tape.flags[leaf]
         for j in range(n):
-            put_next(loop, m, after, j)
+            put_next(m, after + j, n, period[j], push[j])
         if count > 1:
-            rebox(m, after, n, loop.rebox)
+            rebox(m, after, n, factor)
         for j in range(n):
             for k in range(A + n):
                 mem.parts[parts, j, k] = m[after + j, k]
@@ -297,7 +314,7 @@ def move(loop: LoopArrays, mem: Memory, inputs: int, after: int, rows: int, part
     return parts
 
 
-@njit_no_inline
+@njit_in_place
 def advance(loop: LoopArrays, mem: Memory, here: Floats, source: int) -> int:
     """Make a step from a set, one of those in `here`; returns the number of parts, or -1 if not known."""
     m, n, tree = mem.m, loop.period.shape[0], loop.tree
@@ -319,38 +336,41 @@ def advance(loop: LoopArrays, mem: Memory, here: Floats, source: int) -> int:
         if not math.isfinite(m[kept + j, A + n + j]):
             return -1
         copy_row(m, inputs + j, kept + j)
-    if not look(loop, mem, inputs, seen, rows, 0):
+    if not look(loop.observe, tree.sums, loop.noise, mem, inputs, seen, rows, 0):
         return -1
-    leaves = find_leaves(loop, mem, seen)
+    leaves = find_leaves(tree, mem, seen)
     parts = 0
     for c in range(leaves):
         if leaves > 1:
             if c > 0:
                 for j in range(n):
                     copy_row(m, inputs + j, kept + j)
-                if not look(loop, mem, inputs, seen, rows, 0):
+                if not look(loop.observe, tree.sums, loop.noise, mem, inputs, seen, rows, 0):
                     return -1
-            if not cut_to_leaf(loop, mem, c, inputs, seen, 0):
+            if not cut_to_leaf(loop.same, loop.noise, m, mem.e, mem.sides, c, inputs, n, seen, 0):
                 continue
-            if not look(loop, mem, inputs, seen, rows, 0):
+            rebox(m, inputs, n, loop.rebox)
+            if not look(loop.observe, tree.sums, loop.noise, mem, inputs, seen, rows, 0):
                 return -1
         law = mem.leaves[c]
-        put_law(loop, mem, law, seen, laws, 0)
+        put_law(tree, m, law, seen, laws, 0)
         if tree.kind == SWITCHING:
             for j in range(n):
                 copy_row(m, leaf_state + j, inputs + j)
             for choice in range(tree.offset.shape[1]):
                 for j in range(n):
                     copy_row(m, inputs + j, leaf_state + j)
-                if cut_to_choice(loop, mem, law, choice, inputs, laws, 0):
+                if cut_to_choice(tree.offset, m, mem.e, law, choice, inputs, n, laws, 0):
                     put_const(m, inputs + n, tree.start + choice)
-                    parts = move(loop, mem, inputs, after, rows, parts)
+                    parts = move(
+                        loop.step, loop.period, loop.push, loop.rebox, mem, inputs, after, rows, parts
+                    )
                     if parts < 0:
                         return -1
         else:
             for i in range(wide):
                 copy_row(m, inputs + n + i, laws + i)
-            parts = move(loop, mem, inputs, after, rows, parts)
+            parts = move(loop.step, loop.period, loop.push, loop.rebox, mem, inputs, after, rows, parts)
             if parts < 0:
                 return -1
     return -1 if leaves < 0 else parts

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spaql.kernels.jit import njit_no_inline
+from spaql.kernels.jit import njit_in_place
 from spaql.kernels.verify.cells import is_inside, part_bounds
 from spaql.kernels.verify.closed_loop import LoopArrays, Memory, advance, put_box
 from spaql.kernels.verify.codes import Floats, Ints
@@ -38,7 +38,7 @@ def new_reached(low: Floats, high: Floats, count: Ints, room: int) -> Reached:
     )
 
 
-@njit_no_inline
+@njit_in_place
 def touches(reached: Reached, parts: Floats, part: int, at: Ints, e: Floats) -> bool:
     """Return whether a part may have points in the cell at[2]: some values of its symbols lead there."""
     n = at.shape[1]
@@ -69,7 +69,7 @@ def touches(reached: Reached, parts: Floats, part: int, at: Ints, e: Floats) -> 
     return True
 
 
-@njit_no_inline
+@njit_in_place
 def mark(reached: Reached, parts: Floats, part: int, low: Floats, high: Floats, at: Ints, e: Floats) -> int:
     """Add the cells that a part touches, which lies in a box; returns OPEN, LEFT if it leaves, or FULL."""
     n, total = low.shape[0], 1
@@ -108,11 +108,10 @@ def mark(reached: Reached, parts: Floats, part: int, low: Floats, high: Floats, 
             return OPEN
 
 
-@njit_no_inline
+@njit_in_place
 def spread_out(loop: LoopArrays, mem: Memory, reached: Reached, rules: Rules, desk: Desk, budget: int) -> int:
     """Follow so many cells of the queue for some steps each, and add the cells that they come to."""
-    n = reached.low.shape[0]
-    low, high = np.empty(n), np.empty(n)
+    n, low, high = reached.low.shape[0], desk.cell_low, desk.cell_high
     for _ in range(budget):
         if reached.state[1] >= reached.state[2]:  # a round is done
             if reached.state[1] >= reached.state[0]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 
-from spaql.kernels.jit import njit_no_inline
+from spaql.kernels.jit import njit_in_place
 from spaql.kernels.verify.codes import Floats
 
 C, R, LOW, HIGH, A = 0, 1, 2, 3, 4
@@ -27,26 +27,26 @@ LARGEST_ANGLE = 1e5
 """Beyond it the sine and cosine of a set are anything in [-1, 1]."""
 
 
-@njit_no_inline
+@njit_in_place
 def down(x: float) -> float:
     """Return a number below x, and below what x was rounded from."""
     return x - (abs(x) * EPS + TINY)
 
 
-@njit_no_inline
+@njit_in_place
 def up(x: float) -> float:
     """Return a number above x, and above what x was rounded from."""
     return x + (abs(x) * EPS + TINY)
 
 
-@njit_no_inline
+@njit_in_place
 def copy_row(m: Floats, z: int, x: int) -> None:
     """Set row z to row x; an assignment to a slice would take longer than an operation."""
     for k in range(m.shape[1]):
         m[z, k] = m[x, k]
 
 
-@njit_no_inline
+@njit_in_place
 def spread(m: Floats, z: int) -> float:
     """Return an upper bound of r + sum |a|."""
     total = m[z, R]
@@ -55,7 +55,7 @@ def spread(m: Floats, z: int) -> float:
     return float(total * (1.0 + 64 * EPS) + TINY)
 
 
-@njit_no_inline
+@njit_in_place
 def put_interval(m: Floats, z: int, low: float, high: float) -> None:
     """Set row z to an interval, without a form; anything if it is not one."""
     for k in range(A, m.shape[1]):
@@ -70,7 +70,7 @@ def put_interval(m: Floats, z: int, low: float, high: float) -> None:
     m[z, LOW], m[z, HIGH] = low, high
 
 
-@njit_no_inline
+@njit_in_place
 def settle(m: Floats, z: int, low: float, high: float) -> None:
     """After the form of row z is written, let it and an interval narrow each other."""
     if not low <= high:
@@ -87,13 +87,13 @@ def settle(m: Floats, z: int, low: float, high: float) -> None:
         put_interval(m, z, m[z, LOW], m[z, HIGH])
 
 
-@njit_no_inline
+@njit_in_place
 def add_slack(m: Floats, z: int, size: float) -> None:
     """Add rounding errors to r; size bounds the sum of all absolute terms that went into the row."""
     m[z, R] += 16 * EPS * size + TINY
 
 
-@njit_no_inline
+@njit_in_place
 def put_const(m: Floats, z: int, value: float) -> None:
     """Set row z to a constant."""
     for k in range(m.shape[1]):
@@ -101,7 +101,7 @@ def put_const(m: Floats, z: int, value: float) -> None:
     m[z, C] = m[z, LOW] = m[z, HIGH] = value
 
 
-@njit_no_inline
+@njit_in_place
 def put_sum(m: Floats, z: int, x: int, y: int, sign: float) -> None:
     """Set row z to x + sign * y, for a sign of 1 or -1; z may be x or y."""
     size = abs(m[x, C]) + abs(m[y, C]) + spread(m, x) + spread(m, y)
@@ -118,7 +118,7 @@ def put_sum(m: Floats, z: int, x: int, y: int, sign: float) -> None:
     settle(m, z, low, high)
 
 
-@njit_no_inline
+@njit_in_place
 def put_product(m: Floats, z: int, x: int, y: int) -> None:
     """Set row z to x * y; z must be another row."""
     sx, sy, cx, cy = spread(m, x), spread(m, y), m[x, C], m[y, C]
@@ -135,7 +135,7 @@ def put_product(m: Floats, z: int, x: int, y: int) -> None:
         settle(m, z, down(min(min(a, b), min(c, d))), up(max(max(a, b), max(c, d))))
 
 
-@njit_no_inline
+@njit_in_place
 def put_square(m: Floats, z: int, x: int) -> None:
     """Set row z to x * x; z must be another row."""
     s, c, low, high = spread(m, x), m[x, C], m[x, LOW], m[x, HIGH]
@@ -149,7 +149,7 @@ def put_square(m: Floats, z: int, x: int) -> None:
     settle(m, z, max(down(least), 0.0), up(most))
 
 
-@njit_no_inline
+@njit_in_place
 def put_affine(
     m: Floats, z: int, x: int, slope: float, shift: float, error: float, low: float, high: float
 ) -> None:
@@ -163,7 +163,7 @@ def put_affine(
     settle(m, z, low, high)
 
 
-@njit_no_inline
+@njit_in_place
 def put_negative(m: Floats, z: int, x: int) -> None:
     """Set row z to -x, which is exact; z may be x."""
     low, high = -m[x, HIGH], -m[x, LOW]
@@ -173,7 +173,7 @@ def put_negative(m: Floats, z: int, x: int) -> None:
     m[z, LOW], m[z, HIGH] = low, high
 
 
-@njit_no_inline
+@njit_in_place
 def put_max(m: Floats, z: int, x: int, y: int, work: int) -> None:
     """Set row z to max(x, y) = y + max(x - y, 0), the last by its chord; uses a row of work."""
     if m[x, LOW] >= m[y, HIGH]:
@@ -197,7 +197,7 @@ def put_max(m: Floats, z: int, x: int, y: int, work: int) -> None:
         settle(m, z, low, high)
 
 
-@njit_no_inline
+@njit_in_place
 def put_min(m: Floats, z: int, x: int, y: int, work: int) -> None:
     """Set row z to min(x, y); uses four rows of work."""
     put_negative(m, work + 1, x)
@@ -206,14 +206,14 @@ def put_min(m: Floats, z: int, x: int, y: int, work: int) -> None:
     put_negative(m, z, work + 3)
 
 
-@njit_no_inline
+@njit_in_place
 def holds_extreme(low: float, high: float, at: float) -> bool:
     """Return whether at + 2 pi k may lie in an interval."""
     turns = math.ceil((low - 1e-9 - at) / (2 * math.pi))
     return at + 2 * math.pi * turns <= high + 1e-9
 
 
-@njit_no_inline
+@njit_in_place
 def put_wave(m: Floats, z: int, x: int, phase: float) -> None:
     """Set row z to sin(x + phase), for a phase of 0 or pi / 2."""
     a, b = m[x, LOW], m[x, HIGH]
@@ -239,7 +239,7 @@ def put_wave(m: Floats, z: int, x: int, phase: float) -> None:
     put_affine(m, z, x, slope, value - slope * mid, error, low, high)
 
 
-@njit_no_inline
+@njit_in_place
 def put_quotient(m: Floats, z: int, x: int, y: int, work: int) -> None:
     """Set row z to x / y, anything if y may be 0; uses a row of work."""
     low, high = m[y, LOW], m[y, HIGH]
@@ -258,7 +258,7 @@ def put_quotient(m: Floats, z: int, x: int, y: int, work: int) -> None:
         settle(m, z, max(m[z, LOW], bottom), min(m[z, HIGH], top))
 
 
-@njit_no_inline
+@njit_in_place
 def put_single(m: Floats, z: int, x: int) -> None:
     """Set row z to x, rounded to single precision or not; z may be x."""
     size, low, high = abs(m[x, C]) + spread(m, x), m[x, LOW], m[x, HIGH]
@@ -268,7 +268,7 @@ def put_single(m: Floats, z: int, x: int) -> None:
     settle(m, z, low, high)
 
 
-@njit_no_inline
+@njit_in_place
 def put_hull(m: Floats, z: int, x: int) -> None:
     """Widen row z to hold x as well."""
     apart, size = 0.5 * abs(m[z, C] - m[x, C]), abs(m[z, C]) + abs(m[x, C])

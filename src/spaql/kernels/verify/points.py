@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from spaql.kernels.jit import njit_no_inline
+from spaql.kernels.jit import njit_in_place
 from spaql.kernels.verify.codes import (
     ABS,
     ADD,
@@ -40,12 +40,13 @@ from spaql.kernels.verify.codes import (
     TANH,
     UNKNOWN,
     Floats,
+    Ints,
     TapeArrays,
     TreeArrays,
 )
 
 
-@njit_no_inline
+@njit_in_place
 def interpolate(tables: Floats, table: int, x: float) -> float:
     """Return np.interp of a table, which is padded with NaN."""
     n = tables.shape[2]
@@ -62,7 +63,7 @@ def interpolate(tables: Floats, table: int, x: float) -> float:
     return x if math.isnan(x) else float(tables[table, 1, n - 1])
 
 
-@njit_no_inline
+@njit_in_place
 def function(op: int, x: float) -> float:
     """Return a function of one number."""
     if op == SIN:
@@ -84,7 +85,7 @@ def function(op: int, x: float) -> float:
     return math.nan
 
 
-@njit_no_inline
+@njit_in_place
 def run_point(tape: TapeArrays, inputs: Floats, rows: Floats) -> int:
     """Write the rows of a tape for a point; returns the leaf of its decision tree."""
     for i in range(tape.code.shape[0]):
@@ -146,7 +147,7 @@ def run_point(tape: TapeArrays, inputs: Floats, rows: Floats) -> int:
     return int(tape.branch[node, 5])
 
 
-@njit_no_inline
+@njit_in_place
 def act_point(tree: TreeArrays, seen: Floats, action: Floats) -> None:
     """Write the action of a rule tree for an observation."""
     node = 0
@@ -177,25 +178,34 @@ def act_point(tree: TreeArrays, seen: Floats, action: Floats) -> None:
         action[0] = tree.start + best
 
 
-@njit_no_inline
-def step_point(
-    step: TapeArrays,
-    observe: TapeArrays,
-    tree: TreeArrays,
-    state: Floats,
-    inputs: Floats,
-    seen: Floats,
-    rows: Floats,
-) -> bool:
-    """Make one step of the closed loop, observed in single precision; returns whether it terminated.
+class Point(NamedTuple):
+    """A state, and memory for steps from it."""
 
-    `inputs` and `rows` are memory.
-    """
+    state: Floats
+    seen: Floats
+    inputs: Floats
+    action: Floats
+    """The end of the inputs."""
+    rows: Floats
+
+
+def new_point(step: TapeArrays, observe: TapeArrays) -> Point:
+    """Return memory for a state of a plant."""
+    n = step.outputs.shape[1]
+    inputs = np.empty(n + 16)
+    rows = np.empty(max(len(step.code), len(observe.code)))
+    return Point(np.empty(n), np.empty(observe.outputs.shape[1]), inputs, inputs[n:], rows)
+
+
+@njit_in_place
+def step_point(step: TapeArrays, observe: TapeArrays, tree: TreeArrays, point: Point) -> bool:
+    """Make one step of the closed loop, observed in single precision; returns whether it terminated."""
+    state, seen, inputs, rows = point.state, point.seen, point.inputs, point.rows
     n = state.shape[0]
     leaf = run_point(observe, state, rows)
     for j in range(seen.shape[0]):
         seen[j] = np.float64(np.float32(rows[observe.outputs[leaf, j]]))
-    act_point(tree, seen, inputs[n:])
+    act_point(tree, seen, point.action)
     for j in range(n):
         inputs[j] = state[j]
     leaf = run_point(step, inputs, rows)
@@ -204,21 +214,19 @@ def step_point(
     return bool(step.flags[leaf])
 
 
-@njit_no_inline
-def play_points(
+@njit_in_place
+def _play(
     step: TapeArrays,
     observe: TapeArrays,
     tree: TreeArrays,
+    point: Point,
     starts: Floats,
     steps: int,
     path: Floats,
-    ended: NDArray[np.int64],
+    ended: Ints,
 ) -> None:
-    """Play the closed loop from states; writes them to `path`, starts × steps, and when episodes ended."""
-    n = starts.shape[1]
-    state, seen = np.empty(n), np.empty(observe.outputs.shape[1])
-    inputs = np.empty(n + 16)
-    rows = np.empty(max(step.code.shape[0], observe.code.shape[0]))
+    """Write the states of episodes and when they ended, as `play` returns them."""
+    n, state = starts.shape[1], point.state
     for i in range(starts.shape[0]):
         ended[i] = -1
         for j in range(n):
@@ -226,5 +234,17 @@ def play_points(
         for k in range(steps + 1):
             for j in range(n):
                 path[i, k, j] = state[j] if ended[i] < 0 else math.nan
-            if k < steps and ended[i] < 0 and step_point(step, observe, tree, state, inputs, seen, rows):
+            if k < steps and ended[i] < 0 and step_point(step, observe, tree, point):
                 ended[i] = k + 1
+
+
+def play(
+    step: TapeArrays, observe: TapeArrays, tree: TreeArrays, starts: Floats, steps: int
+) -> tuple[Floats, Ints]:
+    """Play the closed loop from states; returns starts × steps × numbers, and the steps when episodes ended.
+
+    After the end states are NaN; an episode that goes on ended at -1.
+    """
+    path, ended = np.empty((len(starts), steps + 1, starts.shape[1])), np.empty(len(starts), np.int64)
+    _play(step, observe, tree, new_point(step, observe), starts, steps, path, ended)
+    return path, ended

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.kernels.jit import njit_no_inline
+from spaql.kernels.jit import njit_in_place
 from spaql.kernels.verify.cells import Cells, cell_box, is_inside, part_bounds, set_time, worst_time
 from spaql.kernels.verify.closed_loop import LoopArrays, Memory, advance, put_box
 from spaql.kernels.verify.codes import Floats, Ints
 from spaql.kernels.verify.forms import A
-from spaql.kernels.verify.points import step_point
+from spaql.kernels.verify.points import Point, step_point
 
 
 class Rules(NamedTuple):
@@ -38,6 +38,8 @@ class Desk(NamedTuple):
 
     waiting: Floats
     ages: Ints
+    cell_low: Floats
+    cell_high: Floats
     low: Floats
     high: Floats
     at: Ints
@@ -49,6 +51,8 @@ def new_desk(n: int, together: int) -> Desk:
     return Desk(
         waiting=np.zeros((together, n, A + n)),
         ages=np.zeros(together, np.int64),
+        cell_low=np.zeros(n),
+        cell_high=np.zeros(n),
         low=np.zeros(n),
         high=np.zeros(n),
         at=np.zeros((4, n), np.int64),
@@ -56,7 +60,7 @@ def new_desk(n: int, together: int) -> Desk:
     )
 
 
-@njit_no_inline
+@njit_in_place
 def follow(
     loop: LoopArrays, mem: Memory, cells: Cells, rules: Rules, desk: Desk, low: Floats, high: Floats
 ) -> int:
@@ -103,7 +107,7 @@ def follow(
     return worst if worst <= rules.limit else -1
 
 
-@njit_no_inline
+@njit_in_place
 def follow_cells(
     loop: LoopArrays,
     mem: Memory,
@@ -118,8 +122,7 @@ def follow_cells(
 
     Returns how many cells changed. In place of the index of a cell that was dropped, -1 is written.
     """
-    n, changed = cells.low.shape[0], 0
-    low, high = np.empty(n), np.empty(n)
+    changed, low, high = 0, desk.cell_low, desk.cell_high
     for i in range(chosen.shape[0]):
         index = chosen[i]
         if index < 0 or (cells.times[cells.first[level] + index] >= 0) != dropping:
@@ -134,12 +137,13 @@ def follow_cells(
     return changed
 
 
-@njit_no_inline
+@njit_in_place
 def estimate(
     loop: LoopArrays,
     cells: Cells,
     rules: Rules,
     desk: Desk,
+    point: Point,
     home_low: Floats,
     home_high: Floats,
     demands: int,
@@ -153,9 +157,7 @@ def estimate(
     fails by coming to the limit; if 2, by not being at home at the limit or in the steps `after` it. Where
     nothing is found, -1 is written.
     """
-    n = starts.shape[1]
-    state, seen, inputs = np.empty(n), np.empty(loop.observe.outputs.shape[1]), np.empty(n + 16)
-    rows = np.empty(max(loop.step.code.shape[0], loop.observe.code.shape[0]))
+    n, state = starts.shape[1], point.state
     for i in range(starts.shape[0]):
         for j in range(n):
             state[j] = starts[i, j]
@@ -166,7 +168,7 @@ def estimate(
                 found[i] = k + time if k + time <= rules.limit else -1
                 break
             if k >= rules.limit and (
-                demands == 1 or (demands == 2 and not _is_home(loop, state, home_low, home_high))
+                demands == 1 or (demands == 2 and not _is_home(loop.period, state, home_low, home_high))
             ):
                 found[i] = -2
                 break
@@ -175,7 +177,7 @@ def estimate(
                 break
             if k == rules.limit + after:
                 break
-            if step_point(loop.step, loop.observe, loop.tree, state, inputs, seen, rows):
+            if step_point(loop.step, loop.observe, loop.tree, point):
                 found[i] = k + 1 if rules.goal and k + 1 <= rules.limit else -2
                 break
             for j in range(n):
@@ -183,18 +185,18 @@ def estimate(
                     state[j] -= np.floor(state[j] / loop.period[j] + 0.5) * loop.period[j]
 
 
-@njit_no_inline
-def _is_home(loop: LoopArrays, state: Floats, low: Floats, high: Floats) -> bool:
+@njit_in_place
+def _is_home(period: Floats, state: Floats, low: Floats, high: Floats) -> bool:
     for j in range(state.shape[0]):
         x = state[j]
-        if loop.period[j] > 0.0:
-            x -= np.floor((x - 0.5 * (low[j] + high[j])) / loop.period[j] + 0.5) * loop.period[j]
+        if period[j] > 0.0:
+            x -= np.floor((x - 0.5 * (low[j] + high[j])) / period[j] + 0.5) * period[j]
         if not (x >= low[j] and x <= high[j]):
             return False
     return True
 
 
-@njit_no_inline
+@njit_in_place
 def middles(cells: Cells, level: int, chosen: Ints, points: Floats) -> None:
     """Write the middle of some cells."""
     bits = cells.levels - level

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from spaql.kernels.jit import njit_no_inline
+from spaql.kernels.jit import njit_in_place
 from spaql.kernels.verify.codes import (
     ABS,
     ADD,
@@ -73,7 +73,7 @@ WORK = 6
 """Rows of work that operations use."""
 
 
-@njit_no_inline
+@njit_in_place
 def put_function(m: Floats, z: int, x: int, op: int) -> None:
     """Set row z to an ascending function of x, by its tangent and a bound of the second derivative."""
     low, high = m[x, LOW], m[x, HIGH]
@@ -111,7 +111,7 @@ def put_function(m: Floats, z: int, x: int, op: int) -> None:
         put_interval(m, z, bottom, top)
 
 
-@njit_no_inline
+@njit_in_place
 def put_atan2(m: Floats, z: int, y: int, x: int, work: int) -> None:
     """Set row z to atan2(y, x), by its tangent plane; uses two rows of work."""
     y_low, y_high, x_low, x_high = m[y, LOW], m[y, HIGH], m[x, LOW], m[x, HIGH]
@@ -147,7 +147,7 @@ def put_atan2(m: Floats, z: int, y: int, x: int, work: int) -> None:
     settle(m, z, low, high)
 
 
-@njit_no_inline
+@njit_in_place
 def put_mod(m: Floats, z: int, x: int, period: float) -> None:
     """Set row z to x % period."""
     low, high = np.floor(m[x, LOW] / period - 1e-9), np.floor(m[x, HIGH] / period + 1e-9)
@@ -157,7 +157,7 @@ def put_mod(m: Floats, z: int, x: int, period: float) -> None:
         put_interval(m, z, 0.0, up(period))
 
 
-@njit_no_inline
+@njit_in_place
 def put_fmod(m: Floats, z: int, x: int, period: float) -> None:
     """Set row z to the remainder of C, which has the sign of x."""
     a, b = m[x, LOW], m[x, HIGH]
@@ -173,7 +173,7 @@ def put_fmod(m: Floats, z: int, x: int, period: float) -> None:
         put_interval(m, z, bottom, top)
 
 
-@njit_no_inline
+@njit_in_place
 def put_interp(m: Floats, z: int, x: int, tables: Floats, table: int) -> None:
     """Set row z to the value of a table, by the chord over the range of x."""
     low, high = m[x, LOW], m[x, HIGH]
@@ -206,7 +206,7 @@ def put_interp(m: Floats, z: int, x: int, tables: Floats, table: int) -> None:
     put_affine(m, z, x, slope, shift, error, bottom - slack, top + slack)
 
 
-@njit_no_inline
+@njit_in_place
 def run_set(tape: TapeArrays, m: Floats, base: int, inputs: int, work: int) -> None:
     """Write the rows of a tape, from row `base` of the matrix on, for sets in the rows from `inputs` on."""
     for i in range(tape.code.shape[0]):
@@ -260,7 +260,7 @@ def run_set(tape: TapeArrays, m: Floats, base: int, inputs: int, work: int) -> N
             put_function(m, z, x, op)
 
 
-@njit_no_inline
+@njit_in_place
 def find_paths(tape: TapeArrays, m: Floats, base: int, ends: Ints, stack: Ints) -> int:
     """Write the nodes that end the paths which sets may take; returns how many, or -1.
 
@@ -300,14 +300,14 @@ def find_paths(tape: TapeArrays, m: Floats, base: int, ends: Ints, stack: Ints) 
     return count
 
 
-@njit_no_inline
+@njit_in_place
 def forget_cuts(e: Floats) -> None:
     """Let all symbols range over [-1, 1]."""
     for k in range(e.shape[1]):
         e[0, k], e[1, k] = -1.0, 1.0
 
 
-@njit_no_inline
+@njit_in_place
 def cut(m: Floats, g: int, e: Floats) -> bool:
     """Narrow the ranges of the symbols to where g <= 0 is possible; returns whether it is anywhere."""
     if m[g, LOW] > 0.0:
@@ -337,7 +337,7 @@ def cut(m: Floats, g: int, e: Floats) -> bool:
     return True
 
 
-@njit_no_inline
+@njit_in_place
 def apply_cuts(m: Floats, first: int, count: int, e: Floats) -> None:
     """Replace the symbols of some rows by others, over the ranges that are left."""
     for k in range(e.shape[1]):
@@ -354,7 +354,7 @@ def apply_cuts(m: Floats, first: int, count: int, e: Floats) -> None:
         settle(m, z, m[z, LOW], m[z, HIGH])
 
 
-@njit_no_inline
+@njit_in_place
 def cut_to_path(tape: TapeArrays, m: Floats, base: int, end: int, first: int, e: Floats, work: int) -> bool:
     """Keep of the outputs of a path, in the rows from `first` on, what its conditions leave possible.
 
