@@ -64,10 +64,7 @@ class Simulator:
         plant = self.problem.dynamics
         if plant is None:
             return self._batch
-        states, seen = np.empty((n, plant.state_dims)), np.empty((n, len(plant.observations)))
-        rng = generator(self.seed, Purpose.TRAINING, self._batch)
-        plant.loops.reset(np.ones(n, np.bool_), rng, states, seen)
-        return states
+        return plant.draw(n, generator(self.seed, Purpose.TRAINING, self._batch))
 
     def returns(self, family: Family, vectors: Floats, episodes: int) -> Floats:
         """Return the mean return of each vector over the same new episodes; -infinity if it is not finite."""

@@ -268,10 +268,15 @@ class Dynamics:
         """Return states of the plant, one per row, as the loops take them, with disturbances drawn."""
         if states.shape[1] != self.plant_dims or self.plant_dims == self.state_dims:
             return states
-        rows, seen = np.empty((len(states), self.state_dims)), np.empty((len(states), len(self.observations)))
-        self.loops.reset(np.ones(len(states), np.bool_), rng, rows, seen)
+        rows = self.draw(len(states), rng)
         rows[:, : self.plant_dims] = states
         return rows
+
+    def draw(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Draw states in which episodes start, one per row, as the loops take them."""
+        states, seen = np.empty((n, self.state_dims)), np.empty((n, len(self.observations)))
+        self.loops.reset(np.ones(n, np.bool_), rng, states, seen)
+        return states
 
     def _with_all(self, step: Callable[..., Any]) -> Callable[..., Any]:
         """Return `step` as a function of the state and the action alone."""

@@ -95,9 +95,7 @@ class CompiledCandidates:
         """Draw starts of episodes."""
         dynamics = self._problem.dynamics
         assert dynamics is not None
-        states, seen = np.empty((n, dynamics.state_dims)), np.empty((n, self._problem.states.dims))
-        dynamics.loops.reset(np.ones(n, np.bool_), rng, states, seen)
-        return states
+        return dynamics.draw(n, rng)
 
     def corners(self, rng: np.random.Generator, n: int) -> Floats:
         """Return those of many starts that are nearest to the corners of their distribution, by ranks."""

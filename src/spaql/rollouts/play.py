@@ -118,7 +118,8 @@ def record_random(problem: Problem, n: int, rng: Rng) -> list[Episode]:
     if problem.dynamics is None:
         return record(policy, problem, rng.integers(1 << 31, size=n).tolist(), rng)
     rows = _CompiledRows(problem.dynamics)
-    return list(_play_together(policy, problem, rows.draw(n, rng), rows, rng))
+    seen = rows.begin(problem.dynamics.draw(n, rng))
+    return list(_play_together(policy, problem, seen, rows, rng))
 
 
 def _play_together(
@@ -189,13 +190,6 @@ class _CompiledRows:
         self._states = np.array(states, np.float64)
         self._observations = np.zeros((len(states), len(self._dynamics.observations)))
         self._dynamics.loops.observe(self._states, self._observations)
-        return self._observations.astype(np.float32)
-
-    def draw(self, n: int, rng: Rng) -> NDArray[Any]:
-        """Draw the states of the plants; returns the observations."""
-        self._states = np.empty((n, self._dynamics.state_dims))
-        self._observations = np.zeros((n, len(self._dynamics.observations)))
-        self._dynamics.loops.reset(np.ones(n, np.bool_), rng, self._states, self._observations)
         return self._observations.astype(np.float32)
 
     def step(

@@ -162,10 +162,7 @@ class EpisodeRunner:
             environments = DynamicsVectorEnv(dynamics.id, self._rollouts)
             environments.reset(seed=int(rng.integers(2**31)))
             return environments.states
-        states = np.empty((self._rollouts, dynamics.state_dims))
-        seen = np.empty((self._rollouts, len(dynamics.observations)))
-        dynamics.loops.reset(np.ones(self._rollouts, np.bool_), rng, states, seen)
-        return states
+        return dynamics.draw(self._rollouts, rng)
 
     def iterate_partition(
         self,
