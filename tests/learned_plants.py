@@ -53,8 +53,9 @@ def experienced(env: object, steps: int = 3000, episode: int = 60) -> spaql.Plan
             action = code.tried()[rng.integers(len(code.tried()))]
             if not code.listed:
                 action = rng.uniform(-1.0, 1.0, action.shape)
-        after, reward, ended, _, _ = plant.step(code.raw(action))
-        memory.add(state, code.standard(np.asarray(code.raw(action))), reward, after, ended=ended)
+        raw = code.raw(action)
+        after, reward, ended, _, _ = plant.step(raw)
+        memory.add(state, code.standard(np.asarray(raw)[np.newaxis])[0], reward, after, ended=ended)
         state, taken = after, taken + 1
     return agent
 

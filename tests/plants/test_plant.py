@@ -29,7 +29,7 @@ def test_raw_units_say_what_standardised_ones_do(name: str) -> None:
     told = model.predict(states, actions)
     after, room = np.empty(model.dims), np.empty(model.dims + 1)
     for i, (state, action) in enumerate(zip(states, actions, strict=True)):
-        given = code.inputs(code.standard(np.asarray(action))[np.newaxis], squares=True)[0]
+        given = code.inputs(code.standard(np.asarray(action)[np.newaxis]), squares=True)[0]
         chance = predict(plant, 0, scale.z(state), given, after, room)
         assert told.observations[i] == pytest.approx(after * scale.deviation + scale.mean, abs=1e-8)
         assert told.rewards[i] == pytest.approx(room[-1], abs=1e-8)

@@ -129,7 +129,7 @@ class _Data:
         rows = states.reshape(-1, *(space.shape or ())).astype(space.dtype)
         actions = np.asarray(self._expert.act(rows, np.zeros(len(rows), np.int64), None))
         self._states.append(states)
-        self._actions.append(np.array([self._code.standard(one) for one in actions]))
+        self._actions.append(self._code.standard(actions))
 
     def trees(self, leaves: int) -> Iterator[RuleTree]:
         """Yield a tree of each kind, fitted to all states."""
@@ -154,7 +154,7 @@ class _Data:
     def agreement(self, tree: RuleTree) -> float:
         """Return how well a tree agrees with the labels (see `Imitation`)."""
         states, wanted = np.concatenate(self._states), np.concatenate(self._actions)
-        done = np.array([self._code.standard(one) for one in np.asarray(tree.act(states))])
+        done = self._code.standard(np.asarray(tree.act(states)))
         if self._code.listed:
             return float((done == wanted).mean())
         spread = float(((wanted - wanted.mean(axis=0)) ** 2).sum())

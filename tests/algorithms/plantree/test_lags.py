@@ -24,9 +24,7 @@ def memory_of(episodes: list[tuple[np.ndarray, np.ndarray]], code: ActionCode) -
     """Return a memory of episodes: observations, one more than actions, and actions in raw units."""
     memory = Memory(episodes[0][0].shape[1], code.numbers)
     for seen, actions in episodes:
-        memory.begin()
-        for t, action in enumerate(actions):
-            memory.add(seen[t], code.standard(action), 0.0, seen[t + 1], ended=False)
+        memory.add_episode(seen, code.standard(actions), np.zeros(len(actions)), ended=False)
     return memory
 
 

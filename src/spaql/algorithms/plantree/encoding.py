@@ -100,7 +100,8 @@ class ActionCode:
         return (self.middle + self.half * action).reshape(self.space.shape).astype(self.space.dtype)
 
     def standard(self, raw: NDArray[Any]) -> Floats:
-        """Return an action of the environment as one of the memory."""
+        """Return actions of the environment, one per row, as actions of the memory."""
+        rows = raw.astype(np.float64).reshape(len(raw), -1)
         if isinstance(self.space, Discrete):
-            return np.array([float(raw) - float(self.space.start)])
-        return np.asarray((raw.astype(np.float64).ravel() - self.middle) / self.half)
+            return rows - float(self.space.start)
+        return np.asarray((rows - self.middle) / self.half)

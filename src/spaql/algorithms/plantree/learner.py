@@ -204,7 +204,7 @@ class PlanTreeLearner(Learner):
         self._rng = rng
         if self._player is not None:
             raw = self._acting.act(self._state[np.newaxis], np.zeros(1, np.int64), None)[0]
-            self._action = self.code.standard(np.asarray(raw))
+            self._action = self.code.standard(np.asarray(raw)[np.newaxis])[0]
             return raw
         plan = self._current_plan()
         if plan is None or rng.random() < _RANDOM:

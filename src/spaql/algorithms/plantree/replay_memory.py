@@ -67,15 +67,30 @@ class Memory:
 
     def add(self, state: Floats, action: Floats, reward: float, after: Floats, *, ended: bool) -> None:
         """Add a transition; `ended` means that the episode terminated, and was not truncated."""
-        if self._count == self._room:
-            self._room = max(_ROOM, 2 * self._room)
-            for name, column in self._columns.items():
-                wider = np.empty((self._room, *column.shape[1:]), column.dtype)
-                wider[: self._count] = column
-                self._columns[name] = wider
+        self._reserve(1)
         for name, value in zip(_COLUMNS, (state, action, reward, after, ended), strict=True):
             self._columns[name][self._count] = value
         self._count += 1
+
+    def add_episode(self, observations: Floats, actions: Floats, rewards: Floats, *, ended: bool) -> None:
+        """Add all transitions of an episode, whose observations are one more than its actions."""
+        self.begin()
+        self._reserve(len(rewards))
+        last = np.arange(len(rewards)) == len(rewards) - 1
+        values = observations[:-1], actions, rewards, observations[1:], last & ended
+        for name, value in zip(_COLUMNS, values, strict=True):
+            self._columns[name][self._count : self._count + len(rewards)] = value
+        self._count += len(rewards)
+
+    def _reserve(self, steps: int) -> None:
+        """Make room for more steps."""
+        if self._count + steps <= self._room:
+            return
+        self._room = max(_ROOM, 2 * self._room, self._count + steps)
+        for name, column in self._columns.items():
+            wider = np.empty((self._room, *column.shape[1:]), column.dtype)
+            wider[: self._count] = column[: self._count]
+            self._columns[name] = wider
 
     @property
     def states(self) -> Floats:

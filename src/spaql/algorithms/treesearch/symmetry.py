@@ -42,15 +42,8 @@ def mirror_of(setting: str, problem: Problem, budget: int, rng: Rng) -> tuple[Mi
         if not episodes or not all(map(_is_finite, episodes)):  # it explodes, and cannot be fitted
             return None, len(memory) + n * problem.horizon  # at most
         for episode in episodes:
-            memory.begin()
-            for i in range(episode.length):
-                memory.add(
-                    episode.observations[i],
-                    code.standard(episode.actions[i]),
-                    float(episode.rewards[i]),
-                    episode.observations[i + 1],
-                    ended=episode.terminated and i == episode.length - 1,
-                )
+            actions = code.standard(episode.actions)
+            memory.add_episode(episode.observations, actions, episode.rewards, ended=episode.terminated)
     return chosen_mirror(setting, memory, code, problem, ends=False), len(memory)
 
 
