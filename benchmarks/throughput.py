@@ -11,7 +11,7 @@
 (e) search_over_bare: time of a step in a whole search of TreeSearch over that of a step of the bare dynamics.
 (f) startup_seconds: `spaql train CartPole-v1 --algo spaql --iterations 1`, with an empty and a warm cache.
 
-All ratios are medians of interleaved measurements in one process.
+All ratios are medians of interleaved measurements of processor time in one process of one thread.
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ def look_up(flat: Flat, raw: NDArray[np.float64], leaves: NDArray[np.int64]) -> 
 
 def timed(work: Callable[[], int]) -> float:
     """Nanoseconds a step."""
-    begin = time.perf_counter()
+    begin = time.process_time()
     steps = work()
-    return 1e9 * (time.perf_counter() - begin) / steps
+    return 1e9 * (time.process_time() - begin) / steps
 
 
 def interleaved(first: Callable[[], int], second: Callable[[], int]) -> tuple[float, float]:

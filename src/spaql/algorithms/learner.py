@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, ClassVar
 
 from gymnasium.spaces import Box
@@ -27,13 +27,14 @@ def setting(
     least: float | None = None,
     above: float | None = None,
     most: float | None = None,
-    later: bool = False,
+    before: Any = MISSING,
 ) -> Any:
     """Return a dataclass field for a setting: its default, help and range.
 
-    A setting that was added `later` is left out of files at its default, so that their bytes do not change.
+    A setting that files of earlier versions do not have was at `before` there, and is left out of files at
+    this value, so that their bytes do not change.
     """
-    metadata = {"help": help, "least": least, "above": above, "most": most, "later": later}
+    metadata = {"help": help, "least": least, "above": above, "most": most, "before": before}
     return field(default=default, metadata=metadata)
 
 
@@ -50,8 +51,14 @@ class LearnerSettings:
         return {
             item.name: value
             for item in fields(self)
-            if (value := getattr(self, item.name)) != item.default or not item.metadata.get("later")
+            if (value := getattr(self, item.name)) != item.metadata.get("before", MISSING)
         }
+
+    @classmethod
+    def in_file(cls, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings that the data of a file stand for, with those that it does not have."""
+        known = {item.name: item.metadata.get("before", MISSING) for item in fields(cls)}
+        return {name: value for name, value in known.items() if value is not MISSING} | dict(data)
 
     @staticmethod
     def _checked(item: Field[Any], value: Any) -> Any:

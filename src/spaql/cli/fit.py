@@ -59,7 +59,7 @@ def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
 @click.option("--seed", type=int, default=0, show_default=True, help="of all randomness")
 @click.option("--effort", type=float, default=1.0, show_default=True, help="of the search, as of plantree")
 @click.option(
-    "--mirror", default="off", show_default=True, help="symmetry: auto, off, or by names, as of plantree"
+    "--mirror", default="auto", show_default=True, help="symmetry: auto, off, or by names, as of plantree"
 )
 @click.option("--out", type=click.Path(path_type=Path), help="run folder  [default: runs/LOG/fit/seed=SEED]")
 @click.option(
@@ -154,9 +154,10 @@ def fit(
         files = found.experiment.save(experiment, amplitude=amplitude, seed=seed)
         data["experiment"] = [str(file) for file in files]
         text += _experiment_text(found.experiment, files)
-    if found.agent is not None and mirror != "off":
+    if found.agent is not None:
         data["mirror"] = found.agent.mirror
-        text = f"mirror        {found.agent.mirror or 'none found'}\n{text}"
+        if found.agent.mirror is not None:
+            text = f"mirror        {found.agent.mirror}\n{text}"
     if found.agent is None:
         advice = "log more, with other actions or starts (--experiment proposes which), or give --anyway."
         return Report(data, f"{text}No controller was saved: {advice}", code=1)

@@ -377,9 +377,7 @@ def train(
     if isinstance(agent.policy, RuleTree | FeatureController):  # the last row of the history may be older
         result["leaves"] = agent.policy.n_leaves
     if isinstance(agent, PlanTree | TreeSearch):
-        asked_for = agent.settings.as_data().get("mirror") is not None
-        if asked_for or agent.mirror is not None:
-            result["mirror"] = agent.mirror
+        result["mirror"] = agent.mirror
     named = f" --algo {algo}" if ":" in algo else ""
     rungs = agent.ladder if isinstance(agent, TreeSearch | PlanTree) else []
     if rungs:
@@ -527,7 +525,7 @@ def _text(result: dict[str, Any], iteration: str) -> str:
                 for text, count in result.get("violations", {}).items()
             ),
             f"policy        {size}seed {result['seed']}, saved in {result['run']}",
-            *([f"mirror        {result['mirror'] or 'none found'}"] if "mirror" in result else []),
+            *([f"mirror        {result['mirror']}"] if result.get("mirror") else []),
             "",
             f"Next: spaql show {result['run']} --digits 3",
         ]

@@ -1,5 +1,7 @@
 """Each part of PlanTree against a definition, or a case whose answer is known."""
 
+import math
+
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete
@@ -78,13 +80,35 @@ def test_a_goal_is_seen_when_rewards_depend_on_more_than_the_action() -> None:
     assert ended.goal_seen
 
 
-@given(st.lists(st.tuples(st.integers(0, 1), st.sampled_from([0.0, 1.5e-9, 1.0, 1.0 + 3e-9])), max_size=12))
-@example([(0, 0.0)] * 4 + [(0, 1.5e-9)] * 4)
-def test_a_goal_once_seen_stays_seen_and_is_told_from_the_steps_alone(steps: list[tuple[int, float]]) -> None:
-    memory, seen = Memory(1, 1), False
+@pytest.mark.parametrize("seed", range(20))
+def test_noise_on_an_action_that_costs_is_no_goal(seed: int) -> None:
+    rng, memory, rewarded = np.random.default_rng(seed), Memory(2, 1), Memory(2, 1)
+    for one in (memory, rewarded):
+        one.begin()
+    for i in range(3_000):
+        state = np.array([math.sin(i / 30), math.cos(i / 30)])
+        action = np.array([rng.integers(-2, 3) / 2])
+        done = np.clip(action[0] + 0.1 * rng.standard_normal(), -1, 1)
+        memory.add(state, action, -0.1 * done**2, state, ended=False)
+        rewarded.add(state, action, 0.05 * state[0] - 0.1 * done**2, state, ended=False)
+    assert not memory.goal_seen
+    assert rewarded.goal_seen
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 1), st.sampled_from([0.0, 1.5e-9, 1.0, 1.0 + 3e-9])), max_size=60),
+    st.integers(0, 5),
+)
+@example([(0, 0.0)] * 24 + [(0, 1.5e-9)] * 4, 0)
+@example([(0, 0.0), (0, 1.0)] * 30, 1)
+def test_a_goal_once_seen_stays_seen_and_is_told_from_the_steps_alone(
+    steps: list[tuple[int, float]], seed: int
+) -> None:
+    memory, seen, rng = Memory(1, 1), False, np.random.default_rng(seed)
     memory.begin()
     for i, (action, reward) in enumerate(steps):
-        memory.add(np.zeros(1), np.array([float(action)]), reward, np.zeros(1), ended=False)
+        state = np.array([reward + rng.random()])
+        memory.add(state, np.array([float(action)]), reward, np.zeros(1), ended=False)
         assert memory.goal_seen >= seen
         seen = memory.goal_seen
         again = Memory.from_arrays(memory.arrays(), 1, 1, 2)

@@ -18,9 +18,10 @@ from plantree_simulations import remember
 from random_trees import random_tree
 from spaql.algorithms.plantree.dynamics import CAUTIOUS, fit_plant
 from spaql.algorithms.plantree.encoding import ActionCode, Scale
-from spaql.algorithms.plantree.folding import Half, half_of
+from spaql.algorithms.plantree.folding import Half, half_of, with_smallest_half
 from spaql.algorithms.plantree.mirror import Mirror, mirror_from
 from spaql.algorithms.plantree.replay_memory import Memory
+from spaql.algorithms.plantree.rule_trees import within_space
 from spaql.algorithms.plantree.symmetry import find_mirror
 from spaql.cli import main
 from spaql.errors import SettingError
@@ -254,6 +255,23 @@ def test_the_action_in_the_mirror_is_the_mirrored_action(seed: int, kind: str) -
 
 
 @given(st.integers(0, 2**32), st.sampled_from(["choices", "laws"]))
+def test_the_smallest_half_does_the_same(seed: int, kind: str) -> None:
+    rng = np.random.default_rng(seed)
+    _, one, tree = unfolded(rng, kind)
+    rules = within_space(tree)
+    small = with_smallest_half(rules, one.mirror, ActionCode(rules.action_space))
+    points = points_of(tree, rng)
+    np.testing.assert_array_equal(small.act(points), rules.act(points))
+    assert leaves_to_read(small) <= leaves_to_read(rules)
+    if folded(rules) is not None:
+        assert folded(small) is not None or small.n_leaves < leaves_to_read(rules)
+    other = Mirror((0, 2, 1), (-1, 1, 1), one.mirror.action_order, one.mirror.action_signs)
+    np.testing.assert_array_equal(
+        with_smallest_half(rules, other, ActionCode(rules.action_space)).act(points), rules.act(points)
+    )
+
+
+@given(st.integers(0, 2**32), st.sampled_from(["choices", "laws"]))
 def test_a_mirrored_tree_is_written_for_one_half(seed: int, kind: str) -> None:
     rng = np.random.default_rng(seed)
     half, one, tree = unfolded(rng, kind)
@@ -349,8 +367,6 @@ def test_a_run_finds_the_mirror_and_says_so(tmp_path: Path) -> None:
         "CartPole-v1",
         "--total-timesteps",
         "800",
-        "--mirror",
-        "auto",
         "--out",
         str(run),
         *words,
@@ -366,7 +382,7 @@ def test_a_run_finds_the_mirror_and_says_so(tmp_path: Path) -> None:
 
 def test_an_interrupted_run_finds_the_same(tmp_path: Path) -> None:
     def make(**more) -> spaql.Agent:
-        agent = spaql.PlanTree("CartPole-v1", horizon=60, seed=3, mirror="auto", **QUICK)
+        agent = spaql.PlanTree("CartPole-v1", horizon=60, seed=3, **QUICK)
         return agent.learn(total_timesteps=900, progress_bar=False, **more)
 
     make(callback=lambda agent, row: row["training_steps"] < 600).save(tmp_path / "part.spaql")

@@ -6,15 +6,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Discrete
+from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.algorithms.plantree.encoding import ActionCode
 from spaql.algorithms.plantree.mirror import Mirror
 from spaql.algorithms.plantree.replay_memory import Floats
-from spaql.algorithms.plantree.rule_trees import in_pairs
+from spaql.algorithms.plantree.rule_trees import in_pairs, rules_to, within_space
+from spaql.interpret.minimise import minimised
 from spaql.kernels.plantree.rollout import Simulation
 from spaql.policy import Choices, Laws, RuleTree
+from spaql.policy.mirrored import folded
 from spaql.policy.tree_file import NODES
 
 
@@ -84,6 +86,23 @@ def half_of(rules: RuleTree, side: int) -> RuleTree:
     for array in nodes.values():
         array[0] = array[rules.right[0]]
     return in_pairs(replace(rules, **nodes))
+
+
+def with_smallest_half(rules: RuleTree, mirror: Mirror | None, code: ActionCode) -> RuleTree:
+    """Return rules that are their own mirror image with as few leaves for their half as do the same.
+
+    Rules that are none, or that of another mirror, are returned as they are.
+    """
+    fold = folded(rules)
+    if mirror is None or fold is None:
+        return rules
+    half = Half(mirror, fold.side)
+    given, again = rules_to(rules), rules_to(within_space(half.unfold(fold.half, code)))
+    if any(not np.array_equal(given[name], again[name]) for name in given):
+        return rules
+    low = np.where(np.arange(rules.dims) == fold.side, 0.0, -np.inf)
+    small = minimised(fold.half, Box(low, np.full(rules.dims, np.inf), dtype=np.float64))
+    return within_space(half.unfold(replace(small, smallest=False, within=rules.within), code))
 
 
 def _signed(order: tuple[int, ...], signs: tuple[int, ...]) -> NDArray[np.int64]:

@@ -11,6 +11,7 @@ from gymnasium.spaces import Discrete
 from spaql.algorithms.plantree.build import Candidate, search
 from spaql.algorithms.plantree.encoding import ActionCode, Scale
 from spaql.algorithms.plantree.exact_sums import deviation, mean
+from spaql.algorithms.plantree.folding import with_smallest_half
 from spaql.algorithms.plantree.known_ends import known_ends
 from spaql.algorithms.plantree.next_experiment import Place, places_to_visit
 from spaql.algorithms.plantree.planning import make_plan
@@ -109,7 +110,7 @@ def fit_log(given: LoggedProblem, settings: PlanTreeSettings, seed: int) -> LogF
     verdict, reasons = _verdict(given, memory, played, predicted, half, np.array(logged))
     controllers = [best.rules, *(candidates[i].rules for i in _better(rolled, chosen))]
     return LogFit(
-        rules=within_space(best.rules),
+        rules=with_smallest_half(within_space(best.rules), mirror, code),
         memory=memory,
         predicted=predicted,
         half=half,

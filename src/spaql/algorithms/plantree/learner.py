@@ -15,6 +15,7 @@ from spaql.algorithms.learner import Learner, refuse_lists_and_levels
 from spaql.algorithms.plantree.build import Candidate, choose, search
 from spaql.algorithms.plantree.coverage import Coverage, coverage_of
 from spaql.algorithms.plantree.encoding import ActionCode
+from spaql.algorithms.plantree.folding import with_smallest_half
 from spaql.algorithms.plantree.known_ends import known_ends
 from spaql.algorithms.plantree.lags import (
     Lags,
@@ -460,7 +461,8 @@ class PlanTreeLearner(Learner):
         return found.controller
 
     def _last_choice(self, candidates: list[Candidate]) -> RuleTree:
-        return within_space(self._choose(candidates, last=True).rules)
+        chosen = within_space(self._choose(candidates, last=True).rules)
+        return with_smallest_half(chosen, self.mirror, self.code)
 
     def _choose(self, candidates: list[Candidate], *, last: bool) -> Candidate:
         if len(candidates) == 1:

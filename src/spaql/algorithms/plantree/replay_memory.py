@@ -18,6 +18,11 @@ LARGEST = 1e100
 """Bound on rewards, whose squares are summed."""
 _EQUAL = 1e-9
 """Relative difference below which rewards count as equal."""
+_QUIET = 20
+"""Equal rewards of repeated actions before the first that differs, after which that is no noise."""
+_TESTED, _SIGNIFICANT = 25, 10.0
+"""Steps after which, and after their doubles, it is tested whether rewards depend on the state; and the F
+statistic from which on they do."""
 
 
 class KnownEnds(NamedTuple):
@@ -131,16 +136,36 @@ class Memory:
     def goal_seen(self) -> bool:
         """Whether returns depend on the states visited.
 
-        They do if an episode terminated, or if a reward differs from that of the first step with the same
-        action. Once true, it stays true.
+        They do if an episode terminated, or if rewards of the same action differ, and not by noise alone:
+        noise on an action that costs makes them differ, too. Once true, it stays true.
         """
         self._goal_seen = self._goal_seen or bool(self.ended.any()) or self._rewards_differ()
         return self._goal_seen
 
     def _rewards_differ(self) -> bool:
         _, first, same = np.unique(self.actions, axis=0, return_index=True, return_inverse=True)
-        difference = np.abs(self.rewards - self.rewards[first[same.ravel()]])
-        return bool((difference > _EQUAL * (1.0 + np.abs(self.rewards))).any())
+        action = same.ravel()
+        difference = np.abs(self.rewards - self.rewards[first[action]])
+        differing = np.flatnonzero(difference > _EQUAL * (1.0 + np.abs(self.rewards)))
+        if not len(differing):
+            return False
+        repeated = np.arange(self._count) > first[action]
+        if repeated[: differing[0]].sum() >= _QUIET:
+            return True
+        doublings = range((self._count // _TESTED).bit_length())
+        return any(self._depend_on_state(action[: _TESTED << k]) for k in doublings)
+
+    def _depend_on_state(self, action: NDArray[np.int64]) -> bool:
+        """Whether rewards of each action depend on the state, by an F test of linear and square terms."""
+        count, (rewards, states) = len(action), (self.rewards[: len(action)], self.states[: len(action)])
+        size = np.bincount(action)
+        off = rewards - (np.bincount(action, rewards) / np.maximum(size, 1))[action]
+        z = (states - states.mean(axis=0)) / (states.std(axis=0) + 1e-9)
+        terms = np.concatenate([np.ones((count, 1)), z, z * z], axis=1)
+        weights, _, rank, _ = np.linalg.lstsq(terms, off, rcond=1e-9)
+        left, free = float(((off - terms @ weights) ** 2).sum()), count - np.count_nonzero(size) - rank
+        explained = float((off * off).sum()) - left
+        return bool(rank > 1 and free > rank and explained * free > _SIGNIFICANT * (rank - 1) * left)
 
     def best_to_go(self, discount: float) -> float:
         """Return the best discounted return from any step to the end of its episode."""

@@ -28,5 +28,5 @@ class TreeSearchSettings(LearnerSettings):
         False, "design for the plant as it is, not for a perturbed one; where set-points are declared"
     )
     mirror: str = setting(
-        "auto", "mirror symmetry to use: auto, off, or by names, as angle,speed:torque", later=True
+        "auto", "mirror symmetry to use: auto, off, or by names, as angle,speed:torque", before="auto"
     )
