@@ -52,7 +52,7 @@ def main() -> None:
         for seed in range(int(first), int(last or first) + 1):
             cpu = time.process_time()
             env = CASES[case](gymnasium.make("Pendulum-v1"))
-            agent = spaql.PlanTree(env, seed=seed, lags=asked.lags, horizon=200)
+            agent = spaql.PlanTree(env, seed=seed, lags=asked.lags, mirror="off", horizon=200)
             agent.learn(asked.steps)
             fresh = spaql.evaluate(agent, episodes=100, seed=10**6 + seed)
             rows.append(
