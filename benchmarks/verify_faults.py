@@ -18,8 +18,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 FORMS, SETS, LOOP = (f"kernels/verify/{name}.py" for name in ("forms", "sets", "closed_loop"))
-SYMBOLS, TRACE, SHIMS, TAPE, ANALYSIS = (
-    f"verify/{name}.py" for name in ("symbols", "trace", "shims", "tape", "analysis")
+SYMBOLS, TRACE, SHIMS, TAPE, ANALYSIS, COORDINATES = (
+    f"verify/{name}.py" for name in ("symbols", "trace", "shims", "tape", "analysis", "coordinates")
 )
 # ruff: noqa: E501
 FAULTS = [
@@ -126,6 +126,12 @@ FAULTS = [
     (SHIMS, "if bool(x >= 0.0) else -made", "if bool(x <= 0.0) else -made"),
     (TRACE, "waiting.append([answer for _, answer in decided[:n]] + [not decided[n][1]])", "pass"),
     (TAPE, "visit(yes, number), visit(no, number)", "visit(no, number), visit(yes, number)"),
+    (TAPE, 'rows.append(("add", total, len(rows) - 1, 0.0))', "pass"),
+    (TAPE, '(("<", row, constant(float(low))), (outputs, True), result)', "result"),
+    (TAPE, '(("<", constant(float(high)), row), (outputs, True), result)', "result"),
+    (COORDINATES, "np.abs(self.there) @ loop.push * (1.0 + 1e-9)", "loop.push"),
+    (COORDINATES, "2.0 * FAR * _ERROR * wide", "0.0 * wide"),
+    (COORDINATES, "if np.any(rest @ wide > _ERROR * wide):", "if False:"),
     (ANALYSIS, "return abs(turns) < 100 and abs(turns - round(turns)) < 1e-12", "return True"),
 ]
 TESTS = (

@@ -88,7 +88,12 @@ def no_boxes(data, arrays):
         arrays[name] = arrays[name][:0]
 
 
-@pytest.mark.parametrize("change", [too_soon, sooner, other_tree, other_plant, no_boxes])
+def outside(data, arrays):
+    """The first states are not allowed; all that come after them are."""
+    arrays["keep"] = 0.97 * arrays["box"]
+
+
+@pytest.mark.parametrize("change", [too_soon, sooner, other_tree, other_plant, no_boxes, outside])
 def test_a_false_claim_is_not_confirmed(file, tmp_path, change):
     check = check_certificate(changed(file, tmp_path, change))
     assert not check.holds

@@ -8,9 +8,11 @@ import pytest
 from gymnasium.spaces import Box
 
 import spaql
-from spaql.policy import Choices, Constants, Laws, RuleTree
+from spaql.errors import SettingError
+from spaql.policy import Choices, Constants, Laws, RuleTree, SwitchingLaws
 from spaql.problems.classic import find_dynamics
 from spaql.verify import Statement
+from spaql.verify.certificate import save_certificate
 from spaql.verify.replay import played
 
 
@@ -155,6 +157,49 @@ def test_a_pole_without_its_position_never_falls():
     assert verdict.left_out == ("cart position [m]", "cart speed [m/s]")
     assert verdict.proven == 1.0
     assert "never leaves" in verdict.text
+
+
+def test_a_pole_with_its_position_never_falls_and_stays_on_the_track():
+    gain = np.array([[[0.0, 0.0, 0.0, 0.0], [15.614, 18.778, 85.521, 21.832]]])
+    laws = SwitchingLaws(gain, np.array([[0.0, 0.547]]))
+    tree = tree_for("CartPole-v1", [-1], [0.0], [-1], [-1], [0], laws)
+    pole = find_dynamics("CartPole-v1")
+    starts = dict.fromkeys(pole.observations, (-0.05, 0.05))
+    asked = Statement(starts=starts, forward=True, allowed={"cart position [m]": (-2.0, 2.0)})
+    verdict = spaql.verify(tree, "CartPole-v1", asked)
+    assert verdict.proven == 1.0
+    assert "in coordinates of the closed loop" in verdict.text
+    # Every image of the starts lies in the cells.
+    search, rng = verdict.details["search"], np.random.default_rng(1)
+    reached, steps = search.reached, search.image
+    cells = set(reached.queue[: search.cells].tolist())
+    for start in rng.uniform(-0.05, 0.05, (20, 4)):
+        for state, ended in states("CartPole-v1", tree, start, 40 * steps)[::steps]:
+            assert not ended
+            place = np.floor((search.coordinates.there @ state - reached.low) / reached.size)
+            assert int(place @ [*np.cumprod(reached.sides[:0:-1])[::-1], 1]) in cells
+    with pytest.raises(SettingError, match="no certificate of such cells"):
+        save_certificate(verdict, "pole.proof")
+
+
+def test_a_start_outside_of_what_is_allowed_is_not_proven():
+    plant = tank()
+    tree = proportional(plant, 2.0, 1.0, 0.5)
+    wide, allowed = {"level [m]": (0.0, 2.0)}, {"level [m]": (0.471, 2.5)}
+    target = {"level [m]": (0.46, 1.1)}
+    for stays, termination in ((False, "failure"), (True, "failure")):
+        asked = Statement(
+            starts=wide, target=target, allowed=allowed, within=100, stays=stays, termination=termination
+        )
+        verdict = spaql.verify(tree, plant, asked, levels=6)
+        assert verdict.proven > 0.5
+        proven = np.flatnonzero(verdict.times >= 0)
+        assert proven.min() * 2.0 / len(verdict.times) >= 0.471
+    # A sliver of the starts that samples hardly find.
+    asked = Statement(starts={"level [m]": (0.4709999, 1.5)}, allowed=allowed, forward=True)
+    verdict = spaql.verify(tree, plant, asked)
+    assert verdict.proven == 0.0
+    assert verdict.counterexample.step == 0
 
 
 def test_a_pole_that_falls_is_refuted():

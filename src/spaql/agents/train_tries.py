@@ -23,7 +23,7 @@ from spaql.agents.budget import Budget
 from spaql.agents.callbacks import Callback
 from spaql.agents.run_folder import CHECKPOINT_FILE, resumed, save_run
 from spaql.agents.selection import select
-from spaql.agents.tries import Tries, Try, pick, shown_try, size_of, tries_csv
+from spaql.agents.tries import Tries, Try, alike, pick, shown_try, size_of, tries_csv
 from spaql.archive import write_atomically
 from spaql.errors import SettingError, SpaqlError
 from spaql.problems import Problem
@@ -45,6 +45,8 @@ _ALONE = "train with workers=1, in this process"
 
 Finished = Callable[[int, Try], None]
 """Called with the number and the result of each try when it is finished."""
+Prove = Callable[[int, "Agent"], float]
+"""Called with the number of a try and its agent; returns the share of states from which it is proven."""
 
 
 def train_tries(
@@ -56,11 +58,13 @@ def train_tries(
     workers: int,
     callback: Callback | None = None,
     finished: Finished | None = None,
+    prove: Prove | None = None,
 ) -> Tries:
     """Train agents like the given one from several seeds, and turn it into the one that is picked.
 
     The tries are trained in separate folders under `folder`. Those found there are resumed, so that an
-    interrupted call may be repeated, to the same bytes.
+    interrupted call may be repeated, to the same bytes. Of several that the selection episodes cannot tell
+    from the best, `prove` decides.
     """
     check_tries(agent, tries, workers, callback)
     seeds = try_seeds(agent.seed, tries)
@@ -73,8 +77,13 @@ def train_tries(
         if finished is not None:
             finished(index, one)
     done = [one for one in found if one is not None]
+    if prove is not None and len(alike(done)) > 1:
+        for index in alike(done):
+            trained = load_agent(jobs[index].folder)
+            trained._move_to(agent.problem)
+            done[index] = dataclasses.replace(done[index], proven=prove(index, trained))
     picked = pick(done)
-    write_atomically(folder.parent / TRIES_FILE, tries_csv(seeds, found, picked).encode())
+    write_atomically(folder.parent / TRIES_FILE, tries_csv(seeds, done, picked).encode())
     agent._become(load_agent(jobs[picked].folder))
     return Tries(tuple(done), picked, agent.problem.interactions)
 

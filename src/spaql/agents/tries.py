@@ -37,6 +37,8 @@ class Try:
     """That were learned from."""
     interactions: int
     """All steps of the training, those of its evaluations included."""
+    proven: float | None = None
+    """The share of states from which `spaql.verify` proved it, if it was asked."""
 
     @property
     def mean(self) -> float:
@@ -93,7 +95,7 @@ class Tries:
     @property
     def alike(self) -> int:
         """Number of tries that do not differ significantly from the best, itself included."""
-        return len(_alike(self.tries))
+        return len(alike(self.tries))
 
     @property
     def training_steps(self) -> int:
@@ -126,13 +128,14 @@ class Tries:
 
 
 def pick(tries: Sequence[Try]) -> int:
-    """Return the index of the smallest policy among the tries that do not differ significantly from the best.
+    """Return the index of the policy to keep among the tries that do not differ significantly from the best.
 
     The best one has the highest selection mean. Another does not differ significantly from it under two
     conditions: the mean difference between the two, episode by episode, is at most 1.96 of its standard
     errors; and its mean is at most one standard error of the best one's mean below that. The first alone
-    would accept a policy that fails occasionally, because its failures widen the standard error. Of equal
-    sizes, or where policies have none, the higher mean is picked, then the earlier try.
+    would accept a policy that fails occasionally, because its failures widen the standard error. Of these,
+    the one that is proven from most states is picked, if that was asked; then the smallest; then the one of
+    the higher mean; then the earlier try.
 
     Examples
     --------
@@ -141,15 +144,15 @@ def pick(tries: Sequence[Try]) -> int:
     1
     """
 
-    def order(index: int) -> tuple[float, float, int]:
-        size = tries[index].size
-        return (math.inf if size is None else size, -tries[index].mean, index)
+    def order(index: int) -> tuple[float, float, float, int]:
+        one = tries[index]
+        return (-(one.proven or 0.0), math.inf if one.size is None else one.size, -one.mean, index)
 
-    return min(_alike(tries), key=order)
+    return min(alike(tries), key=order)
 
 
-def _alike(tries: Sequence[Try]) -> list[int]:
-    """Return the tries that do not differ significantly from the best one."""
+def alike(tries: Sequence[Try]) -> list[int]:
+    """Return the indices of the tries that do not differ significantly from the best one."""
     best = max(tries, key=lambda one: one.mean)
     found = []
     for index, one in enumerate(tries):
@@ -189,6 +192,7 @@ def tries_csv(seeds: Sequence[int], tries: Sequence[Try | None], picked: int | N
         "size",
         "training_steps",
         "interactions",
+        "proven",
     )
     rows = []
     for index, (seed, one) in enumerate(zip(seeds, tries, strict=True)):
@@ -197,7 +201,7 @@ def tries_csv(seeds: Sequence[int], tries: Sequence[Try | None], picked: int | N
         values: tuple[float | int | None, ...] = (None,) * len(names)
         if one is not None:
             steps = (one.selection_steps, one.size, one.training_steps, one.interactions)
-            values = (one.mean, one.ci95, len(one.returns), *steps)
+            values = (one.mean, one.ci95, len(one.returns), *steps, one.proven)
         shown = ("" if value is None or math.isnan(value) else repr(value) for value in values)
         rows.append({**cells, **dict(zip(names, shown, strict=True))})
     return comma_separated(rows)

@@ -216,7 +216,12 @@ def _options_of(agents: Mapping[str, type[Agent]]) -> list[click.Option]:
     help="go on with the run in the run folder, up to --total-timesteps or --iterations in all",
 )
 @click.option("--live", is_flag=True, help="show the controller so far in a browser on this machine")
-@click.option("--verify", "verified", is_flag=True, help="at the end, prove or refute what it does for 60 s")
+@click.option(
+    "--verify",
+    "verified",
+    is_flag=True,
+    help="at the end, prove or refute what it does for 60 s; of equal tries, keep the one proven most",
+)
 @quiet_option
 @reports("the result")
 @_setting_options
@@ -312,8 +317,6 @@ def train(
         raise click.UsageError("--workers train tries: give --tries, 2 or more.")
     if live and tries != 1:
         raise click.UsageError("--live is for one training: leave out --tries.")
-    if verified and tries != 1:
-        raise click.UsageError("--verify is for one training: run `spaql verify` on what --tries picks.")
     if verified and agent.problem.dynamics is None:
         raise SettingError(
             f"--verify needs the equations of the plant, and {env} runs on {agent.problem.runs_on}: leave it "
@@ -332,6 +335,7 @@ def train(
                 resume=resume,
                 same_seed=seed is not None,
                 quiet=quiet,
+                verified=verified,
             )
     if resume:
         refuse_tries(folder)

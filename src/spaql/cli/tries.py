@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +15,7 @@ from spaql.agents.run_folder import save_run
 from spaql.agents.train_tries import (
     TRIES_FILE,
     TRIES_FOLDER,
+    Prove,
     begin_table,
     check_tries,
     root_seed,
@@ -30,6 +31,9 @@ from spaql.formatting import counted, number, places, with_interval
 from spaql.rollouts import Evaluation
 from spaql.workers import cores
 
+if TYPE_CHECKING:
+    from spaql.verify import Verdict
+
 
 def report_tries(
     agent: Agent,
@@ -42,8 +46,12 @@ def report_tries(
     resume: bool,
     same_seed: bool,
     quiet: bool,
+    verified: bool,
 ) -> Report:
-    """Train the tries of a run folder, save the picked one in it, and return its evaluation."""
+    """Train the tries of a run folder, save the picked one in it, and return its evaluation.
+
+    If it is to be verified, so are those that the selection episodes cannot tell from the best.
+    """
     workers = min(tries, cores()) if workers is None else workers
     check_tries(agent, tries, workers)
     if resume:
@@ -54,6 +62,7 @@ def report_tries(
     else:
         begin_table(folder, agent.seed, tries)
     finished = 0
+    verdicts: dict[int, Verdict] = {}
 
     def report(index: int, one: Try) -> None:
         nonlocal finished
@@ -61,8 +70,18 @@ def report_tries(
         if not quiet:
             click.echo(shown_try(index, tries, one), err=True)
 
+    def prove(index: int, trained: Agent) -> float:
+        import spaql
+        from spaql.verify.verdict import percent
+
+        verdicts[index] = spaql.verify(trained)
+        proven = verdicts[index].proven
+        if not quiet:
+            click.echo(f"try {index + 1} of {tries}: proven from {percent(proven)} of the states", err=True)
+        return proven
+
     try:
-        tried = _trained(agent, budget, folder, tries, workers, report)
+        tried = _trained(agent, budget, folder, tries, workers, report, prove if verified else None)
     except KeyboardInterrupt:
         click.echo(
             f"Interrupted: {finished} of {tries} tries are finished in {folder}, and none is picked; "
@@ -75,7 +94,15 @@ def report_tries(
     save_run(agent, folder)
     fresh = evaluate(agent, episodes=fresh_episodes, seed=agent.seed + 1)
     data = _data(agent, folder, tried, fresh)
-    return Report(data, _text(data, tried))
+    text = _text(data, tried)
+    if verified:
+        import spaql
+        from spaql.cli.verify import store, verdict_data
+
+        verdict = verdicts.get(tried.picked_index) or spaql.verify(agent)
+        data["verified"] = verdict_data(verdict)
+        text += f"\n\n{verdict.text}{store(verdict, folder)}"
+    return Report(data, text)
 
 
 def refuse_tries(folder: Path) -> None:
@@ -91,18 +118,21 @@ def _trained(
     tries: int,
     workers: int,
     report: Callable[[int, Try], None],
+    prove: Prove | None,
 ) -> Tries:
-    """Train the tries; in this process, Ctrl-C waits for the end of an iteration."""
+    """Train the tries; in this process, Ctrl-C waits for the end of an iteration, or of a proof."""
     place = folder / TRIES_FOLDER
     if workers > 1:
-        return train_tries(agent, budget, place, tries=tries, workers=workers, finished=report)
+        return train_tries(agent, budget, place, tries=tries, workers=workers, finished=report, prove=prove)
     with StopOnInterrupt() as interrupt:
 
         def stop(trained: Agent, row: dict[str, float]) -> None:
             if interrupt.pressed:
                 raise KeyboardInterrupt
 
-        return train_tries(agent, budget, place, tries=tries, workers=workers, callback=stop, finished=report)
+        return train_tries(
+            agent, budget, place, tries=tries, workers=workers, callback=stop, finished=report, prove=prove
+        )
 
 
 def _data(agent: Agent, folder: Path, tried: Tries, fresh: Evaluation) -> dict[str, Any]:
@@ -125,6 +155,7 @@ def _data(agent: Agent, folder: Path, tried: Tries, fresh: Evaluation) -> dict[s
                 "selection_return": one.mean,
                 "selection_ci95": one.ci95,
                 "size": one.size,
+                "proven": one.proven,
                 "training_steps": one.training_steps,
                 "interactions": one.interactions,
                 "selection_steps": one.selection_steps,
@@ -148,7 +179,8 @@ def _text(data: dict[str, Any], tried: Tries) -> str:
     each = counted(data["selection_episodes"], "selection episode")
     why = "the best"
     if tried.alike > 1:
-        why = f"the smallest of the {tried.alike} that these episodes cannot tell from the best"
+        most = "smallest" if picked.proven is None else "one proven from most states, then the smallest,"
+        why = f"the {most} of the {tried.alike} that these episodes cannot tell from the best"
     if tried.alike > 1 and picked.size is None:
         why = "the best, though these episodes cannot tell it from others"
     digits = places(data["tries_mean"], data["tries_sd"])

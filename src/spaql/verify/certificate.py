@@ -28,6 +28,10 @@ def save_certificate(verdict: Verdict, path: str | os.PathLike[str]) -> None:
     if search is None:
         raise SettingError("Nothing was proven: there is nothing to certify.")
     proof = search.proof
+    if proof is None:
+        raise SettingError(
+            "This was proven in coordinates of the closed loop: no certificate of such cells is written."
+        )
     asked, loop = verdict.statement, proof["loop"]
     arrays = loop.arrays
     tree = arrays.tree._asdict()

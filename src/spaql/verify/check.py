@@ -122,7 +122,10 @@ class _Cells:
         """Return the share of the cells that is confirmed, without what depends on cells that are not."""
         claimed = self.times.copy()
         self.times = np.where(claimed <= self._limit, claimed, -1) if self._reaches else claimed
-        core = self._covered("core") if self._stays or not self._reaches else self._in_target()
+        self.times[~self._within(self._keep)] = -1
+        core = self._within(self._home)
+        if self._stays or not self._reaches:
+            core &= self._covered("core")
         self.times[(self.times == 0) & ~core] = -1
         self.times[(self.times < 0)] = -1
         if not self._reaches:
@@ -174,13 +177,14 @@ class _Cells:
             at_high & fixed, self._high[:, None], hi
         )
 
-    def _in_target(self) -> NDArray[np.bool_]:
-        """Return the cells that lie in the target."""
+    def _within(self, box: Floats) -> NDArray[np.bool_]:
+        """Return the cells that lie in a box."""
         found = np.ones(self.times.shape, np.bool_)
         size = (self._high - self._low) / self._side
         for j in range(self._loop.n):
-            low = self._low[j] + np.arange(self._side) * size[j]
-            kept = (low >= self._home[0][j]) & (low + size[j] <= self._home[1][j])
+            ends = self._low[j] + np.arange(self._side + 1) * size[j]
+            ends[-1] = self._high[j]
+            kept = (ends[:-1] >= box[0][j]) & (ends[1:] <= box[1][j])
             shape = [1] * self._loop.n
             shape[j] = self._side
             found &= kept.reshape(shape)
@@ -337,6 +341,8 @@ def _closed(loop: Loop, data: Mapping[str, Any], arrays: Mapping[str, NDArray[An
         raise ArchiveError("The cells of the certificate have no size.")
     if np.any(np.diff(reached) <= 0):
         raise ArchiveError("The cells of the certificate are not in order.")
+    if not np.all((starts[0] >= keep[0]) & (starts[1] <= keep[1])):
+        return 0.0
     if not _all_reached(_all_cells(starts[0], starts[1], origin, size, sides), reached, sides):
         return 0.0
     for first in range(0, len(reached), _TOGETHER):

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
-from spaql.kernels.verify.closed_loop import new_memory, put_box
+from spaql.kernels.verify.closed_loop import LoopArrays, Memory, new_memory, put_box
 from spaql.kernels.verify.closure import CLOSED, OPEN, Reached, mark, new_reached, spread_out
-from spaql.kernels.verify.forms import A
+from spaql.kernels.verify.forms import HIGH, LOW, A, C, R
 from spaql.kernels.verify.points import play
 from spaql.kernels.verify.search import Rules, new_desk
 from spaql.verify.closed_loop import ClosedLoop, box_of
+from spaql.verify.coordinates import FAR, Coordinates, find_coordinates
 from spaql.verify.prover import Clock, Progress
 from spaql.verify.statement import Statement
 
@@ -25,6 +27,25 @@ _TOGETHER = 256
 _SAMPLES, _PLAYED = 400, 2_000
 ATTEMPTS = ((24, 4), (32, 8), (48, 16), (64, 12), (100, 8), (200, 6))
 """Cells over the played range of each number, and steps of an image, one attempt after the other."""
+IN_COORDINATES = ((12, 20, 10), (16, 28, 16), (24, 40, 24))
+"""The same in coordinates of the closed loop: cells of the first, of each other, and steps."""
+_ROUND, _DIVIDED = 2.0, 4
+"""Played ranges that cells cover on either side of a coordinate; parts of the starts along each number."""
+
+
+class _View(NamedTuple):
+    """A closed loop in some coordinates, as it is followed."""
+
+    loop: ClosedLoop
+    arrays: LoopArrays
+    memory: Memory
+    keep: tuple[Floats, Floats]
+    starts: Floats
+    """Forms that hold all starts: parts × coordinates × row."""
+
+
+def _view(loop: ClosedLoop, keep: tuple[Floats, Floats], starts: Floats) -> _View:
+    return _View(loop, loop.arrays, new_memory(loop.arrays), keep, starts)
 
 
 class ForwardSearch:
@@ -36,41 +57,54 @@ class ForwardSearch:
         if not np.all(np.isfinite(self.high - self.low)):
             raise SettingError(f"Give a range of starts of each of {', '.join(loop.names)}.")
         self._keep = box_of(loop.names, statement.allowed)
-        self._arrays = loop.arrays
-        self._memory = new_memory(self._arrays)
         self._desk = new_desk(len(loop.names), _TOGETHER)
+        self._own = _view(loop, self._keep, self._box(self.low, self.high)[np.newaxis])
         self.closed = False
         self.steps = 0
         """Steps for which nothing is left, at least."""
         self.cells = 0
-        self.attempt = (0, 0)
-        self.proof: dict[str, Any] = {}
-        """What a certificate holds, besides the statement."""
+        self.coordinates: Coordinates | None = None
+        """Those of the cells; None if they are the numbers of the state."""
+        self.proof: dict[str, Any] | None = None
+        """What a certificate holds, besides the statement; None if there is none."""
         self._warm()
+
+    def _box(self, low: Floats, high: Floats) -> Floats:
+        """Return a box as forms."""
+        n = len(low)
+        forms = np.zeros((n, A + n))
+        put_box(forms, 0, low, high)
+        return forms
 
     def _warm(self) -> None:
         """Compile the kernels, and start the clock after it."""
-        n = len(self.loop.names)
-        reached = new_reached(self.low - 1.0, self.high + 1.0, np.ones(n, np.int64), 2)
-        self._begin(reached)
-        spread_out(self._arrays, self._memory, reached, self._rules(1), self._desk, 0)
+        reached = new_reached(self.low - 1.0, self.high + 1.0, np.ones(len(self.low), np.int64), 2)
+        self._begin(self._own, reached)
+        spread_out(self._own.arrays, self._own.memory, reached, self._rules(self._own, 1), self._desk, 0)
         self._play(1, 1)
         self._clock.restart()
 
-    def _begin(self, reached: Reached) -> int:
+    def _begin(self, view: _View, reached: Reached) -> int:
         """Add the cells of the starts."""
-        put_box(self._memory.m, 0, self.low, self.high)
-        n = len(self.low)
-        self._memory.parts[0] = self._memory.m[:n, : A + n]
-        return int(mark(reached, self._memory.parts, 0, self.low, self.high, self._desk.at, self._memory.e))
+        answer = OPEN
+        for part, forms in enumerate(view.starts):
+            low, high = forms[:, LOW].copy(), forms[:, HIGH].copy()
+            answer = int(mark(reached, view.starts, part, low, high, self._desk.at, view.memory.e))
+            if answer != OPEN:
+                break
+        return answer
 
-    def _rules(self, steps: int) -> Rules:
-        return Rules(False, *self._keep, np.full(len(self.low), np.inf), steps, 1, _TOGETHER)
+    def _rules(self, view: _View, steps: int) -> Rules:
+        return Rules(False, *view.keep, np.full(len(self.low), np.inf), steps, 1, _TOGETHER)
 
     def _play(self, samples: int, steps: int) -> tuple[Floats, NDArray[np.int64]]:
+        """Play the corners of the starts, and starts at random."""
         rng = np.random.default_rng(0)
         starts = rng.uniform(self.low, self.high, (samples, len(self.low)))
-        return play(self._arrays.step, self._arrays.observe, self._arrays.tree, starts, steps)
+        corners = np.array(list(itertools.product(*zip(self.low, self.high, strict=True))))[:samples]
+        starts[: len(corners)] = corners
+        arrays = self._own.arrays
+        return play(arrays.step, arrays.observe, arrays.tree, starts, steps)
 
     def failing(self, steps: int, samples: int = _SAMPLES) -> tuple[Floats, float]:
         """Return starts from which episodes leave what is allowed or terminate, and their share."""
@@ -82,37 +116,80 @@ class ForwardSearch:
 
     def run(self) -> None:
         """Try finer and finer cells until the set of cells is closed, or the time is up."""
+        if not np.all((self.low >= self._keep[0]) & (self.high <= self._keep[1])):
+            return  # it begins outside of what is allowed
         path, _ = self._play(_SAMPLES, _PLAYED)
-        low = np.minimum(np.nanmin(path, axis=(0, 1)), self.low)
-        high = np.maximum(np.nanmax(path, axis=(0, 1)), self.high)
-        for attempt in ATTEMPTS:
-            self._try(low, high, *attempt)
+        states = path.reshape(-1, len(self.low))
+        states = states[np.all(np.isfinite(states), axis=1)]
+        self.coordinates = find_coordinates(self.loop, states)
+        if self.coordinates is not None and self._in_coordinates(self.coordinates, states):
+            return
+        self.coordinates = None
+        low, high = np.minimum(states.min(axis=0), self.low), np.maximum(states.max(axis=0), self.high)
+        for cells, steps in ATTEMPTS:
+            size = (high - low) / cells
+            bottom = np.maximum(low - 2.0 * (high - low), self._keep[0]) - size
+            top = np.minimum(high + 2.0 * (high - low), self._keep[1]) + size
+            self._try(self._own, bottom, top, size, steps)
             if self.closed or self._clock.is_up:
                 return
 
-    def _try(self, low: Floats, high: Floats, cells: int, steps: int) -> None:
-        size = (high - low) / cells
-        bottom = np.maximum(
-            low - 2.0 * (high - low), np.where(np.isfinite(self._keep[0]), self._keep[0], -np.inf)
+    def _in_coordinates(self, found: Coordinates, states: Floats) -> bool:
+        """Search in coordinates of the closed loop, and return whether that is the answer."""
+        states = states @ found.there.T
+        low, high = states.min(axis=0), states.max(axis=0)
+        wide = np.maximum(high - low, np.maximum(np.abs(low), np.abs(high)))
+        error = found.error(wide)
+        if error is None:
+            return False
+        starts = self._divided(found, error)
+        low, high = (
+            np.minimum(low, starts[:, :, LOW].min(axis=0)),
+            np.maximum(high, starts[:, :, HIGH].max(axis=0)),
         )
-        top = np.minimum(
-            high + 2.0 * (high - low), np.where(np.isfinite(self._keep[1]), self._keep[1], np.inf)
-        )
-        bottom, top = bottom - size, top + size
+        loop = found.loop(self.loop, self._keep, error)
+        view = _view(loop, (-FAR * wide, FAR * wide), starts)
+        for first, others, steps in IN_COORDINATES:
+            size = (high - low) / np.array([first] + [others] * (len(low) - 1))
+            around = _ROUND * (high - low)
+            self._try(view, low - around, high + around, size, steps)
+            if self.closed or self._clock.is_up:
+                return True
+        return False
+
+    def _divided(self, found: Coordinates, error: Floats) -> Floats:
+        """Return the starts in other coordinates, as forms of parts of them."""
+        n, made = len(self.low), []
+        size = (self.high - self.low) / _DIVIDED
+        for place in itertools.product(range(_DIVIDED), repeat=n):
+            low = self.low + np.array(place) * size
+            box = self._box(low, low + size * (1.0 + 1e-9))
+            forms = np.zeros_like(box)
+            forms[:, C], forms[:, A:] = found.there @ box[:, C], found.there @ box[:, A:]
+            forms[:, R] = error + 1e-12 * (
+                np.abs(found.there) @ (np.abs(box[:, C]) + np.abs(box[:, A:]).sum(axis=1))
+            )
+            reach = (np.abs(forms[:, A:]).sum(axis=1) + forms[:, R]) * (1.0 + 1e-9)
+            forms[:, LOW], forms[:, HIGH] = forms[:, C] - reach, forms[:, C] + reach
+            made.append(forms)
+        return np.array(made)
+
+    def _try(self, view: _View, bottom: Floats, top: Floats, size: Floats, steps: int) -> None:
+        """Follow cells of a size that cover a box."""
         count = np.ceil((top - bottom) / size).astype(np.int64)
         reached = new_reached(bottom, bottom + count * size, count, _ROOM)
-        if self._begin(reached) != OPEN:
+        if self._begin(view, reached) != OPEN:
             return
-        answer = OPEN
+        answer, rules = OPEN, self._rules(view, steps)
         while answer == OPEN and not self._clock.is_up:
-            answer = spread_out(self._arrays, self._memory, reached, self._rules(steps), self._desk, _CHUNK)
+            answer = spread_out(view.arrays, view.memory, reached, rules, self._desk, _CHUNK)
             self._progress(0.0, self._clock.spent / self._clock.seconds)
         rounds = int(reached.state[3])
         done = rounds if answer == CLOSED else max(rounds - 1, 0)
         if answer == CLOSED or done * steps >= self.steps:
-            self.steps, self.cells, self.attempt = done * steps, int(reached.state[0]), (cells, steps)
-        self.closed = answer == CLOSED
-        if self.closed:
+            self.steps, self.cells = done * steps, int(reached.state[0])
+        self.closed, self.reached, self.image = answer == CLOSED, reached, steps
+        if self.closed and self.coordinates is None:
             self.proof = {
                 "loop": self.loop,
                 "steps": steps,

@@ -86,8 +86,8 @@ class BackwardSearch:
         self.cells = new_cells(low, high, turns, self.levels)
         self._desk = new_desk(n, _TOGETHER)
         self._keep = box_of(loop.names, statement.allowed)
-        home = statement.target if statement.target is not None else statement.allowed
-        self._home = box_of(loop.names, home)
+        home = box_of(loop.names, statement.target or {})
+        self._home = np.maximum(home[0], self._keep[0]), np.minimum(home[1], self._keep[1])
         self._statement = statement
         self._reaches = statement.reaches
         self._steps = statement.within if statement.forward and statement.within is not None else _STEPS
@@ -215,8 +215,9 @@ class BackwardSearch:
             return  # there is nothing to reach
         coarsest = self.levels if self._statement.forward else max(self.levels - 5, 0)
         for level in range(min(coarsest, COARSEST), -1, -1):
+            allowed = self._inside(level, self._keep)
             while True:
-                todo = np.flatnonzero(self._level(level) < 0)
+                todo = allowed[self._level(level)[allowed] < 0]
                 found = self._estimate(rules, level, todo, self._clock.seconds)
                 hopeful = found >= 0
                 order = todo[hopeful][np.argsort(found[hopeful], kind="stable")]

@@ -160,7 +160,10 @@ def _forward(
     status = np.full((1,) * len(loop.names), PROVEN if search.closed else UNDECIDED, np.int8)
     remarks = list(_remarks(common["left_out"]))
     if search.closed:
-        remarks.append(f"It stays in {search.cells:,} cells, which it comes to from all of the starts.")
+        where = "" if search.coordinates is None else " in coordinates of the closed loop"
+        remarks.append(
+            f"It stays in {search.cells:,} cells{where}, which it comes to from all of the starts."
+        )
     elif found is None and search.steps:
         remarks.append(f"Proven for the first {search.steps:,} steps only.")
     if found is not None:

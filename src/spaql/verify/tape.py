@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from spaql.kernels.verify.codes import CODE, CONDITIONS, OPERATIONS, TapeArrays
 from spaql.kernels.verify.points import run_point
 
+Floats = NDArray[np.float64]
 Row = tuple[str, int, int, float]
 DecisionTree = tuple[Any, ...]
 """The rows of the outputs and a flag; or a condition and the trees where it holds and where not."""
@@ -94,14 +95,85 @@ class Tape:
                 arrays.code, arrays.first, arrays.second, arrays.value.tolist(), strict=True
             )
         ]
-        tables = [
-            (tuple(x[~np.isnan(x)].tolist()), tuple(y[~np.isnan(x)].tolist())) for x, y in arrays.tables
-        ]
         tree = self._restricted_tree(0, list(outputs), flags)
-        found = tape_arrays(rows, tables, tree)
+        found = tape_arrays(rows, self._tables(), tree)
         if np.any(found.first[found.code == CODE["input"]] < 0):
             raise ValueError("the outputs depend on other inputs")
         return Tape(found, len(place))
+
+    def in_coordinates(
+        self, back: Floats, there: Floats | None = None, keep: tuple[Floats, Floats] | None = None
+    ) -> Tape:
+        """Return the tape of a state in other coordinates, which come first of its inputs.
+
+        Parameters
+        ----------
+        back
+            The state is this matrix times its coordinates.
+        there
+            The outputs are multiplied by this matrix; as they are by default.
+        keep
+            Ends of a box: an episode also terminates where an output, before it is multiplied, is outside.
+        """
+        arrays, n = self.arrays, len(back)
+        rows: list[Row] = [("input", k, -1, 0.0) for k in range(self.inputs)]
+
+        def constant(value: float) -> int:
+            rows.append(("const", -1, -1, value))
+            return len(rows) - 1
+
+        def weighted(weights: Floats, of: Sequence[int]) -> int:
+            total = -1
+            for weight, row in zip(weights.tolist(), of, strict=True):
+                if weight:
+                    rows.append(("mul", constant(weight), row, 0.0))
+                    if total >= 0:
+                        rows.append(("add", total, len(rows) - 1, 0.0))
+                    total = len(rows) - 1
+            return total if total >= 0 else constant(0.0)
+
+        inputs = [*(weighted(one, range(n)) for one in back), *range(n, self.inputs)]
+        place: list[int] = []
+        for code, first, second, value in zip(
+            arrays.code, arrays.first.tolist(), arrays.second.tolist(), arrays.value.tolist(), strict=True
+        ):
+            name = OPERATIONS[code]
+            if name == "input":
+                place.append(inputs[first])
+                continue
+            if name not in _NO_OPERANDS:
+                first = place[first]
+                second = second if name == "interp" or second < 0 else place[second]
+            rows.append((name, first, second, value))
+            place.append(len(rows) - 1)
+
+        def leaf(number: int) -> DecisionTree:
+            states = [place[row] for row in arrays.outputs[number]]
+            outputs = tuple(states if there is None else (weighted(one, states) for one in there))
+            result: DecisionTree = (outputs, bool(arrays.flags[number]))
+            if keep is None or result[1]:
+                return result
+            for row, low, high in zip(states, *keep, strict=True):
+                if low > -np.inf:
+                    result = (("<", row, constant(float(low))), (outputs, True), result)
+                if high < np.inf:
+                    result = (("<", constant(float(high)), row), (outputs, True), result)
+            return result
+
+        leaves = [leaf(number) for number in range(self.paths)]
+
+        def tree(node: int) -> DecisionTree:
+            kind, a, b, yes, no, number, _ = (int(x) for x in arrays.branch[node])
+            if kind < 0:
+                return leaves[number]
+            return (CONDITIONS[kind], place[a], place[b]), tree(yes), tree(no)
+
+        return Tape(tape_arrays(rows, self._tables(), tree(0)), self.inputs)
+
+    def _tables(self) -> list[Table]:
+        return [
+            (tuple(x[~np.isnan(x)].tolist()), tuple(y[~np.isnan(x)].tolist())) for x, y in self.arrays.tables
+        ]
 
     def _restricted_tree(self, node: int, outputs: list[int], flags: bool) -> DecisionTree:
         kind, a, b, yes, no, leaf, _ = (int(x) for x in self.arrays.branch[node])
