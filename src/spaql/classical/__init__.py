@@ -4,7 +4,7 @@ from spaql.classical.linear import LinearPlant, linearise, riccati_gains
 from spaql.classical.lqr import augmented
 from spaql.classical.policies import LQRPolicy, PIDPolicy
 from spaql.classical.search import Tuned
-from spaql.classical.swing_up import SwingUpPolicy, has_pole, pole_of
+from spaql.classical.swing_up import SwingUpPolicy, falling_rate, has_pole, pole_of
 from spaql.classical.tuning import METHODS, tune
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "SwingUpPolicy",
     "Tuned",
     "augmented",
+    "falling_rate",
     "has_pole",
     "linearise",
     "pole_of",

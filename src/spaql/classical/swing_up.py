@@ -68,11 +68,16 @@ def pole_of(plant: LinearPlant) -> tuple[int, int]:
     return angle, int(change.argmax())
 
 
+def falling_rate(problem: Problem, plant: LinearPlant) -> float:
+    """Return the rate at which a pole falls from the top, in 1/s."""
+    return math.log(float(np.abs(np.linalg.eigvals(plant.a)).max())) / (problem.sample_time or 1.0)
+
+
 def pumping_numbers(problem: Problem, plant: LinearPlant, vectors: Floats, half: float) -> Floats:
     """Return the numbers of the pumping from vectors of a search that begins at 0."""
     angle, speed = pole_of(plant)
     others = [j for j in range(len(plant.a)) if j not in (angle, speed)]
-    falls = math.log(float(np.abs(np.linalg.eigvals(plant.a)).max())) / (problem.sample_time or 1.0)
+    falls = falling_rate(problem, plant)
     strength, slope, rate, nearest, slowest, most = vectors[:, :N_NUMBERS].T
     return np.column_stack(
         [

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 import spaql
 from spaql.algorithms.treesearch.finish import simplify
 from spaql.algorithms.treesearch.ladder import Ladder
-from spaql.algorithms.treesearch.lqr import lqr_law, lqr_structure, pole_law, regulator_gains
+from spaql.algorithms.treesearch.lqr import lqr_law, lqr_structure, pole_law, pumping_law, regulator_gains
 from spaql.algorithms.treesearch.structures import Block, Meaning, Structure
-from spaql.classical import LQRPolicy, linearise
+from spaql.classical import LQRPolicy, falling_rate, linearise
 from spaql.errors import ArchiveError
 from spaql.policy import FeatureController
 from spaql.policy.feature_tree import POSITION, VELOCITY
@@ -95,10 +95,11 @@ def trained(env: str = "spaql/Oven-v0", steps: int = 200_000, **settings: Any) -
     return spaql.TreeSearch(env, seed=1, **settings).learn(total_timesteps=steps, progress_bar=False)
 
 
-def test_an_interrupted_search_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
-    whole = trained()
+@pytest.mark.parametrize("env", ["spaql/Oven-v0", SWING_UP])
+def test_an_interrupted_search_goes_on_to_the_same_bytes(env: str, tmp_path: Path) -> None:
+    whole = trained(env)
     for stop in sorted({1, 6, len(whole.history) - 1}):
-        part = spaql.TreeSearch("spaql/Oven-v0", seed=1)
+        part = spaql.TreeSearch(env, seed=1)
         part.learn(200_000, progress_bar=False, callback=lambda agent, row, n=stop: row["iteration"] < n)
         part.save(tmp_path / "part.spaql")
         resumed = spaql.TreeSearch.load(tmp_path / "part.spaql")
@@ -168,6 +169,9 @@ def test_a_damaged_ladder_is_refused() -> None:
     for change in ({"stage": "climb"}, {"racers": [["sideways", ["error"]]]}, {"best": 99}):
         with pytest.raises(ArchiveError):
             ladder.restore({**data, **change}, arrays)
+    for hardness in (np.zeros(1), np.full(2, np.nan)):
+        with pytest.raises(ArchiveError):
+            ladder.restore(data, {**arrays, "hard": np.zeros((2, 1)), "hardness": hardness})
 
 
 @pytest.mark.parametrize("env", PLANTS)
@@ -226,6 +230,34 @@ def test_laws_of_a_pole_are_odd_and_its_cuts_even() -> None:
         seen = np.array([x, v, np.cos(angle), np.sin(angle), w])
         mirrored = np.array([-x, -v, np.cos(angle), -np.sin(angle), -w])
         assert controller.predict(seen)[0] == -controller.predict(mirrored)[0]
+
+
+@pytest.mark.parametrize("env", [SWING_UP, "spaql/Furuta-v0"])
+def test_pumping_brings_energy_into_a_pole_below_the_top(env: str) -> None:
+    block = block_of(env, POLE)
+    pole, plant = block.meaning.pole, block.meaning.problem.dynamics
+    assert pole is not None
+    assert plant is not None
+    controller, rate = (
+        block.controller(pumping_law(block, pole)),
+        falling_rate(block.meaning.problem, pole.plant),
+    )
+    _, step, observe = plant.functions
+
+    def energy(state: tuple[float, ...]) -> float:
+        return 0.5 * (state[3] / rate) ** 2 + np.cos(state[2]) - 1.0
+
+    rng, tried = np.random.default_rng(0), 0
+    for _ in range(200):
+        state = plant.functions[0](rng)
+        state = (0.0, 0.0, rng.uniform(-np.pi, np.pi), rng.uniform(-rate, rate), *state[4:])
+        if energy(state) > -0.2 or abs(np.cos(state[2]) * state[3]) < 0.3 * rate:
+            continue  # it has enough, or the action hardly turns it
+        action = np.asarray(controller.predict(np.array(observe(state)))[0], np.float64)
+        more, less = (energy(step(state, given)[0]) for given in (action, -action))
+        assert more > less
+        tried += 1
+    assert tried > 20
 
 
 def test_a_pole_is_swung_up_and_held() -> None:

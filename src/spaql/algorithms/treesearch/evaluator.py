@@ -64,7 +64,7 @@ class Evaluator:
         self.span = 0.0
         """The range of returns: how much better the best controller is than random ones."""
         self.keeps_hard_starts = True
-        """Whether hard starts are kept; if not, all judgements are comparable."""
+        """Whether hard starts are kept and judged by; if not, all judgements are comparable."""
         self.hard: Floats = np.empty((0, 0))
         self.hardness: Floats = np.empty(0)
         """The mean return of good candidates from each hard start."""
@@ -181,7 +181,7 @@ class Evaluator:
         weight = self.settings.worst_weight
         starts = self.judging_starts[: max(1, int(share * len(self.judging_starts)))]
         n = len(starts)
-        if len(self.hard) and weight > 0:
+        if self.keeps_hard_starts and len(self.hard) and weight > 0:
             hardest = np.argsort(self.hardness, kind="stable")[: max(1, n // 2)]
             starts = np.concatenate([starts, self.hard[hardest]])
         found = self.play(tree, tree.vector[np.newaxis], starts, Phase.OWN_PLAY, digits=digits)

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from spaql.algorithms.treesearch.evaluator import DIGITS, Evaluator
 from spaql.algorithms.treesearch.finish import enough_digits, simplify
-from spaql.algorithms.treesearch.lqr import lqr_racer, lqr_structure, pole_law
+from spaql.algorithms.treesearch.lqr import lqr_racer, lqr_structure, pole_law, pumping_law
 from spaql.algorithms.treesearch.racer import LEAST_OF_BEST, Racer
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
-from spaql.algorithms.treesearch.structures import NEXT, ORDER, Block, Meaning, Structure
+from spaql.algorithms.treesearch.structures import ENERGY, NEXT, ORDER, Block, Meaning, Structure
 from spaql.algorithms.treesearch.trees import CandidateTree, Rng, find_leaf, random_cut, split
 from spaql.archive import number, typed
 from spaql.classical import LinearPlant, linearise
@@ -56,6 +56,8 @@ _TOP = 0.8
 """The cosine of a pole above which its regulator acts at first."""
 _BEGUN = 4
 """Racers for a structure with a pole."""
+_PUMPING = 2
+"""Of these, so many begin with energy pumping where laws have the products that it is made of."""
 _PRICES = (1.0, 0.01)
 """Prices of the actions of its regulators, for numbers and actions of their usual size."""
 _SPLITS = 2
@@ -103,7 +105,7 @@ class Ladder:
 
     def __init__(self, settings: TreeSearchSettings, evaluator: Evaluator, meaning: Meaning) -> None:
         self.settings, self.evaluator, self.meaning = settings, evaluator, meaning
-        evaluator.keeps_hard_starts = False  # rungs that are judged at different times are compared
+        evaluator.keeps_hard_starts = False  # see `_search`
         plant = meaning.problem.dynamics
         self.design: Dynamics | Perturbation | None = None
         """The plant to design for, if it is not the plant itself: a perturbed one, unless there are no
@@ -222,7 +224,7 @@ class Ladder:
     def _begun(self, block: Block, rng: Rng) -> list[Racer]:
         """Return racers for a structure: from gains of 0, or from the regulator of a pole at the top.
 
-        Below the top, they begin with gains of 0 and with random ones.
+        Below the top, they begin with energy pumping and with random gains.
         """
         pole = self.meaning.pole
         if pole is None:
@@ -233,6 +235,8 @@ class Ladder:
             below, numbers, free = int(tree.left[0]), tree.numbers.copy(), tree.free.copy()
             laws = free[below]
             numbers[below][laws] = rng.standard_normal(int(laws.sum()))
+            if ENERGY in block.structure.kinds and i < _PUMPING:
+                numbers[below] = pumping_law(block, pole).numbers[0]
             free[below + 1] = False
             found.append(Racer.of(replace(tree, numbers=numbers, free=free), least=0.5, step=1.0))
         return found
@@ -366,7 +370,7 @@ class Ladder:
         structure, racer = self.racers[0]
         self._use(structure)
         steps = min(0.06 * self.budget, POLISH * self.budget - self.spent)
-        racer.run(self.evaluator, steps, self.budget / 2, rng, _STARTS, LEAST_OF_BEST)
+        self._search(racer, steps, self.budget / 2, rng, _STARTS, LEAST_OF_BEST)
         self._replace(self._judged(structure, racer))
         if self.spent + self.evaluator.steps >= POLISH * self.budget:
             self.stage = "terms"
@@ -408,8 +412,18 @@ class Ladder:
         rung = self.rungs[self.best]
         self._use(rung.structure)
         racer = Racer.of(rung.tree, step=0.1)
-        racer.run(self.evaluator, steps, self.budget / 4, rng)
+        self._search(racer, steps, self.budget / 4, rng)
         self._replace(self._judged(rung.structure, racer))
+
+    def _search(self, racer: Racer, steps: float, plan: float, rng: Rng, *starts: int) -> None:
+        """Search the numbers of the best rung; a pole is swung up from hard starts again and again.
+
+        A swing-up that is a little too fast fails from a few starts only. Judgements are without hard starts:
+        rungs that are judged at different times are compared.
+        """
+        self.evaluator.keeps_hard_starts = self.meaning.pole is not None
+        racer.run(self.evaluator, steps, plan, rng, *starts)
+        self.evaluator.keeps_hard_starts = False
 
     # -- rungs ---------------------------------------------------------------------------------------------
 
@@ -506,6 +520,8 @@ class Ladder:
             ],
         }
         arrays = {"judging_starts": evaluator.judging_starts}
+        if len(evaluator.hard):
+            arrays |= {"hard": evaluator.hard, "hardness": evaluator.hardness}
         for i, (_, racer) in enumerate(self.racers):
             arrays |= {f"racer.{i}.{name}": array for name, array in racer.arrays().items()}
         for i, rung in enumerate(self.rungs):
@@ -532,9 +548,13 @@ class Ladder:
         evaluator = self.evaluator
         for name in ("length", "judged_length", "span"):
             setattr(evaluator, name, number(data, name, 0))
-        evaluator.judging_starts = np.array(typed(arrays["judging_starts"], np.float64), order="C")
-        if not np.isfinite(evaluator.judging_starts).all():
+        for name in ("judging_starts", *(["hard", "hardness"] if "hard" in arrays else [])):
+            setattr(evaluator, name, np.array(typed(arrays[name], np.float64), order="C"))
+        kept = evaluator.judging_starts, evaluator.hard, evaluator.hardness
+        if not all(np.isfinite(one).all() for one in kept):
             raise ArchiveError("The search in the file has starts that are not finite numbers.")
+        if len(evaluator.hard) != len(evaluator.hardness):
+            raise ArchiveError("The search in the file has hard starts that do not fit.")
         self.racers, self.rungs = [], []
         for i, (form, kinds) in enumerate(data["racers"]):
             block = self._block(structure(form, kinds))

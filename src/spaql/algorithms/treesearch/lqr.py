@@ -16,13 +16,15 @@ from spaql.algorithms.treesearch.structures import (
     LONGEST,
     OTHERS,
     SETPOINTS,
+    SQUARE,
     Block,
     Meaning,
+    Pole,
     Structure,
     ago,
 )
 from spaql.algorithms.treesearch.trees import CandidateTree
-from spaql.classical import LinearPlant, augmented, riccati_gains
+from spaql.classical import LinearPlant, augmented, falling_rate, pole_of, riccati_gains
 from spaql.kernels.treesearch.candidates import Floats
 from spaql.kernels.treesearch.cma import new_distribution
 from spaql.policy.feature_tree import POSITION
@@ -99,6 +101,23 @@ def pole_law(block: Block, plant: LinearPlant, price: float) -> CandidateTree:
     names = [split_unit(name)[0] for name in block.meaning.observations]
     raw = {ANGLE if len(at) > 1 else names[at[0]]: -k[:, j] for j, at in enumerate(plant.numbers)}
     return _with_gains(block, raw, np.zeros(len(k)), block.units.action_scale)
+
+
+def pumping_law(block: Block, pole: Pole) -> CandidateTree:
+    """Return energy pumping (see `SwingUpPolicy`) as a law over products of the pole's speed and cosine.
+
+    The action that brings a pole up faster is of the sign by which it turns a pole at the top.
+    """
+    plant, problem = pole.plant, block.meaning.problem
+    rate, half = falling_rate(problem, plant), block.units.action_scale
+    strength = np.sign(plant.b[pole_of(plant)[1]]) * half / rate
+    swing = f"{pole.speed} * {pole.cosine}"
+    raw = {
+        swing: strength,
+        f"{swing} * {pole.cosine}": -strength,
+        f"{swing} * {SQUARE}": -strength / (2 * rate**2),
+    }
+    return _with_gains(block, raw, np.zeros(len(half)), half)
 
 
 def _with_gains(block: Block, raw: dict[str, Floats], constant: Floats, half: Floats) -> CandidateTree:
