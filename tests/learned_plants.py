@@ -41,7 +41,8 @@ class Low(gymnasium.Wrapper):
 
 def experienced(env: object, steps: int = 3000, episode: int = 60) -> spaql.PlanTree:
     """An agent that remembers random steps."""
-    agent = spaql.PlanTree(env, seed=0, **({"horizon": episode} if isinstance(env, gymnasium.Env) else {}))
+    more = {"horizon": episode} if isinstance(env, gymnasium.Env) else {}
+    agent = spaql.PlanTree(env, seed=0, mirror="off", **more)
     memory, code, rng = agent._learner.memory, agent._learner.code, np.random.default_rng(0)
     plant, ended, taken = agent.problem.make(), True, 0
     while len(memory) < steps:

@@ -357,7 +357,9 @@ def test_a_given_mirror_is_used_counted_and_printed(tmp_path: Path) -> None:
     turned = points * [1.0, -1.0, -1.0]
     np.testing.assert_array_equal(agent.policy.act(turned), -agent.policy.act(points))
     agent.save(tmp_path / "agent.spaql")
-    assert spaql.load(tmp_path / "agent.spaql").mirror == agent.mirror
+    again = spaql.load(tmp_path / "agent.spaql")
+    assert again.mirror == agent.mirror
+    np.testing.assert_array_equal(again.model.plant.law, agent.model.plant.law)
 
 
 def test_a_run_finds_the_mirror_and_says_so(tmp_path: Path) -> None:

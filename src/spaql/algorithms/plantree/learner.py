@@ -407,14 +407,19 @@ class PlanTreeLearner(Learner):
     def _remember(self, lags: Lags) -> None:
         self._lags, self._task, self._mirrors = lags, with_lags(self.problem, lags), {}
 
+    @property
+    def _lagged(self) -> bool:
+        """Whether the states of the memory have lags."""
+        return self._lags is not None and self._lags.count > 0
+
     def _plain_mirror(self) -> Mirror | None:
         """Return the mirror, unless it is one of states with lags."""
-        return self.mirror if self._task is self.problem else None
+        return None if self._lagged else self.mirror
 
     def _plain_memory(self) -> Memory:
         """Return the memory without lags."""
         dims = self.problem.states.dims
-        if self._task is self.problem:
+        if not self._lagged:
             return self.memory
         return self.memory.with_states(self.memory.states[:, :dims], self.memory.nexts[:, :dims])
 
