@@ -21,6 +21,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from distil import MORE
 
 import spaql
 from spaql.studies.baselines.networks import NETWORKS, make_network
@@ -36,19 +37,7 @@ MUJOCO = (
 LEARNERS = {"plantree": spaql.PlanTree, "treesearch": spaql.TreeSearch}
 ORACLES = ("oracle", "oracle in time")
 SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
-    ("ppo", "InvertedPendulum-v5"): {
-        "normalize": True,
-        "batch_size": 64,
-        "n_steps": 32,
-        "gamma": 0.999,
-        "learning_rate": 0.000222425,
-        "ent_coef": 1.37976e-07,
-        "clip_range": 0.4,
-        "n_epochs": 5,
-        "gae_lambda": 0.9,
-        "max_grad_norm": 0.3,
-        "vf_coef": 0.19816,
-    },
+    ("ppo", "InvertedPendulum-v5"): MORE["ppo", "InvertedPendulum-v5"],
     ("ppo", "InvertedDoublePendulum-v5"): {
         "normalize": True,
         "batch_size": 128,  # 512, which is more than the 128 steps of a batch
@@ -332,6 +321,8 @@ def main() -> None:
     found = [json.loads(line) for line in lines]
     order = [*MUJOCO, *PROCESSES]
     wanted = [name for name in order if any(part in name for part in asked.problems.split(","))]
+    if not wanted:
+        parser.error(f"no problem has {asked.problems} in its name: {', '.join(order)}")
     for algo in asked.algos.split(","):
         for name in wanted:
             for seed in range(int(first), int(last or first) + 1):
