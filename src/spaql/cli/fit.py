@@ -157,7 +157,7 @@ def fit(
     if found.agent is not None:
         data["mirror"] = found.agent.mirror
         if found.agent.mirror is not None:
-            text = f"mirror        {found.agent.mirror}\n{text}"
+            text = f"mirror     {found.agent.mirror}\n{text}"
     if found.agent is None:
         advice = "log more, with other actions or starts (--experiment proposes which), or give --anyway."
         return Report(data, f"{text}No controller was saved: {advice}", code=1)
