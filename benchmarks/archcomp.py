@@ -1,4 +1,4 @@
-"""Plants of ARCH-COMP's category AINNCS of up to four numbers of state: what small trees are proven to do.
+"""Plants of ARCH-COMP's category AINNCS with small states: what small trees are proven to do.
 
     python benchmarks/archcomp.py
     python benchmarks/archcomp.py tora-reach --steps 100000 --seconds 60
@@ -9,8 +9,9 @@ JuliaReach). The competition verifies given neural networks in continuous time. 
 for each plant, and what is proven is about the plant as integrated by Runge and Kutta's method of order 4
 with the substeps below; where something has to hold at all times, it is checked at every substep.
 
-A specification is a goal within some steps: a clock is a number of the state where the specification names a
-time, and an episode terminates at the goal only if nothing was violated before.
+A specification is that nothing is violated in some steps, or a goal within some: then a clock is a number of
+the state where the specification names a time, and an episode terminates at the goal only if nothing was
+violated before.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import json
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numba
 
@@ -38,8 +39,7 @@ class Benchmark:
     """A plant with its specification."""
 
     plant: spaql.Dynamics
-    starts: Ranges
-    within: int
+    asked: Statement
 
 
 def _uniform(box: Ranges, extra: tuple[float, ...] = ()) -> Callable[..., tuple[float, ...]]:
@@ -52,12 +52,19 @@ def _uniform(box: Ranges, extra: tuple[float, ...] = ()) -> Callable[..., tuple[
         def start(rng):
             return (rng.uniform(low[0], high[0]), rng.uniform(low[1], high[1])) + extra  # noqa: RUF005 (Numba)
 
-    else:
+    elif len(low) == 4:
 
         def start(rng):
             x, y = rng.uniform(low[0], high[0]), rng.uniform(low[1], high[1])
             z, w = rng.uniform(low[2], high[2]), rng.uniform(low[3], high[3])
             return (x, y, z, w) + extra  # noqa: RUF005 (Numba)
+
+    else:
+
+        def start(rng):
+            x, y = rng.uniform(low[0], high[0]), rng.uniform(low[1], high[1])
+            z, w = rng.uniform(low[2], high[2]), rng.uniform(low[3], high[3])
+            return (x, y, z, w, rng.uniform(low[4], high[4]), rng.uniform(low[5], high[5]))
 
     return start
 
@@ -107,15 +114,14 @@ def _tora(x1, x2, x3, x4, u, h):
 
 
 def _step_tora_safe(state, action):
-    x1, x2, x3, x4, clock = state
+    x1, x2, x3, x4 = state
     worst = 0.0
     for _ in range(10):
         x1, x2, x3, x4 = _tora(x1, x2, x3, x4, action[0], 0.1)
         worst = max(worst, abs(x1), abs(x2), abs(x3), abs(x4))
     violated = worst > 2.0
-    after = clock + 1.0
-    reward = -(x1 * x1 + x2 * x2 + x3 * x3 + x4 * x4) - (20.0 if violated else 0.0)
-    return (x1, x2, x3, x4, _NEVER if violated else after), reward, after > 19.5 and not violated
+    reward = 0.0 if violated else 2.0 - (0.5 * worst) ** 2
+    return (x1, x2, x3, x4), reward, violated
 
 
 def _step_tora_reach(state, action):
@@ -204,14 +210,13 @@ def _double_pendulum_step(period, low, high):
     reach = 0.5 * (high - low)
 
     def step(state, action):
-        a, b, v, w, clock = state
+        a, b, v, w = state
         a, b, v, w = _double_pendulum(a, b, v, w, action[0], action[1], period)
         worst = max(abs(a - middle), abs(b - middle), abs(v - middle), abs(w - middle))
         violated = worst > reach
-        after = clock + 1.0
-        reward = -((a - middle) ** 2 + (b - middle) ** 2 + (v - middle) ** 2 + (w - middle) ** 2)
-        reward -= 20.0 if violated else 0.0
-        return (a, b, v, w, _NEVER if violated else after), reward, after > 19.5 and not violated
+        effort = 0.001 * (action[0] * action[0] + action[1] * action[1])
+        reward = 0.0 if violated else 2.0 - (worst / reach) ** 4 - effort
+        return (a, b, v, w), reward, violated
 
     return step
 
@@ -226,7 +231,7 @@ def _docking_rates(x, vx, vy, fx, fy):
 
 
 def _step_docking(state, action):
-    x, y, vx, vy, clock = state
+    x, y, vx, vy = state
     fx, fy = action[0], action[1]
     a1, b1 = _docking_rates(x, vx, vy, fx, fy)
     vx2, vy2 = vx + 0.5 * a1, vy + 0.5 * b1
@@ -241,20 +246,102 @@ def _step_docking(state, action):
     vy += (b1 + 2.0 * b2 + 2.0 * b3 + b4) / 6.0
     excess = math.sqrt(vx * vx + vy * vy) - 0.2 - 0.002054 * math.sqrt(x * x + y * y)
     violated = excess > 0.0
-    after = clock + 1.0
-    reward = -vx * vx - vy * vy - (20.0 if violated else 0.0)
-    return (x, y, vx, vy, _NEVER if violated else after), reward, after > 39.5 and not violated
+    reward = 0.0 if violated else 1.0 - vx * vx - vy * vy - 0.1 * (fx * fx + fy * fy)
+    return (x, y, vx, vy), reward, violated
+
+
+# Adaptive cruise control: the car ahead brakes with 2 m/s²; sampled every 0.1 s.
+
+
+@numba.njit
+def _car(x, v, a, wanted, h):
+    r1, s1 = a, -2.0 * a + 2.0 * wanted - 0.0001 * v * v
+    v2, a2 = v + 0.5 * h * r1, a + 0.5 * h * s1
+    r2, s2 = a2, -2.0 * a2 + 2.0 * wanted - 0.0001 * v2 * v2
+    v3, a3 = v + 0.5 * h * r2, a + 0.5 * h * s2
+    r3, s3 = a3, -2.0 * a3 + 2.0 * wanted - 0.0001 * v3 * v3
+    v4, a4 = v + h * r3, a + h * s3
+    r4, s4 = a4, -2.0 * a4 + 2.0 * wanted - 0.0001 * v4 * v4
+    return (
+        x + h / 6.0 * (v + 2.0 * v2 + 2.0 * v3 + v4),
+        v + h / 6.0 * (r1 + 2.0 * r2 + 2.0 * r3 + r4),
+        a + h / 6.0 * (s1 + 2.0 * s2 + 2.0 * s3 + s4),
+    )
+
+
+def _step_cruise(state, action):
+    ahead, their_speed, theirs, own, speed, acceleration = state
+    ahead, their_speed, theirs = _car(ahead, their_speed, theirs, -2.0, 0.1)
+    own, speed, acceleration = _car(own, speed, acceleration, action[0], 0.1)
+    spare = ahead - own - 10.0 - 1.4 * speed
+    violated = spare < 0.0
+    reward = 0.0 if violated else 2.0 - 0.001 * (speed - 30.0) ** 2 - 1.0 / (1.0 + spare)
+    return (ahead, their_speed, theirs, own, speed, acceleration), reward, violated
+
+
+# Attitude of a rigid body, as three rates and three numbers of Rodrigues; sampled every 0.1.
+
+
+@numba.njit
+def _attitude_rates(w1, w2, w3, p1, p2, p3, u1, u2, u3):
+    s = p1 * p1 + p2 * p2 + p3 * p3
+    return (
+        0.25 * (u1 + w2 * w3),
+        0.5 * (u2 - 3.0 * w1 * w3),
+        u3 + 2.0 * w1 * w2,
+        0.5 * (w2 * (s - p3) + w3 * (s + p2) + w1 * (s + 1.0)),
+        0.5 * (w1 * (s + p3) + w3 * (s - p1) + w2 * (s + 1.0)),
+        0.5 * (w1 * (s - p2) + w2 * (s + p1) + w3 * (s + 1.0)),
+    )
+
+
+def _step_attitude(state, action):
+    w1, w2, w3, p1, p2, p3 = state
+    u1, u2, u3 = action[0], action[1], action[2]
+    h, violated = 0.05, False
+    for _ in range(2):
+        a1, a2, a3, a4, a5, a6 = _attitude_rates(w1, w2, w3, p1, p2, p3, u1, u2, u3)
+        g = 0.5 * h
+        b1, b2, b3, b4, b5, b6 = _attitude_rates(
+            w1 + g * a1, w2 + g * a2, w3 + g * a3, p1 + g * a4, p2 + g * a5, p3 + g * a6, u1, u2, u3
+        )
+        c1, c2, c3, c4, c5, c6 = _attitude_rates(
+            w1 + g * b1, w2 + g * b2, w3 + g * b3, p1 + g * b4, p2 + g * b5, p3 + g * b6, u1, u2, u3
+        )
+        d1, d2, d3, d4, d5, d6 = _attitude_rates(
+            w1 + h * c1, w2 + h * c2, w3 + h * c3, p1 + h * c4, p2 + h * c5, p3 + h * c6, u1, u2, u3
+        )
+        k = h / 6.0
+        w1, w2, w3 = (
+            w1 + k * (a1 + 2.0 * b1 + 2.0 * c1 + d1),
+            w2 + k * (a2 + 2.0 * b2 + 2.0 * c2 + d2),
+            w3 + k * (a3 + 2.0 * b3 + 2.0 * c3 + d3),
+        )
+        p1, p2, p3 = (
+            p1 + k * (a4 + 2.0 * b4 + 2.0 * c4 + d4),
+            p2 + k * (a5 + 2.0 * b5 + 2.0 * c5 + d5),
+            p3 + k * (a6 + 2.0 * b6 + 2.0 * c6 + d6),
+        )
+        inside = max(abs(w1 + 0.1) - 0.1, abs(w2 + 0.45) - 0.05, abs(w3 - 0.1) - 0.1)
+        inside = max(inside, abs(p1 + 0.65) - 0.05, abs(p2 - 0.75) - 0.05, abs(p3 + 0.3) - 0.1)
+        violated = violated or inside <= 0.0
+    size = w1 * w1 + w2 * w2 + w3 * w3 + p1 * p1 + p2 * p2 + p3 * p3
+    violated = violated or size > 50.0  # these numbers have no bound: it is upside down
+    reward = 0.0 if violated else 5.0 - min(size, 4.0)
+    return (w1, w2, w3, p1, p2, p3), reward, violated
 
 
 def _without(count):
     """Return an observation of the first numbers of a state."""
     if count == 2:
         return lambda state: (state[0], state[1])
+    if count == 6:
+        return lambda state: state
     return lambda state: (state[0], state[1], state[2], state[3])
 
 
 def _benchmark(
-    name: str, step: Callable, starts: Ranges, actions: Ranges, within: int, **more: float
+    name: str, step: Callable, starts: Ranges, actions: Ranges, within: int, safe: bool = False, **more: float
 ) -> Benchmark:
     """Return a plant whose numbers after the observed ones are given with their value at the start."""
     observed = len(starts)
@@ -268,12 +355,15 @@ def _benchmark(
         horizon=within,
     )
     extra = {f"state {observed + i}": _CLOCK for i in range(len(more))}
-    return Benchmark(plant, {**starts, **extra}, within)
+    asked = Statement(
+        starts={**starts, **extra}, termination="failure" if safe else "goal", within=within, forward=True
+    )
+    return Benchmark(plant, asked)
 
 
 def benchmarks() -> dict[str, Benchmark]:
     """Return the plants by name."""
-    torque = {"torque 1": (-4.0, 4.0), "torque 2": (-4.0, 4.0)}
+    torque = {"torque 1": (-10.0, 10.0), "torque 2": (-10.0, 10.0)}
     links = dict.fromkeys(("angle 1", "angle 2", "speed 1", "speed 2"), (1.0, 1.3))
     tora = ("x1", "x2", "x3", "x4")
     robot = {"acceleration": (-2.0, 2.0), "turn": (-2.0, 2.0)}
@@ -285,7 +375,7 @@ def benchmarks() -> dict[str, Benchmark]:
         "tora-safe": _benchmark(
             "TORASafe", _step_tora_safe,
             dict(zip(tora, ((0.6, 0.7), (-0.7, -0.6), (-0.4, -0.3), (0.5, 0.6)), strict=True)),
-            {"u": (-2.0, 2.0)}, 20, clock=0.0,
+            {"u": (-2.0, 2.0)}, 20, safe=True,
         ),
         "tora-reach": _benchmark(
             "TORAReach", _step_tora_reach,
@@ -303,30 +393,46 @@ def benchmarks() -> dict[str, Benchmark]:
             robot, 30, clock=0.0,
         ),
         "double-pendulum-less-robust": _benchmark(
-            "DoublePendulumLess", _double_pendulum_step(0.05, -1.0, 1.7), links, torque, 20, clock=0.0
+            "DoublePendulumLess", _double_pendulum_step(0.05, -1.0, 1.7), links, torque, 20, safe=True
         ),
         "double-pendulum-more-robust": _benchmark(
-            "DoublePendulumMore", _double_pendulum_step(0.02, -0.5, 1.5), links, torque, 20, clock=0.0
+            "DoublePendulumMore", _double_pendulum_step(0.02, -0.5, 1.5), links, torque, 20, safe=True
         ),
         "docking": _benchmark(
             "Docking", _step_docking,
             {"x": (70.0, 106.0), "y": (70.0, 106.0), "speed x": (-0.14, 0.14), "speed y": (-0.14, 0.14)},
-            {"force x": (-1.0, 1.0), "force y": (-1.0, 1.0)}, 40, clock=0.0,
+            {"force x": (-1.0, 1.0), "force y": (-1.0, 1.0)}, 40, safe=True,
+        ),
+        "cruise-control": _benchmark(
+            "CruiseControl", _step_cruise,
+            {
+                "ahead": (90.0, 110.0), "speed ahead": (32.0, 32.2), "acceleration ahead": (-1e-6, 1e-6),
+                "position": (10.0, 11.0), "speed": (30.0, 30.2), "acceleration": (-1e-6, 1e-6),
+            },
+            {"wanted acceleration": (-3.0, 2.0)}, 50, safe=True,
+        ),
+        "attitude": _benchmark(
+            "Attitude", _step_attitude,
+            {
+                "rate 1": (-0.45, -0.44), "rate 2": (-0.55, -0.54), "rate 3": (0.65, 0.66),
+                "angle 1": (-0.75, -0.74), "angle 2": (0.85, 0.86), "angle 3": (-0.65, -0.64),
+            },
+            dict.fromkeys(("torque 1", "torque 2", "torque 3"), (-5.0, 5.0)), 30, safe=True,
         ),
     }  # fmt: skip
-    found["unicycle"].starts["state 4"] = (-1e-4, 1e-4)
+    starts = {**found["unicycle"].asked.starts, "state 4": (-1e-4, 1e-4)}
+    found["unicycle"] = replace(found["unicycle"], asked=replace(found["unicycle"].asked, starts=starts))
     return found
 
 
-def row(name: str, one: Benchmark, steps: int, seconds: float, seed: int) -> dict[str, object]:
+def row(name: str, one: Benchmark, steps: int, leaves: int, seconds: float, seed: int) -> dict[str, object]:
     """Return what a tree that is searched for is proven to do."""
     began = time.process_time()
-    agent = spaql.TreeSearch(spaql.make_problem(one.plant), seed=seed)
+    agent = spaql.TreeSearch(spaql.make_problem(one.plant), seed=seed, max_leaves=leaves)
     agent.learn(total_timesteps=steps, progress_bar=False)
     trained = time.process_time() - began
     fresh = spaql.evaluate(agent, episodes=200)
-    asked = Statement(starts=one.starts, termination="goal", within=one.within, forward=True)
-    verdict = spaql.verify(agent, statement=asked, seconds=seconds)
+    verdict = spaql.verify(agent, statement=one.asked, seconds=seconds)
     return {
         "benchmark": name,
         "leaves": agent.policy.n_leaves,
@@ -345,12 +451,13 @@ def main() -> None:
     )
     known = benchmarks()
     parser.add_argument("names", nargs="*", help=f"of {', '.join(known)}; all by default")
-    parser.add_argument("--steps", type=int, default=100_000)
+    parser.add_argument("--steps", type=int, default=1_000_000)
+    parser.add_argument("--leaves", type=int, default=1, help="most leaves of a tree")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     for name in given.names or known:
-        found = row(name, known[name], given.steps, given.seconds, given.seed)
+        found = row(name, known[name], given.steps, given.leaves, given.seconds, given.seed)
         print(json.dumps(found), flush=True)
 
 

@@ -33,7 +33,13 @@ HARDLY = {"effort": 0.005, "leaves": 8}
 
 
 def measure(
-    env: str, budget: int, seed: int, mirror: str, noise: tuple[float, float], detect: bool
+    env: str,
+    budget: int,
+    seed: int,
+    mirror: str,
+    noise: tuple[float, float],
+    detect: bool,
+    runs: Path | None,
 ) -> dict[str, object]:
     agent = spaql.PlanTree(make(env, noise), seed=seed, mirror=mirror, **(HARDLY if detect else {}))
     cpu = time.process_time()
@@ -52,6 +58,8 @@ def measure(
     if not detect:
         returns, _ = replay(agent.policy, make(env, noise), seed)
         row |= {"mean": float(np.mean(returns)), "leaves": leaves_to_read(agent.policy)}
+    if runs is not None:
+        agent.save(runs / f"{env}-{budget}-{seed}")
     return row
 
 
@@ -133,6 +141,7 @@ def main() -> None:
     parser.add_argument("--mirror", choices=("auto", "off"), action="append", help="both by default")
     parser.add_argument("--detect", action="store_true", help="only count the mirrors that are found")
     parser.add_argument("--out", type=Path, default=Path("symmetry.jsonl"))
+    parser.add_argument("--runs", type=Path, help="folder in which to save the controllers")
     parser.add_argument("--random", action="store_true", help="count the mirrors in random memories")
     given = parser.parse_args()
     first, _, last = given.seeds.partition("-")
@@ -150,7 +159,7 @@ def main() -> None:
                     noise = tuple(given.noise)
                     if json.dumps([env, budget, seed, mirror, list(noise), given.detect]) in done:
                         continue
-                    rows.append(measure(env, budget, seed, mirror, noise, given.detect))
+                    rows.append(measure(env, budget, seed, mirror, noise, given.detect, given.runs))
                     with given.out.open("a") as file:
                         file.write(json.dumps(rows[-1]) + "\n")
                     print(json.dumps(rows[-1]), flush=True)

@@ -15,7 +15,13 @@ _UNARY = ("math.sin({a})", "math.cos({a})", "math.tanh({a})", "math.atan({a})", 
 _GUARDED = (
     *("math.sqrt(abs({a}) + 0.1)", "math.exp(min(max({a}, -3.0), 3.0))", "math.log(abs({a}) + 0.5)"),
     *("{a} / (abs({b}) + 0.7)", "math.tan(min(max({a}, -1.2), 1.2))", "math.floor({a})"),
-    *("({a}) % {c}", "np.fmod({a}, {c})", "math.atan2({a}, {b})", "np.float32({a})"),
+    *(
+        "math.sqrt({a} * {a} + {b} * {b})",
+        "({a}) % {c}",
+        "np.fmod({a}, {c})",
+        "math.atan2({a}, {b})",
+        "np.float32({a})",
+    ),
     *("np.interp({a}, (-1.0, -0.2, 0.5, 2.0), (0.3, -1.0, {c}, 0.1))", "TABLE[int(min(max({a}, 0.0), 2.9))]"),
 )
 _BINARY = ("{a} + {b}", "{a} - {b}", "{a} * {b}", "min({a}, {b})", "max({a}, {b})", "{a} * {a}", "{a} * {c}")

@@ -152,6 +152,88 @@ def test_what_is_never_left_is_confirmed(tmp_path):
     assert not check_certificate(changed(tmp_path / "closed.proof", tmp_path, smaller)).holds
 
 
+GROWTH = """
+def step(state, action):
+    x, y = state
+    return (1.05 * x + 0.01 * y, 0.9 * y + 0.01 * action[0]), 0.0, abs(x) > 1.0
+"""
+
+
+def test_what_is_not_left_in_some_steps_is_confirmed(tmp_path):
+    growth = plant(GROWTH)
+    tree = RuleTree(
+        *(np.array([-1]), np.array([0.0]), np.array([-1]), np.array([-1]), np.array([0])),
+        *(Constants(np.array([[0.0]])), growth.observation_space, growth.action_space),
+    )
+    starts, path = {"x": (-0.8, 0.8), "y": (-0.5, 0.5)}, tmp_path / "growth.proof"
+    found = spaql.verify(tree, growth, spaql.verify.Statement(starts=starts, within=10), levels=5)
+    assert 0.5 < found.proven < 0.9
+    save_certificate(found, path)
+    check = check_certificate(path)
+    assert check.holds
+    assert check.data["confirmed"] > 0.9 * found.proven
+    assert check.data["statement"] == "from x -0.8 to 0.8, y -0.5 to 0.5, it does not terminate in 10 steps"
+
+    def for_longer(data, arrays):
+        data["limit"], data["image"] = 14, 14
+
+    def for_ever(data, arrays):
+        data["limit"] = 0
+
+    def at_once(data, arrays):
+        arrays["times"] = arrays["times"] * 0
+
+    for change in (for_longer, for_ever, at_once):
+        assert not check_certificate(changed(path, tmp_path, change)).holds
+
+
+def test_a_distance_from_the_origin_is_known_there(tmp_path):
+    """sqrt(x * x + y * y), of a sum whose lower end is 0."""
+    circle = plant("""
+def step(state, action):
+    x, y = state
+    return (0.9 * x, 0.9 * y), 0.0, math.sqrt(x * x + y * y) > 1.5
+""")
+    tree = RuleTree(
+        *(np.array([-1]), np.array([0.0]), np.array([-1]), np.array([-1]), np.array([0])),
+        *(Constants(np.array([[0.0]])), circle.observation_space, circle.action_space),
+    )
+    asked = spaql.verify.Statement(starts={"x": (-1.0, 1.0), "y": (-1.0, 1.0)}, within=5)
+    found = spaql.verify(tree, circle, asked, levels=3)
+    assert found.proven == 1.0
+    save_certificate(found, tmp_path / "circle.proof")
+    assert check_certificate(tmp_path / "circle.proof").data["confirmed"] == 1.0
+
+
+def test_the_sentence_is_what_is_checked(file, tmp_path):
+    """Not what somebody wrote in the file."""
+    said = "from x -2 to 2, y -2 to 2, it comes to x -0.3 to 0.3, y -0.3 to 0.3 within 50 steps"
+    said += " and stays there for ever"
+    assert check_certificate(file).data["statement"] == said
+    other = changed(file, tmp_path, lambda data, arrays: data.update(text="it never falls"))
+    assert check_certificate(other).data["statement"] == said
+
+
+def test_no_state_is_at_a_goal_without_a_step(tmp_path):
+    slope = plant("""
+def step(state, action):
+    x, y = state
+    return (x + 0.5, y), 0.0, x > 2.0
+""")
+    tree = RuleTree(
+        *(np.array([-1]), np.array([0.0]), np.array([-1]), np.array([-1]), np.array([0])),
+        *(Constants(np.array([[0.0]])), slope.observation_space, slope.action_space),
+    )
+    asked = spaql.verify.Statement(starts=BOX, termination="goal", within=20, forward=True)
+    save_certificate(spaql.verify(tree, slope, asked, levels=3), tmp_path / "goal.proof")
+    assert check_certificate(tmp_path / "goal.proof").holds
+
+    def at_once(data, arrays):
+        arrays["times"] = arrays["times"] * 0
+
+    assert check_certificate(changed(tmp_path / "goal.proof", tmp_path, at_once)).data["confirmed"] == 0.0
+
+
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_played_states_are_in_the_sets_of_the_checker(seed):

@@ -1,5 +1,6 @@
 """Statements about whole closed loops."""
 
+import dataclasses
 import itertools
 
 import gymnasium
@@ -232,6 +233,40 @@ def test_states_that_are_never_left():
     assert wrong.refuted > 0.9
 
 
+def test_states_that_are_not_left_in_some_steps():
+    """x grows to 1.02 x + 0.01 u in a step, and u is 0: it is within 1 for 20 steps from 1.02 ** -20."""
+
+    def grow(state, action):
+        x = 1.02 * state[0] + 0.01 * action[0]
+        return (x,), 0.0, abs(x) > 1.0
+
+    plant = spaql.Dynamics(
+        id="verified/Growth-v0",
+        start=lambda rng: (rng.uniform(-1.0, 1.0),),
+        step=grow,
+        horizon=50,
+        observations={"x": (-1, 1)},
+        actions={"u": (-1, 1)},
+    )
+    tree, starts, whole = constant(plant, 0.0), {"x": (-0.9, 0.9)}, {"x": (-1.0, 1.0)}
+    share = 1.02**-20 / 0.9
+    for asked in (
+        Statement(starts=starts, within=20),
+        Statement(starts=starts, within=20, allowed=whole, termination="ignored", forward=True),
+    ):
+        found = spaql.verify(tree, plant, asked, levels=9)
+        assert share - 0.01 < found.proven <= share
+        assert found.refuted > 0.98 - share
+        assert found.counterexample is not None
+        assert found.counterexample.step <= 20
+        assert (
+            spaql.verify(tree, plant, dataclasses.replace(asked, within=21), levels=9).proven < found.proven
+        )
+    assert asked.text == "it does not leave x -1 to 1 in 20 steps"
+    assert Statement(starts=starts, within=20).text == "it does not terminate in 20 steps"
+    assert spaql.verify(tree, plant, Statement(starts=starts), levels=9, seconds=5).proven == 0.0
+
+
 def test_refusals():
     problem = spaql.make_problem("Pendulum-v1", compiled=False)
     tree = tree_for("Pendulum-v1", [-1], [0.0], [-1], [-1], [0], Constants(np.array([[0.0]])))
@@ -246,7 +281,7 @@ def test_refusals():
         spaql.verify(constant(plant, 0.5), plant, Statement(starts={"level [m]": (1, 0)}))
     with pytest.raises(spaql.SettingError, match="alone has no plant"):
         spaql.verify(constant(plant, 0.5))
-    with pytest.raises(spaql.SettingError, match="within is None"):
+    with pytest.raises(spaql.SettingError, match="Give the steps"):
         Statement(starts={}, target={"level [m]": (0, 1)})
     with_memory = spaql.policy.FeatureController.of_laws(
         [spaql.policy.Error("error", "target", "x"), spaql.policy.Integral("integral", "error", limit=5.0)],

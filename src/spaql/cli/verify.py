@@ -51,7 +51,12 @@ def _ranges(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) 
 )
 @click.option("--goal", is_flag=True, help="termination is the goal, not a failure")
 @click.option("--ignore-termination", is_flag=True, help="go on as if the plant did not terminate")
-@click.option("--within", type=int, help="steps to come to the target or goal  [default: five horizons]")
+@click.option(
+    "--within",
+    type=int,
+    help="steps to come to the target or goal  [default: five horizons], or, without either, steps in which "
+    "nothing is left  [default: for ever]",
+)
 @click.option("--forward", is_flag=True, help="follow the starts forwards: for a small box of starts")
 @click.option("--noise", metavar="X,Y,...", callback=numbers, help="bound of the error of each observation")
 @click.option(
@@ -185,14 +190,14 @@ def _statement(loop: Any, asked: dict[str, Any]) -> Statement | None:
             given["stays"] = False
         return dataclasses.replace(default, **given)
     reaches = bool(asked["target"]) or termination == "goal"
-    within = asked["within"] or 5 * loop.dynamics.horizon
+    within = asked["within"] or (5 * loop.dynamics.horizon if reaches else None)
     return Statement(
         starts=starts,
         target=asked["target"] or None,
         stays=bool(asked["target"]) and asked["stays"],
         termination=termination or "failure",  # type: ignore[arg-type]
         allowed=asked["allowed"],
-        within=within if reaches else None,
+        within=within,
         forward=asked["forward"],
     )
 

@@ -267,10 +267,14 @@ class GuardedVectorEnv:
     @contextmanager
     def _guarded(self) -> Iterator[None]:
         try:
-            with self.guard.explained(), warnings.catch_warnings():
-                # Gymnasium warns of an error in a process before it raises it.
-                warnings.filterwarnings("ignore", ".*ERROR: ")
-                yield
+            with self.guard.explained():
+                if not isinstance(self._env, AsyncVectorEnv):
+                    yield
+                    return
+                with warnings.catch_warnings():
+                    # Gymnasium warns of an error in a process before it raises it.
+                    warnings.filterwarnings("ignore", ".*ERROR: ")
+                    yield
         except BadEnvironmentError:
             self._sound = False
             raise

@@ -55,7 +55,7 @@ def check_certificate(path: str | os.PathLike[str]) -> Check:
     with reading("certificate"):
         claim = float(number(data, "proven", 0.0, 1.0))
         share, _ = confirmed(data, document.arrays)
-        plant, text = str(data["plant"]), str(data["text"])
+        plant, text = str(data["plant"]), _sentence(data, document.arrays)
     holds = share >= claim - 1e-12
     verb = "Confirmed" if holds else "NOT confirmed as claimed"
     return Check(
@@ -63,6 +63,30 @@ def check_certificate(path: str | os.PathLike[str]) -> Check:
         {"plant": plant, "statement": text, "confirmed": share, "claimed": claim, "holds": holds},
         holds,
     )
+
+
+def _sentence(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str:
+    """Return what is checked in words, from the numbers that are checked."""
+    names = [str(name) for name in data["numbers"]]
+
+    def ranges(box: Floats) -> str:
+        ends = zip(names, *box.reshape(2, len(names)).tolist(), strict=True)
+        return ", ".join(f"{name} {low:.4g} to {high:.4g}" for name, low, high in ends if high - low < np.inf)
+
+    keep = ranges(typed(arrays["keep"], np.float64))
+    limit, reaches = number(data, "limit", 0, 10**9, whole=True), bool(data["reaches"])
+    parts = []
+    if data["goal"]:
+        parts.append(f"it terminates within {limit:,} steps")
+    elif reaches:
+        parts.append(f"it comes to {ranges(typed(arrays['home'], np.float64))} within {limit:,} steps")
+        parts += ["stays there for ever"] if data["stays"] else []
+    elif np.any(typed(arrays["step.flags"], np.bool_)):
+        parts.append("it does not terminate")
+    parts += [f"it does not leave {keep}"] if keep else []
+    starts = ranges(typed(arrays["starts" if data["forward"] else "box"], np.float64))
+    ever = "" if reaches else f" in {limit:,} steps" if limit else ", for ever"
+    return f"from {starts}, {' and '.join(parts)}{ever}"
 
 
 def confirmed(
@@ -98,6 +122,7 @@ class _Cells:
         self._goal, self._stays, self._reaches = (bool(data[name]) for name in ("goal", "stays", "reaches"))
         self._image = number(data, "image", 1, 10_000, whole=True)
         self._limit = number(data, "limit", 0, 10**9, whole=True)
+        self._lasts = not self._reaches and self._limit > 0
         span = self._high - self._low
         if not np.all(np.isfinite(span) & (span > 0)):
             raise ArchiveError("The cells of the certificate have no size.")
@@ -121,27 +146,30 @@ class _Cells:
     def share(self) -> float:
         """Return the share of the cells that is confirmed, without what depends on cells that are not."""
         claimed = self.times.copy()
-        self.times = np.where(claimed <= self._limit, claimed, -1) if self._reaches else claimed
+        follows = self._reaches or self._lasts
+        self.times = np.where(claimed <= self._limit, claimed, -1) if follows else claimed
         self.times[~self._within(self._keep)] = -1
-        core = self._within(self._home)
-        if self._stays or not self._reaches:
+        core = np.zeros(self.times.shape, np.bool_) if self._goal or self._lasts else self._within(self._home)
+        if self._stays or not follows:
             core &= self._covered("core")
         self.times[(self.times == 0) & ~core] = -1
         self.times[(self.times < 0)] = -1
-        if not self._reaches:
+        if not follows:
             self.times[self.times > 0] = -1
-        if self._stays or not self._reaches:
+        if self._stays or not follows:
             left = -1
             while left != (now := int(np.count_nonzero(self.times == 0))):
                 left = now
                 self._check_core()
-        for _ in range(_ROUNDS if self._reaches else 0):
+        for _ in range(_ROUNDS if follows else 0):
             before = self.times.copy()
             self._check_boxes()
             dropped = before[(before >= 0) & (self.times < 0)]
             if not len(dropped):
                 return float(np.mean(self.times >= 0))
-        if self._reaches:
+        if self._lasts:
+            self.times[:] = -1  # any cell may depend on one that was dropped
+        elif self._reaches:
             # Cells depend on cells with fewer steps: below the first that was dropped, all is confirmed.
             self.times[self.times >= dropped.min()] = -1
         return float(np.mean(self.times >= 0))
@@ -270,10 +298,15 @@ class _Cells:
                 inside = np.all((group.lo >= keep[0][:, None]) & (group.hi <= keep[1][:, None]), axis=0)
                 worst[group.owner[~inside]] = -1
                 steps = look_up.worst(*self._touched(group))
-                done = (steps >= 0) & (age + steps <= claims[group.owner])
+                done = steps >= 0
+                if self._lasts:
+                    done |= age >= self._limit
+                else:
+                    done &= age + steps <= claims[group.owner]
                 waiting.append(group.taken(np.flatnonzero(~done & (worst[group.owner] >= 0))))
             parts = joined(waiting) if waiting else parts.taken(np.empty(0, np.int64))
-            worst[parts.owner[claims[parts.owner] <= age]] = -1  # too late
+            if not self._lasts:
+                worst[parts.owner[claims[parts.owner] <= age]] = -1  # too late
             parts = parts.taken(np.flatnonzero(worst[parts.owner] >= 0))
             if len(parts.owner) > _PARTS:
                 most = np.bincount(parts.owner, minlength=count) > _PARTS // _TOGETHER

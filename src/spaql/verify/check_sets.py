@@ -90,7 +90,9 @@ def added(x: Sets, y: Sets, sign: float = 1.0) -> Sets:
     """Return x + y, or x - y."""
     size = np.abs(x.c) + np.abs(y.c) + x.spread + y.spread
     lo, hi = (x.lo + y.lo, x.hi + y.hi) if sign > 0 else (x.lo - y.hi, x.hi - y.lo)
-    return settled(x.c + sign * y.c, x.g + sign * y.g, x.r + y.r, size, _below(lo), _above(hi))
+    least = np.where((sign > 0) & (x.lo >= 0) & (y.lo >= 0), 0.0, -np.inf)  # as for sqrt(x * x + y * y)
+    lo = np.maximum(_below(lo), least)
+    return settled(x.c + sign * y.c, x.g + sign * y.g, x.r + y.r, size, lo, _above(hi))
 
 
 def negated(x: Sets) -> Sets:

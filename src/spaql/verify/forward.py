@@ -95,7 +95,7 @@ class ForwardSearch:
         return answer
 
     def _rules(self, view: _View, steps: int) -> Rules:
-        return Rules(False, *view.keep, np.full(len(self.low), np.inf), steps, 1, _TOGETHER)
+        return Rules(False, False, *view.keep, np.full(len(self.low), np.inf), steps, 1, _TOGETHER)
 
     def _play(self, samples: int, steps: int) -> tuple[Floats, NDArray[np.int64]]:
         """Play the corners of the starts, and starts at random."""

@@ -90,7 +90,9 @@ class BackwardSearch:
         self._home = np.maximum(home[0], self._keep[0]), np.minimum(home[1], self._keep[1])
         self._statement = statement
         self._reaches = statement.reaches
-        self._steps = statement.within if statement.forward and statement.within is not None else _STEPS
+        self._to_the_end = statement.lasts or (statement.forward and self._reaches)
+        """Whether cells are followed to the end, in place of an image of some steps."""
+        self._steps = statement.within if self._to_the_end and statement.within is not None else _STEPS
         self.finished = True
         self._boxes: list[tuple[int, Ints]] = []
         """Cells that were followed with success, by level."""
@@ -100,10 +102,10 @@ class BackwardSearch:
 
     def _rules(self, keep: tuple[Floats, Floats], limit: int) -> Rules:
         widest = _WIDEST * (self.cells.high - self.cells.low)
-        if self._statement.forward:  # the goal may be far away from the starts
+        if self._to_the_end:  # which may be far away from the starts
             widest = np.full(len(widest), np.inf)
         goal = self._statement.termination == "goal"
-        return Rules(goal, *keep, widest, self._steps, limit, _TOGETHER)
+        return Rules(goal, self._statement.lasts, *keep, widest, self._steps, limit, _TOGETHER)
 
     def _warm(self) -> None:
         """Compile the kernels, and start the clock after it."""
@@ -152,6 +154,10 @@ class BackwardSearch:
     def run(self) -> None:
         """Search until nothing is gained, or the time is up."""
         statement = self._statement
+        if statement.lasts:
+            assert statement.within is not None
+            self._reach(statement.within)
+            return
         if statement.stays or not self._reaches:
             self._stay(every_level=not self._reaches)
         elif statement.target is not None:
@@ -211,9 +217,9 @@ class BackwardSearch:
     def _reach(self, within: int) -> None:
         """Give times to cells whose image lies in cells with a time, from coarse cells to fine ones."""
         rules = self._rules(self._keep, within)
-        if not rules.goal and not np.any(self._level(0) >= 0):
+        if not (rules.goal or rules.lasts or np.any(self._level(0) >= 0)):
             return  # there is nothing to reach
-        coarsest = self.levels if self._statement.forward else max(self.levels - 5, 0)
+        coarsest = self.levels if self._to_the_end else max(self.levels - 5, 0)
         for level in range(min(coarsest, COARSEST), -1, -1):
             allowed = self._inside(level, self._keep)
             while True:
@@ -240,8 +246,7 @@ class BackwardSearch:
         proven of a cell whose middle fails is refuted.
         """
         status = np.where(self._level(0) >= 0, PROVEN, UNDECIDED).astype(np.int8)
-        limit = self._statement.within if self._reaches else 5 * self.loop.dynamics.horizon
-        assert limit is not None
+        limit = self._statement.within or 5 * self.loop.dynamics.horizon
         rules = self._rules(self._keep, limit)
         level = self.levels
         while level > 0 and np.count_nonzero(self._level(level - 1) < 0) <= _PLAYED:

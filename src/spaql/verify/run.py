@@ -113,7 +113,7 @@ def verify(
         "fingerprint": loop.fingerprint,
     }
     replay = _Replay(loop, smaller, asked, delayed)
-    if asked.forward and not asked.reaches:
+    if asked.forward and asked.within is None:
         return _forward(smaller, asked, clock, report, replay, common)
     search = BackwardSearch(smaller, asked, levels, clock, report)
     search.run()
@@ -132,7 +132,7 @@ def verify(
         refuted=shares[1],
         undecided=shares[2],
         counterexample=found,
-        longest=search.longest if asked.within is not None and shares[0] > 0.0 else None,
+        longest=search.longest if asked.reaches and shares[0] > 0.0 else None,
         seconds=seconds_spent,
         finished=search.finished,
         status=status,

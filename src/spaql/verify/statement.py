@@ -41,11 +41,12 @@ class Statement:
     allowed
         States that must never be left.
     within
-        Steps by which the target or the goal is reached.
+        Steps by which the target or the goal is reached. Without either, the steps in which nothing may be
+        left or terminate, in place of for ever.
     forward
         Follow the starts forwards, in place of a search over all cells of the box: for a small box of starts.
-        If termination is the goal, each of their cells is followed until it terminates; otherwise all states
-        that they can come to are.
+        If termination is the goal, or there is a number of steps, each of their cells is followed to the end;
+        otherwise all states that they can come to are.
 
     Examples
     --------
@@ -63,10 +64,10 @@ class Statement:
 
     def __post_init__(self) -> None:
         reaches = self.reaches
-        if reaches and (self.within is None or self.within < 1):
-            raise SettingError(
-                f"within is {self.within}, and must be the steps by which the target is reached."
-            )
+        if reaches and self.within is None:
+            raise SettingError("Give the steps by which the target or the goal is reached, as within.")
+        if self.within is not None and self.within < 1:
+            raise SettingError(f"within is {self.within}, and must be a number of steps.")
         if self.stays and self.target is None:
             raise SettingError(
                 "To stay in a target, give one; for states that are never left give `allowed`."
@@ -87,6 +88,11 @@ class Statement:
         return self.target is not None or self.termination == "goal"
 
     @property
+    def lasts(self) -> bool:
+        """Whether it has to hold for some steps only."""
+        return self.within is not None and not self.reaches
+
+    @property
     def text(self) -> str:
         """The statement in words."""
         parts = []
@@ -96,10 +102,11 @@ class Statement:
             stays = " and stays there for ever" if self.stays else ""
             parts.append(f"it comes to {box_text(self.target)} within {self.within:,} steps{stays}")
         elif self.termination == "failure":
-            parts.append("it never terminates")
+            parts.append("it does not terminate" if self.lasts else "it never terminates")
         if self.allowed:
-            parts.append(f"it never leaves {box_text(self.allowed)}")
-        return " and ".join(parts)
+            never = "does not leave" if self.lasts else "never leaves"
+            parts.append(f"it {never} {box_text(self.allowed)}")
+        return " and ".join(parts) + (f" in {self.within:,} steps" if self.lasts else "")
 
 
 def box_text(box: Box) -> str:

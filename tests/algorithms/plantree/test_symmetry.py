@@ -22,7 +22,7 @@ from spaql.algorithms.plantree.folding import Half, half_of, with_smallest_half
 from spaql.algorithms.plantree.mirror import Mirror, mirror_from
 from spaql.algorithms.plantree.replay_memory import Memory
 from spaql.algorithms.plantree.rule_trees import within_space
-from spaql.algorithms.plantree.symmetry import find_mirror
+from spaql.algorithms.plantree.symmetry import _BLOCK, find_mirror
 from spaql.cli import main
 from spaql.errors import SettingError
 from spaql.export import ExportedPolicy
@@ -131,6 +131,15 @@ def test_nothing_is_found_where_nothing_can_be_told() -> None:
     above = arrays["states"][:, 2] > 0.0  # one side only
     kept = {name: arrays[name][above] for name in ("states", "actions", "rewards", "nexts", "ended")}
     assert find_mirror(Memory.from_arrays(kept | {"begins": np.zeros(1, np.int64)}, 3, 1, 0), code) is None
+
+
+def test_nothing_is_found_where_the_halves_have_no_states_in_common() -> None:
+    """The halves are blocks by turns, and so are the values of the second number."""
+    memory, code = recorded("Pendulum-v1", 2000, seed=1)
+    arrays, turn = memory.arrays(), (np.arange(2001) // _BLOCK % 2).astype(float)
+    arrays["states"] = np.column_stack([arrays["states"], turn[:-1]])
+    arrays["nexts"] = np.column_stack([arrays["nexts"], turn[1:]])
+    assert find_mirror(Memory.from_arrays(arrays, 4, 1, 0), code) is None
 
 
 def test_a_number_on_one_side_of_0_changes_no_sign() -> None:

@@ -200,6 +200,8 @@ class _Halves:
         """Return the root mean squares of each used output over the smallest errors (see `_PARTS`)."""
         joined = np.sort(np.abs(np.concatenate(errors) / self._spread), axis=0)
         squares = joined[:, self._used] ** 2
+        if not len(squares):  # the samples of one half lie outside of those of the other
+            return np.zeros((len(_PARTS), squares.shape[1]))
         counts = [max(1, int(part * len(squares))) for part in _PARTS]
         return np.sqrt([[mean(column[:count]) for column in squares.T] for count in counts])
 

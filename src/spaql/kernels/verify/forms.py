@@ -108,6 +108,8 @@ def put_sum(m: Floats, z: int, x: int, y: int, sign: float) -> None:
     r = m[x, R] + m[y, R]
     if sign > 0.0:
         low, high = down(m[x, LOW] + m[y, LOW]), up(m[x, HIGH] + m[y, HIGH])
+        if m[x, LOW] >= 0.0 and m[y, LOW] >= 0.0:  # as for sqrt(x * x + y * y)
+            low = max(low, 0.0)
     else:
         low, high = down(m[x, LOW] - m[y, HIGH]), up(m[x, HIGH] - m[y, LOW])
     m[z, C] = m[x, C] + sign * m[y, C]

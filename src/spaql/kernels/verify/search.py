@@ -20,6 +20,8 @@ class Rules(NamedTuple):
 
     goal: bool
     """Whether termination is what is wanted; otherwise it is a failure."""
+    lasts: bool
+    """Whether it is enough that nothing fails in as many steps as the limit."""
     keep_low: Floats
     """States that must not be left on the way."""
     keep_high: Floats
@@ -28,7 +30,7 @@ class Rules(NamedTuple):
     steps: int
     """Longest image of a cell."""
     limit: int
-    """Most steps that may be needed in all."""
+    """Most steps that may be needed in all, or steps in which nothing may fail."""
     together: int
     """Parts of an image at a time."""
 
@@ -91,6 +93,9 @@ def follow(
                 if not desk.high[j] - desk.low[j] <= rules.widest[j]:
                     return -1
             time = worst_time(cells, desk.low, desk.high, desk.at, desk.stack)
+            if rules.lasts and (time >= 0 or age + 1 >= rules.limit):
+                worst = rules.limit
+                continue
             if time >= 0:
                 worst = max(worst, age + 1 + time)
                 if worst > rules.limit:
@@ -164,6 +169,9 @@ def estimate(
         found[i] = -1
         for k in range(rules.limit + after + 1):
             time = worst_time(cells, state, state, desk.at, desk.stack)
+            if rules.lasts and (time >= 0 or k >= rules.limit):
+                found[i] = k
+                break
             if time >= 0:
                 found[i] = k + time if k + time <= rules.limit else -1
                 break
