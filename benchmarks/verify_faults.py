@@ -17,9 +17,11 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-FORMS, SETS, LOOP = (f"kernels/verify/{name}.py" for name in ("forms", "sets", "closed_loop"))
-SYMBOLS, TRACE, SHIMS, TAPE, ANALYSIS, COORDINATES = (
-    f"verify/{name}.py" for name in ("symbols", "trace", "shims", "tape", "analysis", "coordinates")
+FORMS, SETS, LOOP, SEARCH = (
+    f"kernels/verify/{name}.py" for name in ("forms", "sets", "closed_loop", "search")
+)
+SYMBOLS, TRACE, SHIMS, TAPE, ANALYSIS, COORDINATES, CHECK = (
+    f"verify/{name}.py" for name in ("symbols", "trace", "shims", "tape", "analysis", "coordinates", "check")
 )
 # ruff: noqa: E501
 FAULTS = [
@@ -133,12 +135,25 @@ FAULTS = [
     (COORDINATES, "2.0 * FAR * _ERROR * wide", "0.0 * wide"),
     (COORDINATES, "if np.any(rest @ wide > _ERROR * wide):", "if False:"),
     (ANALYSIS, "return abs(turns) < 100 and abs(turns - round(turns)) < 1e-12", "return True"),
+    (FORMS, "if m[x, LOW] >= 0.0 and m[y, LOW] >= 0.0:", "if m[x, HIGH] >= 0.0 and m[y, HIGH] >= 0.0:"),
+    (SEARCH, "(time >= 0 or age + 1 >= rules.limit)", "(time >= 0 or age + 2 >= rules.limit)"),
+    (CHECK, "done |= age >= self._limit", "done |= age + 1 >= self._limit"),
+    (
+        CHECK,
+        "if self._goal or self._lasts else self._within(self._home)",
+        "if False else self._within(self._home)",
+    ),
 ]
 TESTS = (
     "tests/kernels/test_verify_sets.py",
     "tests/verify/test_closed_loop.py",
     "tests/verify/test_trace.py",
 )
+OF_WHOLE_PROOFS = (
+    "tests/verify/test_certificate.py::test_what_is_not_left_in_some_steps_is_confirmed",
+    "tests/verify/test_verify.py::test_states_that_are_not_left_in_some_steps",
+)
+"""The tests of searches and of the checker."""
 NOT_UNCOMPILED = "test_helpers_arrays_tables_and_loops"
 """Python refuses the root of a negative number, for which Numba returns NaN."""
 
@@ -157,7 +172,10 @@ def found(file: str, old: str, new: str) -> str:
         paths = [str(Path(folder) / "src"), *os.environ.get("PYTHONPATH", "").split(os.pathsep)[1:]]
         env = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(paths)}
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-W", "ignore", "-p", "no:cacheprovider"]
-        command += reversed(TESTS) if file.startswith("verify") else TESTS
+        if file in (SEARCH, CHECK):
+            command += OF_WHOLE_PROOFS
+        else:
+            command += reversed(TESTS) if file.startswith("verify") else TESTS
         command += ["-k", f"not many_boxes and not ten_million and not {NOT_UNCOMPILED}"]
         done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
     last = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]

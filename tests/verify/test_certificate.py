@@ -121,6 +121,8 @@ HOSTILE = {
     "nan": lambda data, arrays: arrays.update({"box": arrays["box"] * np.nan}),
     "period": lambda data, arrays: arrays.update({"turns": ~arrays["turns"]}),
     "kind": lambda data, arrays: data.update(kind="agent"),
+    "names": lambda data, arrays: data.update(numbers=["x"]),
+    "limit": lambda data, arrays: data.update(limit=-1),
 }
 
 
@@ -175,7 +177,7 @@ def test_what_is_not_left_in_some_steps_is_confirmed(tmp_path):
     assert check.data["statement"] == "from x -0.8 to 0.8, y -0.5 to 0.5, it does not terminate in 10 steps"
 
     def for_longer(data, arrays):
-        data["limit"], data["image"] = 14, 14
+        data["limit"], data["image"] = 11, 11
 
     def for_ever(data, arrays):
         data["limit"] = 0
