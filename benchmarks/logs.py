@@ -252,24 +252,20 @@ def fails(row: dict[str, Any]) -> bool:
 
 
 def summary(rows: list[dict[str, Any]]) -> str:
-    """Return the means of each kind of log, and what the verdicts were worth."""
+    """Return the mean returns of each kind of log, its own in brackets, and what the verdicts were worth."""
+    first = [row for row in rows if not row["label"]]
     lines = []
-    for plant, kind, size in dict.fromkeys((r["plant"], r["kind"], r["rows"]) for r in rows):
-        some = [
-            r for r in rows if (r["plant"], r["kind"], r["rows"]) == (plant, kind, size) and not r["label"]
-        ]
-        cells = [plant, kind, f"{size:,}", str(len(some))]
-        cells += [f"{np.mean([r[name][0] for r in some]):.1f}" for name in ("logged", "predicted", "real")]
-        cells += [f"{min(r['real'][0] for r in some):.1f}", f"{np.mean([r['leaves'] for r in some]):.1f}"]
-        for verdict in ("supported", "doubtful", "not supported by the data"):
-            such = [r for r in some if r["verdict"] == verdict]
-            cells.append(f"{sum(map(kept, such))} of {len(such)}" if such else "")
+    for plant, kind in dict.fromkeys((row["plant"], row["kind"]) for row in first):
+        cells = {"plant": plant, "log": kind}
+        for size in sorted({row["rows"] for row in first}):
+            some = [r for r in first if (r["plant"], r["kind"], r["rows"]) == (plant, kind, size)]
+            means = [float(np.mean([row[name][0] for row in some])) for name in ("real", "logged")]
+            worst = min((row["real"][0] for row in some), default=math.nan)
+            cells[f"{size:,} rows"] = f"{means[0]:.1f}, worst {worst:.1f} ({means[1]:,.1f})" if some else ""
         lines.append(cells)
-    names = ["plant", "log", "rows", "seeds", "logged", "predicted", "real", "worst seed", "leaves"]
-    names += ["supported", "doubtful", "not supported"]
-    text = [markdown([dict(zip(names, cells, strict=True)) for cells in lines])]
-    for verdict in dict.fromkeys(r["verdict"] for r in rows):
-        such = [r for r in rows if r["verdict"] == verdict]
+    text = [markdown(lines)]
+    for verdict in dict.fromkeys(row["verdict"] for row in first):
+        such = [row for row in first if row["verdict"] == verdict]
         text.append(
             f"{verdict}: {sum(map(kept, such))} of {len(such)} no lower than promised, "
             f"{sum(map(fails, such))} worse than the log"

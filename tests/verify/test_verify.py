@@ -14,6 +14,7 @@ from spaql.policy import Choices, Constants, Laws, RuleTree, SwitchingLaws
 from spaql.problems.classic import find_dynamics
 from spaql.verify import Statement
 from spaql.verify.certificate import save_certificate
+from spaql.verify.check import check_certificate
 from spaql.verify.replay import played
 
 
@@ -148,7 +149,7 @@ def test_a_constant_that_is_not_known_is_a_number_of_the_state():
     assert verdict.names == ("level [m]", "state 1")
 
 
-def test_a_pole_without_its_position_never_falls():
+def test_a_pole_without_its_position_never_falls(tmp_path):
     tree = tree_for(
         "CartPole-v1",
         *([2, 3, -1, -1, 3, -1, -1], [0.0, 0.4, 0, 0, -0.4, 0, 0], [1, 2, -1, -1, 5, -1, -1]),
@@ -158,6 +159,16 @@ def test_a_pole_without_its_position_never_falls():
     assert verdict.left_out == ("cart position [m]", "cart speed [m/s]")
     assert verdict.proven == 1.0
     assert "never leaves" in verdict.text
+    for_some_steps = spaql.verify(
+        tree, "CartPole-v1", dataclasses.replace(verdict.statement, within=500), seconds=20
+    )
+    assert for_some_steps.proven == 1.0
+    assert "does not leave" in for_some_steps.text
+    for found in (verdict, for_some_steps):
+        save_certificate(found, tmp_path / "pole.proof")
+        check = check_certificate(tmp_path / "pole.proof")
+        assert check.data["confirmed"] == 1.0
+        assert check.data["statement"].endswith(", for ever")
 
 
 def test_a_pole_with_its_position_never_falls_and_stays_on_the_track():

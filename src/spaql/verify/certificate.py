@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from spaql import archive
 from spaql.errors import SettingError
 from spaql.kernels.verify.codes import OPERATIONS, TapeArrays
-from spaql.verify.check import confirmed
+from spaql.verify.check import confirmed, grown
 from spaql.verify.verdict import Verdict
 
 KIND = "certificate"
@@ -30,9 +30,10 @@ def save_certificate(verdict: Verdict, path: str | os.PathLike[str]) -> None:
     proof = search.proof
     if proof is None:
         raise SettingError(
-            "This was proven in coordinates of the closed loop: no certificate of such cells is written."
+            "This was proven in coordinates of the closed loop, or by the states that it comes to in some "
+            "steps: no certificate of such cells is written."
         )
-    asked, loop = verdict.statement, proof["loop"]
+    asked, loop, closed = verdict.statement, proof["loop"], "reached" in proof["arrays"]
     arrays = loop.arrays
     tree = arrays.tree._asdict()
     data: dict[str, Any] = {
@@ -43,8 +44,8 @@ def save_certificate(verdict: Verdict, path: str | os.PathLike[str]) -> None:
         "goal": asked.termination == "goal",
         "stays": asked.stays,
         "reaches": asked.reaches,
-        "limit": asked.within if asked.within is not None else 0,
-        "forward": asked.forward and asked.within is None,
+        "limit": asked.within if asked.within is not None and not closed else 0,
+        "forward": closed,
         "proven": verdict.proven,
         "tree_kind": int(tree.pop("kind")),
         "tree_start": int(tree.pop("start")),
@@ -57,7 +58,13 @@ def save_certificate(verdict: Verdict, path: str | os.PathLike[str]) -> None:
     found |= {name: getattr(arrays, name) for name in ("period", "noise", "push", "same")}
     found |= {name: np.asarray(array) for name, array in proof["arrays"].items()}
     # Claim what the checker confirms: its sets differ a little from the prover's.
+    if closed:
+        found["reached"] = grown(data, found)
     data["proven"], times = confirmed(data, found)
+    if data["proven"] == 0.0:
+        raise SettingError(
+            "The checker, whose sets are a little wider, confirms none of it: nothing is written."
+        )
     if times is not None:
         found["times"] = times
     archive.save(path, data, found)

@@ -23,6 +23,7 @@ _CELLS = 2**26
 _FOR_EVER = 2**40
 _ROUNDS = 3
 """How often all boxes are followed, after cells were dropped."""
+_ROUNDS_OF_GROWTH = 50
 _HALVINGS = 2
 """How often a box that is not confirmed is halved in each direction, and its parts are followed."""
 
@@ -99,9 +100,17 @@ def confirmed(
     with np.errstate(all="ignore"):
         loop = Loop(data, arrays)
         if data["forward"]:
-            return _closed(loop, data, arrays), None
+            return float(_Reached(loop, data, arrays).are_closed()), None
         cells = _Cells(loop, data, arrays)
         return cells.share(), cells.times.ravel()
+
+
+def grown(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Ints:
+    """Return the cells that starts come to, with those that only the sets of this checker come to."""
+    with np.errstate(all="ignore"):
+        found = _Reached(Loop(data, arrays), data, arrays)
+        found.grow()
+    return found.cells
 
 
 class _Cells:
@@ -362,43 +371,87 @@ class _LookUp:
         return found
 
 
-def _closed(loop: Loop, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> float:
-    """Return 1 if the reached cells hold the starts and all that they come to, else 0."""
-    n = loop.n
-    reached = typed(arrays["reached"], np.int64)
-    origin, size = (typed(arrays[name], np.float64).reshape(n) for name in ("origin", "size"))
-    sides = typed(arrays["sides"], np.int64).reshape(n)
-    starts, keep = (typed(arrays[name], np.float64).reshape(2, n) for name in ("starts", "keep"))
-    image = number(data, "image", 1, 10_000, whole=True)
-    if np.any(sides < 1) or float(np.prod(sides.astype(float))) > 2.0**62 or not np.all(size > 0):
-        raise ArchiveError("The cells of the certificate have no size.")
-    if np.any(np.diff(reached) <= 0):
-        raise ArchiveError("The cells of the certificate are not in order.")
-    if not np.all((starts[0] >= keep[0]) & (starts[1] <= keep[1])):
-        return 0.0
-    if not _all_reached(_all_cells(starts[0], starts[1], origin, size, sides), reached, sides):
-        return 0.0
-    for first in range(0, len(reached), _TOGETHER):
-        flat = reached[first : first + _TOGETHER].copy()
-        place = np.empty((n, len(flat)))
-        for j in range(n - 1, -1, -1):
-            place[j] = flat % sides[j]
-            flat = flat // sides[j]
-        lo = origin[:, None] + (place - 1e-6) * size[:, None]
-        parts = boxes(lo, lo + (1 + 2e-6) * size[:, None], np.arange(len(flat)))
-        for _ in range(image):
-            groups = loop.advance(parts)
-            for group, terminated in groups:
-                inside = np.all((group.lo >= keep[0][:, None]) & (group.hi <= keep[1][:, None]))
-                if terminated or not inside:
-                    return 0.0
-            parts = joined([group for group, _ in groups])
-            if len(parts.owner) > 100 * _TOGETHER:
-                return 0.0
-        for i in range(len(parts.owner)):
-            if not _all_reached(_touched_cells(parts, i, origin, size, sides), reached, sides):
-                return 0.0
-    return 1.0
+class _Reached:
+    """The cells of a certificate that the starts come to."""
+
+    def __init__(self, loop: Loop, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        n = loop.n
+        self._loop = loop
+        self.cells = typed(arrays["reached"], np.int64)
+        self._origin, self._size = (typed(arrays[name], np.float64).reshape(n) for name in ("origin", "size"))
+        self._sides = typed(arrays["sides"], np.int64).reshape(n)
+        self._starts, self._keep = (
+            typed(arrays[name], np.float64).reshape(2, n) for name in ("starts", "keep")
+        )
+        self._image = number(data, "image", 1, 10_000, whole=True)
+        too_many = float(np.prod(self._sides.astype(float))) > 2.0**62
+        if np.any(self._sides < 1) or too_many or not np.all(self._size > 0):
+            raise ArchiveError("The cells of the certificate have no size.")
+        if np.any(np.diff(self.cells) <= 0):
+            raise ArchiveError("The cells of the certificate are not in order.")
+
+    def are_closed(self) -> bool:
+        """Return whether they hold the starts and all that they come to, without leaving what is allowed."""
+        starts, keep = self._starts, self._keep
+        if not np.all((starts[0] >= keep[0]) & (starts[1] <= keep[1])):
+            return False
+        first = _all_cells(starts[0], starts[1], self._origin, self._size, self._sides)
+        if first is None or not self._hold(self._numbers(first)):
+            return False
+        after = self._after(self.cells)
+        return after is not None and self._hold(after)
+
+    def grow(self) -> None:
+        """Add what they come to by the sets of this checker, which differ a little from the prover's."""
+        new = self.cells
+        for _ in range(_ROUNDS_OF_GROWTH):
+            after = self._after(new)
+            if after is None:
+                return
+            new = np.setdiff1d(after, self.cells)
+            if not len(new):
+                return
+            self.cells = np.union1d(self.cells, new)
+
+    def _hold(self, numbers: Ints) -> bool:
+        place = np.searchsorted(self.cells, numbers).clip(max=len(self.cells) - 1)
+        return len(self.cells) > 0 and bool(np.all(self.cells[place] == numbers))
+
+    def _numbers(self, cells: Ints) -> Ints:
+        """Return the numbers of cells, given by their coordinates."""
+        found = np.zeros(len(cells), np.int64)
+        for j, side in enumerate(self._sides.tolist()):
+            found = found * side + cells[:, j]
+        return found
+
+    def _after(self, cells: Ints) -> Ints | None:
+        """Return the cells that cells come to; None if something terminates, or leaves what is allowed."""
+        n, keep, found = self._loop.n, self._keep, [np.empty(0, np.int64)]
+        for first in range(0, len(cells), _TOGETHER):
+            flat = cells[first : first + _TOGETHER].copy()
+            place = np.empty((n, len(flat)))
+            for j in range(n - 1, -1, -1):
+                place[j] = flat % self._sides[j]
+                flat = flat // self._sides[j]
+            size = self._size[:, None]
+            lo = self._origin[:, None] + (place - 1e-6) * size
+            parts = boxes(lo, lo + (1 + 2e-6) * size, np.arange(len(flat)))
+            for _ in range(self._image):
+                groups = self._loop.advance(parts)
+                for group, terminated in groups:
+                    inside = np.all((group.lo >= keep[0][:, None]) & (group.hi <= keep[1][:, None]))
+                    if terminated or not inside:
+                        return None
+                parts = joined([group for group, _ in groups])
+                if len(parts.owner) > 100 * _TOGETHER:
+                    return None
+            for i in range(len(parts.owner)):
+                touched = _touched_cells(parts, i, self._origin, self._size, self._sides)
+                if touched is None:
+                    return None
+                found.append(self._numbers(touched))
+            found = [np.unique(np.concatenate(found))]
+        return found[0]
 
 
 def _all_cells(lo: Floats, hi: Floats, origin: Floats, size: Floats, sides: Ints) -> Ints | None:
@@ -430,14 +483,3 @@ def _touched_cells(parts: Parts, i: int, origin: Floats, size: Floats, sides: In
             low[k], high[k] = np.maximum(low[k], ends.min(axis=0)), np.minimum(high[k], ends.max(axis=0))
             possible &= low[k] <= high[k]
     return np.asarray(cells[possible])
-
-
-def _all_reached(cells: Ints | None, reached: Ints, sides: Ints) -> bool:
-    """Return whether cells, given by their coordinates, are all among those that are reached."""
-    if cells is None:
-        return False
-    flat = np.zeros(len(cells), np.int64)
-    for j, side in enumerate(sides.tolist()):
-        flat = flat * side + cells[:, j]
-    place = np.searchsorted(reached, flat).clip(max=len(reached) - 1)
-    return bool(np.all(reached[place] == flat))

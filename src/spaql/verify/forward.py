@@ -56,7 +56,7 @@ class ForwardSearch:
         self.low, self.high = box_of(loop.names, statement.starts)
         if not np.all(np.isfinite(self.high - self.low)):
             raise SettingError(f"Give a range of starts of each of {', '.join(loop.names)}.")
-        self._keep = box_of(loop.names, statement.allowed)
+        self._keep, self._within = box_of(loop.names, statement.allowed), statement.within
         self._desk = new_desk(len(loop.names), _TOGETHER)
         self._own = _view(loop, self._keep, self._box(self.low, self.high)[np.newaxis])
         self.closed = False
@@ -75,6 +75,11 @@ class ForwardSearch:
         forms = np.zeros((n, A + n))
         put_box(forms, 0, low, high)
         return forms
+
+    @property
+    def holds(self) -> bool:
+        """Whether the statement is proven: for ever, or for as many steps as it is about."""
+        return self.closed or (self._within is not None and self.steps >= self._within)
 
     def _warm(self) -> None:
         """Compile the kernels, and start the clock after it."""
@@ -131,7 +136,7 @@ class ForwardSearch:
             bottom = np.maximum(low - 2.0 * (high - low), self._keep[0]) - size
             top = np.minimum(high + 2.0 * (high - low), self._keep[1]) + size
             self._try(self._own, bottom, top, size, steps)
-            if self.closed or self._clock.is_up:
+            if self.holds or self._clock.is_up:
                 return
 
     def _in_coordinates(self, found: Coordinates, states: Floats) -> bool:
@@ -153,7 +158,7 @@ class ForwardSearch:
             size = (high - low) / np.array([first] + [others] * (len(low) - 1))
             around = _ROUND * (high - low)
             self._try(view, low - around, high + around, size, steps)
-            if self.closed or self._clock.is_up:
+            if self.holds or self._clock.is_up:
                 return True
         return False
 
@@ -181,7 +186,8 @@ class ForwardSearch:
         if self._begin(view, reached) != OPEN:
             return
         answer, rules = OPEN, self._rules(view, steps)
-        while answer == OPEN and not self._clock.is_up:
+        enough = np.inf if self._within is None else self._within // steps + 2
+        while answer == OPEN and reached.state[3] < enough and not self._clock.is_up:
             answer = spread_out(view.arrays, view.memory, reached, rules, self._desk, _CHUNK)
             self._progress(0.0, self._clock.spent / self._clock.seconds)
         rounds = int(reached.state[3])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,6 +25,8 @@ from spaql.verify.replay import Counterexample, refutes
 from spaql.verify.statement import Statement, default_statement
 from spaql.verify.verdict import PROVEN, REFUTED, UNDECIDED, Verdict
 
+_CELLS_FIRST = 0.2
+"""Share of the time in which cells are followed for some steps, before all that they can come to is."""
 _REPLAYED = 20
 """Failing starts to replay, until one fails by the plant's own functions as well."""
 
@@ -99,7 +102,6 @@ def verify(
     if learned and statement is None:
         loop = closed_loop(source, env, learned=True, asked=asked, **options)
     smaller, left_out = reduced(loop, asked)
-    clock = Clock(seconds)
     report = progress or (lambda proven, spent: None)
     common: dict[str, Any] = {
         "plant": loop.dynamics.id.removeprefix("spaql/"),
@@ -113,9 +115,29 @@ def verify(
         "fingerprint": loop.fingerprint,
     }
     replay = _Replay(loop, smaller, asked, delayed)
-    if asked.forward and asked.within is None:
-        return _forward(smaller, asked, clock, report, replay, common)
-    search = BackwardSearch(smaller, asked, levels, clock, report)
+    if not asked.forward or asked.reaches:
+        return _by_cells(smaller, asked, Clock(seconds), report, replay, common, levels)
+    if not asked.lasts:
+        return _forward(smaller, asked, Clock(seconds), report, replay, common)
+    found = _by_cells(smaller, asked, Clock(_CELLS_FIRST * seconds), report, replay, common, levels)
+    if found.proven == 1.0 or found.counterexample is not None:
+        return found
+    after = _forward(smaller, asked, Clock(seconds - found.seconds), report, replay, common)
+    spent = found.seconds + after.seconds
+    return dataclasses.replace(after if after.proven == 1.0 else found, seconds=spent)
+
+
+def _by_cells(
+    loop: ClosedLoop,
+    asked: Statement,
+    clock: Clock,
+    report: Progress,
+    replay: _Replay,
+    common: dict[str, Any],
+    levels: int | None,
+) -> Verdict:
+    """Return what is found of each cell of the starts."""
+    search = BackwardSearch(loop, asked, levels, clock, report)
     search.run()
     status, failing = search.statuses()
     seconds_spent = clock.spent
@@ -137,7 +159,7 @@ def verify(
         finished=search.finished,
         status=status,
         times=times,
-        remarks=_remarks(left_out),
+        remarks=_remarks(common["left_out"]),
         details={"search": search} if shares[0] > 0.0 else {},
     )
 
@@ -150,20 +172,23 @@ def _forward(
     replay: _Replay,
     common: dict[str, Any],
 ) -> Verdict:
+    """Return whether all states that the starts can come to are allowed."""
     search = ForwardSearch(loop, asked, clock, report)
-    failing, share = search.failing(5 * loop.dynamics.horizon)
+    failing, share = search.failing(asked.within or 5 * loop.dynamics.horizon)
     found = replay.first(failing)
     if found is None:
         search.run()
-    proven = 1.0 if search.closed else 0.0
+    proven = 1.0 if search.holds else 0.0
     refuted = share if found is not None else 0.0
-    status = np.full((1,) * len(loop.names), PROVEN if search.closed else UNDECIDED, np.int8)
+    status = np.full((1,) * len(loop.names), PROVEN if search.holds else UNDECIDED, np.int8)
     remarks = list(_remarks(common["left_out"]))
     if search.closed:
         where = "" if search.coordinates is None else " in coordinates of the closed loop"
         remarks.append(
             f"It stays in {search.cells:,} cells{where}, which it comes to from all of the starts."
         )
+    elif search.holds:
+        remarks.append(f"In these steps it comes to {search.cells:,} cells.")
     elif found is None and search.steps:
         remarks.append(f"Proven for the first {search.steps:,} steps only.")
     if found is not None:
@@ -178,12 +203,11 @@ def _forward(
         counterexample=found,
         longest=None,
         seconds=clock.spent,
-        finished=search.closed or found is not None,
+        finished=search.holds or found is not None,
         status=status,
         times=np.full(status.shape, -1, np.int32),
         remarks=tuple(remarks),
-        details={"cells": search.cells, "steps": search.steps}
-        | ({"search": search} if search.closed else {}),
+        details={"cells": search.cells, "steps": search.steps} | ({"search": search} if search.holds else {}),
     )
 
 
