@@ -86,6 +86,14 @@ def test_shipped_plants(env):
         check(tape, rng, low * scales, high * scales, 15)
 
 
+@pytest.mark.parametrize("ends", [(-1.0, 1.0), (0.0, 1.0), (-1.0, 0.0)])
+def test_a_quotient_by_a_set_that_holds_0_is_anything(ends):
+    source = "def step(state, action):\n    x, y = state\n    return (x / (y - 3.0), y), 0.0, False\n"
+    low, high = np.array([1.0, 3.0 + ends[0], 0.0]), np.array([2.0, 3.0 + ends[1], 0.0])
+    rows, _ = evaluated(trace_step(plant(source)), low, high)
+    assert np.any((rows[:, LOW] == -np.inf) & (rows[:, HIGH] == np.inf))
+
+
 def test_the_functions_of_the_machine_are_right_within_4_ulp():
     """Of what `forms` trusts, by ball arithmetic of high precision."""
     flint = pytest.importorskip("flint")
