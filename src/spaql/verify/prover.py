@@ -154,17 +154,12 @@ class BackwardSearch:
     def run(self) -> None:
         """Search until nothing is gained, or the time is up."""
         statement = self._statement
-        if statement.lasts:
-            assert statement.within is not None
-            self._reach(statement.within)
-            return
-        if statement.stays or not self._reaches:
+        if statement.stays or statement.within is None:
             self._stay(every_level=not self._reaches)
         elif statement.target is not None:
             for index in self._inside(0, self._home):
                 set_time(self.cells, 0, index, 0, True)
-        if self._reaches:
-            assert statement.within is not None
+        if statement.within is not None:
             self._reach(statement.within)
 
     def _inside(self, level: int, box: tuple[Floats, Floats]) -> Ints:

@@ -79,7 +79,7 @@ def refutes(
 ) -> Counterexample | None:
     """Play a start, and return what refutes the statement, or None if nothing does in some steps."""
     limit = statement.within if statement.reaches else None
-    last = statement.within or steps if limit is None else limit + _AFTER
+    last = limit + _AFTER if limit is not None else statement.within or steps
     first = tuple(float(x) for x in start)
     for k, (state, ended) in enumerate(played(dynamics, tree, start, delayed=delayed)):
         if statement.termination == "failure" and ended:

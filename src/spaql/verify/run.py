@@ -122,7 +122,7 @@ def verify(
     found = _by_cells(smaller, asked, Clock(_CELLS_FIRST * seconds), report, replay, common, levels)
     if found.proven == 1.0 or found.counterexample is not None:
         return found
-    after = _forward(smaller, asked, Clock(seconds - found.seconds), report, replay, common)
+    after = _forward(smaller, asked, Clock((1.0 - _CELLS_FIRST) * seconds), report, replay, common)
     spent = found.seconds + after.seconds
     return dataclasses.replace(after if after.proven == 1.0 else found, seconds=spent)
 
