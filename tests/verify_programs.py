@@ -11,21 +11,17 @@ import numpy as np
 
 import spaql
 
-_UNARY = ("math.sin({a})", "math.cos({a})", "math.tanh({a})", "math.atan({a})", "abs({a})", "-{a}")
+_UNARY = ("math.sin({x})", "math.cos({x})", "math.tanh({x})", "math.atan({x})", "abs({a})", "-{a}")
 _GUARDED = (
-    *("math.sqrt(abs({a}) + 0.1)", "math.exp(min(max({a}, -3.0), 3.0))", "math.log(abs({a}) + 0.5)"),
-    *("{a} / (abs({b}) + 0.7)", "math.tan(min(max({a}, -1.2), 1.2))", "math.floor({a})"),
-    *(
-        "math.sqrt({a} * {a} + {b} * {b})",
-        "({a}) % {c}",
-        "np.fmod({a}, {c})",
-        "math.atan2({a}, {b})",
-        "np.float32({a})",
-    ),
+    *("math.sqrt(abs({a}) + 0.1)", "math.exp(min(max({x}, -3.0), 3.0))", "math.log(abs({x}) + 0.5)"),
+    *("{a} / (abs({b}) + 0.7)", "math.tan(min(max({x}, -1.2), 1.2))", "math.floor({a})"),
+    *("math.sqrt({a} * {a} + {b} * {b})", "{x} % {c}", "np.fmod({x}, {c})", "math.atan2({x}, {y})"),
+    "np.float32({a})",
     *("np.interp({a}, (-1.0, -0.2, 0.5, 2.0), (0.3, -1.0, {c}, 0.1))", "TABLE[int(min(max({a}, 0.0), 2.9))]"),
 )
 _BINARY = ("{a} + {b}", "{a} - {b}", "{a} * {b}", "min({a}, {b})", "max({a}, {b})", "{a} * {a}", "{a} * {c}")
 _CONDITIONS = ("{a} < {b}", "{a} >= {c}", "{a} <= {b} and {b} > {c}", "{a} == {b}", "not {a} > {c}")
+"""{a} and {b} are numbers, {x} and {y} the same in double precision, {c} is a constant."""
 _NUMBER = itertools.count()
 
 
@@ -37,7 +33,8 @@ def program(rng: np.random.Generator, lines: int, conditions: int) -> str:
     def expression() -> str:
         form = str(rng.choice([*_BINARY * 2, *_UNARY, *_GUARDED]))
         a, b = rng.choice(names, 2)
-        return form.format(a=a, b=b, c=round(float(rng.uniform(0.2, 3.0)), 2))
+        x, y = f"np.float64({a})", f"np.float64({b})"
+        return form.format(a=a, b=b, x=x, y=y, c=round(float(rng.uniform(0.2, 3.0)), 2))
 
     for i in range(lines):
         name = f"v{i}"
@@ -58,7 +55,7 @@ def plant(source: str) -> spaql.Dynamics:
     """Return the plant of a program, whose observation is its state."""
     file = f"program-{next(_NUMBER)}.py"
     linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
-    space: dict[str, Any] = {"math": math, "np": np, "TABLE": (0.5, -1.0, 2.0)}
+    space: dict[str, Any] = {"math": math, "np": np, "TABLE": (0.5, -1.0, 2.0), "GAIN": np.float32(0.1)}
     exec(compile(source, file, "exec"), space)
     return spaql.Dynamics(
         id=f"random/Plant{next(_NUMBER)}-v0",

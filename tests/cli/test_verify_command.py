@@ -62,6 +62,15 @@ def test_a_certificate_is_written_and_checked(run: str, tmp_path: Path) -> None:
     assert checked["confirmed"] == checked["claimed"] > 0.05
 
 
+def test_a_verdict_without_anything_to_certify_is_printed(run: str, tmp_path: Path) -> None:
+    file = tmp_path / "car.proof"
+    words = ("--starts", "position=-1,-0.9", "--goal", "--within", "2", "--seconds", "0.5")
+    said = command(run, *words, "--certificate", str(file), code=1).stdout
+    assert "Counterexample: from the state" in said
+    assert "No certificate is written." in said
+    assert not file.exists()
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

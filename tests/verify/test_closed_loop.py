@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -134,6 +135,47 @@ def test_played_states_of_random_plants_are_in_their_sets(seed):
     tree = random_tree(rng, dynamics, np.ones(2), oblique=bool(rng.integers(2)))
     middle, half = rng.uniform(-1.5, 1.5, 2), rng.choice([1e-6, 1e-2, 0.1, 0.4], 2)
     check(dynamics, tree, rng, middle - half, middle + half, 3, 8)
+
+
+MIXED = (
+    *("np.float32(x) - 0.1", "np.float32(x) * 3 - 0.3", "np.float32(0.1) * 0.3 - x", "GAIN * 0.3 - x"),
+    *("max(np.float32(x), x)", "max(x, np.float32(x))", "min(np.float32(x), x)", "min(0.1, np.float32(x))"),
+    *("1.0 if np.float32(x) < 0.1 else 0.0", "1.0 if x >= np.float32(0.1) else 0.0"),
+    *("1.0 if np.float32(x) == 0.1 else 0.0", "float(np.float32(x)) * float(np.float32(x))"),
+    *("math.sqrt(np.float64(x)) - np.float32(x)", "math.fabs(np.float64(x)) - np.float32(x)"),
+    *("math.radians(np.float64(x)) - np.float32(x)", "math.pow(np.float64(x), 2) - np.float32(x)"),
+    *("math.sin(np.float64(x)) - np.float32(x)", "np.float64(x) - np.float32(x)"),
+    *(
+        "max(np.float64(x), 0.1) - np.float32(x)",
+        "math.sqrt(np.float32(x)) - 0.3",
+        "np.float32(x) ** 3 - 1e-3",
+    ),
+)
+
+
+@pytest.mark.parametrize("form", MIXED)
+def test_sets_hold_what_numpy_and_numba_compute_with_single_precision(form):
+    """Between a single and a float of Python, NumPy computes in single and Numba in double precision."""
+    dynamics = plant(
+        f"def step(state, action):\n    x, y = state\n    return (float({form}), y), 0.0, False\n"
+    )
+    plain, spaces = dynamics.step, (dynamics.observation_space, dynamics.action_space)
+    compiled, first = numba.njit(plain), np.float32(0.1)
+    tree = RuleTree(*map(np.array, ([-1], [0.0], [-1], [-1], [0])), Constants(np.array([[0.0]])), *spaces)
+    loop = ClosedLoop.of(dynamics, tree)
+    near = [np.nextafter(first, np.float32(end)) for end in (0.0, 1.0)]
+    middles = [0.5 * (float(x) + float(first)) for x in near]
+    singles = [float(x) for x in (first, *near)]
+    for x in (
+        0.1,
+        *singles,
+        *middles,
+        *np.random.default_rng(0).uniform(0.1 - 2e-8, 0.1 + 2e-8, 30).tolist(),
+    ):
+        (parts,) = followed(loop, np.array([x, 0.0]), np.array([x, 0.0]), 1)
+        for step in (plain, compiled):
+            (after, y), _, _ = step((x, 0.0), np.zeros(1))
+            assert any(holds(part, (after, y), [0.0, 0.0]) for part, _ in parts), (x, after)
 
 
 def test_disturbed_states_are_in_their_sets():

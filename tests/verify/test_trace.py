@@ -144,6 +144,9 @@ def test_refusals_name_the_line_and_what_to_write():
     assert "clip it" in refusal(lambda s, a: ((s[0], (1.0, 2.0)[int(s[1])]), 0.0, False))
     assert "math.floor(x + 0.5)" in refusal(lambda s, a: ((s[0], float(round(s[1]))), 0.0, False))
     assert "not known for sets" in refusal(lambda s, a: ((s[0], math.erf(s[1])), 0.0, False))
+    assert "write np.float64(x)" in refusal(
+        lambda s, a: ((s[0], float(np.sin(np.float32(s[1])))), 0.0, False)
+    )
     assert "positive constant" in refusal(lambda s, a: ((s[0], s[0] % (s[1] + 3.0)), 0.0, False))
     assert "must be constant" in refusal(
         lambda s, a: ((s[0], np.interp(s[0], (0.0, 1.0 + abs(s[1])), (0.0, 1.0))), 0.0, False)

@@ -142,9 +142,13 @@ def verify(
         )
     finally:
         bar.close()
-    files = _write(verdict, map_file, axes, certificate)
+    files, missing = _write(verdict, map_file, axes, certificate)
     wrote = "".join(f"\nWrote {file}." for file in files) + store(verdict, run)
-    return Report(verdict_data(verdict) | {"files": files}, f"{verdict.text}{wrote}")
+    return Report(
+        verdict_data(verdict) | {"files": files},
+        verdict.text + wrote + (missing and f"\nNo certificate is written. {missing}"),
+        code=1 if missing else 0,
+    )
 
 
 def store(verdict: Verdict, run: Path) -> str:
@@ -204,17 +208,23 @@ def _statement(loop: Any, asked: dict[str, Any]) -> Statement | None:
 
 def _write(
     verdict: Verdict, map_file: Path | None, axes: tuple[int, int] | None, certificate: Path | None
-) -> list[str]:
-    """Write the map and the certificate; returns their paths."""
+) -> tuple[list[str], str]:
+    """Write the map and the certificate; returns their paths, and why there is no certificate."""
+    files, missing = [], ""
     if map_file is not None:
         from spaql.figures import compute_verdict, save_as
 
         save_as(compute_verdict(verdict, axes or (0, 1)), map_file)
+        files.append(str(map_file))
     if certificate is not None:
         from spaql.verify.certificate import save_certificate
 
-        save_certificate(verdict, certificate)
-    return [str(file) for file in (map_file, certificate) if file is not None]
+        try:
+            save_certificate(verdict, certificate)
+            files.append(str(certificate))
+        except SettingError as error:
+            missing = str(error)
+    return files, missing
 
 
 def _check(file: Path) -> Report:

@@ -129,7 +129,7 @@ class _Cells:
         self._home = typed(arrays["home"], np.float64).reshape(2, n)
         self._keep = typed(arrays["keep"], np.float64).reshape(2, n)
         self._goal, self._stays, self._reaches = (bool(data[name]) for name in ("goal", "stays", "reaches"))
-        self._image = number(data, "image", 1, 10_000, whole=True)
+        self._image = number(data, "image", 1, 10**6, whole=True)
         self._limit = number(data, "limit", 0, 10**9, whole=True)
         self._lasts = not self._reaches and self._limit > 0
         span = self._high - self._low

@@ -56,12 +56,15 @@ _MIN, _MAX = _extreme("min", min), _extreme("max", max)
 
 def _single(x: Any) -> Any:
     if not isinstance(x, _SYMBOLIC):
-        return np.float32(x)
+        return lifted(np.float32(x))  # Numba computes with it in another precision than NumPy
     return Symbol(RECORDERS[-1].row("single", lifted(x).row), "single")
 
 
 def _float(x: Any = 0.0) -> Any:
-    return Symbol(lifted(x).row) if isinstance(x, _SYMBOLIC) else float(x)
+    if not isinstance(x, _SYMBOLIC):
+        return float(x)
+    x = lifted(x)
+    return x if x.precision == "single" else Symbol(x.row)  # Numba's float() keeps single precision
 
 
 def _double(x: Any = 0.0) -> Any:
@@ -101,7 +104,7 @@ def _copysign(x: Any, y: Any) -> Any:
         return math.copysign(x, y)
     if isinstance(y, _SYMBOLIC):  # -0.0 is not told from 0.0
         raise NotTracedError("copysign is not traced: write abs(x) if y >= 0 else -abs(x)")
-    return abs(x) * math.copysign(1.0, y)
+    return _float(abs(x) * math.copysign(1.0, y))
 
 
 def _atan2(y: Any, x: Any) -> Any:
@@ -153,11 +156,11 @@ _MATH: dict[str, Function] = {
     for name in ("sin", "cos", "tan", "sqrt", "exp", "log", "atan", "tanh", "floor")
 }
 _MATH |= {
-    "fabs": _elementwise(abs),
+    "fabs": _elementwise(lambda x: _float(abs(x))),
     "hypot": _hypot,
-    "degrees": _elementwise(lambda x: x * (180.0 / math.pi)),
-    "radians": _elementwise(lambda x: x * (math.pi / 180.0)),
-    "pow": _power,
+    "degrees": _elementwise(lambda x: _float(x * (180.0 / math.pi))),
+    "radians": _elementwise(lambda x: _float(x * (math.pi / 180.0))),
+    "pow": lambda x, power: _float(x**power),
     "copysign": _copysign,
     "atan2": _atan2,
     "fmod": _fmod,

@@ -185,8 +185,10 @@ class Comparison:
         self._negated = negated
 
     def __bool__(self) -> bool:
-        kind, first, second = self._condition
-        return RECORDERS[-1].decide(kind, first.row, second.row) != self._negated
+        kind, *operands = self._condition
+        adapts = _is_single(operands)
+        first, second = (_adapted(operand) if adapts else operand.row for operand in operands)
+        return RECORDERS[-1].decide(kind, first, second) != self._negated
 
     def __invert__(self) -> Comparison:
         return Comparison(*self._condition, negated=not self._negated)
@@ -220,25 +222,46 @@ class Comparison:
     __rmul__, __radd__, __index__ = __mul__, __add__, __int__
 
 
+_EXACT = ("neg", "abs", "floor", "min", "max")
 _ROUNDED = ("add", "sub", "mul", "div", "square", "sqrt")
+_OPERATORS = ("add", "sub", "mul", "div", "square", "neg", "abs", "mod")
+"""Those that keep numbers of NumPy; the functions of `math` return floats of Python."""
 
 
 def made(name: str, *operands: Symbol) -> Symbol:
-    """Return the symbol of an operation; one on single precision may be followed by rounding to it.
+    """Return the symbol of an operation.
 
-    With a float of Python it is in NumPy, and is not in Numba: `single` covers both.
+    Between single precision and a float of Python, NumPy computes and compares in single precision and Numba
+    in double precision: a row `single`, which may be rounded or not, covers both.
     """
-    row = RECORDERS[-1].row(name, *(operand.row for operand in operands))
-    kinds = {operand.precision for operand in operands}
+    record, kinds = RECORDERS[-1].row, {operand.precision for operand in operands}
+    if _is_single(operands):
+        if name not in _EXACT + _ROUNDED:
+            raise NotTracedError(f"{name} of a number in single precision: write np.float64(x) for x")
+        adapted = [_adapted(operand) for operand in operands]
+        if name in _ROUNDED:
+            return Symbol(record("single", record(name, *adapted)), "single")
+        row = record(name, *(operand.row for operand in operands))
+        exact = adapted == [operand.row for operand in operands]
+        return Symbol(row if exact else record("single", row), "single")
+    row = record(name, *(operand.row for operand in operands))
     if name in ("min", "max"):  # it is one of the operands
         return Symbol(row, "single" if "single" in kinds else "double" if kinds == {"double"} else "literal")
-    if "double" in kinds:
-        return Symbol(row, "double")
-    if "single" not in kinds:
-        return Symbol(row)
-    if name in _ROUNDED:
-        row = RECORDERS[-1].row("single", row)
-    return Symbol(row, "single")
+    return Symbol(row, "double" if "double" in kinds and name in _OPERATORS else "literal")
+
+
+def _is_single(operands: Sequence[Symbol]) -> bool:
+    """Return whether NumPy computes in single precision."""
+    kinds = {operand.precision for operand in operands}
+    return "single" in kinds and "double" not in kinds
+
+
+def _adapted(operand: Symbol) -> int:
+    """Return the row of an operand of a computation that may be in single precision."""
+    name, _, _, value = RECORDERS[-1].rows[operand.row]
+    if operand.precision == "single" or (name == "const" and float(np.float32(value)) == value):
+        return operand.row
+    return RECORDERS[-1].row("single", operand.row)
 
 
 def lifted(x: Any) -> Symbol:
@@ -251,7 +274,7 @@ def lifted(x: Any) -> Symbol:
         x = x.item()
     if isinstance(x, Symbol):
         return x
-    if isinstance(x, bool | int | float | np.floating | np.integer | np.bool_):
+    if isinstance(x, bool | int | float | np.float32 | np.integer | np.bool_):
         kind = "single" if isinstance(x, np.float32) else "double" if isinstance(x, np.float64) else "literal"
         return Symbol(RECORDERS[-1].row("const", value=float(x)), kind)
     raise NotTracedError(f"a {type(x).__name__} is used as a number: compute with floats")

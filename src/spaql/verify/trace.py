@@ -73,14 +73,14 @@ def trace_step(dynamics: Dynamics, *, delayed: bool = False) -> Tape:
             "the state and the action. Write the plant without that, and give verify bounds instead: noise "
             "of observations, pushes of the state, a late action."
         )
-    step = _rebound(dynamics.nominal_functions[1] if dynamics.parameters else dynamics.step, {})
+    plant = dynamics.nominal_functions[1] if dynamics.parameters else dynamics.step
 
     def call(x: list[Symbol]) -> tuple[Sequence[Any], Any]:
         used = x[n : n + wide]
         action: Any = used[0] if listed else np.array([Symbol(u.row, "double") for u in used], dtype=object)
         if delayed and listed:
             action = whole_action(action, len(dynamics.actions))
-        after, _, ended = step(tuple(x[:n]), action)
+        after, _, ended = _rebound(plant, {})(tuple(x[:n]), action)
         return (*after, *x[n + wide :]), ended
 
     ranges = [_ANYWHERE] * n + [_ANYWHERE] * (wide * delayed) + actions
@@ -117,10 +117,13 @@ def trace_observe(dynamics: Dynamics) -> Tape:
     >>> trace_observe(find_dynamics("Pendulum-v1"))
     Tape(4 operations, 1 paths)
     """
-    observe = _rebound(dynamics.observe, {})
     ranges = [_ANYWHERE] * dynamics.state_dims
     what = f"the observation of {dynamics.id}"
-    return _traced(lambda x: (observe(tuple(x)), False), ranges, len(dynamics.observations), what)
+
+    def call(x: list[Symbol]) -> tuple[Sequence[Any], Any]:
+        return _rebound(dynamics.observe, {})(tuple(x)), False
+
+    return _traced(call, ranges, len(dynamics.observations), what)
 
 
 def trace_nominal(dynamics: Dynamics, *, simulated: bool = False) -> tuple[Tape, Tape]:
@@ -139,13 +142,12 @@ def trace_nominal(dynamics: Dynamics, *, simulated: bool = False) -> tuple[Tape,
     listed = not isinstance(dynamics.actions, Mapping)
     wide = 1 if listed else len(dynamics.actions)
     n = dynamics.state_dims if simulated else dynamics.plant_dims
-    functions = dynamics.functions if simulated else dynamics.nominal_functions
-    _, step, observe = (_rebound(function, {}) for function in functions)
+    _, step, observe = dynamics.functions if simulated else dynamics.nominal_functions
 
     def call(x: list[Symbol]) -> tuple[Sequence[Any], Any]:
         used = x[n:]
         action: Any = used[0] if listed else np.array([Symbol(u.row, "double") for u in used], dtype=object)
-        after, reward, ended = step(tuple(x[:n]), action)
+        after, reward, ended = _rebound(step, {})(tuple(x[:n]), action)
         return (*after, reward), ended
 
     state: list[Range] = [_ANYWHERE] * n
@@ -153,7 +155,7 @@ def trace_nominal(dynamics: Dynamics, *, simulated: bool = False) -> tuple[Tape,
     return (
         _traced(call, state + actions, n + 1, f"the step of {dynamics.id}"),
         _traced(
-            lambda x: (observe(tuple(x)), False),
+            lambda x: (_rebound(observe, {})(tuple(x)), False),
             state,
             len(dynamics.observations),
             f"the observation of {dynamics.id}",
@@ -162,7 +164,10 @@ def trace_nominal(dynamics: Dynamics, *, simulated: bool = False) -> tuple[Tape,
 
 
 def _rebound(function: Callable[..., Any], done: dict[int, Any]) -> Callable[..., Any]:
-    """Return the plain Python function with globals and a closure that know symbols."""
+    """Return the plain Python function with globals and a closure that know symbols.
+
+    It is for one path: constants in single precision are rows of it.
+    """
     plain = getattr(function, "py_func", function)
     if not isinstance(plain, types.FunctionType):
         raise NotTracedError(f"{function!r} is not a Python function: write it as one")
@@ -171,8 +176,7 @@ def _rebound(function: Callable[..., Any], done: dict[int, Any]) -> Callable[...
         return rebound
     names: dict[str, Any] = dict(BUILTINS)
     cells = tuple(types.CellType() for _ in plain.__closure__ or ())
-    copy = types.FunctionType(plain.__code__, names, plain.__name__, plain.__defaults__, cells or None)
-    copy.__kwdefaults__ = plain.__kwdefaults__
+    copy = types.FunctionType(plain.__code__, names, plain.__name__, None, cells or None)
     done[id(plain)] = copy
 
     def known(value: Any) -> Any:
@@ -182,8 +186,14 @@ def _rebound(function: Callable[..., Any], done: dict[int, Any]) -> Callable[...
             return FUNCTIONS[id(value)]
         if hasattr(value, "py_func") or isinstance(value, types.FunctionType):
             return _rebound(value, done)
-        return value
+        if type(value) is tuple:
+            return tuple(known(one) for one in value)
+        if isinstance(value, np.ndarray) and value.dtype == np.float32:
+            return np.frompyfunc(lifted, 1, 1)(value)
+        return lifted(value) if isinstance(value, np.float32) else value
 
+    copy.__defaults__ = known(plain.__defaults__)
+    copy.__kwdefaults__ = plain.__kwdefaults__ and {k: known(v) for k, v in plain.__kwdefaults__.items()}
     used = _names(plain.__code__)
     names |= {k: known(v) for k, v in plain.__globals__.items() if k in used or k == "__builtins__"}
     for cell, given in zip(cells, plain.__closure__ or (), strict=True):
