@@ -76,6 +76,13 @@ def test_random_plants(seed):
         check(tape, rng, *boxes(rng, 3, 2.0, 1.0))
 
 
+def test_angles_where_they_jump():
+    source = "def step(state, action):\n    return (math.atan2(state[1], state[0]), 0.0), 0.0, False\n"
+    tape, rng = trace_step(plant(source)), np.random.default_rng(0)
+    for low, high in (([-2, -0.5], [-1, 0.5]), ([-2, -0.5], [1, 0.5]), ([-2, 0.0], [-1, 0.5])):
+        check(tape, rng, np.array([*low, 0.0]), np.array([*high, 0.0]))
+
+
 @pytest.mark.parametrize("env", CLASSIC)
 def test_shipped_plants(env):
     tape, rng = trace_step(find_dynamics(env)), np.random.default_rng(0)

@@ -3,7 +3,8 @@
 P, PD, PI and PID controllers are raced, in position and velocity form, and the linear regulator of the plant
 is tried. The best of each form is given all that the problem declares, and loses again what does not pay: a
 kind of feature that stays gains more than 1 %. Leaves are added by the same rule. Each structure that was
-tried is a rung, and is printed.
+tried is a rung, and is printed. A pole that is to be swung up begins with energy pumping and a regulator at
+the top instead, by few numbers, before all numbers are searched.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from spaql.algorithms.treesearch.evaluator import DIGITS, Evaluator
 from spaql.algorithms.treesearch.finish import enough_digits, simplify
-from spaql.algorithms.treesearch.lqr import lqr_racer, lqr_structure, pole_law, pumping_law
+from spaql.algorithms.treesearch.lqr import lqr_racer, lqr_structure, swing_up_racer
 from spaql.algorithms.treesearch.racer import LEAST_OF_BEST, Racer
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
 from spaql.algorithms.treesearch.structures import ENERGY, NEXT, ORDER, Block, Meaning, Structure
@@ -36,6 +37,8 @@ from spaql.rollouts import EpisodeRunner, Phase
 
 RACE, ALL, REMOVE, LEAVES, POLISH, TERMS = 0.2, 0.55, 0.75, 0.8, 0.86, 0.94
 """The shares of the budget at which the stages end; the rest is for the numbers that are left, and digits."""
+_SWING_UP = 0.25
+"""The share of the budget for the few numbers of a swing-up."""
 _ROUNDS = 3
 """Rounds of the race."""
 _SHARE = 0.01
@@ -52,17 +55,12 @@ _RESTED = 16
 """Episodes by which the error at rest is measured."""
 _MEASURED = 8
 """Random controllers by which features are measured."""
-_TOP = 0.8
-"""The cosine of a pole above which its regulator acts at first."""
-_BEGUN = 4
-"""Racers for a structure with a pole."""
-_PUMPING = 2
-"""Of these, so many begin with energy pumping where laws have the products that it is made of."""
-_PRICES = (1.0, 0.01)
-"""Prices of the actions of its regulators, for numbers and actions of their usual size."""
 _SPLITS = 2
 """Trees of two leaves that are tried."""
-STAGES = ("measure", "race", "all", "remove", "leaves", "polish", "terms", "last", "done", "judge")
+STAGES = (
+    *("measure", "swing_up", "race", "all", "remove", "leaves"),
+    *("polish", "terms", "last", "done", "judge"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,31 +213,25 @@ class Ladder:
                 size = float(np.sqrt(math.fsum((rows[:, j] ** 2).tolist()) / max(1, len(rows))))
                 self.sizes[feature.name] = float(f"{size:.2g}") if size > 0 else 1.0
         evaluator.judging_starts = evaluator.starts(rng, self._judged_starts(_JUDGEMENTS))
+        if self.meaning.pole:
+            self.stage = "swing_up"
+            return
         for form, plain in self.meaning.plain:
             if self.meaning.has(plain):
                 block = self._block(Structure(form, plain))
-                self.racers += [(block.structure, racer) for racer in self._begun(block, rng)]
+                self.racers.append((block.structure, Racer.of(block.one_law(), least=1.0)))
         self.stage = "race"
 
-    def _begun(self, block: Block, rng: Rng) -> list[Racer]:
-        """Return racers for a structure: from gains of 0, or from the regulator of a pole at the top.
-
-        Below the top, they begin with energy pumping and with random gains.
-        """
-        pole = self.meaning.pole
-        if pole is None:
-            return [Racer.of(block.one_law(), least=1.0)]
-        found = list[Racer]()
-        for i in range(_BEGUN):
-            tree = block.with_cut(pole_law(block, pole.plant, _PRICES[i % 2]), _TOP)
-            below, numbers, free = int(tree.left[0]), tree.numbers.copy(), tree.free.copy()
-            laws = free[below]
-            numbers[below][laws] = rng.standard_normal(int(laws.sum()))
-            if ENERGY in block.structure.kinds and i < _PUMPING:
-                numbers[below] = pumping_law(block, pole).numbers[0]
-            free[below + 1] = False
-            found.append(Racer.of(replace(tree, numbers=numbers, free=free), least=0.5, step=1.0))
-        return found
+    def _swing_up(self, rng: Rng) -> None:
+        """Search the few numbers of energy pumping with a regulator at the top."""
+        assert self.meaning.pole is not None
+        ((form, kinds),) = self.meaning.plain
+        block = self._use(Structure(form, kinds).with_kinds((*kinds, ENERGY)))
+        racer, steps = swing_up_racer(block, self.meaning.pole), _SWING_UP * self.budget
+        racer.run(self.evaluator, steps, 2 * steps, rng)
+        self._price_movement([self._judged(block.structure, racer)])
+        self._climb(self._judged(block.structure, racer))
+        self.stage = "remove"
 
     def _race(self, rng: Rng) -> None:
         """Give the next racer its share of a round; at the end of a round keep the better half.
@@ -255,18 +247,22 @@ class Ladder:
             return
         tried = [self._judged(*one) for one in self.racers]
         if self.round == 0:
-            self.evaluator.span = _MOVEMENT * abs(max(rung.score for rung in tried))
-            tried = [self._judged(*one) for one in self.racers]  # movement has its price from now on
+            self._price_movement(tried)
+            tried = [self._judged(*one) for one in self.racers]
         for rung in tried:
             self._climb(rung)
         order = sorted(range(len(tried)), key=lambda i: -self._value(tried[i]))
         kept = sorted(order[: max(1, len(order) // 2)])
         self.racers = [self.racers[i] for i in kept]
-        if self.round == 0 and not self.meaning.pole:
+        if self.round == 0:
             self.racers += [self._with_derivative(tried[i]) for i in kept]
         self.round, self.turn = self.round + 1, 0
         if self.round == _ROUNDS:
             self.stage = "all"
+
+    def _price_movement(self, tried: list[Rung]) -> None:
+        """Give movement its price from now on, by the best of what was tried."""
+        self.evaluator.span = _MOVEMENT * abs(max(rung.score for rung in tried))
 
     def _with_derivative(self, rung: Rung) -> tuple[Structure, Racer]:
         """Return a racer that begins at a rung, with a derivative besides."""
@@ -278,8 +274,7 @@ class Ladder:
         """Give the best structure of each form all kinds of features that there are."""
         more = self.meaning.more
         share, before = (ALL - RACE) * self.budget / (len(more) + 1), self.best
-        if not self.meaning.pole:
-            self._regulate(share, rng)
+        self._regulate(share, rng)
         for form in more:
             rung = max((one for one in self.rungs if one.structure.form == form), key=self._value)
             kinds = [kind for kind in more[form] if self.meaning.has((kind,))]
@@ -326,7 +321,7 @@ class Ladder:
         """Cut the law in two."""
         rung = self.rungs[self.best]
         if self.settings.max_leaves > rung.tree.n_leaves and not self.meaning.pole:
-            block = self._use(rung.structure)
+            self._use(rung.structure)
             for _ in range(_SPLITS):
                 found = self.evaluator.visited(rung.tree, 2000, rng)
                 state = found[int(rng.integers(len(found)))]
@@ -338,11 +333,7 @@ class Ladder:
                 self._climb(self._judged(rung.structure, racer))
         self.stage = "polish"
         rung = self.rungs[self.best]
-        tree = rung.tree
-        if self.meaning.pole:  # its regulator is free from now on
-            block = self._use(rung.structure)
-            tree = block.like(tree, block)
-        self.racers = [(rung.structure, Racer.of(tree, step=0.3))]
+        self.racers = [(rung.structure, Racer.of(rung.tree, step=0.3))]
         self._judge_by_more(rng)
 
     def _judge_by_more(self, rng: Rng) -> None:

@@ -94,23 +94,53 @@ def lqr_law(block: Block, plant: LinearPlant, weights: Floats) -> CandidateTree:
     return _with_gains(block, raw, constant, half)
 
 
-def pole_law(block: Block, plant: LinearPlant, price: float) -> CandidateTree:
-    """Return the regulator of a pole at the top, for a price of its actions, as a law over features."""
-    n, m = plant.b.shape
-    k = regulator_gains(block, plant, np.array([1.0] * n + [price] * m))
+def swing_up_racer(block: Block, pole: Pole) -> Racer:
+    """Return a racer that searches a swing-up by few numbers.
+
+    They are the weights of the regulator at the top, the strength of energy pumping and the rate that its
+    energy is computed with, gains of the other numbers while it pumps, and the cosine and speed at which the
+    regulator begins.
+    """
+    n, names = sum(pole.plant.b.shape), [one.name for one in block.features]
+    others = [1 + names.index(name) for name in pole.others]
+    square, cosine = (names.index(name) for name in (SQUARE, pole.cosine))
+    rate = falling_rate(block.meaning.problem, pole.plant)
+    curvature = 0.1 / rate**2 * block.units.scale[square] / block.units.scale[cosine]
+
+    def tree(vector: Floats) -> CandidateTree:
+        weights = np.exp(np.clip(vector[:n], -_LARGEST, _LARGEST))
+        strength, faster, nearer, curve = vector[n : n + 4].tolist()
+        top = float(np.clip(0.8 + 0.1 * nearer, -0.9, 0.99))
+        found = block.with_cut(pole_law(block, pole.plant, weights), top)
+        numbers, below = found.numbers.copy(), int(found.left[0])
+        numbers[0, :, 1 + square] = curvature * curve
+        numbers[below] = np.exp(strength) * pumping_law(block, pole, rate * np.exp(0.2 * faster)).numbers[0]
+        numbers[below][:, others] += 0.3 * vector[n + 4 :]
+        return replace(found, numbers=numbers)
+
+    size = n + 4 + len(others)
+    return Racer(
+        tree(np.zeros(size)),
+        new_distribution(np.zeros(size), np.ones(size), 1.0),
+        laws=lambda vectors: np.array([tree(vector).vector for vector in vectors]),
+    )
+
+
+def pole_law(block: Block, plant: LinearPlant, weights: Floats) -> CandidateTree:
+    """Return the regulator of a pole at the top as a law over features."""
+    k = regulator_gains(block, plant, weights)
     names = [split_unit(name)[0] for name in block.meaning.observations]
     raw = {ANGLE if len(at) > 1 else names[at[0]]: -k[:, j] for j, at in enumerate(plant.numbers)}
     return _with_gains(block, raw, np.zeros(len(k)), block.units.action_scale)
 
 
-def pumping_law(block: Block, pole: Pole) -> CandidateTree:
+def pumping_law(block: Block, pole: Pole, rate: float) -> CandidateTree:
     """Return energy pumping (see `SwingUpPolicy`) as a law over products of the pole's speed and cosine.
 
     The action that brings a pole up faster is of the sign by which it turns a pole at the top.
     """
-    plant, problem = pole.plant, block.meaning.problem
-    rate, half = falling_rate(problem, plant), block.units.action_scale
-    strength = np.sign(plant.b[pole_of(plant)[1]]) * half / rate
+    half = block.units.action_scale
+    strength = np.sign(pole.plant.b[pole_of(pole.plant)[1]]) * half / rate
     swing = f"{pole.speed} * {pole.cosine}"
     raw = {
         swing: strength,

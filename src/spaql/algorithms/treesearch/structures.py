@@ -62,7 +62,7 @@ MORE = {
     VELOCITY: (SECOND, OTHERS, LOW_PASS),
 }
 """What the best of them may be given, by its form."""
-POLE_PLAIN = ((POSITION, (NUMBERS,)), (POSITION, (NUMBERS, ENERGY)))
+POLE_PLAIN = ((POSITION, (NUMBERS,)),)
 POLE_MORE = {POSITION: (ENERGY,)}
 """The same for a pole that is to be swung up: an energy is made of products of its speed and its cosine."""
 ORDER = (
