@@ -42,7 +42,7 @@ from spaql.tables import markdown
 
 PLANTS = ("DCMotor", "Oven", "QuadrupleTank", "CartPoleSwingUp")
 REGULATOR = lqr.lqr_structure
-POLE = lqr.pole_law
+POLE, PUMPING = lqr.pole_law, lqr.pumping_law
 
 
 def without_kinds(*kinds: str) -> list[Any]:
@@ -62,10 +62,14 @@ def without_kinds(*kinds: str) -> list[Any]:
     ]
 
 
-def idle_pole(block: Any, plant: Any, price: float) -> Any:
-    """Return a law of 0 instead of the regulator of a pole."""
-    law = POLE(block, plant, price)
-    return law.with_vector(0.0 * law.vector)
+def idle(law: Any) -> Any:
+    """Return what gives a law of 0 instead of a law."""
+
+    def made(*args: Any) -> Any:
+        found = law(*args)
+        return found.with_vector(0.0 * found.vector)
+
+    return made
 
 
 NO_VELOCITY = [
@@ -83,9 +87,10 @@ PARTS: dict[str, tuple[list[Any], dict[str, Any]]] = {
     "no last actions": (without_kinds(LAST), {}),
     "no velocity form": (NO_VELOCITY, {}),
     "no regulator": (
-        [(Ladder, "_regulate", lambda self, *rest: None), (ladder, "pole_law", idle_pole)],
+        [(Ladder, "_regulate", lambda self, *rest: None), (lqr, "pole_law", idle(POLE))],
         {},
     ),
+    "no energy pumping": ([(lqr, "pumping_law", idle(PUMPING))], {}),
     "one leaf": ([], {"max_leaves": 1}),
     "no price of movement": ([], {"movement_price": 0.0}),
     "nominal design": ([], {"nominal": True}),

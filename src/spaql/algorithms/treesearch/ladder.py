@@ -39,6 +39,8 @@ RACE, ALL, REMOVE, LEAVES, POLISH, TERMS = 0.2, 0.55, 0.75, 0.8, 0.86, 0.94
 """The shares of the budget at which the stages end; the rest is for the numbers that are left, and digits."""
 _SWING_UP = 0.25
 """The share of the budget for the few numbers of a swing-up."""
+_SWINGS = 2
+"""So many times they are searched: one search alone may end in a swing-up that loses some starts."""
 _ROUNDS = 3
 """Rounds of the race."""
 _SHARE = 0.01
@@ -223,14 +225,16 @@ class Ladder:
         self.stage = "race"
 
     def _swing_up(self, rng: Rng) -> None:
-        """Search the few numbers of energy pumping with a regulator at the top."""
+        """Search the few numbers of energy pumping with a regulator at the top, and keep the best."""
         assert self.meaning.pole is not None
         ((form, kinds),) = self.meaning.plain
         block = self._use(Structure(form, kinds).with_kinds((*kinds, ENERGY)))
-        racer, steps = swing_up_racer(block, self.meaning.pole), _SWING_UP * self.budget
-        racer.run(self.evaluator, steps, 2 * steps, rng)
-        self._price_movement([self._judged(block.structure, racer)])
-        self._climb(self._judged(block.structure, racer))
+        racers = [swing_up_racer(block, self.meaning.pole) for _ in range(_SWINGS)]
+        steps = _SWING_UP * self.budget / _SWINGS
+        for racer in racers:
+            racer.run(self.evaluator, steps, 2 * steps, rng)
+        self._price_movement([self._judged(block.structure, one) for one in racers])
+        self._climb(max((self._judged(block.structure, one) for one in racers), key=self._value))
         self.stage = "remove"
 
     def _race(self, rng: Rng) -> None:
