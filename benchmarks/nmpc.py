@@ -2,15 +2,17 @@
 
     pip install casadi                                                # beside spaql
     python benchmarks/plants.py --seeds 8000 --out plants.json        # what is held against it
+    python benchmarks/plants.py --seeds 8000 --out plants.json --nominal
     python benchmarks/nmpc.py --beside plants.json --out nmpc.json
     python benchmarks/nmpc.py --episodes 2 --plants Oven,Crane        # predictive control alone
 
 The model is the plant itself: its step, traced as for a proof, with its dead time, rate limit and load, run
 on symbols of CasADi. At every sample the rewards of the next samples are maximised over the actions by direct
 multiple shooting, from the plan of the sample before, and the first action of the plan is given. It is told
-the state of the plant without noise, and a load as soon as it begins (`true state`); or the plant's state as
-the sensors report it, noise and all, without a filter (`measured`). The episodes are the first of those of
-benchmarks/plants.py on the plant itself. What is in the file of --out already is not run again.
+the state of the plant without noise, and a load as soon as it begins (`true state`); or the load and the
+plant's state as the sensors report it, noise and all, without a filter (`measured`). The
+episodes are the first of those of benchmarks/plants.py on the plant itself. What is in the file of --out
+already is not run again.
 
 Absolute values are rounded off by a thousandth of the range of the set-points while a plan is looked for. A
 plan is kept only if the plant's own equations say that it is better than the one before, so that a solver
@@ -259,25 +261,29 @@ def played(plant: Dynamics, starts: Floats, samples: int, kind: str) -> dict[str
     }
 
 
-def row(found: dict[str, Any], beside: dict[str, Any] | None) -> dict[str, str]:
-    """Return the row of a plant: the learner and the best classical controller in the same episodes."""
+def row(found: dict[str, Any], beside: list[dict[str, Any]]) -> dict[str, str]:
+    """Return the row of a plant: learner and best classical controller of each design in the same episodes.
+
+    In brackets are their differences to predictive control, for each of its kinds.
+    """
     kinds = [kind for kind in KINDS if kind in found]
     n = len(found[kinds[0]]["returns"])
-    means = {f"NMPC, {kind}": float(np.mean(found[kind]["returns"])) for kind in kinds}
+    bounds = {f"NMPC, {kind}": float(np.mean(found[kind]["returns"])) for kind in kinds}
 
     def written(x: float) -> str:
         return f"{x:.0f}" if abs(x) >= 100 else f"{x:#.3g}"
 
+    def compared(x: float) -> str:
+        return f"{written(x)} ({', '.join(f'{(x - y) / abs(y):+.1%}' for y in bounds.values())})"
+
     told = {"plant": found["plant"].removeprefix("spaql/").removesuffix("-v0"), "episodes": str(n)}
-    told |= {name: written(mean) for name, mean in means.items()}
-    if beside is not None:
-        others = {key: float(np.mean(one["returns"][:n])) for key, one in beside["nominal"].items()}
-        best = max((key for key in others if key in CLASSICAL), key=lambda key: others[key])
-        (own,) = others.keys() - {*CLASSICAL, "random"}
-        told |= {own: written(others[own]), "classical": f"{written(others[best])} ({CLASSICAL[best]})"}
-        for name, mean in means.items():
-            for title, key in ((own, own), ("classical", best)):
-                told[f"{title} to {name}"] = f"{(others[key] - mean) / abs(mean):+.1%}"
+    told |= {name: written(mean) for name, mean in bounds.items()}
+    for one in beside:
+        means = {key: float(np.mean(policy["returns"][:n])) for key, policy in one["nominal"].items()}
+        best = max((key for key in means if key in CLASSICAL), key=lambda key: means[key])
+        (own,) = means.keys() - {*CLASSICAL, "random"}
+        told[f"{own}, {one['design']} design"] = compared(means[own])
+        told[f"classical, {one['design']} design"] = f"{CLASSICAL[best]} {compared(means[best])}"
     return told | {
         "not converged": f"{found[kinds[0]]['not converged']:.1%}",
         "CPU s an episode": f"{found[kinds[0]]['cpu'] / n:.1f}",
@@ -298,7 +304,6 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="a JSON file for everything that was measured")
     asked = parser.parse_args()
     designed = json.loads(asked.beside.read_text()) if asked.beside else []
-    beside = {one["plant"]: one for one in designed if one["seed"] == asked.seed}
     done = json.loads(asked.out.read_text()) if asked.out and asked.out.exists() else {}
     rows = []
     for name in HORIZONS:
@@ -318,7 +323,8 @@ def main() -> None:
                 print(f"{name}, {kind}: {mean:.4g}, surprised by {surprise:.1g}", flush=True)
                 if asked.out:
                     asked.out.write_text(json.dumps(done, indent=1))
-        rows.append(row(found, beside.get(name)))
+        beside = [one for one in designed if (one["plant"], one["seed"]) == (name, asked.seed)]
+        rows.append(row(found, beside))
     titles = max(rows, key=len)
     print(markdown([{title: one.get(title, "") for title in titles} for one in rows]))
 

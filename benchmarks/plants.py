@@ -3,6 +3,7 @@
     python benchmarks/plants.py --seeds 8000-8009                     # 5,000,000 steps each
     python benchmarks/plants.py --seeds 8000 --steps 500000 --plants Oven
     python benchmarks/plants.py --seeds 8000-8002 --algo plantree --steps 20000
+    python benchmarks/plants.py --seeds 8000 --nominal                # designed for the plants themselves
 
 Every controller is designed for perturbed plants with the same number of simulator steps, and judged in 100
 fresh episodes (seed 1,000,000 + its own seed) of the perturbed plant and of the plant itself. A seed counts
@@ -44,17 +45,18 @@ def judged(policy: Any, problem: spaql.Problem, seed: int) -> dict[str, Any]:
     }
 
 
-def one_seed(name: str, seed: int, steps: int, algo: str) -> dict[str, Any]:
+def one_seed(name: str, seed: int, steps: int, algo: str, nominal: bool) -> dict[str, Any]:
     """Design all controllers of a seed, and judge them."""
     plant = find_dynamics(name)
     assert plant is not None
     problem, rough = (spaql.make_problem(one, measured=False) for one in (plant, perturbed(plant)))
     cpu = time.process_time()
-    agent = LEARNERS[algo](problem, seed=seed).learn(total_timesteps=steps, progress_bar=False)
+    agent = LEARNERS[algo](problem, seed=seed, nominal=nominal)
+    agent.learn(total_timesteps=steps, progress_bar=False)
     cpu = time.process_time() - cpu
     policies: dict[str, Any] = {algo: agent.policy}
     for method in ("pid", "lqr") if problem.setpoints else ("lqr",):
-        policies[method] = tune(rough, method, steps=steps, seed=seed).policy
+        policies[method] = tune(problem if nominal else rough, method, steps=steps, seed=seed).policy
     policies["random"] = spaql.RandomPolicy(problem.states, problem.actions)
     ladder = agent.ladder
     chosen = next((row for row in ladder if row["chosen"]), {})
@@ -62,6 +64,7 @@ def one_seed(name: str, seed: int, steps: int, algo: str) -> dict[str, Any]:
         "plant": name,
         "seed": seed,
         "budget": steps,
+        "design": "nominal" if nominal else "perturbed",
         "cpu": cpu,
         "steps": agent.training_steps,
         "structure": chosen.get("structure", ""),
@@ -160,6 +163,7 @@ def main() -> None:
     parser.add_argument("--seeds", default="8000-8009", help="one seed, or a range")
     parser.add_argument("--steps", type=int, default=5_000_000)
     parser.add_argument("--algo", choices=LEARNERS, default="treesearch")
+    parser.add_argument("--nominal", action="store_true", help="design for the plants themselves")
     parser.add_argument("--plants", default="", help="parts of names, separated by commas; all by default")
     parser.add_argument("--out", type=Path, help="a JSON file for everything that was measured")
     asked = parser.parse_args()
@@ -167,18 +171,19 @@ def main() -> None:
     seeds = range(int(first), int(last or first) + 1)
     names = [name for name in HORIZONS if any(part in name for part in asked.plants.split(","))]
     found = json.loads(asked.out.read_text()) if asked.out and asked.out.exists() else []
+    keys, of_run = ("plant", "seed", "budget", "design"), "nominal" if asked.nominal else "perturbed"
     for seed in seeds:
         for name in names:
-            if any((one["plant"], one["seed"], one["budget"]) == (name, seed, asked.steps) for one in found):
+            if any([one[key] for key in keys] == [name, seed, asked.steps, of_run] for one in found):
                 continue
-            found.append(one_seed(name, seed, asked.steps, asked.algo))
+            found.append(one_seed(name, seed, asked.steps, asked.algo, asked.nominal))
             print(f"{name} {seed}: {found[-1]['structure']}\n{found[-1]['rules']}\n", flush=True)
             if asked.out:
                 asked.out.write_text(json.dumps(found, indent=1))
     rows, short = [], []
     for name in names:
         of_plant = [one for one in found if one["plant"] == name and one["seed"] in seeds]
-        of_plant = [one for one in of_plant if one["budget"] == asked.steps]
+        of_plant = [one for one in of_plant if (one["budget"], one["design"]) == (asked.steps, of_run)]
         rows += rows_of(of_plant)
         short.append(short_row(of_plant))
     print(markdown(rows))
