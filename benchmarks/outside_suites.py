@@ -95,7 +95,7 @@ class Process:
     start: tuple[float, ...]
     low: tuple[float, ...]
     high: tuple[float, ...]
-    """Ranges of the observations, which are the states and the set-points."""
+    """Ranges of the states; a set-point has that of its state, so that their difference is an error."""
     setpoints: dict[str, tuple[float, float]]
     """In the first and in the second half of an episode."""
     weights: dict[str, float]
@@ -107,7 +107,7 @@ class Process:
     def parameters(self) -> dict[str, Any]:
         """What pc-gym makes an environment of."""
         low, high = np.array(list(self.actions.values())).T
-        half = self.steps // 2
+        half, followed = self.steps // 2, [self.states.index(name) for name in self.setpoints]
         return {
             "model": self.model,
             "N": self.steps,
@@ -115,7 +115,10 @@ class Process:
             "SP": {name: [a] * half + [b] * half for name, (a, b) in self.setpoints.items()},
             "x0": np.array(self.start),
             "a_space": {"low": low, "high": high},
-            "o_space": {"low": np.array(self.low), "high": np.array(self.high)},
+            "o_space": {
+                end: np.array([*ends, *(ends[i] for i in followed)])
+                for end, ends in (("low", self.low), ("high", self.high))
+            },
             "r_scale": self.weights,
         }
 
@@ -126,8 +129,8 @@ PROCESSES = {
         states=("Ca", "T"),
         actions={"Tc": (295.0, 302.0)},
         start=(0.8, 330.0, 0.8),
-        low=(0.7, 300.0, 0.8),
-        high=(1.0, 350.0, 0.9),
+        low=(0.7, 300.0),
+        high=(1.0, 350.0),
         setpoints={"Ca": (0.85, 0.9)},
         weights={"Ca": 1e3},
         steps=100,
@@ -138,8 +141,8 @@ PROCESSES = {
         states=("h1", "h2", "h3", "h4"),
         actions={"v1": (0.1, 10.0), "v2": (0.1, 10.0)},
         start=(0.141, 0.112, 0.072, 0.42, 0.5, 0.2),
-        low=(0.0,) * 6,
-        high=(0.6,) * 6,
+        low=(0.0,) * 4,
+        high=(0.6,) * 4,
         setpoints={"h3": (0.5, 0.1), "h4": (0.2, 0.3)},
         weights={"h3": 1e3, "h4": 1e3},
         steps=60,
@@ -150,8 +153,8 @@ PROCESSES = {
         states=("Mu0", "Mu1", "Mu2", "Mu3", "Conc", "CV", "Ln"),
         actions={"Tc": (10.0, 40.0)},
         start=(1478.01, 22995.8, 1800863.0, 248516168.0, 0.158615, 2.00833, 15.5586, 1.0, 15.0),
-        low=(0.0,) * 9,
-        high=(5e5, 8e6, 3e8, 2e10, 0.3, 3.0, 25.0, 2.0, 20.0),
+        low=(0.0,) * 7,
+        high=(5e5, 8e6, 3e8, 2e10, 0.3, 3.0, 25.0),
         setpoints={"CV": (1.0, 1.0), "Ln": (15.0, 15.0)},
         weights={"CV": 1.0, "Ln": 0.01},  # those of their ranges, 2 and 20
         steps=30,
