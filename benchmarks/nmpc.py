@@ -10,9 +10,9 @@ The model is the plant itself: its step, traced as for a proof, with its dead ti
 on symbols of CasADi. At every sample the rewards of the next samples are maximised over the actions by direct
 multiple shooting, from the plan of the sample before, and the first action of the plan is given. It is told
 the state of the plant without noise, and a load as soon as it begins (`true state`); or the load and the
-plant's state as the sensors report it, noise and all, without a filter (`measured`). The
-episodes are the first of those of benchmarks/plants.py on the plant itself. What is in the file of --out
-already is not run again.
+plant's state as the sensors report it, noise and all, without a filter (`measured`). The episodes are the
+first of those of benchmarks/plants.py on the plant itself. What is in the file of --out already is not run
+again.
 
 Absolute values are rounded off by a thousandth of the range of the set-points while a plan is looked for. A
 plan is kept only if the plant's own equations say that it is better than the one before, so that a solver

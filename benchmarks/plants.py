@@ -5,11 +5,12 @@
     python benchmarks/plants.py --seeds 8000-8002 --algo plantree --steps 20000
     python benchmarks/plants.py --seeds 8000 --nominal                # designed for the plants themselves
 
-Every controller is designed for perturbed plants with the same number of simulator steps, and judged in 100
-fresh episodes (seed 1,000,000 + its own seed) of the perturbed plant and of the plant itself. A seed counts
-as no worse if the paired difference to its best classical controller is above -1.96 standard errors, which a
-difference of a tenth of a per cent may be below; so the seeds whose mean is within 1 % are counted too. What
-is in the file of --out already is not run again, so that a run that was stopped can go on.
+Every controller is designed for perturbed plants, unless --nominal is given, with the same number of
+simulator steps, and judged in 100 fresh episodes (seed 1,000,000 + its own seed) of the perturbed plant and
+of the plant itself. A seed counts as no worse if the paired difference to its best classical controller is
+above -1.96 standard errors, which a difference of a tenth of a per cent may be below; so the seeds whose mean
+is within 1 % are counted too. What is in the file of --out already is not run again, so that a run that was
+stopped can go on.
 """
 
 from __future__ import annotations
@@ -45,12 +46,12 @@ def judged(policy: Any, problem: spaql.Problem, seed: int) -> dict[str, Any]:
     }
 
 
-def one_seed(name: str, seed: int, steps: int, algo: str, nominal: bool) -> dict[str, Any]:
+def one_seed(name: str, seed: int, steps: int, algo: str, design: str) -> dict[str, Any]:
     """Design all controllers of a seed, and judge them."""
     plant = find_dynamics(name)
     assert plant is not None
     problem, rough = (spaql.make_problem(one, measured=False) for one in (plant, perturbed(plant)))
-    cpu = time.process_time()
+    cpu, nominal = time.process_time(), design == "nominal"
     agent = LEARNERS[algo](problem, seed=seed, nominal=nominal)
     agent.learn(total_timesteps=steps, progress_bar=False)
     cpu = time.process_time() - cpu
@@ -64,7 +65,7 @@ def one_seed(name: str, seed: int, steps: int, algo: str, nominal: bool) -> dict
         "plant": name,
         "seed": seed,
         "budget": steps,
-        "design": "nominal" if nominal else "perturbed",
+        "design": design,
         "cpu": cpu,
         "steps": agent.training_steps,
         "structure": chosen.get("structure", ""),
@@ -171,19 +172,20 @@ def main() -> None:
     seeds = range(int(first), int(last or first) + 1)
     names = [name for name in HORIZONS if any(part in name for part in asked.plants.split(","))]
     found = json.loads(asked.out.read_text()) if asked.out and asked.out.exists() else []
-    keys, of_run = ("plant", "seed", "budget", "design"), "nominal" if asked.nominal else "perturbed"
+    design = "nominal" if asked.nominal else "perturbed"
     for seed in seeds:
         for name in names:
-            if any([one[key] for key in keys] == [name, seed, asked.steps, of_run] for one in found):
+            of_run = {"plant": name, "seed": seed, "budget": asked.steps, "design": design}
+            if any(of_run.items() <= one.items() for one in found):
                 continue
-            found.append(one_seed(name, seed, asked.steps, asked.algo, asked.nominal))
+            found.append(one_seed(name, seed, asked.steps, asked.algo, design))
             print(f"{name} {seed}: {found[-1]['structure']}\n{found[-1]['rules']}\n", flush=True)
             if asked.out:
                 asked.out.write_text(json.dumps(found, indent=1))
     rows, short = [], []
     for name in names:
         of_plant = [one for one in found if one["plant"] == name and one["seed"] in seeds]
-        of_plant = [one for one in of_plant if (one["budget"], one["design"]) == (asked.steps, of_run)]
+        of_plant = [one for one in of_plant if (one["budget"], one["design"]) == (asked.steps, design)]
         rows += rows_of(of_plant)
         short.append(short_row(of_plant))
     print(markdown(rows))

@@ -68,6 +68,9 @@ def test_a_verdict_without_anything_to_certify_is_printed(run: str, tmp_path: Pa
     said = command(run, *words, "--certificate", str(file), code=1).stdout
     assert "Counterexample: from the state" in said
     assert "No certificate is written." in said
+    data = json.loads(command(run, *words, "--certificate", str(file), "--json", code=1).stdout)
+    assert data["no_certificate"] in said
+    assert data["files"] == []
     assert not file.exists()
 
 

@@ -145,7 +145,7 @@ def verify(
     files, missing = _write(verdict, map_file, axes, certificate)
     wrote = "".join(f"\nWrote {file}." for file in files) + store(verdict, run)
     return Report(
-        verdict_data(verdict) | {"files": files},
+        verdict_data(verdict) | {"files": files} | ({"no_certificate": missing} if missing else {}),
         verdict.text + wrote + (missing and f"\nNo certificate is written. {missing}"),
         code=1 if missing else 0,
     )

@@ -73,14 +73,14 @@ def trace_step(dynamics: Dynamics, *, delayed: bool = False) -> Tape:
             "the state and the action. Write the plant without that, and give verify bounds instead: noise "
             "of observations, pushes of the state, a late action."
         )
-    plant = dynamics.nominal_functions[1] if dynamics.parameters else dynamics.step
+    step = _for_each_path(dynamics.nominal_functions[1] if dynamics.parameters else dynamics.step)
 
     def call(x: list[Symbol]) -> tuple[Sequence[Any], Any]:
         used = x[n : n + wide]
         action: Any = used[0] if listed else np.array([Symbol(u.row, "double") for u in used], dtype=object)
         if delayed and listed:
             action = whole_action(action, len(dynamics.actions))
-        after, _, ended = _rebound(plant, {})(tuple(x[:n]), action)
+        after, _, ended = step(tuple(x[:n]), action)
         return (*after, *x[n + wide :]), ended
 
     ranges = [_ANYWHERE] * n + [_ANYWHERE] * (wide * delayed) + actions
@@ -117,13 +117,10 @@ def trace_observe(dynamics: Dynamics) -> Tape:
     >>> trace_observe(find_dynamics("Pendulum-v1"))
     Tape(4 operations, 1 paths)
     """
+    observe = _for_each_path(dynamics.observe)
     ranges = [_ANYWHERE] * dynamics.state_dims
     what = f"the observation of {dynamics.id}"
-
-    def call(x: list[Symbol]) -> tuple[Sequence[Any], Any]:
-        return _rebound(dynamics.observe, {})(tuple(x)), False
-
-    return _traced(call, ranges, len(dynamics.observations), what)
+    return _traced(lambda x: (observe(tuple(x)), False), ranges, len(dynamics.observations), what)
 
 
 def trace_nominal(dynamics: Dynamics, *, simulated: bool = False) -> tuple[Tape, Tape]:
@@ -142,12 +139,13 @@ def trace_nominal(dynamics: Dynamics, *, simulated: bool = False) -> tuple[Tape,
     listed = not isinstance(dynamics.actions, Mapping)
     wide = 1 if listed else len(dynamics.actions)
     n = dynamics.state_dims if simulated else dynamics.plant_dims
-    _, step, observe = dynamics.functions if simulated else dynamics.nominal_functions
+    functions = dynamics.functions if simulated else dynamics.nominal_functions
+    _, step, observe = map(_for_each_path, functions)
 
     def call(x: list[Symbol]) -> tuple[Sequence[Any], Any]:
         used = x[n:]
         action: Any = used[0] if listed else np.array([Symbol(u.row, "double") for u in used], dtype=object)
-        after, reward, ended = _rebound(step, {})(tuple(x[:n]), action)
+        after, reward, ended = step(tuple(x[:n]), action)
         return (*after, reward), ended
 
     state: list[Range] = [_ANYWHERE] * n
@@ -155,7 +153,7 @@ def trace_nominal(dynamics: Dynamics, *, simulated: bool = False) -> tuple[Tape,
     return (
         _traced(call, state + actions, n + 1, f"the step of {dynamics.id}"),
         _traced(
-            lambda x: (_rebound(observe, {})(tuple(x)), False),
+            lambda x: (observe(tuple(x)), False),
             state,
             len(dynamics.observations),
             f"the observation of {dynamics.id}",
@@ -163,11 +161,16 @@ def trace_nominal(dynamics: Dynamics, *, simulated: bool = False) -> tuple[Tape,
     )
 
 
-def _rebound(function: Callable[..., Any], done: dict[int, Any]) -> Callable[..., Any]:
-    """Return the plain Python function with globals and a closure that know symbols.
+def _for_each_path(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function as one that knows symbols, made anew for each path.
 
-    It is for one path: constants in single precision are rows of it.
+    Constants in single precision are rows of a path.
     """
+    return lambda *given: _rebound(function, {})(*given)
+
+
+def _rebound(function: Callable[..., Any], done: dict[int, Any]) -> Callable[..., Any]:
+    """Return the plain Python function with globals and a closure that know symbols."""
     plain = getattr(function, "py_func", function)
     if not isinstance(plain, types.FunctionType):
         raise NotTracedError(f"{function!r} is not a Python function: write it as one")
