@@ -64,7 +64,7 @@ def dumps(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
     >>> loads(dumps({"kind": "example"}, {"q": np.zeros(2)})).arrays["q"]
     array([0., 0.])
     """
-    text = json.dumps(plain(data), sort_keys=True, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(plain(data), allow_nan=False, separators=(",", ":"))
     # safetensors writes the buffer as it is, so a strided view must be copied first.
     tight = {name: np.ascontiguousarray(array) for name, array in sorted(arrays.items())}
     body = tensors.save(tight, metadata={"spaql": text})

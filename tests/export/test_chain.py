@@ -171,7 +171,7 @@ def sha(content): return hashlib.sha256(content).hexdigest()
 previous = ""
 for row in json.load(open(sys.argv[1]))["links"]:
     if row["kind"] == "data":
-        text = json.dumps(row["content"], sort_keys=True, separators=(",", ":"))
+        text = json.dumps(row["content"], separators=(",", ":"))
         assert sha(text.encode()) == row["sha256"]
     previous = sha("".join(x + chr(10) for x in (previous, row["kind"], row["name"], row["sha256"])).encode())
     assert previous == row["link"]

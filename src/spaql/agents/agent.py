@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql import archive
-from spaql.agents.agent_file import TYPES, identity, load_agent
+from spaql.agents.agent_file import TYPES, agent_from, identity, load_agent
 from spaql.agents.budget import Budget
 from spaql.agents.callbacks import Callback, joined
 from spaql.agents.history import History
 from spaql.agents.loop import train
 from spaql.agents.problem_file import problem_to
 from spaql.agents.progress import Compiling, Progress
+from spaql.agents.read_back import read_back
 from spaql.agents.train_tries import learn_best
 from spaql.agents.tries import Tries
 from spaql.algorithms import Learner, LearnerSettings
@@ -274,8 +275,9 @@ class Agent:
         return self.conclude().predict(observation, state, episode_start, deterministic, rng=self._rng)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a model file: the policy, and everything needed to continue training."""
+        """Write a model file, and read it back: the policy, and everything needed to continue training."""
         archive.write_atomically(path, self.to_bytes())
+        read_back(self, agent_from(archive.load(path)))
 
     def to_bytes(self) -> bytes:
         """Return the content of the model file."""

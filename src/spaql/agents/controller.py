@@ -9,6 +9,7 @@ from typing import Any
 
 from spaql import archive
 from spaql.agents.problem_file import problem_from, problem_to
+from spaql.agents.read_back import EPISODES, read_back
 from spaql.archive import reading
 from spaql.errors import ArchiveError, SettingError
 from spaql.policy import FeatureController, RuleTree
@@ -53,7 +54,7 @@ class Controller:
         return self.tree.predict(observation, *args, **kwargs)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a model file."""
+        """Write a model file, and read it back."""
         problem, problem_arrays = problem_to(self.problem)
         content = {"kind": "controller", "problem": problem, "origin": dict(self.origin)}
         if isinstance(self.tree, FeatureController):
@@ -64,6 +65,7 @@ class Controller:
         arrays = {f"tree.{name}": array for name, array in tree_arrays.items()}
         arrays |= {f"problem.{name}": array for name, array in problem_arrays.items()}
         archive.save(path, content, arrays)
+        read_back(self, self.load(path), episodes=EPISODES)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Controller:

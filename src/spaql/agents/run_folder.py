@@ -6,12 +6,15 @@ import dataclasses
 import json
 import platform
 import warnings
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from spaql.agents.agent_file import MODEL_FILE, identity, load_agent
+from spaql import archive
+from spaql.agents.agent_file import MODEL_FILE, agent_from, identity, load_agent
 from spaql.agents.problem_file import problem_to
+from spaql.agents.read_back import EPISODES, read_back
 from spaql.archive import remove_leftovers, write_together
 from spaql.errors import ChangedFileWarning, SettingError
 
@@ -31,7 +34,7 @@ def versions(*more: str) -> dict[str, str]:
 def save_run(agent: Agent, folder: Path) -> None:
     """Write `settings.json`, `history.csv` and `policy.spaql`; the same run produces the same bytes.
 
-    If the disk is full, all three stay unchanged.
+    If the disk is full, all three stay unchanged. The model file is read back, and must act as the agent.
     """
     problem, _ = problem_to(agent.problem)
     settings = {
@@ -49,6 +52,7 @@ def save_run(agent: Agent, folder: Path) -> None:
             folder / "history.csv": agent.history.to_csv().encode(),
         }
     )
+    read_back(agent, agent_from(archive.load(folder / MODEL_FILE)), episodes=EPISODES)
     (folder / CHECKPOINT_FILE).unlink(missing_ok=True)
     remove_leftovers(folder)
 
@@ -75,7 +79,16 @@ def resumed(agent: Agent, folder: Path, *, same_seed: bool) -> Agent:
     ):
         names = [name for name in {**made, **wanted} if name in made or name != "fmu_sha256"]  # early files
         pairs = [(name, made.get(name), wanted.get(name)) for name in names]
-        other = [f"{name} {there}, not {asked}" for name, there, asked in pairs if there != asked]
+        other = [
+            f"{name} {there}, not {asked}"
+            for name, there, asked in pairs
+            if _in_order(there) != _in_order(asked)
+        ]
         if other:
             raise SettingError(f"The run in {folder} has {'; '.join(other)}: give what it was started with.")
     return found
+
+
+def _in_order(value: Any) -> Any:
+    """Return mappings as lists of pairs: their order is data, which dictionaries do not compare."""
+    return [(k, _in_order(v)) for k, v in value.items()] if isinstance(value, Mapping) else value

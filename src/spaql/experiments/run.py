@@ -121,7 +121,7 @@ class Run:
     @property
     def digest(self) -> str:
         """A short hash of all fields of the run, also of those that are not in its id."""
-        return hashlib.sha256(json.dumps(self.as_data(), sort_keys=True).encode()).hexdigest()[:16]
+        return hashlib.sha256(json.dumps(self.as_data()).encode()).hexdigest()[:16]
 
     @property
     def agent_seed(self) -> int:

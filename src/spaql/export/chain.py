@@ -21,7 +21,7 @@ from spaql.values import plain
 
 FORMAT = "spaql hash chain 1"
 _MEANING = (
-    "sha256 is that of a file, of bytes, or of content as JSON with sorted keys and without spaces. link is "
+    "sha256 is that of a file, of bytes, or of content as JSON without spaces, keys in their order. link is "
     "the SHA-256 of the link before it (empty for the first), kind, name and sha256, a line end after each."
 )
 
@@ -180,7 +180,7 @@ def _written(links: Sequence[Link], hashes: Sequence[str]) -> bytes:
 
 
 def _canonical(content: Any) -> bytes:
-    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+    return json.dumps(content, separators=(",", ":"), allow_nan=False).encode()
 
 
 def _sha256(content: bytes) -> str:
