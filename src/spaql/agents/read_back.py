@@ -17,7 +17,7 @@ from spaql.rollouts.play import play, record
 
 EPISODES = 3
 """Episodes that are played before and after a run is written."""
-_ROWS = 100
+_ROWS = 30
 _STEPS = 10
 """Observations of the space that are compared: rows, each of which is an episode of some steps."""
 
