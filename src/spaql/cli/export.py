@@ -139,7 +139,7 @@ def export(
         given["safe_action"] = read_action(tree, safe_action)
     exported = policy if isinstance(policy, FeatureController) else tree
     found = exporter(
-        exported,
+        tree if step is not None else source,
         out / f"{name}{suffix}",
         provenance=_provenance(source, model_file(run)),
         **given,

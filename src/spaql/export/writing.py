@@ -9,19 +9,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypedDict
 
+import numpy as np
+
 from spaql.archive import write_together
 from spaql.errors import SettingError
-from spaql.export.equivalence import Equivalence, Target, check_equivalence
+from spaql.export.equivalence import Equivalence, EquivalenceError, Target, check_equivalence
 from spaql.export.memory.check import MemoryTarget, check_memory_equivalence
 from spaql.export.memory.machine import MemoryMachine, machine_of
 from spaql.export.rewrite import TOLERANCE
 from spaql.export.target_controller import controller_of
+from spaql.export.test_states import random_points
 from spaql.export.trace import Trace
 from spaql.interpret import rule_tree
-from spaql.policy import FeatureController, RuleTree
+from spaql.policy import FeatureController, Policy, RuleTree
 from spaql.policy.resolve import PathLike, Source, policy_of
 from spaql.values import whole_number
 
+_COMPARED = 10_000
+"""Random observations at which rules are compared with the policy that they were made from."""
 SafeAction = float | str | Sequence[float] | None
 
 
@@ -67,6 +72,7 @@ def write(
         machine = machine_of(policy, number, safe_action, provenance, tolerance)
         return _write_with_memory(target.with_memory(), machine, path, points)
     rules = tree if isinstance(tree, RuleTree) else rule_tree(policy)
+    _compare_rules(rules, policy)
     controller = controller_of(rules, number, safe_action, provenance, tolerance)
     files = target.write(controller, name)
     if path.name not in files:
@@ -75,6 +81,19 @@ def write(
     with tempfile.TemporaryDirectory() as folder:
         found = check_equivalence(target, controller, files, name, Path(folder), points, trace)
     return _written(found, path.parent, files, trace)
+
+
+def _compare_rules(rules: RuleTree, policy: Policy) -> None:
+    """Raise `EquivalenceError` unless the rules to be written act as the policy in memory does."""
+    if rules is policy:
+        return
+    points = random_points(rules, _COMPARED, np.random.default_rng(0))
+    observations = points.astype(policy.observation_space.dtype).reshape(
+        -1, *(rules.observation_space.shape or ())
+    )
+    wanted = np.asarray(policy.act(observations, np.zeros(len(points), np.int64), None))
+    if not np.array_equal(rules.act(observations), wanted):
+        raise EquivalenceError("The rules of the policy do not act as the policy, so no file is written.")
 
 
 def _write_with_memory(target: MemoryTarget, machine: MemoryMachine, path: Path, samples: int) -> Equivalence:
