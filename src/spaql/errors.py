@@ -70,8 +70,16 @@ class MissingExtraError(SpaqlError, ImportError):
     """A package of an optional extra is not installed."""
 
 
-class ChangedFileWarning(UserWarning):
-    """A file that a run was trained on has changed since."""
+class SpaqlWarning(UserWarning):
+    """Base class of the warnings that spaql gives."""
+
+
+class ChangedPlantWarning(SpaqlWarning):
+    """A plant is not the one that a run was trained on."""
+
+
+class UncachedPlantWarning(SpaqlWarning):
+    """A plant is compiled in every process, since changes of what it depends on cannot be noticed."""
 
 
 def imported(module: str, name: str) -> ModuleType:

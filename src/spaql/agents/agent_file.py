@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import warnings
 import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +12,9 @@ from spaql import archive
 from spaql.agents.history import History
 from spaql.agents.problem_file import problem_from
 from spaql.archive import number, reading
-from spaql.errors import ArchiveError, ChangedFileWarning
+from spaql.errors import ArchiveError
 from spaql.problems import EnvironmentLike, Problem, make_problem
-from spaql.problems.sources import FMU
+from spaql.problems.plant_hash import warn_of_change
 
 if TYPE_CHECKING:
     from spaql.agents.agent import Agent
@@ -110,16 +109,16 @@ def moved(
 ) -> Problem:
     """Return the same problem in another environment, if one is given, and with these ways to run it.
 
-    A changed FMU is worth a `ChangedFileWarning`.
+    A plant that is not the one of the problem is worth a `ChangedPlantWarning`.
     """
     changes: dict[str, Any] = {"parallel": parallel, "step_timeout": step_timeout}
     if env is not None:
         given = make_problem(env, **({} if isinstance(env, Problem) else _asked(problem)))
-        kept = ("env", "options", "dynamics", "template", "stage_cost", "constraints", "fmu_sha256")
+        kept = ("env", "options", "dynamics", "template", "stage_cost", "constraints", "plant")
         changes |= {name: getattr(given, name) for name in kept}
-        _warn_of_change(problem, given.name, given.fmu_sha256)
-    elif problem.env == FMU and (file := Path(str(problem.options.get("fmu")))).is_file():
-        _warn_of_change(problem, str(file), archive.file_sha256(file))
+        warn_of_change(given.name, problem.plant, given.plant, stacklevel=4)
+    else:
+        warn_of_change(problem.name, problem.plant, problem.plant_now, stacklevel=4)
     if step_timeout is not None:
         changes["dynamics"] = None
     return dataclasses.replace(problem, **changes)
@@ -136,15 +135,3 @@ def _asked(problem: Problem) -> dict[str, Any]:
         **stage.as_data,
         **{name: given for name, given in names.items() if given},  # the expressions use them
     }
-
-
-def _warn_of_change(problem: Problem, file: str, found: str | None) -> None:
-    """Warn if the FMU to continue with is not the one that the problem was made from."""
-    kept = problem.fmu_sha256
-    if None not in (kept, found) and kept != found:
-        warnings.warn(
-            f"{file} is not the FMU that this was trained on: its SHA-256 is {found}, and that one's was "
-            f"{kept}. What is played now is another plant.",
-            ChangedFileWarning,
-            stacklevel=4,
-        )

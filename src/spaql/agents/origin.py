@@ -16,6 +16,7 @@ from spaql.policy import FeatureController, RuleTree
 from spaql.policy.feature_controller_file import feature_controller_to
 from spaql.policy.tree_file import tree_to
 from spaql.problems import Problem
+from spaql.problems.plant_hash import UNKNOWN
 from spaql.problems.registry import is_model_file
 from spaql.problems.sources import FMU
 
@@ -57,7 +58,10 @@ def _plant(problem: Problem, *, compiled: bool) -> dict[str, Any]:
     """
     named = {"runs_on": problem.runs_on}
     if problem.dynamics is not None:
-        return named | {"equations": problem.dynamics.digest}
+        equations = problem.plant_now
+        if unknown := [part for part, found in equations.items() if found == UNKNOWN]:
+            return named | {"not_hashed": f"the content of {', '.join(unknown)} cannot be followed"}
+        return named | {"equations": equations}
     if compiled:
         return named | {"not_hashed": "the module that defines the equations was not imported"}
     env = problem.env

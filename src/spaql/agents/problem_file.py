@@ -1,6 +1,5 @@
 """A problem as plain data and arrays, for the model file."""
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -56,8 +55,8 @@ def problem_to(problem: Problem) -> tuple[dict[str, Any], dict[str, NDArray[Any]
         data["stage_cost"] = problem.stage_cost.as_data
     elif problem.constraints:
         data["constraints"] = [one.as_data for one in problem.constraints]
-    if problem.fmu_sha256 is not None:
-        data["fmu_sha256"] = problem.fmu_sha256
+    if problem.plant:
+        data["plant"] = dict(problem.plant)
     if problem.log is not None:
         data["log"] = plain(problem.log)
     return data, dict(problem.states.state_map._asdict())
@@ -107,7 +106,7 @@ def problem_from(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) ->
             interactions=number(data, "interactions", 0, whole=True),
             stage_cost=stage,
             constraints=constraints if stage is None else stage.constraints,
-            fmu_sha256=_sha256(data.get("fmu_sha256")),
+            plant=_plant(data.get("plant", {})),
             log=_log(data.get("log")),
         )
 
@@ -154,11 +153,11 @@ def _stage_cost(given: Any, names: tuple[str, ...], actions: StandardActions) ->
     return StageCost.of(given["cost"], given["constraints"], names, expression_names(actions))
 
 
-def _sha256(given: Any) -> str | None:
-    """Read the hash of an FMU; problems of other environments have none, nor have early files."""
-    if given is None or (isinstance(given, str) and re.fullmatch("[0-9a-f]{64}", given)):
+def _plant(given: Any) -> dict[str, str]:
+    """Read the hashes of a plant; some have none."""
+    if isinstance(given, dict) and all(isinstance(one, str) for one in (*given, *given.values())):
         return given
-    raise ArchiveError(f"The file has {given!r} where the SHA-256 of an FMU should be.")
+    raise ArchiveError(f"The file has {given!r} where the hashes of a plant should be.")
 
 
 def _floats(values: Any, n: int) -> tuple[float, ...]:

@@ -16,7 +16,8 @@ from spaql.agents.agent_file import MODEL_FILE, agent_from, identity, load_agent
 from spaql.agents.problem_file import problem_to
 from spaql.agents.read_back import EPISODES, read_back
 from spaql.archive import remove_leftovers, write_together
-from spaql.errors import ChangedFileWarning, SettingError
+from spaql.errors import ChangedPlantWarning, SettingError
+from spaql.problems.plant_hash import change_text
 
 if TYPE_CHECKING:
     from spaql.agents.agent import Agent
@@ -63,7 +64,7 @@ def resumed(agent: Agent, folder: Path, *, same_seed: bool) -> Agent:
     if not files:
         raise SettingError(f"There is no run in {folder} to resume.")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ChangedFileWarning)  # a changed FMU is refused below
+        warnings.simplefilter("ignore", ChangedPlantWarning)  # it is refused below
         found = load_agent(files[0], parallel=agent.problem.parallel, step_timeout=agent.problem.step_timeout)
     if (there := found.learner_type.name) != (asked := agent.learner_type.name):
         raise SettingError(
@@ -72,12 +73,16 @@ def resumed(agent: Agent, folder: Path, *, same_seed: bool) -> Agent:
         )
     if found.problem.name != agent.problem.name:
         raise SettingError(f"{folder} is a run of {found.problem.name}, not {agent.problem.name}.")
+    if changed := change_text(agent.problem.name, found.problem.plant, agent.problem.plant):
+        raise SettingError(
+            f"The run in {folder} cannot be resumed. {changed} Restore the plant, or train in another folder."
+        )
     for made, wanted in (
         (problem_to(found.problem)[0], problem_to(agent.problem)[0]),
         (dataclasses.asdict(found.settings), dataclasses.asdict(agent.settings)),
         ({"seed": found.seed}, {"seed": agent.seed if same_seed else found.seed}),
     ):
-        names = [name for name in {**made, **wanted} if name in made or name != "fmu_sha256"]  # early files
+        names = [name for name in {**made, **wanted} if name != "plant"]
         pairs = [(name, made.get(name), wanted.get(name)) for name in names]
         other = [
             f"{name} {there}, not {asked}"

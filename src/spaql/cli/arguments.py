@@ -11,7 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from spaql.cli.report import read_numbers
-from spaql.errors import ChangedFileWarning, SettingError, nearest
+from spaql.errors import ChangedPlantWarning, SettingError, nearest
 
 if TYPE_CHECKING:
     from spaql.agents import Agent, Controller
@@ -127,17 +127,22 @@ def refuse_failed(summary: Summary) -> None:
 
 
 def read(run: Path) -> Agent | Controller:
-    """Return the agent or controller of a run; warnings on a file that has changed are shown."""
+    """Return the agent or controller of a run; a warning that its plant has changed is shown."""
+    source, messages = _read(run)
+    for message in messages:
+        click.echo(f"Warning: {message}", err=True)
+    return source
+
+
+def _read(run: Path) -> tuple[Agent | Controller, list[str]]:
     from spaql.agents import Agent, Controller, load
 
     with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always", ChangedFileWarning)
+        warnings.simplefilter("always", ChangedPlantWarning)
         source = load(run)
-    for message in dict.fromkeys(str(one.message) for one in found):
-        click.echo(f"Warning: {message}", err=True)
     if not isinstance(source, Agent | Controller):
         raise SettingError(f"{run} holds a learned plant, which has no policy: `spaql model {run}` shows it.")
-    return source
+    return source, list(dict.fromkeys(str(one.message) for one in found))
 
 
 def read_to_play(run: Path) -> Agent | Controller:
@@ -145,11 +150,10 @@ def read_to_play(run: Path) -> Agent | Controller:
     from spaql.problems import check_environment
     from spaql.problems.sources import FMU
 
-    source = read(run)
+    source, _ = _read(run)
     if source.problem.env not in (None, FMU) and ":" in source.problem.env:  # an FMU has no equations
         check_environment(source.problem.env)
-        source = read(run)
-    return source
+    return read(run)
 
 
 def made_by(source: Agent | Controller) -> str:

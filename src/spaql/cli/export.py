@@ -21,7 +21,7 @@ from spaql.cli.arguments import (
     run_argument,
 )
 from spaql.cli.report import Report, reports, without_infinities
-from spaql.errors import SettingError, SpaqlError
+from spaql.errors import BadEnvironmentError, SettingError, SpaqlError
 from spaql.formatting import counted, number, places, with_interval
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def export(
     for option in given:
         if option not in taken:
             raise SettingError(f"There is no --{option} for {target}: leave it out.")
-    source = read(run)
+    source = _with_plant(run)
     policy = policy_of(source)
     remembers = isinstance(policy, FeatureController)
     tree = policy.tree if isinstance(policy, FeatureController) else rule_tree(source, step)
@@ -146,7 +146,7 @@ def export(
     )
     last: list[str] = []
     if chain or standard is not None:
-        written, link = chain_of(origin_of(_with_plant(run, source), run, exported), found)
+        written, link = chain_of(origin_of(source, run, exported), found)
         write_atomically(out / f"{name}_chain.json", written)
         digest = hashlib.sha256(written).hexdigest()
         found, last = replace(found, files=found.files | {f"{name}_chain.json": digest}), [link]
@@ -165,12 +165,12 @@ def export(
     return Report({"folder": str(out), **data}, "\n".join([_text(found, out), *lines]))
 
 
-def _with_plant(run: Path, source: Agent | Controller) -> Agent | Controller:
+def _with_plant(run: Path) -> Agent | Controller:
     """Return an agent or controller with the equations of its plant, if its environment is found here."""
     try:
         return read_to_play(run)
-    except SpaqlError:
-        return source
+    except BadEnvironmentError:
+        return read(run)
 
 
 def _with_noise(

@@ -61,7 +61,8 @@ def improve(
         raise SettingError(f"{out} is there already: name another folder with --out, or remove it.")
     source = read_to_play(run)
     rules = rule_tree(source, minimise=False)
-    problem = replace(source.problem, parallel=ray or parallel)
+    plant = source.problem.plant_now or source.problem.plant
+    problem = replace(source.problem, parallel=ray or parallel, plant=plant)
     leaves = max(max_leaves, rules.n_leaves)
     agent = TreeSearch(problem, seed=seed, max_leaves=leaves).start_from(rules)
     agent.learn(steps, progress_bar=not quiet)

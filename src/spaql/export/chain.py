@@ -17,6 +17,7 @@ from typing import Any
 from spaql.errors import ArchiveError
 from spaql.export.equivalence import Equivalence
 from spaql.policy.resolve import PathLike
+from spaql.problems.plant_hash import differences
 from spaql.values import plain
 
 FORMAT = "spaql hash chain 1"
@@ -142,10 +143,18 @@ def _checked(link: Link, folder: Path, given: dict[str, Link] | None) -> Checked
         if isinstance(one.content, dict) and "not_hashed" in one.content:
             return CheckedLink(link.name, "not compared", str(one.content["not_hashed"]))
     if now.sha256 != link.sha256:
-        return CheckedLink(link.name, "changed", "what was given has another hash")
+        return CheckedLink(link.name, "changed", _difference(link.content, now.content))
     if given is None and link.kind == "origin":
         return CheckedLink(link.name, "not compared", "the model file was not given")
     return CheckedLink(link.name, "unchanged")
+
+
+def _difference(kept: Any, now: Any) -> str:
+    """Return in what the hashes of a plant's equations differ, or that something does."""
+    equations = [one.get("equations", {}) if isinstance(one, dict) else {} for one in (kept, now)]
+    if other := differences(*equations):
+        return f"what was given differs in {', '.join(other)}"
+    return "what was given has another hash"
 
 
 def _checked_file(link: Link, folder: Path) -> CheckedLink:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 from llvmlite.binding import parse_bitcode
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, NullCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder
 from numba.core.errors import NumbaError as NumbaError
@@ -132,7 +132,12 @@ class _LinkedCache(_StampedCache):
 
 
 def njit(
-    function: Function, *, depends_on: str = "", inline: bool = True, in_place: bool = False
+    function: Function,
+    *,
+    depends_on: str = "",
+    cached: bool = True,
+    inline: bool = True,
+    in_place: bool = False,
 ) -> Function:
     """Compile a kernel that is cached on disk and releases the GIL.
 
@@ -143,6 +148,8 @@ def njit(
     depends_on
         A hash of the code that is compiled into it besides the kernels of this package, such as a user's
         dynamics.
+    cached
+        Keep it on disk; otherwise it is compiled in every process.
     inline
         Inline it in the kernels that call it. A call costs two atomic operations for every array argument,
         more than the work of most kernels.
@@ -151,23 +158,42 @@ def njit(
     """
     if not ENABLED:
         return function
-    stamp = hashlib.sha256((STAMP + depends_on).encode()).hexdigest()
+    stamp = _stamp(depends_on)
     options: dict[str, Any] = {"forceinline": inline, "_nrt": not in_place}
-    compiled = _dispatcher(function, _StampedCache, stamp, options)
+    compiled = _dispatcher(function, _StampedCache if cached else None, stamp, options)
     options |= {"no_cpython_wrapper": True, "pipeline_class": _LinkedCompiler}
-    inner = _dispatcher(function, _LinkedCache, stamp[::-1], options)
+    inner = _dispatcher(function, _LinkedCache if cached else None, stamp[::-1], options)
     _call_from_kernels(compiled, inner)
     return cast(Function, compiled)
 
 
+def _stamp(depends_on: str) -> str:
+    return hashlib.sha256((STAMP + depends_on).encode()).hexdigest()
+
+
 def _dispatcher(
-    function: Callable[..., Any], cache: type[_StampedCache], stamp: str, options: dict[str, Any]
+    function: Callable[..., Any], cache: type[_StampedCache] | None, stamp: str, options: dict[str, Any]
 ) -> Any:
     jit: Any = numba.njit
     compiled = jit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(function)
-    with suppress(RuntimeError):  # no cache folder is writable: compile anew in every process
-        compiled._cache = cache(function, stamp)
+    if cache is not None:
+        with suppress(RuntimeError):  # no cache folder is writable: compile anew in every process
+            compiled._cache = cache(function, stamp)
     return compiled
+
+
+def cache_by(compiled: Any, depends_on: str, *, cached: bool) -> None:
+    """Cache a function of the user's, which Numba caches by its own file, by all that it depends on.
+
+    What was loaded from Numba's cache is dropped: it may be from before an edit of another file.
+    """
+    compiled._cache = NullCache()
+    if cached:
+        with suppress(RuntimeError):
+            compiled._cache = _StampedCache(compiled.py_func, _stamp(depends_on))
+    if compiled.stats.cache_hits:
+        compiled._make_finalizer()()
+        compiled._reset_overloads()
 
 
 def _call_from_kernels(compiled: Any, inner: Any) -> None:

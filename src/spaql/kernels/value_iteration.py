@@ -51,15 +51,17 @@ class ValueIteration(NamedTuple):
     play: Callable[..., tuple[int, int]]
 
 
-def compile_value_iteration(step: Kernel, *, n_state: int, discrete: bool, depends_on: str) -> ValueIteration:
+def compile_value_iteration(
+    step: Kernel, *, n_state: int, discrete: bool, depends_on: str, cached: bool
+) -> ValueIteration:
     """Compile the kernels for dynamics with `step(state, action)`; `depends_on` must change when they do."""
 
     def compiled(function: Kernel) -> Any:
         # Cached code is linked by name: the kernels of different dynamics need different names.
         function.__qualname__ += f"_{depends_on[:16]}"
-        return njit(function, depends_on=depends_on, inline=False)
+        return njit(function, depends_on=depends_on, cached=cached, inline=False)
 
-    best = _best(step, n_state, discrete, lambda function: njit(function, depends_on=depends_on))
+    best = _best(step, n_state, discrete, lambda f: njit(f, depends_on=depends_on, cached=cached))
     return ValueIteration(_sweep(best, n_state, compiled), _play(best, step, n_state, discrete, compiled))
 
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
-import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import gymnasium
+import numba
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
-from spaql.errors import SettingError
-from spaql.kernels.jit import ENABLED, NumbaError, callable_by_kernels, njit
+from spaql.errors import SettingError, UncachedPlantWarning
+from spaql.kernels.jit import ENABLED, NumbaError, cache_by, callable_by_kernels, njit
 from spaql.kernels.partition.rollout import Loops, compile_loops
 from spaql.kernels.value_iteration import ValueIteration, compile_value_iteration
+from spaql.problems.content import Content, content_of, plain_function, sha256
 from spaql.problems.disturbances import (
     Disturbances,
     Functions,
@@ -164,6 +164,7 @@ class Dynamics:
             )
         check_meaning(list(self.observations), self.setpoints, self.angles, self.sample_time)
         _ = self.stage_cost
+        self._cache_by_content()
         declared, (start, step, observe) = self.disturbances, self._plain_functions
         object.__setattr__(self, "plant_dims", self._tried(start, self._with_all(step), observe))
         if declared.is_needed:
@@ -235,7 +236,7 @@ class Dynamics:
         """Return which constraints are broken in simulated states, after these actions, one per row."""
         if self.stage_cost is None:
             return np.zeros((len(states), 0), np.bool_)
-        observe = _plain(self.observe)
+        observe = plain_function(self.observe)
         seen = [observe(tuple(row)) for row in states[:, : self.plant_dims].tolist()]
         return self.stage_cost.broken(np.array(seen, np.float64), actions)
 
@@ -250,13 +251,13 @@ class Dynamics:
 
     @property
     def _plain_functions(self) -> Functions:
-        return _plain(self.start), _plain(self.step), _plain(self.observe)
+        return plain_function(self.start), plain_function(self.step), plain_function(self.observe)
 
     @cached_property
     def functions(self) -> Functions:
         """The `start`, `step` and `observe` that are simulated, disturbances included, not compiled."""
         start, step, observe = disturbed(self.disturbances, self._plain_functions, self.plant_dims)
-        return start, self._with_cost(step, _plain(self.observe)), observe
+        return start, self._with_cost(step, plain_function(self.observe)), observe
 
     @property
     def nominal_functions(self) -> Functions:
@@ -288,9 +289,45 @@ class Dynamics:
         return lambda state, action: step(state, action, *(given[name] for name in extras))
 
     @property
+    def content(self) -> Content:
+        """The functions that are simulated and all that they refer to, as they are now."""
+        return content_of(dict(zip(_NAMES, self.functions, strict=True)))
+
+    @property
     def digest(self) -> str:
-        """A hash of the functions and of all that they refer to, the same in every process."""
-        return hashlib.sha256("".join(_sources(self.functions)).encode()).hexdigest()
+        """A hash of `content`, the same in every process with the same versions of Python and libraries."""
+        return _key(self.content)
+
+    @cached_property
+    def _compiled_from(self) -> Content:
+        """The content when the functions were compiled, which is that of the compiled code from then on."""
+        content = self.content
+        for name, what in list(content.unknown.items())[:1] if ENABLED else ():
+            warnings.warn(
+                f"{self.id} is compiled in every process: it depends on {name} ({what}), and a change of "
+                "that would not be noticed in compiled code on disk.",
+                UncachedPlantWarning,
+                stacklevel=2,
+            )
+        return content
+
+    def refuse_if_changed(self) -> None:
+        """Refuse a plant of which something was changed in this process after it was compiled."""
+        if not ENABLED or "_compiled_from" not in vars(self):
+            return
+        before, now = self._compiled_from.parts, self.content.parts
+        if other := sorted(name for name in {**before, **now} if before.get(name) != now.get(name)):
+            raise SettingError(
+                f"{self.id} was compiled before a change of {', '.join(other)}: make the plant again, or "
+                "restart Python."
+            )
+
+    def _cache_by_content(self) -> None:
+        """Replace Numba's cache of the functions that it reaches, which knows one file for each."""
+        if ENABLED:
+            content = content_of({"start": self.start, "step": self.step, "observe": self.observe})
+            for function in content.numba_cached:
+                cache_by(function, _key(content), cached=not content.unknown)
 
     @cached_property
     def loops(self) -> Loops:
@@ -300,7 +337,8 @@ class Dynamics:
             n_state=self.state_dims,
             n_seen=len(self.observations),
             discrete=not isinstance(self.actions, Mapping),
-            depends_on=self.digest,
+            depends_on=_key(self._compiled_from),
+            cached=not self._compiled_from.unknown,
         )
 
     @cached_property
@@ -310,13 +348,21 @@ class Dynamics:
             self._compiled_functions[1],
             n_state=self.state_dims,
             discrete=not isinstance(self.actions, Mapping),
-            depends_on=self.digest,
+            depends_on=_key(self._compiled_from),
+            cached=not self._compiled_from.unknown,
         )
 
     @cached_property
     def _compiled_functions(self) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
         """The compiled `start`, `step` and `observe`, tried once."""
-        compiled = _compiled(self.start), _compiled(self.step), _compiled(self.observe)
+        cached = not self._compiled_from.unknown
+        given: list[Callable[..., Any]] = [self.start, self.step, self.observe]
+        contents = [content_of({"function": function}) for function in given]
+        # Cached code is linked by name. So where one of the three calls others, all are of one process.
+        joint = sha256([_key(one) for one in contents])
+        keys = [_key(one) if len(one.parts) == 1 else joint for one in contents]
+        start, step, observe = (_compiled(f, key, cached=cached) for f, key in zip(given, keys, strict=True))
+        compiled = start, step, observe
         try:
             # Errors in the loops would hide the location of the fault.
             self._tried(compiled[0], self._with_all(compiled[1]), compiled[2])
@@ -327,8 +373,9 @@ class Dynamics:
         return tuple(self._compiled_wrapper(f) if f not in compiled else f for f in wrapped)  # type: ignore[return-value]
 
     def _compiled_wrapper(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        function.__qualname__ += f"_{self.digest[:16]}"  # cached code is linked by name
-        return njit(function, depends_on=self.digest)
+        key = _key(self._compiled_from)
+        function.__qualname__ += f"_{key[:16]}"  # cached code is linked by name
+        return njit(function, depends_on=key, cached=not self._compiled_from.unknown)
 
     def _tried(self, start: Callable[..., Any], step: Callable[..., Any], observe: Callable[..., Any]) -> int:
         """Call the functions once, refuse invalid results, and return the length of a state."""
@@ -355,12 +402,12 @@ class Dynamics:
 
 DYNAMICS: dict[str, Dynamics] = {}
 """All dynamics by their id."""
+_NAMES = ("start", "step", "observe")
 
 
-def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the Python function of a compiled one."""
-    plain: Callable[..., Any] = getattr(function, "py_func", function)
-    return plain
+def _key(content: Content) -> str:
+    """Return a hash of content and of the libraries that are followed by name."""
+    return sha256((content.digest, np.__version__, numba.__version__))
 
 
 def check_meaning(
@@ -386,32 +433,8 @@ def _check_floats(value: Any, function: str, what: str) -> None:
         raise SettingError(f"{function} must return {what} as a tuple of floats, and returned {value!r}.")
 
 
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+def _compiled(function: Callable[..., Any], depends_on: str, *, cached: bool) -> Callable[..., Any]:
     """Return the compiled function; one that is compiled already is returned as it is."""
     if not ENABLED or hasattr(function, "py_func"):
         return function
-    return njit(function, depends_on="".join(_sources((function,))))
-
-
-def _sources(functions: Sequence[Callable[..., Any]]) -> Iterator[str]:
-    """Yield everything that the compiled code depends on: the functions' code, and what it refers to."""
-    waiting, seen = [_plain(f) for f in functions], set()
-    while waiting:
-        function = waiting.pop()
-        if function in seen:
-            continue
-        seen.add(function)
-        code = function.__code__
-        yield f"{function.__qualname__}{code.co_code!r}{_constants(code)}{function.__defaults__}"
-        referred = dict(inspect.getclosurevars(function).nonlocals)
-        referred.update(inspect.getclosurevars(function).globals)
-        for name, value in sorted(referred.items()):
-            value = _plain(value) if callable(value) else value
-            if isinstance(value, types.FunctionType):
-                waiting.append(value)
-            elif not isinstance(value, types.ModuleType):
-                yield f"{name}={value!r}"
-
-
-def _constants(code: types.CodeType) -> list[str]:
-    return [c.co_code.hex() + str(_constants(c)) if inspect.iscode(c) else repr(c) for c in code.co_consts]
+    return njit(function, depends_on=depends_on, cached=cached)

@@ -29,8 +29,10 @@ class DynamicsVectorEnv(VectorEnv[Observation, Any, Any]):
 
     metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012 (Gymnasium's own form)
 
-    def __init__(self, dynamics: str, num_envs: int = 1, max_episode_steps: int | None = None) -> None:
-        self.dynamics = DYNAMICS[dynamics]
+    def __init__(
+        self, dynamics: str | Dynamics, num_envs: int = 1, max_episode_steps: int | None = None
+    ) -> None:
+        self.dynamics = DYNAMICS[dynamics] if isinstance(dynamics, str) else dynamics
         self.num_envs = num_envs
         self.max_episode_steps = max_episode_steps or self.dynamics.horizon
         self.single_observation_space = self.dynamics.observation_space

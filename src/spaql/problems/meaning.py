@@ -27,8 +27,8 @@ class Meaning:
     horizon: int | None = None
     constraints: tuple[Constraint, ...] = ()
     """What the environment itself judges, see `spaql.problems.stage_cost.BROKEN`."""
-    fmu_sha256: str | None = None
-    """Hash of the FMU that it simulates, if it does."""
+    plant: Mapping[str, str] = field(default_factory=dict)
+    """Hashes of the plant that it simulates, in place of those of its class: the `file` of an FMU."""
 
 
 def meaning_of(env: gymnasium.Env[Any, Any], dynamics: Dynamics | None = None) -> Meaning:

@@ -16,6 +16,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from numpy.typing import NDArray
 
 from spaql.errors import BadEnvironmentError, SettingError
+from spaql.problems.classic import find_dynamics
 from spaql.problems.copies import is_pickled_in_part
 from spaql.problems.dynamics import Dynamics, check_meaning
 from spaql.problems.environment import DynamicsEnv, DynamicsVectorEnv
@@ -23,9 +24,16 @@ from spaql.problems.guard import CheckedResults, Guard, GuardedEnv, in_processes
 from spaql.problems.meaning import meaning_of
 from spaql.problems.originals import is_classic, is_original
 from spaql.problems.perturbed import with_other_cost
+from spaql.problems.plant_hash import PlantHash, environment_hash, equations_hash, file_hash, warn_of_change
 from spaql.problems.recognition import difference_from_id, layers
 from spaql.problems.registry import is_fmu, make_named, spec_of
-from spaql.problems.sources import Source, find_source, limited_copy, refuse_running_statistics
+from spaql.problems.sources import (
+    FILE_OPTIONS,
+    Source,
+    find_source,
+    limited_copy,
+    refuse_running_statistics,
+)
 from spaql.problems.stage_cost import (
     LISTED,
     Constraint,
@@ -84,8 +92,8 @@ class Problem:
     """Cost and constraints that were given for an environment that declares none, as expressions."""
     constraints: tuple[Constraint, ...] = ()
     """All that evaluations count, those that the plant declares included."""
-    fmu_sha256: str | None = None
-    """Hash of the FMU that it was made from, as a model file keeps it."""
+    plant: PlantHash = field(default_factory=dict)
+    """Hashes of the plant that it was made from, as a model file keeps them."""
     log: Mapping[str, Any] | None = None
     """How it was made from a log, as plain data, for a problem without an environment (see `spaql.fit`)."""
     template: Environment | None = field(default=None, repr=False, compare=False)
@@ -155,12 +163,32 @@ class Problem:
                 "This policy was trained on an environment given as an object, which a model file cannot "
                 "hold: pass it again, as in spaql.load(path, env=...)."
             )
-        return make_named(self.env, self.horizon, self.options)
+        env = make_named(self.env, self.horizon, self.options)
+        self._compare(env)
+        return env
+
+    @property
+    def plant_now(self) -> PlantHash:
+        """Hashes of the plant as it is now, where no environment has to be made for it; empty otherwise."""
+        if self.env in FILE_OPTIONS:
+            return file_hash(str(self.options.get(FILE_OPTIONS[self.env])))
+        dynamics = None if self.env is None or self.options else find_dynamics(self.env)
+        return {} if dynamics is None else equations_hash(dynamics)
+
+    def _compare(self, env: Environment) -> None:
+        """Warn once if an environment is not the plant that this was made from.
+
+        Compiled dynamics and files are compared when a model file is read.
+        """
+        as_made = self.dynamics is not None and self.dynamics.is_registered
+        if self.plant and not as_made and self.env not in FILE_OPTIONS and "_compared" not in vars(self):
+            object.__setattr__(self, "_compared", True)
+            warn_of_change(self.name, self.plant, self.plant_now or environment_hash(env), stacklevel=4)
 
     def make_vector(self, n: int) -> VectorEnv[Any, Any, Any]:
         """Return n environments that are stepped together: Gymnasium's vector environment if it has one."""
         if self.dynamics is not None:
-            return DynamicsVectorEnv(self.dynamics.id, n, self.horizon)
+            return DynamicsVectorEnv(self.dynamics, n, self.horizon)
         if self.parallel or self.step_timeout is not None:
             return in_processes(self._make_checked, n)
         plain = self.template is None and not self.options and self.stage_cost is None
@@ -314,6 +342,9 @@ def make_problem(
         first = whole_number("seed", seed, least=0)
         samples = _random_observations(source, limit, probe, first, step_timeout) if no_bounds.any() else None
         meaning = meaning_of(probe, source.dynamics)
+        plant = environment_hash(probe) if source.dynamics is None else equations_hash(source.dynamics)
+        if source.dynamics is not None:
+            source.dynamics.refuse_if_changed()
         seen, done = meaning.observations, meaning.actions
         states = StandardStates.of(probe.observation_space, squash, samples, seen)
         actions = StandardActions.of(probe.action_space, levels, done)
@@ -365,7 +396,7 @@ def make_problem(
         step_timeout=step_timeout,
         stage_cost=stage,
         constraints=meaning.constraints if stage is None else stage.constraints,
-        fmu_sha256=meaning.fmu_sha256,
+        plant=plant,
         template=source.template,
     )
 

@@ -26,6 +26,8 @@ LEARNED = "spaql.plants:spaql/LearnedPlant-v0"
 """The id of the environment that runs the model file of a learned plant."""
 FMU = "spaql.problems.fmu:spaql/FMU-v0"
 """The id of the environment that runs an FMU."""
+FILE_OPTIONS = {LEARNED: "model", FMU: "fmu"}
+"""The option that names the file of a plant, by the id of the environment that runs it."""
 
 
 @dataclass(frozen=True)

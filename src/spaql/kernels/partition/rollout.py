@@ -68,19 +68,21 @@ def compile_loops(
     n_seen: int,
     discrete: bool,
     depends_on: str,
+    cached: bool,
 ) -> Loops:
     """Compile the loops for dynamics: `start(rng)`, `step(state, action)` and `observe(state)`.
 
-    Everything else that they call is shared with Python. `depends_on` must change when the dynamics do.
+    Everything else that they call is shared with Python. `depends_on` must change when the dynamics do;
+    where that cannot be known, the loops must not be `cached`.
     """
 
     def compiled(function: Kernel) -> Any:
         # Cached code is linked by name: the loops of different dynamics need different names.
         function.__qualname__ += f"_{depends_on[:16]}"
-        return njit(function, depends_on=depends_on, inline=False)
+        return njit(function, depends_on=depends_on, cached=cached, inline=False)
 
     def inlined(function: Kernel) -> Any:
-        return njit(function, depends_on=depends_on)
+        return njit(function, depends_on=depends_on, cached=cached)
 
     look, play = _look(observe, inlined), _play(step, discrete, inlined)
     dynamics = _CompiledDynamics(start, look, play, n_state, n_seen, compiled)

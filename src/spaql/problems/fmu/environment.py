@@ -130,7 +130,7 @@ class FMUEnv(gymnasium.Env[Any, Any]):
             sample_time=self._plant.step_size,
             horizon=self._plant.horizon,
             constraints=self._stage.constraints,
-            fmu_sha256=file_sha256(file),
+            plant={"file": file_sha256(file)},
         )
         self._goals: list[float] = []
 

@@ -1,0 +1,164 @@
+"""Hashes by which a run knows the plant that it was trained on: of its functions, its file or its class."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import sysconfig
+import types
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+
+from spaql.archive import file_sha256
+from spaql.errors import ChangedPlantWarning
+from spaql.problems.content import bytecode, content_of, is_shipped, sha256, value_token
+from spaql.problems.dynamics import Dynamics
+from spaql.problems.environment import DynamicsEnv
+from spaql.problems.meaning import meaning_of
+from spaql.problems.recognition import layers
+from spaql.problems.source_text import written
+
+PlantHash = Mapping[str, str]
+"""Hashes of the parts of a plant, by their names; empty if it has none."""
+UNKNOWN = "unknown"
+"""In place of the hash of a part whose content cannot be followed."""
+FILE = "file"
+"""The part of a plant that is a file: its whole SHA-256, as other tools print it."""
+_PYTHON = "Python"
+"""No part: the version of Python whose bytecode is hashed, where the text of a function is not at hand."""
+_DIGITS = 16
+_MOST_PARTS = 32
+_NOT_DECLARED = {"id", "start", "step", "observe", "renderer", "plant_dims", "state_dims"}
+
+
+def equations_hash(dynamics: Dynamics) -> PlantHash:
+    """Return the hashes of a plant's functions, of all that they refer to, and of what is declared.
+
+    Examples
+    --------
+    >>> import spaql
+    >>> list(equations_hash(spaql.problems.find_dynamics("Pendulum-v1")))[:4]
+    ['observe', 'start', 'step', 'declared observations']
+    """
+    functions = {"start": dynamics.start, "observe": dynamics.observe, "step": dynamics.step}
+    found = _hashed(functions)
+    for one in dataclasses.fields(dynamics):
+        value = getattr(dynamics, one.name)
+        if one.name not in _NOT_DECLARED and not _is_empty(value):
+            found[f"declared {one.name}"] = sha256(value_token(_as_data(value)))[:_DIGITS]
+    return found
+
+
+def environment_hash(env: gymnasium.Env[Any, Any]) -> PlantHash:
+    """Return the hashes of an environment: what it declares, or its class with all that this refers to."""
+    plant = env.unwrapped
+    if isinstance(plant, DynamicsEnv):
+        return equations_hash(plant.dynamics)
+    if declared := meaning_of(env).plant:
+        return declared
+    kinds = [type(layer) for layer in layers(env)]
+    own = {kind.__qualname__: kind for kind in kinds if not is_shipped(kind.__module__)}
+    if not own or plant.__module__.startswith("spaql."):
+        return {}
+    found = _hashed(own)
+    return found if len(found) <= _MOST_PARTS else {"source": sha256(sorted(found.items()))[:_DIGITS]}
+
+
+def file_hash(path: str | Path) -> PlantHash:
+    """Return the hash of a plant that is a file; empty if there is none."""
+    return {FILE: file_sha256(path)} if Path(path).is_file() else {}
+
+
+def differences(kept: PlantHash, found: PlantHash) -> list[str]:
+    """Return the parts in which two plants differ; none if one of them has no hash.
+
+    Examples
+    --------
+    >>> differences({"step": "1", "params.GAIN": "2"}, {"step": "1", "params.GAIN": "3"})
+    ['params.GAIN']
+    """
+    versions = kept.get(_PYTHON), found.get(_PYTHON)
+    not_comparable = None not in versions and versions[0] != versions[1]
+    if not kept or not found or not_comparable:
+        return []
+    return [name for name in sorted({**kept, **found}) if kept.get(name) != found.get(name)]
+
+
+def change_text(name: str, kept: PlantHash, found: PlantHash) -> str:
+    """Return how a plant differs from what was trained on; empty if it is not known to."""
+    other = differences(kept, found)
+    if not other:
+        return ""
+    if other == [FILE]:
+        what = f"its SHA-256 is {found[FILE]}, and that one's was {kept[FILE]}"
+    else:
+        what = ", ".join(_described(one, kept, found) for one in other if one != _PYTHON)
+    return f"{name} is not the plant that this was trained on: {what}."
+
+
+def warn_of_change(name: str, kept: PlantHash, found: PlantHash, *, stacklevel: int) -> None:
+    """Warn if a plant is not the one that was trained on."""
+    if text := change_text(name, kept, found):
+        warnings.warn(f"{text} What is run now is another plant.", ChangedPlantWarning, stacklevel=stacklevel)
+
+
+def _described(part: str, kept: PlantHash, found: PlantHash) -> str:
+    return f"{part} " + (
+        "differs" if part in kept and part in found else "is new" if part in found else "is gone"
+    )
+
+
+def _hashed(functions: Mapping[str, Any]) -> dict[str, str]:
+    """Return the hashes of functions or classes, and of what they refer to."""
+    compiled = list[types.FunctionType]()
+
+    def code(function: types.FunctionType) -> Any:
+        text = written(function)
+        if text is None:
+            compiled.append(function)
+        return bytecode(function) if text is None else text
+
+    roots = {str(getattr(one, "__module__", "")).partition(".")[0] for one in functions.values()}
+
+    used = set[str]()
+
+    def by_name(module: str | None) -> bool:
+        root = (module or "").partition(".")[0]
+        if not is_shipped(module) and root not in roots and _is_installed(module):
+            used.add(root)
+        return is_shipped(module) or root in used
+
+    content = content_of(functions, code, by_name)
+    found = {name: content.parts[name][:_DIGITS] for name in sorted(content.parts)}
+    found |= dict.fromkeys(sorted(content.unknown), UNKNOWN)
+    found |= {
+        f"version of {name}": str(getattr(sys.modules[name], "__version__", "")) for name in sorted(used)
+    }
+    version = {_PYTHON: f"{sys.version_info.major}.{sys.version_info.minor}"}
+    return found | (version if compiled else {})
+
+
+def _is_installed(module: str | None) -> bool:
+    """Return whether a module is one of an installed package, and not a file of the user's."""
+    file = getattr(sys.modules.get(module or ""), "__file__", None)
+    folders = {sysconfig.get_path(name) for name in ("purelib", "platlib")}
+    return file is not None and any(file.startswith(str(folder)) for folder in folders)
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or (isinstance(value, Mapping | tuple | list) and not value) or value == 0
+
+
+def _as_data(value: Any) -> Any:
+    """Return what is declared, with the same numbers written in the same way."""
+    if isinstance(value, Mapping):
+        return [(name, _as_data(one)) for name, one in value.items()]
+    if isinstance(value, str) or value is None:
+        return value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _as_data(dataclasses.asdict(value))
+    return [_as_data(one) for one in value] if isinstance(value, list | tuple) else float(value)
