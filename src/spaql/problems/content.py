@@ -131,6 +131,8 @@ class _Walk:
         for name, function in functions.items():
             self._add(name, plain_function(function))
             self._note_cache(function)
+            if function is not plain_function(function):
+                self.parts[f"{name} (compiled)"] = sha256(_options(function))
 
     def finish(self) -> None:
         """Follow all that waits."""
@@ -241,8 +243,7 @@ class _Walk:
         if shipped := self._shipped_name(value):
             return ("shipped", shipped)
         if callable(inner := _inner(value)):
-            options = getattr(value, "targetoptions", {})
-            kept = [(option, repr(options[option])) for option in _OPTIONS if options.get(option)]
+            kept = _options(value)
             return ("compiled", kept, self.token(name, inner)) if kept else self.token(name, inner)
         if isinstance(value, types.FunctionType | type):
             return ("part", self._add(self._named(_module_of(value), value.__qualname__), value))
@@ -354,6 +355,12 @@ def _inner(value: Any) -> Any:
     kind = type(value).__module__ or ""
     names = ("_defn", "_pyfunc") if kind.startswith("numba.") else ()  # intrinsics, C callbacks
     return next((getattr(value, name) for name in names if hasattr(value, name)), None)
+
+
+def _options(compiled: Any) -> list[tuple[str, str]]:
+    """Return the options of something of Numba's that change results."""
+    options = getattr(compiled, "targetoptions", {})
+    return [(option, repr(options[option])) for option in _OPTIONS if options.get(option)]
 
 
 def _module_of(value: Any) -> str | None:

@@ -291,7 +291,11 @@ class Dynamics:
     @property
     def content(self) -> Content:
         """The functions that are simulated and all that they refer to, as they are now."""
-        return content_of(dict(zip(_NAMES, self.functions, strict=True)))
+        given = {"start": self.start, "observe": self.observe, "step": self.step}
+        simulated = dict(
+            zip(("simulated start", "simulated step", "simulated observe"), self.functions, strict=True)
+        )
+        return content_of(simulated | given)
 
     @property
     def digest(self) -> str:
@@ -402,7 +406,6 @@ class Dynamics:
 
 DYNAMICS: dict[str, Dynamics] = {}
 """All dynamics by their id."""
-_NAMES = ("start", "step", "observe")
 
 
 def _key(content: Content) -> str:

@@ -32,6 +32,7 @@ _PYTHON = "Python"
 """No part: the version of Python whose bytecode is hashed, where the text of a function is not at hand."""
 _DIGITS = 16
 _MOST_PARTS = 32
+_SHOWN = 8
 _NOT_DECLARED = {"id", "start", "step", "observe", "renderer", "plant_dims", "state_dims"}
 
 
@@ -96,7 +97,8 @@ def change_text(name: str, kept: PlantHash, found: PlantHash) -> str:
     if other == [FILE]:
         what = f"its SHA-256 is {found[FILE]}, and that one's was {kept[FILE]}"
     else:
-        what = ", ".join(_described(one, kept, found) for one in other if one != _PYTHON)
+        more = f" and {len(other) - _SHOWN} more" if len(other) > _SHOWN else ""
+        what = f"it differs in {', '.join(other[:_SHOWN])}{more}"
     return f"{name} is not the plant that this was trained on: {what}."
 
 
@@ -104,12 +106,6 @@ def warn_of_change(name: str, kept: PlantHash, found: PlantHash, *, stacklevel: 
     """Warn if a plant is not the one that was trained on."""
     if text := change_text(name, kept, found):
         warnings.warn(f"{text} What is run now is another plant.", ChangedPlantWarning, stacklevel=stacklevel)
-
-
-def _described(part: str, kept: PlantHash, found: PlantHash) -> str:
-    return f"{part} " + (
-        "differs" if part in kept and part in found else "is new" if part in found else "is gone"
-    )
 
 
 def _hashed(functions: Mapping[str, Any]) -> dict[str, str]:
@@ -122,13 +118,12 @@ def _hashed(functions: Mapping[str, Any]) -> dict[str, str]:
             compiled.append(function)
         return bytecode(function) if text is None else text
 
-    roots = {str(getattr(one, "__module__", "")).partition(".")[0] for one in functions.values()}
-
+    followed = {"spaql", *(str(one.__module__).partition(".")[0] for one in functions.values())}
     used = set[str]()
 
     def by_name(module: str | None) -> bool:
         root = (module or "").partition(".")[0]
-        if not is_shipped(module) and root not in roots and _is_installed(module):
+        if not is_shipped(module) and root not in followed and _is_installed(module):
             used.add(root)
         return is_shipped(module) or root in used
 

@@ -54,7 +54,7 @@ def _syntax(node: ast.AST) -> Any:
     """Return a function's parameters and statements; values of defaults are followed as values."""
     assert isinstance(node, _FUNCTIONS)
     given = node.args
-    lists = [given.posonlyargs, given.args, [given.vararg], given.kwonlyargs, [given.kwarg]]
+    lists: list[Any] = [given.posonlyargs, given.args, [given.vararg], given.kwonlyargs, [given.kwarg]]
     names = [[one.arg for one in arguments if one is not None] for arguments in lists]
     body: list[Any] = [node.body] if isinstance(node, ast.Lambda) else node.body
     return (names, [_dumped(one) for one in body if not _is_text(one)])
