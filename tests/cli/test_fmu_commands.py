@@ -79,7 +79,7 @@ def test_a_run_says_that_its_fmu_has_changed(folder: Path) -> None:
     words = "train tank.fmu --config tank.toml --total-timesteps 60 --effort 0.02 --seed 0 --out run --quiet"
     run(words)
     before = hashlib.sha256((folder / "tank.fmu").read_bytes()).hexdigest()
-    assert json.loads((folder / "run" / "settings.json").read_text())["problem"]["fmu_sha256"] == before
+    assert json.loads((folder / "run" / "settings.json").read_text())["problem"]["plant"] == {"file": before}
     for command in ("show run", "evaluate run --episodes 1"):
         assert "Warning" not in run(command)
     run(f"{words} --resume")
@@ -88,15 +88,15 @@ def test_a_run_says_that_its_fmu_has_changed(folder: Path) -> None:
     after = hashlib.sha256((folder / "tank.fmu").read_bytes()).hexdigest()
     for command in ("show run", "evaluate run --episodes 1"):
         shown = run(command)
-        assert shown.count("Warning: tank.fmu is not the FMU that this was trained on") == 1
+        assert shown.count("Warning: tank.fmu is not the plant that this was trained on") == 1
         assert before in shown
         assert after in shown
     shown = run(f"{words} --resume", 1)
-    assert f"fmu_sha256 {before}, not {after}" in shown
-    with pytest.warns(spaql.errors.ChangedFileWarning, match=after):
+    assert "run cannot be resumed. tank.fmu is not the plant that this was trained on" in shown
+    with pytest.warns(spaql.errors.ChangedPlantWarning, match=after):
         spaql.load(folder / "run")
     other = spaql.make_problem("tank.fmu", options=tomllib.loads(CONFIG))
-    with pytest.warns(spaql.errors.ChangedFileWarning, match=before):
-        assert spaql.load(folder / "run", env=other).problem.fmu_sha256 == after
+    with pytest.warns(spaql.errors.ChangedPlantWarning, match=before):
+        assert spaql.load(folder / "run", env=other).problem.plant == {"file": after}
     (folder / "tank.fmu").unlink()
     assert "Warning" not in run("show run")

@@ -31,6 +31,8 @@ from numba.core.typing.templates import builtin_registry
 _LIBRARIES = {"numpy", "numba", "llvmlite", "scipy", "gymnasium"}
 _OPTIONS = ("boundscheck", "error_model", "fastmath", "parallel")
 """Options of `numba.njit` that change results."""
+_OF_KERNELS = [("error_model", repr("numpy"))]
+"""Those of `spaql.kernels.jit.callable_by_kernels`."""
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
 _OF_PYTHON = {
     "__annotate__",
@@ -193,10 +195,12 @@ class _Walk:
         found = []
         kinds = [kind for value, kind in builtin_registry.globals if value is function]
         for template in (one for kind in kinds for one in getattr(kind, "templates", ())):
-            made, options = getattr(template, "_overload_func", None), getattr(template, "_jit_options", {})
+            made = getattr(template, "_overload_func", None)
+            options = getattr(template, "_jit_options", {})
             kept = [(option, repr(options[option])) for option in _OPTIONS if options.get(option)]
             own = isinstance(made, types.FunctionType) and not self._by_name(_module_of(made))
-            found.append((kept, self._refer(f"{name} (overload)", made) if own else ""))
+            if own or kept not in ([], _OF_KERNELS):  # which spaql may have registered since
+                found.append((kept, self._refer(f"{name} (overload)", made) if own else ""))
         return found
 
     def _class(self, name: str, kind: type) -> Any:
