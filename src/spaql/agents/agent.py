@@ -149,6 +149,11 @@ class Agent:
         return self.policy
 
     @property
+    def designed_for(self) -> str:
+        """`perturbed` plants, if the policy is trained on these (see `spaql.problems.perturbed`), or `nominal`."""
+        return "perturbed" if self._learner.robust else "nominal"
+
+    @property
     def iterations(self) -> int:
         """Number of training episodes so far."""
         return int(self.history.last()["iteration"]) if len(self.history) else 0

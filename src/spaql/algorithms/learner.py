@@ -119,6 +119,8 @@ class Learner(ABC):
     """What the return of an iteration without evaluation is measured by."""
     best_return: float | None = None
     """The best mean return of an evaluation so far."""
+    robust: bool = False
+    """Whether the policy is designed for perturbed plants (see `spaql.problems.perturbed`)."""
 
     def __init__(self, problem: Problem, settings: LearnerSettings) -> None:
         self.problem = problem

@@ -375,6 +375,7 @@ def train(
         "fresh_return": fresh.mean,
         "fresh_ci95": fresh.ci95,
         "fresh_episodes": _FRESH,
+        "designed_for": agent.designed_for,
     }
     if fresh.violations:
         result["violations"] = fresh.violations
@@ -387,6 +388,7 @@ def train(
     if rungs:
         result["ladder"] = rungs
     told = _ladder(rungs)
+    named = _design(agent) + named
     if isinstance(agent, PlanTree) and agent.lags is not None:
         result["lags"] = agent.lags
         told += _lags(agent.lags, climbed=bool(rungs))
@@ -418,6 +420,17 @@ def _lags(lags: list[str], *, climbed: bool) -> str:
     from spaql.evaluation.control_tables import LEARNED_MEANS, lags_text
 
     return f"{LEARNED_MEANS} {lags_text(lags)}\n\n" if climbed else f"{lags_text(lags)}\n\n"
+
+
+def _design(agent: Agent) -> str:
+    """Return which plants the controller was designed for, where there are perturbed ones."""
+    plant = agent.problem.dynamics
+    if agent.designed_for == "perturbed":
+        also = "; evaluate --perturbed has the return of perturbed ones" if plant is not None else ""
+        return f"\n\nDesigned for perturbed plants; the fresh return is of the nominal plant{also}."
+    if plant is not None and plant.perturbation is not None:
+        return "\n\nDesigned for the nominal plant: the perturbation that it declares was not trained on."
+    return ""
 
 
 _FEW, _MANY = 20_000, 100_000

@@ -96,7 +96,8 @@ class Dynamics:
     sample_time
         Seconds between two actions.
     perturbation
-        What `spaql.problems.perturbed` draws for this plant.
+        How the plant may differ from its equations: what `spaql.problems.perturbed` draws. TreeSearch designs
+        for such plants wherever this is declared, and with set-points or a pole in any case.
     cost
         Of a step, an expression of observations at its end, without noise, and of the action that was given:
         names without units, with `_` for what is no letter or digit, and `action` for the number of an action
@@ -147,7 +148,7 @@ class Dynamics:
     setpoints: Mapping[str, str] = field(default_factory=dict)
     angles: tuple[str, ...] = ()
     sample_time: float | None = None
-    perturbation: Perturbation = field(default_factory=Perturbation)
+    perturbation: Perturbation | None = None
     cost: str | None = None
     constraints: Sequence[ConstraintLike] = ()
     plant_dims: int = field(init=False, repr=False, default=0)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 
 from spaql.errors import SettingError
-from spaql.problems.disturbances import known
+from spaql.problems.disturbances import Perturbation, known
 from spaql.problems.dynamics import Dynamics
 from spaql.problems.stage_cost import LISTED, StageCost
 
@@ -24,7 +24,7 @@ def perturbed(
 ) -> Dynamics:
     """Return a plant with sensor noise of which episodes draw actuator gains, dead time and parameters.
 
-    What is not given is that of the plant's `perturbation`: by default gains of 1 ± 0.2, a sample more or
+    What is not given is that of the plant's `perturbation`; where it declares none, gains of 1 ± 0.2, a sample more or
     less of dead time where there is any, and the noise that the plant declares. Set-points, loads and the
     spaces are those of the plant, so that a controller for one can be run on the other.
 
@@ -50,7 +50,7 @@ def perturbed(
     >>> oven.gain, oven.delay, dict(oven.noise)
     (0.1, (2, 4), {'temperature [°C]': 0.3})
     """
-    usual = dynamics.perturbation
+    usual = dynamics.perturbation or Perturbation()
     ranged = isinstance(dynamics.actions, Mapping)
     gain = (usual.gain if ranged else 0.0) if gain is None else gain
     spread = usual.delay if delay is None else delay

@@ -90,9 +90,11 @@ class EpisodeRunner:
         """Draw starts for `play_candidates`: states of compiled dynamics, else seeds."""
         return self.candidate_player(plant).starts(rng, n)
 
-    def corner_starts(self, rng: Rng, n: int) -> NDArray[np.float64]:
+    def corner_starts(
+        self, rng: Rng, n: int, plant: Dynamics | Perturbation | None = None
+    ) -> NDArray[np.float64]:
         """Return starts near the corners of their distribution; none where starts are seeds."""
-        return self.candidate_player(None).corners(rng, n)
+        return self.candidate_player(plant).corners(rng, n)
 
     def play_candidates(
         self,

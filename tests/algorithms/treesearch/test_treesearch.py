@@ -240,3 +240,32 @@ def test_numbers_that_all_starts_share_do_not_count_for_corners() -> None:
 def test_a_price_of_movement_is_refused_for_a_list_of_actions() -> None:
     with pytest.raises(spaql.SettingError, match="movement_price is for actions that are numbers"):
         spaql.TreeSearch("CartPole-v1", movement_price=0.1)
+
+
+def _demand_start(rng):
+    return (rng.uniform(-1.0, 1.0),)
+
+
+def _demand_step(state, action, parameters):
+    return state, -abs(action[0] - parameters[0]), False
+
+
+def test_a_declared_perturbation_is_trained_on_without_set_points() -> None:
+    plant = spaql.Dynamics(
+        id="test/Demand-v0",
+        start=_demand_start,
+        step=_demand_step,
+        observations={"level": (-1, 1)},
+        actions={"flow": (0, 4)},
+        horizon=10,
+        parameters={"demand": 1.0},
+        perturbation=spaql.problems.Perturbation(gain=0.0, parameters={"demand": (1.0, 3.0)}),
+    )
+    flows = {}
+    for nominal in (False, True):
+        agent = spaql.TreeSearch(plant, seed=0, nominal=nominal, mirror="off")
+        agent.learn(20_000, progress_bar=False)
+        assert agent.designed_for == ("nominal" if nominal else "perturbed")
+        flows[nominal] = float(agent.predict(np.zeros(1, np.float32))[0][0])
+    assert flows[True] == pytest.approx(1.0, abs=0.1)  # the demand of the equations
+    assert flows[False] == pytest.approx(2.0, abs=0.4)  # the middle of the demands that are declared

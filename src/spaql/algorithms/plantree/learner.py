@@ -174,7 +174,7 @@ class PlanTreeLearner(Learner):
             return successor
         assert self._rules is not None
         leaves = max(TreeSearchSettings.max_leaves, self._rules.n_leaves)
-        successor = TreeSearchLearner(self.problem, TreeSearchSettings(max_leaves=leaves))
+        successor = TreeSearchLearner(self.problem, TreeSearchSettings(max_leaves=leaves, nominal=self.settings.nominal))
         successor.start_from(self._rules)
         return successor
 
@@ -308,6 +308,13 @@ class PlanTreeLearner(Learner):
         if self._successor is not None:
             return self._successor.ladder if self._successor.given is None else None
         return self.designs[-1].ladder if isinstance(self._rules, FeatureController) else None
+
+    @property
+    def robust(self) -> bool:
+        """Whether it designs for perturbed plants: the learned one, or in a long training those declared."""
+        if self._successor is not None:
+            return self._successor.robust
+        return self.ladder is not None and self.ladder.design is not None
 
     def conclude(self) -> None:
         """Search for the controller of the memory as it is now, unless that was done."""

@@ -210,7 +210,8 @@ def new_search(problem: Problem, *, nominal: bool) -> TreeSearchLearner:
     search = TreeSearchLearner(replace(problem, dynamics=None), TreeSearchSettings(nominal=nominal))
     assert search.ladder is not None
     if not nominal:
-        search.ladder.design = problem.dynamics.perturbation if problem.dynamics else Perturbation()
+        declared = problem.dynamics.perturbation if problem.dynamics else None
+        search.ladder.design = declared or Perturbation()
     return search
 
 

@@ -148,7 +148,7 @@ class Evaluator:
         Finding them takes no steps, and starts that fail are often there.
         """
         assert self.runner is not None
-        self.hard = self.runner.corner_starts(rng, _HARD)
+        self.hard = self.runner.corner_starts(rng, _HARD, self.plant)
         self.hardness = np.full(len(self.hard), -_LARGEST)
 
     def _mine(self, starts: Floats, returns: Floats, scores: Floats) -> None:

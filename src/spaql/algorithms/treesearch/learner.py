@@ -26,7 +26,7 @@ from spaql.kernels.treesearch.candidates import Floats, Units
 from spaql.policy import FeatureController, RuleTree
 from spaql.policy.policy import Rng
 from spaql.policy.tree_file import tree_from, tree_to
-from spaql.problems import Problem
+from spaql.problems import Problem, perturbed
 from spaql.rollouts import EpisodeRunner, Evaluation, Phase, action_range
 
 _MEASURED = 5000
@@ -61,6 +61,8 @@ class TreeSearchLearner(Learner):
         units = Units(np.zeros(dims), np.ones(dims), centre, half)
         self.settings = settings
         evaluator = Evaluator(settings, units, problem.horizon, listed=listed)
+        if (plant := problem.dynamics) is not None and plant.perturbation is not None and not settings.nominal:
+            evaluator.plant = perturbed(plant)
         self.search = Search(settings, evaluator, one_leaf(rows, dims, listed=listed))
         meaning = Meaning.of(problem)
         self.ladder = Ladder(settings, self.search.evaluator, meaning) if meaning else None
@@ -102,6 +104,12 @@ class TreeSearchLearner(Learner):
     def _climbs(self) -> Ladder | None:
         """The ladder, unless a tree was given."""
         return self.ladder if self.given is None else None
+
+    @property
+    def robust(self) -> bool:
+        """Whether it designs for perturbed plants: those that are declared, and where the ladder is climbed."""
+        design = self._climbs.design if self._climbs else self.search.evaluator.plant
+        return design is not None
 
     @property
     def _measured(self) -> bool:

@@ -25,7 +25,7 @@ class TreeSearchSettings(LearnerSettings):
         least=0,
     )
     nominal: bool = setting(
-        False, "design for the plant as it is, not for a perturbed one; where set-points are declared"
+        False, "design for the plant as it is, not for perturbed ones: with set-points, or as it declares"
     )
     mirror: str = setting(
         "auto", "mirror symmetry to use: auto, off, or by names, as angle,speed:torque", before="auto"
