@@ -9,6 +9,8 @@ import spaql
 from spaql.evaluation import beside, evaluate_control, step_response, step_test
 from spaql.evaluation.control import actuator, measure_control
 from spaql.evaluation.control_tables import actuator_cells, return_cells, tracking_cells
+from spaql.policy import Policy
+from spaql.problems import Load
 from spaql.tables import aligned
 
 
@@ -109,5 +111,72 @@ def test_the_load_of_a_step_test_begins_after_the_step() -> None:
     before, after = test.setpoints[0, 0], test.setpoints[-1, 0]
     assert 60 < before < after < 120
     assert test.setpoints[:, 0].tolist() == [before] * 60 + [after] * 120
+    assert test.begins == (60, 120)
+    assert test.responses["random"].interactions == (0.0,)
     with pytest.raises(spaql.SettingError, match="has no step test"):
         step_test(spaql.make_problem("CartPole-v1"), {})
+
+
+def _two_rooms_start(rng):
+    return (20.0, 20.0, rng.uniform(18.0, 22.0), rng.uniform(18.0, 22.0))
+
+
+def _two_rooms_step(state, action):
+    first, second, to_first, to_second = state
+    moved = 0.2 * (action[0] + 0.5 * action[1] - first)
+    return (first + moved, second + 0.2 * (action[1] - second), to_first, to_second), 0.0, False
+
+
+def two_rooms(**changes) -> spaql.Dynamics:
+    """Two temperatures, of which the first is moved by both heaters."""
+    whole = {
+        "id": "test/TwoRooms-v0",
+        "start": _two_rooms_start,
+        "step": _two_rooms_step,
+        "observations": {
+            "first [°C]": (0, 40),
+            "second [°C]": (0, 40),
+            "to first": (0, 40),
+            "to second": (0, 40),
+        },
+        "actions": {"heater 1": (-50, 50), "heater 2": (-50, 50)},
+        "horizon": 40,
+        "setpoints": {"first [°C]": "to first", "second [°C]": "to second"},
+    }
+    return spaql.Dynamics(**(whole | changes))
+
+
+class _Feedforward(Policy):
+    """The actions that hold both rooms, as if the first were alone."""
+
+    def __init__(self, problem: spaql.Problem) -> None:
+        self.observation_space, self.action_space = problem.states.space, problem.actions.space
+
+    def act(self, observations, steps, rng):
+        seen = np.asarray(observations, np.float64)
+        return seen[:, 2:4].astype(np.float32)
+
+
+def test_each_set_point_steps_alone_and_shows_what_it_does_to_the_others() -> None:
+    problem = spaql.make_problem(two_rooms())
+    test = step_test(problem, {"this": _Feedforward(problem)}, horizon=40)
+    assert test.begins == (40, 80, 120)
+    assert test.setpoints.shape == (160, 2)
+    changes = np.flatnonzero(np.diff(test.setpoints, axis=0).any(axis=1)) + 1
+    assert changes.tolist() == [40, 80]
+    assert (np.diff(test.setpoints, axis=0) != 0).sum(axis=1).max() == 1  # never both at once
+    found = test.responses["this"]
+    step = abs(test.setpoints[-1, 1] - test.setpoints[0, 1])
+    assert found.interactions[0] == pytest.approx(0.5 * step, rel=1e-3)
+    assert found.interactions[1] < 1e-3
+    assert found.steps[1].error_at_rest < 1e-2
+    assert np.ptp(found.signals[70:80, 0]) < 1e-2  # the first has settled when the second steps
+
+
+def test_a_step_test_with_a_load_on_a_state_variable() -> None:
+    load = {"second [°C]": Load(size=0.5, begins=(10, 20))}
+    problem = spaql.make_problem(two_rooms(id="test/LoadedRooms-v0", disturbance=load))
+    test = step_test(problem, {"this": _Feedforward(problem)}, horizon=40)
+    assert (test.loaded, test.load) == ("second [°C], per sample", 0.5)
+    before, after = test.responses["this"].signals[[119, 159], 1]
+    assert after - before == pytest.approx(0.5 / 0.2, rel=1e-2)  # where 0.5 a sample is in balance

@@ -118,8 +118,8 @@ def test_the_page_begins_with_the_step_test(page: Page, pages, name: str) -> Non
     """The plant in the page has the dead time and the load of the one in Python."""
     page.open(pages(name))
     source = zoo.load(f"{name}-treesearch")
-    third = page.run("spaqlPage.data.plan.third")
-    test = step_test(source.problem, {"this": source.policy}, horizon=third)
+    part = page.run("spaqlPage.data.plan.steps")[0]
+    test = step_test(source.problem, {"this": source.policy}, horizon=part)
     wanted = test.responses["this"]
     path = page.run("(({states, actions, total}) => ({states, actions, total}))(spaqlPage.view.path)")
     outputs = [list(source.problem.states.names).index(one) for one in source.problem.setpoints]
@@ -160,7 +160,7 @@ def test_a_dragged_set_point_moves_the_response_and_nothing_else(page: Page, pag
     (first, then), after = page.run("spaqlPage.view.plan.goals")[0], page.run("spaqlPage.view.path.states")
     assert first == goals[0][0]
     assert then != goals[0][1]
-    step = page.run("spaqlPage.view.plan.step")
+    (step,) = page.run("spaqlPage.view.plan.steps")
     assert after[: step - 1] == before[: step - 1]
     np.testing.assert_allclose([state[1] for state in after[step:]], then)
     settled = after[page.run("spaqlPage.view.plan.begins") - 1][0]
@@ -173,11 +173,11 @@ def test_a_dragged_set_point_moves_the_response_and_nothing_else(page: Page, pag
 
 def test_a_step_is_dragged_to_another_time_and_a_load_changed_by_its_slider(page: Page, pages) -> None:
     page.open(pages("oven"))
-    step, begins = page.run("spaqlPage.view.plan.step"), page.run("spaqlPage.view.plan.begins")
+    (step,), begins = page.run("spaqlPage.view.plan.steps"), page.run("spaqlPage.view.plan.begins")
     left, top, width, height = page.box("#map")
     at = left + 48 + (width - 58) / 3
     page.drag((at, top + 0.2 * height), (at - 20, top + 0.2 * height), (at - 40, top + 0.2 * height))
-    assert page.run("spaqlPage.view.plan.step") < step
+    assert page.run("spaqlPage.view.plan.steps")[0] < step
     before = page.run("spaqlPage.view.path.states")
     left, top, width, height = page.box("#plan-3")
     middle = (left + 0.75 * width, top + height / 2)

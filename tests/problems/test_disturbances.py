@@ -10,6 +10,7 @@ from spaql.problems import DisturbedEnv, Load, perturbed
 from spaql.problems.environment import DynamicsVectorEnv
 from spaql.rollouts.candidates import Candidates, CompiledCandidates
 from spaql.rollouts.play import play
+from spaql.verify.trace import trace_step
 
 
 def start(rng):
@@ -50,7 +51,7 @@ def everything() -> spaql.Dynamics:
         delay=(1, 3),
         rate_limit={"push [N]": 0.1},
         gain=0.2,
-        disturbance={"push [N]": Load(size=0.3, begins=(3, 9))},
+        disturbance={"speed [m/s]": Load(size=0.1, begins=(2, 8)), "push [N]": Load(size=0.3, begins=(3, 9))},
     )
 
 
@@ -170,6 +171,61 @@ def test_a_load_begins_and_stays() -> None:
         assert abs(size) < 0.3
         rewards = follow(plant, [[0.5]] * 6, seed)[1]
         assert rewards.tolist() == [(t > 0) * 0.5 + (size if t >= begins else 0.0) for t in range(6)]
+
+
+def kelvin(state):
+    return (state[1] - 273.15, state[0] * state[1])
+
+
+@pytest.mark.parametrize("name", ["speed [m/s]", "state 2"])
+def test_a_load_on_a_state_variable_is_added_after_each_step(name: str) -> None:
+    plant = spring(delay=1, disturbance={name: Load(size=0.3, begins=(2, 4))})
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        state = start(rng)
+        begins = rng.integers(2, 4)
+        size = rng.uniform(-0.3, 0.3)
+        sent = [0.0, *[0.5] * 6]
+        for t, (found, reward) in enumerate(zip(*follow(plant, [[0.5]] * 6, seed), strict=True)):
+            (x, v), given, _ = step(state, [sent[t]])
+            state = (x, v + size) if t >= begins else (x, v)
+            assert (found[:2].tolist(), reward) == (list(state), given)
+
+
+def test_a_load_on_a_state_variable_of_a_plant_with_listed_actions() -> None:
+    plant = spring(
+        actions=("back", "forth"),
+        step=lambda state, action: ((state[0], state[1]), 0.0, False),
+        disturbance={"position [m]": Load(size=0.3, begins=(1, 2))},
+    )
+    first = plant.functions[0](np.random.default_rng(0))
+    states = follow(plant, [0, 1, 0])[0]
+    assert np.diff([first[0], *states[:, 0]]) == pytest.approx([0.0, first[3], first[3]])
+    many = DynamicsVectorEnv(plant.id, 1)
+    many.reset(seed=0)
+    (before,) = many.states.tolist()
+    for action in (0, 1, 0):
+        many.step(np.array([action]))
+        before = plant.functions[1](tuple(before), action)[0]
+        assert many.states[0].tolist() == list(before)
+
+
+def test_an_observation_that_shows_a_state_variable_names_it() -> None:
+    load = Load(size=0.3, begins=(0, 1))
+    plant = spring(observe=kelvin, disturbance={"position [m]": load})  # the second number but for a constant
+    assert plant.disturbances.loads[0][0] == 1
+    with pytest.raises(spaql.SettingError, match=r"'speed \[m/s\]', which is no action or state variable"):
+        spring(observe=kelvin, disturbance={"speed [m/s]": load})
+    with pytest.raises(
+        spaql.SettingError, match="'state 3', which is no action or state variable: did you mean"
+    ):
+        spring(disturbance={"state 3": load})
+
+
+def test_a_load_on_a_state_variable_is_refused_by_proofs() -> None:
+    plant = spring(disturbance={"speed [m/s]": Load(size=0.1, begins=(2, 8))})
+    with pytest.raises(spaql.SettingError, match="declares loads, and a proof needs"):
+        trace_step(plant)
 
 
 def test_noise_has_its_deviation_and_is_not_in_the_state() -> None:

@@ -150,7 +150,7 @@ class Agent:
 
     @property
     def designed_for(self) -> str:
-        """`perturbed` plants, if the policy is trained on these (see `spaql.problems.perturbed`), or `nominal`."""
+        """`perturbed` if training is on perturbed plants (see `spaql.problems.perturbed`), else `nominal`."""
         return "perturbed" if self._learner.robust else "nominal"
 
     @property

@@ -126,7 +126,11 @@ def _measured(row: Judged) -> dict[str, Any]:
     data = {"control": dataclasses.asdict(row.control)}
     if row.response is not None:
         steps = [dataclasses.asdict(one) for one in row.response.steps]
-        data["step_test"] = {"steps": steps, "errors_under_load": list(row.response.errors_under_load)}
+        data["step_test"] = {
+            "steps": steps,
+            "interactions": list(row.response.interactions),
+            "errors_under_load": list(row.response.errors_under_load),
+        }
     return data
 
 

@@ -1,4 +1,4 @@
-"""Step tests of controllers on a quiet plant: a step of each set-point, then a load."""
+"""Step tests of controllers on a quiet plant: a step of each set-point alone, then a load."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from spaql.errors import SettingError
 from spaql.evaluation.control import StepResponse, step_response
 from spaql.policy import Policy
 from spaql.problems import Dynamics, Load, Problem
+from spaql.problems.state_variables import state_place
 from spaql.rollouts import action_range
 from spaql.spaces import action_names, observation_names
 
@@ -37,13 +38,15 @@ class Response:
     """One row per sample."""
     steps: tuple[StepResponse, ...]
     """The response of each number to the step of its set-point."""
+    interactions: tuple[float, ...]
+    """How far each number is moved by the steps of the other set-points, at most; 0 where there is one."""
     errors_under_load: tuple[float, ...]
     """The error of each number at rest under the load."""
 
 
 @dataclass(frozen=True)
 class StepTest:
-    """A step test: equal times at the first set-points, after their step, and under load."""
+    """A step test: equal times at the first set-points, after the step of each, and under load."""
 
     names: tuple[str, ...]
     """The numbers with a set-point."""
@@ -53,11 +56,11 @@ class StepTest:
     setpoints: Floats
     """One row per sample."""
     load: float
-    """In the unit of the action it is added to."""
+    """In the unit of the action or state variable it is added to."""
     loaded: str
-    """The name of that action."""
-    begins: tuple[int, int]
-    """The samples at which set-points step, and at which the load begins."""
+    """The name of that action or state variable."""
+    begins: tuple[int, ...]
+    """The samples at which each set-point steps, and at which the load begins."""
     responses: Mapping[str, Response]
 
 
@@ -77,11 +80,11 @@ class StepPlan:
     """The set-points, and what they step to."""
     after: Floats
     load: float
-    """In the unit of the action it is added to."""
+    """In the unit of the action or state variable it is added to."""
     loaded: str
-    """The name of that action."""
-    third: int
-    """Samples at the first set-points, after their step, and under load."""
+    """The name of that action or state variable."""
+    part: int
+    """Samples at the first set-points, after the step of each, and under load."""
 
     @property
     def load_place(self) -> int:
@@ -89,17 +92,24 @@ class StepPlan:
         return len(self.first) - 4  # before the key of the episode and its steps
 
     @property
+    def begins(self) -> tuple[int, ...]:
+        """The samples at which each set-point steps, and at which the load begins."""
+        return tuple(self.part * (1 + j) for j in range(len(self.places) + 1))
+
+    @property
     def goals(self) -> Floats:
         """The set-points at each sample, one row per sample."""
-        return np.repeat([self.before, self.after, self.after], self.third, axis=0)
+        samples = np.arange(self.part * (len(self.places) + 2))[:, np.newaxis]
+        return np.where(samples < self.begins[:-1], self.before, self.after)
 
 
 def step_test(problem: Problem, policies: Mapping[str, Policy], *, horizon: int | None = None) -> StepTest:
-    """Return the responses of controllers to a step of the set-points and to a load, without noise.
+    """Return the responses of controllers to steps of the set-points and to a load, without noise.
 
-    The plant has its nominal gains, parameters and dead time. All set-points step at once, odd ones upwards
-    and even ones downwards. The load is the largest that the plant declares, or a twentieth of the range of
-    its first action.
+    The plant has its nominal gains, parameters and dead time. Set-points step one after the other, which
+    shows how far each step moves the other numbers: odd ones upwards and even ones downwards. The load is
+    the largest that the plant declares, on an action if there is one, or a twentieth of the range of the
+    first action.
 
     Parameters
     ----------
@@ -108,7 +118,7 @@ def step_test(problem: Problem, policies: Mapping[str, Policy], *, horizon: int 
     policies
         The controllers, by name.
     horizon
-        Samples of each third; those of an episode by default.
+        Samples of each part; those of an episode by default.
 
     Examples
     --------
@@ -120,10 +130,7 @@ def step_test(problem: Problem, policies: Mapping[str, Policy], *, horizon: int 
     """
     plan = step_plan(problem, horizon=horizon)
     time_step = problem.sample_time or 1.0
-    responses = {
-        name: _measured(*_play(plan, policy), plan.goals, plan.third, time_step)
-        for name, policy in policies.items()
-    }
+    responses = {name: _measured(*_play(plan, policy), plan, time_step) for name, policy in policies.items()}
     return StepTest(
         tuple(problem.setpoints),
         action_names(problem.actions.space, problem.actions.names),
@@ -132,7 +139,7 @@ def step_test(problem: Problem, policies: Mapping[str, Policy], *, horizon: int 
         plan.goals,
         plan.load,
         plan.loaded,
-        (plan.third, 2 * plan.third),
+        plan.begins,
         responses,
     )
 
@@ -144,7 +151,7 @@ def step_plan(problem: Problem, *, horizon: int | None = None) -> StepPlan:
     --------
     >>> from spaql import make_problem
     >>> plan = step_plan(make_problem("spaql/Oven-v0"))
-    >>> plan.places, plan.pairs, plan.third
+    >>> plan.places, plan.pairs, plan.part
     ((1,), ((0, 1),), 150)
     """
     plant = problem.dynamics
@@ -153,7 +160,7 @@ def step_plan(problem: Problem, *, horizon: int | None = None) -> StepPlan:
             f"{problem.name} has no step test: that needs compiled dynamics, set-points that are numbers "
             f"of the state, and actions with a range, and it runs on {problem.runs_on}."
         )
-    third = horizon or problem.horizon
+    part = horizon or problem.horizon
     pairs = problem.setpoint_places
     quiet, load, loaded = _quiet(problem, plant)
     starts, places = _starts(quiet), _places(quiet, [j for _, j in pairs])
@@ -166,19 +173,19 @@ def step_plan(problem: Problem, *, horizon: int | None = None) -> StepPlan:
     first[: quiet.plant_dims] = starts.mean(axis=0)
     first[places] = before
     plan = StepPlan(
-        quiet, first, tuple(places), tuple(pairs), before, ends[0] + ends[1] - before, load, loaded, third
+        quiet, first, tuple(places), tuple(pairs), before, ends[0] + ends[1] - before, load, loaded, part
     )
-    first[plan.load_place : plan.load_place + 2] = 2 * third, load
+    first[plan.load_place : plan.load_place + 2] = plan.begins[-1], load
     return plan
 
 
 def _quiet(problem: Problem, plant: Dynamics) -> tuple[Dynamics, float, str]:
-    """Return the plant without noise, at its nominal values, with one load; the load and its action."""
+    """Return the plant without noise, at its nominal values, with one load; the load and what it is on."""
     actions = list(plant.actions)
     low, high = action_range(problem)
     name, size = actions[0], _USUAL_LOAD * float(high[0] - low[0])
     if plant.disturbance:
-        name = next(iter(plant.disturbance))
+        name = min(plant.disturbance, key=lambda one: one not in plant.actions)  # an action, if there is one
         size = plant.disturbance[name].size
     least, most = plant.disturbances.delay
     quiet = dataclasses.replace(
@@ -192,7 +199,18 @@ def _quiet(problem: Problem, plant: Dynamics) -> tuple[Dynamics, float, str]:
         },
         disturbance={name: Load(size=size, begins=(0, 1))},
     )
-    return quiet, size, action_names(problem.actions.space, problem.actions.names)[actions.index(name)]
+    return quiet, size, _loaded(problem, plant, name)
+
+
+def _loaded(problem: Problem, plant: Dynamics, name: str) -> str:
+    """Return what a load is on, by the names of the problem."""
+    if name in plant.actions:
+        named = action_names(problem.actions.space, problem.actions.names)
+        return named[list(plant.actions).index(name)]
+    if name in plant.observations:
+        named = observation_names(problem.states.space, problem.states.names)
+        name = named[list(plant.observations).index(name)]
+    return f"{name}, per sample"
 
 
 def has_step_test(problem: Problem) -> bool:
@@ -215,14 +233,8 @@ def _places(plant: Dynamics, goals: list[int]) -> list[int]:
     """Return the places in a state from which set-points are observed, of those that are."""
     start, _, observe = plant.nominal_functions
     state = start(np.random.default_rng(0))
-    places = []
-    for goal in goals:
-        for j in range(len(state)):
-            moved = (*state[:j], state[j] + 1.0, *state[j + 1 :])
-            if observe(moved)[goal] == observe(state)[goal] + 1.0:
-                places.append(j)
-                break
-    return places
+    found = [state_place(observe, state, goal) for goal in goals]
+    return [place for place in found if place is not None]
 
 
 def _play(plan: StepPlan, policy: Policy) -> tuple[Floats, Floats]:
@@ -242,12 +254,12 @@ def _play(plan: StepPlan, policy: Policy) -> tuple[Floats, Floats]:
     return np.array(signals), np.array(actions)
 
 
-def _measured(signals: Floats, actions: Floats, goals: Floats, third: int, time_step: float) -> Response:
-    steps, errors = [], []
-    for j in range(signals.shape[1]):
-        steps.append(
-            step_response(signals[third : 2 * third, j], float(goals[third, j]), time_step=time_step)
-        )
-        under = step_response(signals[2 * third :, j], float(goals[-1, j]), time_step=time_step)
-        errors.append(under.error_at_rest)
-    return Response(signals, actions, tuple(steps), tuple(errors))
+def _measured(signals: Floats, actions: Floats, plan: StepPlan, time_step: float) -> Response:
+    parts = np.split(signals, plan.begins)
+    steps, interactions, errors = [], [], []
+    for j, goal in enumerate(plan.after.tolist()):
+        steps.append(step_response(parts[1 + j][:, j], goal, time_step=time_step))
+        others = [part[:, j] for k, part in enumerate(parts[1:-1]) if k != j]
+        interactions.append(max((float(np.abs(part - part[0]).max()) for part in others), default=0.0))
+        errors.append(step_response(parts[-1][:, j], goal, time_step=time_step).error_at_rest)
+    return Response(signals, actions, tuple(steps), tuple(interactions), tuple(errors))

@@ -167,7 +167,7 @@ const observe = (state) => { const seen = plant.observe(state); return float32 ?
 /** A state at a step of a plan: its set-points and its load are numbers of the state. */
 function directed(state, t, plan) {
   const made = state.slice();
-  plan.goals.forEach(([before, after], k) => { made[data.plan.places[k]] = t < plan.step ? before : after; });
+  plan.goals.forEach(([before, after], k) => { made[data.plan.places[k]] = t < plan.steps[k] ? before : after; });
   made[data.plan.loadPlace] = plan.begins; made[data.plan.loadPlace + 1] = plan.load;
   return made;
 }
@@ -175,7 +175,7 @@ function directed(state, t, plan) {
 /** An episode: states, what was done in each and at which place, and the return; by a plan, its set-points and load. */
 function rollout(start, its = tree, plan = null) {
   const path = {states: [], places: [], actions: [], given: [], memories: [], total: 0, ended: false}, memory = fresh(its);
-  const steps = plan ? 3 * data.plan.third : data.horizon;
+  const steps = plan ? data.plan.samples : data.horizon;
   let state = plan ? directed(start, 0, plan) : start;
   path.states.push(state);
   for (let t = 0; t < steps; t++) {
@@ -197,7 +197,7 @@ function rollout(start, its = tree, plan = null) {
 
 const view = {start: (data.plan ? data.plan.first : data.starts[0]).slice(), t: 0, playing: false, axes: data.axes.slice(),
   shows: data.plan ? "response" : "action", output: 0, chosen: 0, path: null, first: null, fixed: [], before: [],
-  plan: data.plan && {goals: structuredClone(data.plan.goals), step: data.plan.third, begins: 2 * data.plan.third, load: data.plan.load}};
+  plan: data.plan && {goals: structuredClone(data.plan.goals), steps: data.plan.steps.slice(), begins: data.plan.begins, load: data.plan.load}};
 const plain = (name) => name.replace(/ \[.*\]$/, "");
 const unit = (name) => (/ \[(.*)\]$/.exec(name) || ["", ""])[1];
 const short = (x, digits = 3) => (x === 0 ? "0" : String(Number(x.toPrecision(digits)))).replace("-", "−");
@@ -350,9 +350,9 @@ function measureReaches() {
 
 /** The strips of the picture from top to bottom: numbers with their set-points, actions, errors from the fixed starts. */
 function strips(width, height) {
-  const {outputs, third} = data.plan, found = [];
-  outputs.forEach((name, k) => found.push({kind: "output", k, name, share: 2 + 1.4 / outputs.length, steps: 3 * third, low: reaches[k].low, high: reaches[k].high, gap: 8}));
-  tree.actions.forEach((name, k) => found.push({kind: "action", k, name, share: 1.3, steps: 3 * third, low: lowest[k], high: highest[k], gap: 8}));
+  const {outputs, samples} = data.plan, found = [];
+  outputs.forEach((name, k) => found.push({kind: "output", k, name, share: 2 + 1.4 / outputs.length, steps: samples, low: reaches[k].low, high: reaches[k].high, gap: 8}));
+  tree.actions.forEach((name, k) => found.push({kind: "action", k, name, share: 1.3, steps: samples, low: lowest[k], high: highest[k], gap: 8}));
   found[found.length - 1].gap = 44;
   outputs.forEach((name, k) => found.push({kind: "errors", k, name: `error of ${name}`, share: 1.3, steps: data.horizon, low: -reaches[k].error, high: reaches[k].error, gap: 8}));
   found[found.length - 1].gap = 36;
@@ -387,11 +387,11 @@ function drawResponse() {
     if (kind === "output") {
       if (view.first) curve(strip, view.first.states, (s) => observe(s)[reach.i], css("--soft"), 1.6);
       curve(strip, view.path.states, (s) => observe(s)[reach.i], css("--signal"), 3);
-      const [before, after] = plan.goals[k];
+      const [before, after] = plan.goals[k], step = plan.steps[k];
       pen.strokeStyle = css("--accent"); pen.lineWidth = 2.5; pen.setLineDash([9, 5]); pen.beginPath();
-      pen.moveTo(x(0), y(before)); pen.lineTo(x(plan.step), y(before)); pen.lineTo(x(plan.step), y(after)); pen.lineTo(x(strip.steps), y(after)); pen.stroke(); pen.setLineDash([]);
-      disc(pen, x(plan.step / 2), y(before), 7, css("--accent")); disc(pen, x(0.75 * plan.step + 0.25 * strip.steps), y(after), 7, css("--accent"));
-      pen.fillStyle = css("--accent"); pen.fillRect(x(plan.step) - 3, y((before + after) / 2) - 11, 6, 22);
+      pen.moveTo(x(0), y(before)); pen.lineTo(x(step), y(before)); pen.lineTo(x(step), y(after)); pen.lineTo(x(strip.steps), y(after)); pen.stroke(); pen.setLineDash([]);
+      disc(pen, x(step / 2), y(before), 7, css("--accent")); disc(pen, x(0.75 * step + 0.25 * strip.steps), y(after), 7, css("--accent"));
+      pen.fillStyle = css("--accent"); pen.fillRect(x(step) - 3, y((before + after) / 2) - 11, 6, 22);
       if (plan.load !== 0) {
         pen.fillStyle = css("--soft"); pen.fillRect(x(plan.begins) - 2, top + h - 24, 4, 24);
         pen.textAlign = "left"; pen.textBaseline = "bottom"; pen.fillText(`load ${short(plan.load)}`, x(plan.begins) + 7, top + h - 6);
@@ -426,23 +426,25 @@ function grabbed(px, py, width, height) {
   if (!strip || strip.kind === "errors") return null;
   const t = (at) => Math.round(Math.min(Math.max(strip.t(at), 0), strip.steps));
   if (strip.kind === "action") return (x) => { stop(); view.t = Math.min(t(x), view.path.states.length - 1); later(moment); };
-  if (Math.abs(px - strip.x(plan.step)) < 12) return (x) => { plan.step = t(x); replanned(); };
+  if (Math.abs(px - strip.x(plan.steps[strip.k])) < 12) return (x) => { plan.steps[strip.k] = t(x); replanned(); };
   if (plan.load !== 0 && Math.abs(px - strip.x(plan.begins)) < 12) return (x) => { plan.begins = t(x); replanned(); };
-  const side = strip.t(px) < plan.step ? 0 : 1, [low, high] = data.plan.ends[strip.k];
+  const side = strip.t(px) < plan.steps[strip.k] ? 0 : 1, [low, high] = data.plan.ends[strip.k];
   return (_, y) => { plan.goals[strip.k][side] = Number(Math.min(Math.max(strip.v(y), low), high).toPrecision(4)); replanned(); };
 }
 
 const planBoxes = [];
 function buildPlan() {
-  const {plan} = view, seconds = 3 * data.plan.third * data.timeStep, add = (label, low, high, get, set) => {
+  const {plan} = view, seconds = data.plan.samples * data.timeStep, add = (label, low, high, get, set) => {
     const box = document.createElement("div");
     box.className = "slider";
     fillSlider(box, `plan-${planBoxes.length}`, label, low, high, get, (x) => { set(x); replanned(); });
     planBoxes.push(box); $("plan").append(box);
   };
-  data.plan.setpoints.forEach((name, k) => ["first", "then"].forEach((word, side) =>
-    add(`${plain(name)}, ${word}`, ...data.plan.ends[k], () => plan.goals[k][side], (x) => { plan.goals[k][side] = x; })));
-  add("set-points step at [s]", 0, seconds, () => plan.step * data.timeStep, (x) => { plan.step = Math.round(x / data.timeStep); });
+  data.plan.setpoints.forEach((name, k) => {
+    ["first", "then"].forEach((word, side) =>
+      add(`${plain(name)}, ${word}`, ...data.plan.ends[k], () => plan.goals[k][side], (x) => { plan.goals[k][side] = x; }));
+    add(`${plain(name)} steps at [s]`, 0, seconds, () => plan.steps[k] * data.timeStep, (x) => { plan.steps[k] = Math.round(x / data.timeStep); });
+  });
   const most = 2 * Math.abs(data.plan.load) || 1;
   add(`load on ${plain(data.plan.loaded)}`, -most, most, () => plan.load, (x) => { plan.load = x; });
   add("load begins at [s]", 0, seconds, () => plan.begins * data.timeStep, (x) => { plan.begins = Math.round(x / data.timeStep); });
@@ -854,7 +856,7 @@ function moveTo(start) {
 }
 
 /** Steps a second when it plays: as in reality, but for episodes that would be over at once or take long. */
-const pace = () => { const steps = view.plan ? 3 * data.plan.third : data.horizon; return steps / Math.min(Math.max(steps * data.timeStep, 5), 20); };
+const pace = () => { const steps = view.plan ? data.plan.samples : data.horizon; return steps / Math.min(Math.max(steps * data.timeStep, 5), 20); };
 let clock = 0, since = 0, from = 0;
 function play(time) {
   if (!view.playing) return;
@@ -934,9 +936,9 @@ function begin() {
       start[k] = within(start[k] + much * (data.high[k] - data.low[k]), k);
       moveTo(start);
     } else if (way[0] === 0) {
-      stop(); view.t = Math.min(Math.max(view.t + Math.round(much * data.plan.third), 0), view.path.states.length - 1); later(moment);
+      stop(); view.t = Math.min(Math.max(view.t + Math.round(much * data.plan.steps[0]), 0), view.path.states.length - 1); later(moment);
     } else {
-      const side = view.t < view.plan.step ? 0 : 1, [low, high] = data.plan.ends[0], goals = view.plan.goals[0];
+      const side = view.t < view.plan.steps[0] ? 0 : 1, [low, high] = data.plan.ends[0], goals = view.plan.goals[0];
       goals[side] = Math.min(Math.max(goals[side] + much * (high - low), low), high);
       replanned();
     }
@@ -957,7 +959,7 @@ function begin() {
   if (data.memory) $("save").textContent = "Download the controller";
   view.before = data.starts.map((start) => rollout(start, original));
   view.path = rollout(view.start, tree, view.plan);
-  if (view.plan) view.t = view.plan.step + 2; // there is more to see than at the start
+  if (view.plan) view.t = view.plan.steps[0] + 2; // there is more to see than at the start
   measureReaches();
   if (data.plan) buildPlan();
   buildTree(); showView(); update(); choose(places.findIndex((place) => !data.memory || place.leaf));

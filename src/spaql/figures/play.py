@@ -138,7 +138,9 @@ class Play:
             "setpoints": [names[goal] for _, goal in plan.pairs],
             "goals": np.transpose([plan.before, plan.after]).tolist(),
             "ends": ends,
-            "third": plan.third,
+            "steps": list(plan.begins[:-1]),
+            "begins": plan.begins[-1],
+            "samples": len(plan.goals),
             "load": plan.load,
             "loaded": plan.loaded,
             "loadPlace": plan.load_place,
@@ -190,7 +192,8 @@ def _plant(
     if dynamics is not None:
         plan = None
         if has_step_test(problem) and "rng" not in dynamics.disturbances.extras:
-            plan = step_plan(problem, horizon=min(-(-problem.horizon // 2), _MOST_STEPS // 3))
+            most = _MOST_STEPS // (2 + len(problem.setpoints))
+            plan = step_plan(problem, horizon=min(-(-problem.horizon // 2), most))
         try:
             plant = equations(dynamics, seed) if plan is None else quiet(dynamics, plan, seed)
         except SettingError as error:

@@ -1,4 +1,4 @@
-"""The responses of controllers to a step of the set-points and to a load."""
+"""The responses of controllers to a step of each set-point and to a load."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ResponseRecord:
     controllers: tuple[str, ...]
     time_step: float
     time_unit: str
-    step_at: int
+    steps_at: tuple[int, ...]
     load_at: int
     load: str
     panels: tuple[ResponsePanel, ...]
@@ -103,15 +103,15 @@ def compute_response(
         title or f"{NAMES.get(problem.name, problem.name)}: responses to set-points and load",
         "\n".join(
             [
-                "No noise, nominal gains and dead time. Set-points step at the first dotted line; at the "
-                f"second a load of {test.load:.3g} begins.",
+                f"No noise, nominal gains and dead time. {_happens(test)}",
                 *lines,
             ]
         ),
         tuple(test.responses),
         test.time_step,
         test.time_unit,
-        *test.begins,
+        test.begins[:-1],
+        test.begins[-1],
         f"load on {test.loaded}",
         tuple(panels),
     )
@@ -121,13 +121,22 @@ def _floats(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> tuple[
     return tuple(values.tolist())
 
 
+def _happens(test: StepTest) -> str:
+    """Return what happens at the dotted lines."""
+    load = f"a load of {test.load:.3g} begins"
+    if len(test.names) == 1:
+        return f"The set-point steps at the first dotted line; at the second {load}."
+    return f"One set-point after the other steps at the dotted lines; at the last {load}."
+
+
 def _summary(test: StepTest, response: Response) -> str:
-    """Return measures of the first number with a set-point, and the largest errors at rest of all."""
+    """Return measures of the first number with a set-point, and the largest errors of all."""
     one = response.steps[0]
     rise = "never rises" if math.isinf(one.rise_time) else f"rise {one.rise_time:.3g} {test.time_unit}"
     rest = max(step.error_at_rest for step in response.steps)
+    moved = f", moved by other set-points {max(response.interactions):.2g}" if len(test.names) > 1 else ""
     return (
-        f"{rise}, overshoot {100 * one.overshoot:.1f} %, error at rest {rest:.2g}, "
+        f"{rise}, overshoot {100 * one.overshoot:.1f} %, error at rest {rest:.2g}{moved}, "
         f"under load {max(response.errors_under_load):.2g}"
     )
 
@@ -159,7 +168,7 @@ def _draw_panel(ax: Axes, panel: ResponsePanel, times: np.ndarray, record: Respo
         ax.plot(times, signal, color=colour, linewidth=width, drawstyle=way, zorder=3 - 0.1 * i)
     if panel.setpoint:
         ax.plot(times, panel.setpoint, color=GREY, linestyle="--", linewidth=1.0, drawstyle="steps-post")
-    for at in (record.step_at, record.load_at):
+    for at in (*record.steps_at, record.load_at):
         ax.axvline(times[at], color=GREY, linewidth=0.6, linestyle=":")
     ax.set_ylabel(panel.name)
     ax.margins(x=0.01)

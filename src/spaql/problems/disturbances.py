@@ -2,7 +2,7 @@
 
 The state of the plant is extended by what a disturbance has to remember, so that all loops over a plant,
 compiled or not, remain as they are. The action takes this way: range, gain of the actuator, range, rate
-limit, dead time, load.
+limit, dead time, load. Loads on state variables are added after the step.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ _EXTRAS = ("parameters", "rng")
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """A load that is added to a number of the action behind the actuator, from a step on.
+    """A load, from a step on: on an action behind the actuator, or on a state variable.
 
     Parameters
     ----------
     size
-        Every episode draws the load between -size and size.
+        Every episode draws the load between -size and size: in the unit of the action, or that by which the
+        state variable changes in each sample, in its unit.
     begins
         Every episode draws the step at which the load begins: at least the first number, and below the
         second.
@@ -98,7 +99,9 @@ class Disturbances:
     gain: float
     delay: tuple[int, int]
     loads: tuple[tuple[int, float, int, int], ...]
-    """The number of the action, the size, and the range of the step at which each load begins."""
+    """The action or state variable, the size, and the range of the step at which each load begins."""
+    action_loads: int
+    """How many of them are on actions, which come first; the others are on state variables."""
     parameters: tuple[tuple[float, float], ...]
     extras: tuple[str, ...]
     """What `step` takes beside the state and the action."""
@@ -136,8 +139,12 @@ def checked(
     disturbance: Mapping[str, Load],
     parameters: Mapping[str, float | tuple[float, float]],
     extras: tuple[str, ...],
+    states: Mapping[str, int],
 ) -> Disturbances:
-    """Return the declared disturbances as numbers; raises for unknown names and impossible values."""
+    """Return the declared disturbances as numbers; raises for unknown names and impossible values.
+
+    `states` are the state variables that have a name.
+    """
     ranges = np.array(list(observations.values()), np.float64).reshape(-1, 2)
     known(noise, observations, "noise", "observation")
     std = [real_number(f"The noise of {n}", noise.get(n, 0.0), least=0.0) for n in observations]
@@ -145,14 +152,18 @@ def checked(
     least, most = (whole_number("delay", samples, least=0) for samples in given)
     if least > most:
         raise SettingError(f"delay is {delay}, and must be samples, or the fewest and the most of them.")
-    if not isinstance(actions, Mapping) and (rate_limit or gain or disturbance):
+    ranged = actions if isinstance(actions, Mapping) else {}
+    if not ranged and (rate_limit or gain or {*disturbance} & {*actions}):
         raise SettingError(
-            "rate_limit, gain and disturbance are for actions with a range, and these are a list."
+            "rate_limit, gain and a disturbance of an action are for actions with a range, and these are a "
+            "list."
         )
-    ends = np.array(list(actions.values()) if isinstance(actions, Mapping) else [], np.float64).reshape(-1, 2)
+    ends = np.array(list(ranged.values()), np.float64).reshape(-1, 2)
     known(rate_limit, actions, "rate_limit", "action")
-    known(disturbance, actions, "disturbance", "action")
+    known(disturbance, [*ranged, *states], "disturbance", "action or state variable")
     numbered = list(actions)
+    places = {**states, **{name: j for j, name in enumerate(ranged)}}
+    loaded = sorted(disturbance, key=lambda name: name not in ranged)
     return Disturbances(
         tuple(std),
         tuple(NOISE_AT_MOST * float(high - low) for low, high in ranges),
@@ -164,7 +175,8 @@ def checked(
         ),
         real_number("gain", gain, least=0.0, most=1.0),
         (least, most),
-        tuple((numbered.index(n), float(one.size), *one.begins) for n, one in disturbance.items()),
+        tuple((places[n], float(disturbance[n].size), *disturbance[n].begins) for n in loaded),
+        len({*disturbance} & {*ranged}),
         tuple(_range(n, value) for n, value in parameters.items()),
         extras,
     )
@@ -223,7 +235,7 @@ def disturbed(declared: Disturbances, functions: Functions, n_plain: int) -> Fun
     if not declared.is_needed:
         return start, with_constants(step, declared), observe
     at = _places(declared, n_plain)
-    calls = _call(declared, step, at)
+    calls = _with_state_loads(declared, _call(declared, step, at), at)
     new_step = _step(declared, calls, at) if declared.low else _listed_step(declared, calls, at)
     return _start(declared, start), new_step, _observe(declared, observe, at)
 
@@ -331,11 +343,31 @@ def _call(declared: Disturbances, step: Callable[..., Any], at: _Places) -> Call
     return callable_by_kernels(chosen[declared.extras])
 
 
+def _with_state_loads(declared: Disturbances, call: Callable[..., Any], at: _Places) -> Callable[..., Any]:
+    """Return a call that adds the loads on state variables to the next state."""
+    variables = tuple(variable for variable, *_ in declared.loads[declared.action_loads :])
+    if not variables:
+        return call
+    n_loads = len(variables)
+    first = at.loads + 2 * declared.action_loads
+    count = at.count
+
+    def call_with_loads(state: Any, action: Any) -> Any:
+        after, reward, terminated = call(state, action)
+        for j in range(n_loads):
+            if state[count] >= state[first + 2 * j]:
+                loaded = after[variables[j]] + state[first + 2 * j + 1]
+                after = with_number(after, variables[j], loaded)
+        return after, reward, terminated
+
+    return callable_by_kernels(call_with_loads)
+
+
 def _step(declared: Disturbances, call: Callable[..., Any], at: _Places) -> Callable[..., Any]:
     """Return a step for actions with a range; the action is left as it was given."""
     low, high, rate = declared.low, declared.high, declared.rate
-    n, n_loads, (_, most), blank = len(low), len(declared.loads), declared.delay, (0.0,) * len(low)
-    loads = tuple(number for number, *_ in declared.loads) or (0,)
+    n, n_loads, (_, most), blank = len(low), declared.action_loads, declared.delay, (0.0,) * len(low)
+    loads = tuple(number for number, *_ in declared.loads[:n_loads]) or (0,)
     limited, has_gain, draws_delay = declared.limits_rate, at.delay > at.gains, at.loads > at.delay
     n_plain, at_gains, at_delay, at_loads, count = at.line, at.gains, at.delay, at.loads, at.count
     n_line = at_gains - n_plain

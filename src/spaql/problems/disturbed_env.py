@@ -35,7 +35,7 @@ class DisturbedEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
     gain
         Every episode draws the gain of each actuator between 1 - gain and 1 + gain.
     disturbance
-        Loads that are added behind the actuator, by the numbers of the action.
+        Loads on actions, added behind the actuator, by the numbers of the action.
 
     Examples
     --------
@@ -82,6 +82,7 @@ class DisturbedEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
             disturbance={str(j): x for j, x in (disturbance or {}).items()},
             parameters={},
             extras=(),
+            states={},
         )
         self._generator = np.random.default_rng()
 

@@ -31,6 +31,7 @@ from spaql.problems.disturbances import (
 )
 from spaql.problems.draws import Draws
 from spaql.problems.stage_cost import LISTED, ConstraintLike, StageCost, reward_function, with_stage_cost
+from spaql.problems.state_variables import state_place
 from spaql.problems.user_errors import describe_error
 from spaql.registration import ENTRY_POINT, register
 from spaql.values import real_number
@@ -88,7 +89,9 @@ class Dynamics:
         Every episode draws the gain of each actuator between 1 - gain and 1 + gain; the range of the action
         holds behind it.
     disturbance
-        Loads that are added to an action behind the actuator, by the names of actions.
+        Loads by what they are on: the name of an action, to which it is added behind the actuator; or of an
+        observation that shows a state variable, or `state 2` for the second number of the state, to which it
+        is added after each step (the reward of `step` is of the state before that).
     setpoints
         Which observed number is to follow which observed set-point, both by name.
     angles
@@ -218,7 +221,19 @@ class Dynamics:
             disturbance=self.disturbance,
             parameters=self.parameters,
             extras=extras,
+            states=self._state_variables() if {*self.disturbance} - {*self.actions} else {},
         )
+
+    def _state_variables(self) -> dict[str, int]:
+        """Return the places of state variables, as `state 2`, and by the observations that show them."""
+        start, _, observe = self._plain_functions
+        state = start(np.random.default_rng(0))
+        names = zip(self.observations, range(len(observe(state))), strict=False)
+        shown = {name: state_place(observe, state, j) for name, j in names}
+        return {
+            **{f"state {j + 1}": j for j in range(len(state))},
+            **{name: j for name, j in shown.items() if j is not None},
+        }
 
     @property
     def declares_more(self) -> bool:

@@ -24,9 +24,9 @@ def perturbed(
 ) -> Dynamics:
     """Return a plant with sensor noise of which episodes draw actuator gains, dead time and parameters.
 
-    What is not given is that of the plant's `perturbation`; where it declares none, gains of 1 ± 0.2, a sample more or
-    less of dead time where there is any, and the noise that the plant declares. Set-points, loads and the
-    spaces are those of the plant, so that a controller for one can be run on the other.
+    What is not given is that of the plant's `perturbation`; where it declares none, gains of 1 ± 0.2, a
+    sample more or less of dead time where there is any, and the noise that the plant declares. Set-points,
+    loads and the spaces are those of the plant, so that a controller for one can be run on the other.
 
     Parameters
     ----------

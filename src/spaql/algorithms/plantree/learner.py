@@ -174,7 +174,9 @@ class PlanTreeLearner(Learner):
             return successor
         assert self._rules is not None
         leaves = max(TreeSearchSettings.max_leaves, self._rules.n_leaves)
-        successor = TreeSearchLearner(self.problem, TreeSearchSettings(max_leaves=leaves, nominal=self.settings.nominal))
+        successor = TreeSearchLearner(
+            self.problem, TreeSearchSettings(max_leaves=leaves, nominal=self.settings.nominal)
+        )
         successor.start_from(self._rules)
         return successor
 

@@ -61,7 +61,11 @@ class TreeSearchLearner(Learner):
         units = Units(np.zeros(dims), np.ones(dims), centre, half)
         self.settings = settings
         evaluator = Evaluator(settings, units, problem.horizon, listed=listed)
-        if (plant := problem.dynamics) is not None and plant.perturbation is not None and not settings.nominal:
+        if (
+            (plant := problem.dynamics) is not None
+            and plant.perturbation is not None
+            and not settings.nominal
+        ):
             evaluator.plant = perturbed(plant)
         self.search = Search(settings, evaluator, one_leaf(rows, dims, listed=listed))
         meaning = Meaning.of(problem)
@@ -107,7 +111,7 @@ class TreeSearchLearner(Learner):
 
     @property
     def robust(self) -> bool:
-        """Whether it designs for perturbed plants: those that are declared, and where the ladder is climbed."""
+        """Whether it designs for perturbed plants: where they are declared, and on the ladder."""
         design = self._climbs.design if self._climbs else self.search.evaluator.plant
         return design is not None
 
