@@ -59,9 +59,38 @@ def plant(**changes) -> spaql.Problem:
 def test_what_cannot_be_linearised_is_said() -> None:
     with pytest.raises(spaql.SettingError, match=r"2 numbers of its state matter.* 1 observed"):
         linearise(plant())
-    with pytest.raises(spaql.SettingError, match="no rest to linearise about"):
+    with pytest.raises(spaql.SettingError, match="no steady state to linearise about"):
         linearise(plant(setpoints={}))
     with pytest.raises(spaql.SettingError, match="actions with a range"):
         linearise(spaql.make_problem("CartPole-v1"))
-    with pytest.raises(spaql.SettingError, match="No rest of test/Linear-v0"):
+    with pytest.raises(spaql.SettingError, match="No steady state of test/Linear-v0"):
         linearise(plant(step=lambda s, a: ((s[0] + 1.0, s[1] + a[0], s[2]), 0.0, False)))
+
+
+OBSERVED = {"x": (-9, 9), "y": (-9, 9), "goal": (-1, 1)}
+
+
+def clocked(observe, more, **changes) -> spaql.Problem:
+    """A plant of second order with a clock and a counter of what the action did; nothing depends on these."""
+    return plant(
+        start=lambda rng: (rng.uniform(-1.0, 1.0), rng.uniform(-1.0, 1.0), rng.uniform(-1.0, 1.0), 0.0, 0.0),
+        step=lambda s, a: (
+            (0.5 * s[0] + 0.1 * s[1], 0.8 * s[1] + a[0], s[2], s[3] + 0.1, s[4] + a[0] ** 2),
+            0.0,
+            False,
+        ),
+        observe=observe,
+        observations=OBSERVED | more,
+        **changes,
+    )
+
+
+def test_a_clock_and_a_counter_need_not_be_at_rest() -> None:
+    plain = linearise(plant(observe=lambda s: (s[0], s[1], s[2]), observations=OBSERVED))
+    unobserved = linearise(clocked(lambda s: (s[0], s[1], s[2]), {}))
+    observed = linearise(clocked(lambda s: s, {"clock": (0, 9), "used": (0, 99)}))
+    for found in (unobserved, observed):
+        assert found.numbers == plain.numbers == ((0,), (1,))
+        np.testing.assert_allclose(found.a, plain.a, atol=1e-9)
+        np.testing.assert_allclose(found.b, plain.b, atol=1e-9)
+    assert plain.steps < unobserved.steps < observed.steps

@@ -1,8 +1,9 @@
 """Controllers of the textbook, to stand beside a learned one: PID and LQR, tuned on the same simulator."""
 
-from spaql.classical.linear import LinearPlant, linearise, riccati_gains
+from spaql.classical.linear import LinearPlant, linearise
 from spaql.classical.lqr import augmented
 from spaql.classical.policies import LQRPolicy, PIDPolicy
+from spaql.classical.riccati import riccati_gains
 from spaql.classical.search import Tuned
 from spaql.classical.swing_up import SwingUpPolicy, falling_rate, has_pole, pole_of
 from spaql.classical.tuning import METHODS, tune

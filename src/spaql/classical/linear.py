@@ -1,10 +1,11 @@
-"""Linear models of plants about a rest, by finite differences, and the gains of linear regulators."""
+"""Linear models of plants about a steady state, by finite differences."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from gymnasium.spaces import Discrete
@@ -16,6 +17,9 @@ from spaql.rollouts import action_range
 from spaql.spaces import observation_names
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Numbers = list[tuple[int, ...]]
+"""Of each number of z its place in an observation, or for an angle those of its cosine and sine."""
 _EPISODES = 5
 """Episodes of random actions that show the size of each number."""
 _HELD = 10
@@ -24,7 +28,8 @@ _SHARE = 0.05
 """Share of a number's standard deviation by which it is changed: enough to average over dry friction."""
 _AT_REST = 1e-6
 """Largest change within a step, relative to the usual size of a number, that counts as rest."""
-_DOUBLINGS = 40
+_PROBED = 8
+"""Visited states at which it is tested what depends on a state variable."""
 _INDEPENDENT = 1e-9
 
 
@@ -74,8 +79,9 @@ def read_numbers(numbers: tuple[tuple[int, ...], ...], observations: Floats) -> 
 def linearise(problem: Problem, seed: int = 0) -> LinearPlant:
     """Return a plant's linear model about a rest at its reference, or in the middle of its set-points.
 
-    The plant's equations are used without noise, loads and uncertain gains. Raises where the actions are a
-    list, the state cannot be read from an observation, or no rest is found.
+    The plant's equations are used without noise, loads and uncertain gains. State variables that nothing
+    depends on, such as a clock or a counter, need not be at rest. Raises where the actions are a list, the
+    state cannot be read from an observation, or no rest is found.
 
     Examples
     --------
@@ -92,9 +98,17 @@ def linearise(problem: Problem, seed: int = 0) -> LinearPlant:
         )
     if not problem.setpoints and problem.reference is None:
         raise SettingError(
-            f"{problem.name} has no rest to linearise about: declare setpoints or a reference."
+            f"{problem.name} has no steady state to linearise about: declare setpoints or a reference."
         )
     return _Linearisation(problem, plant, np.random.default_rng(seed)).result()
+
+
+class _Choice(NamedTuple):
+    """State variables that are to be at rest, what z is of them, and the observations with a reference."""
+
+    moving: list[int]
+    numbers: Numbers
+    regulated: list[int]
 
 
 class _Linearisation:
@@ -113,7 +127,17 @@ class _Linearisation:
         pairs = dict(self._problem.setpoint_places)
         numbers = self._numbers(names, visited[:, 0], visited, pairs)
         middle = visited[:, 0].mean(axis=0)
-        state, action = self._rest(middle, moving, size, pairs)
+        for choice in self._choices(visited, size, moving, numbers, pairs):
+            found = self._rest(middle, choice.moving, size, pairs, choice.regulated)
+            if found is not None:
+                break
+        else:
+            raise SettingError(
+                f"No steady state of {self._problem.name} was found at its "
+                f"{'set-points' if pairs else 'reference'}: is there an action that holds it there?"
+            )
+        state, action = found
+        moving, numbers, _ = choice
         slopes = self._slopes(state, action, moving, size, numbers)
         kept = _relevant(*slopes[::2])
         a, b, c = slopes[0][np.ix_(kept, kept)], slopes[1][kept], slopes[2][:, kept]
@@ -180,9 +204,50 @@ class _Linearisation:
                 numbers.append((j,))
         return numbers
 
+    def _choices(
+        self, visited: Floats, size: Floats, moving: list[int], numbers: Numbers, pairs: dict[int, int]
+    ) -> Iterator[_Choice]:
+        """Yield which state variables are to be at rest.
+
+        First all of them, then without those that nothing depends on: unobserved ones, and observed ones.
+        """
+        every = list(range(len(self._plant.observations)))
+        yield _Choice(moving, numbers, every)
+        needed, shown = self._dependence(visited, size, moving, numbers)
+        kept = shown.any(axis=0)
+        for _ in moving:
+            kept = kept | needed[kept].any(axis=0)
+        yield _Choice([j for j, is_kept in zip(moving, kept, strict=True) if is_kept], numbers, every)
+        tracked = [at in [(j,) for j in pairs] for at in numbers]
+        kept = kept & (needed.any(axis=0) | shown[tracked].any(axis=0))
+        left = [at for at, of in zip(numbers, shown, strict=True) if of[kept].any()]
+        yield _Choice(
+            [j for j, is_kept in zip(moving, kept, strict=True) if is_kept],
+            left,
+            sorted(j for at in left for j in at),
+        )
+
+    def _dependence(
+        self, visited: Floats, size: Floats, moving: list[int], numbers: Numbers
+    ) -> tuple[Bools, Bools]:
+        """Return which other state variables (rows), and which observations, depend on each (columns)."""
+        states = visited.reshape(-1, visited.shape[2])
+        needed = np.zeros((len(moving), len(moving)), np.bool_)
+        shown = np.zeros((len(numbers), len(moving)), np.bool_)
+        action = (self._low + self._high) / 2
+        for state in states[:: max(1, len(states) // _PROBED)]:
+            after, seen = self._advance(state, action), self._seen(state)
+            for k, j in enumerate(moving):
+                moved = state.copy()
+                moved[j] += _SHARE * size[j]
+                needed[:, k] |= (self._advance(moved, action) != after)[moving]
+                shown[:, k] |= [(self._seen(moved) != seen)[list(at)].any() for at in numbers]
+        np.fill_diagonal(needed, False)
+        return needed, shown
+
     def _rest(
-        self, middle: Floats, moving: list[int], size: Floats, pairs: dict[int, int]
-    ) -> tuple[Floats, Floats]:
+        self, middle: Floats, moving: list[int], size: Floats, pairs: dict[int, int], regulated: list[int]
+    ) -> tuple[Floats, Floats] | None:
         """Return a state and an action that stay as they are, by Newton's method from several points."""
         half = (self._high - self._low) / 2
         reference = self._problem.reference
@@ -197,7 +262,7 @@ class _Linearisation:
                 goal = [seen[i] - seen[j] for i, j in pairs.items()]
             else:
                 assert reference is not None
-                goal = list(seen - np.array(reference))
+                goal = [seen[j] - reference[j] for j in regulated]
             return np.array([*change, *goal])
 
         rest = np.clip(np.zeros(len(half)), self._low, self._high) / half
@@ -210,11 +275,7 @@ class _Linearisation:
                     state = middle.copy()
                     state[moving] = x[: len(moving)] * size[moving]
                     return state, x[len(moving) :] * half
-        raise SettingError(
-            f"No rest of {self._problem.name} was found at its "
-            f"{'set-points' if pairs else 'reference'}: is there "
-            "an action that holds it there?"
-        )
+        return None
 
     def _slopes(
         self, state: Floats, action: Floats, moving: list[int], size: Floats, numbers: list[tuple[int, ...]]
@@ -273,29 +334,3 @@ def _rest_slope(a: Floats, b: Floats, outputs: tuple[int, ...]) -> Floats:
     system[n + np.arange(k), list(outputs)] = 1.0
     goal = np.vstack([np.zeros((n, k)), np.eye(k)])
     return np.asarray(np.linalg.lstsq(system, goal, rcond=None)[0])
-
-
-def riccati_gains(a: Floats, b: Floats, q: Floats, r: Floats) -> Floats:
-    """Return the gains K of u = -K x that are optimal for x'Qx + u'Ru: one problem, or a stack of them.
-
-    The Riccati equation is solved by doubling (Chu, Fan, Lin and Wang, 2004).
-
-    Examples
-    --------
-    >>> one = np.eye(1)
-    >>> round(float(riccati_gains(one, one, one, one)[0, 0]), 4)
-    0.618
-    """
-    r_inverse = np.linalg.inv(r)
-    x, g, closed = q, b @ r_inverse @ np.swapaxes(b, -1, -2), a
-    eye = np.eye(a.shape[-1])
-    for _ in range(_DOUBLINGS):
-        w = np.linalg.solve(eye + g @ x, np.broadcast_to(eye, x.shape))
-        turned = np.swapaxes(closed, -1, -2)
-        grown = x + turned @ x @ w @ closed
-        g, closed = g + closed @ w @ g @ turned, closed @ w @ closed
-        if np.allclose(grown, x, rtol=1e-12, atol=0.0):
-            break
-        x = grown
-    bt = np.swapaxes(b, -1, -2)
-    return np.asarray(np.linalg.solve(r + bt @ x @ b, bt @ x @ a))

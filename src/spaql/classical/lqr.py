@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from spaql.classical.linear import Floats, LinearPlant, linearise, riccati_gains
+from spaql.classical.linear import Floats, LinearPlant, linearise
 from spaql.classical.policies import LQRPolicy
+from spaql.classical.riccati import riccati_gains
 from spaql.classical.search import Family, Simulator, Tuned, search
 from spaql.classical.swing_up import N_NUMBERS, SwingUpPolicy, has_pole, pumping_numbers
 from spaql.problems import Problem

@@ -102,7 +102,7 @@ def step_test_cells(rows: Sequence[Judged], index: int) -> Rows:
     for row in rows:
         assert row.response is not None
         one, unit = row.response.steps[index], row.control.tracking[index].unit
-        moved = _value(row.response.interactions[index], unit)
+        interaction = _value(row.response.interactions[index], unit)
         found.append(
             {
                 "controller": row.name,
@@ -110,7 +110,7 @@ def step_test_cells(rows: Sequence[Judged], index: int) -> Rows:
                 "overshoot": _share(one.overshoot),
                 "settling": _time(one.settling_time, row.control.time_unit),
                 "error at rest": _value(one.error_at_rest, unit),
-                **({"moved by others": moved} if len(row.response.steps) > 1 else {}),
+                **({"interaction": interaction} if len(row.response.steps) > 1 else {}),
                 "under load": _value(row.response.errors_under_load[index], unit),
             }
         )

@@ -97,7 +97,7 @@ def compute_response(
         ResponsePanel(name, (), tuple(_floats(one.actions[:, k]) for one in found))
         for k, name in enumerate(test.actions)
     ]
-    spent = {one.name: f"; tuned with {counted(one.steps, 'simulator step')}" for one in tuned}
+    spent = {one.name: f"; tuned with {counted(one.steps, 'step')}" for one in tuned}
     lines = [f"{name}: {_summary(test, one)}{spent.get(name, '')}." for name, one in test.responses.items()]
     return ResponseRecord(
         title or f"{NAMES.get(problem.name, problem.name)}: responses to set-points and load",
@@ -134,7 +134,7 @@ def _summary(test: StepTest, response: Response) -> str:
     one = response.steps[0]
     rise = "never rises" if math.isinf(one.rise_time) else f"rise {one.rise_time:.3g} {test.time_unit}"
     rest = max(step.error_at_rest for step in response.steps)
-    moved = f", moved by other set-points {max(response.interactions):.2g}" if len(test.names) > 1 else ""
+    moved = f", interaction {max(response.interactions):.2g}" if len(test.names) > 1 else ""
     return (
         f"{rise}, overshoot {100 * one.overshoot:.1f} %, error at rest {rest:.2g}{moved}, "
         f"under load {max(response.errors_under_load):.2g}"
