@@ -46,7 +46,8 @@ def test_the_closed_loop_is_measured(run: str) -> None:
     assert plain["control"]["actuators"][0]["name"] == "heat"
     assert plain["step_test"]["steps"][0]["error_at_rest"] > 0
     shaken = json.loads(command("evaluate", run, "--episodes", "10", "--perturbed", "--json").stdout)
-    assert shaken["perturbed"] is True
+    assert (shaken["condition"], plain["condition"]) == ("perturbed", "nominal")
+    assert shaken["designed_for"] == plain["designed_for"] == "perturbed"
     assert shaken["mean"] != plain["mean"]
 
 
@@ -56,7 +57,16 @@ def test_classical_controllers_stand_beside_it(run: str) -> None:
     assert [one["name"] for one in data["beside"]] == ["pid", "lqr"]
     assert all(one["steps"] <= 20_000 for one in data["beside"])
     assert data["beside"][0]["difference"] == pytest.approx(data["beside"][0]["mean"] - data["mean"])
-    assert "tuned with" in command(*words).stdout
+    text = command(*words).stdout
+    assert "tuned with" in text
+    assert text.index("on perturbed plants") < text.index("on the nominal plant")  # it was designed for these
+    assert data["condition"] == "perturbed"
+    (nominal,) = data["other_conditions"]
+    assert nominal["condition"] == "nominal"
+    alone = json.loads(command("evaluate", run, "--episodes", "10", "--json").stdout)
+    assert nominal["mean"] == alone["mean"] != data["mean"]
+    assert [one["name"] for one in nominal["beside"]] == ["pid", "lqr"]
+    assert data["verdict"] in " ".join(text.split())
     assert "did you mean pid" in command("evaluate", run, "--beside", "pdi", code=2).output
     assert "give --beside" in command("evaluate", run, "--steps", "10", code=1).output
 

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 import spaql
-from spaql.evaluation import beside, evaluate_control, step_response, step_test
+from spaql.evaluation import (
+    Comparison,
+    Evaluation,
+    Judged,
+    beside,
+    evaluate_control,
+    step_response,
+    step_test,
+)
 from spaql.evaluation.control import actuator, measure_control
 from spaql.evaluation.control_tables import actuator_cells, return_cells, tracking_cells
 from spaql.policy import Policy
@@ -90,9 +98,9 @@ def test_measures_leave_the_evaluation_as_it_is() -> None:
 
 def test_controllers_are_judged_in_the_same_episodes() -> None:
     oven = spaql.make_problem("spaql/Oven-v0")
-    rows = beside(
-        spaql.RandomPolicy(oven.states, oven.actions), oven, methods=["pid"], steps=20_000, episodes=4
-    )
+    policy = spaql.RandomPolicy(oven.states, oven.actions)
+    found = beside(policy, oven, methods=["pid"], conditions=["nominal"], steps=20_000, episodes=4)
+    rows = found.rows
     assert [row.name for row in rows] == ["this", "pid"]
     assert np.array_equal(rows[0].evaluation.starts, rows[1].evaluation.starts)
     mean = float((rows[1].evaluation.returns - rows[0].evaluation.returns).mean())
@@ -180,3 +188,80 @@ def test_a_step_test_with_a_load_on_a_state_variable() -> None:
     assert (test.loaded, test.load) == ("second [°C], per sample", 0.5)
     before, after = test.responses["this"].signals[[119, 159], 1]
     assert after - before == pytest.approx(0.5 / 0.2, rel=1e-2)  # where 0.5 a sample is in balance
+
+
+def _clocked_start(rng):
+    return (20.0, rng.uniform(18.0, 22.0), 0.0)
+
+
+def _clocked_step(state, action):
+    x, goal, clock = state
+    x += 0.2 * (action[0] - x) + 0.01 * math.sin(clock)
+    return (x, goal, clock + 0.1), -abs(x - goal), False
+
+
+def test_a_classical_controller_that_cannot_be_built_leaves_the_others() -> None:
+    """The clock moves the plant, so that there is no steady state for a linear regulator."""
+    plant = spaql.Dynamics(
+        id="test/Clocked-v0",
+        start=_clocked_start,
+        step=_clocked_step,
+        observe=lambda state: (state[0], state[1]),
+        observations={"x": (0, 40), "goal": (0, 40)},
+        actions={"heat": (0, 40)},
+        horizon=30,
+        setpoints={"x": "goal"},
+    )
+    problem = spaql.make_problem(plant)
+    policy = spaql.RandomPolicy(problem.states, problem.actions)
+    found = beside(policy, problem, methods=["lqr", "pid"], steps=5_000, episodes=10)
+    assert list(found.conditions) == ["perturbed", "nominal"]
+    assert [row.name for row in found.rows] == ["this", "pid"]
+    assert "No steady state" in found.refused["lqr"]
+    assert found.verdict.startswith("A PID controller is better here: use it (this controller: ")
+    with pytest.raises(spaql.SettingError, match="did you mean pid"):
+        beside(policy, problem, methods=["pdi"])
+
+
+def _judged(name: str, mean: float, difference: float, ci95: float) -> Judged:
+    evaluation = Evaluation(np.full(3, mean), np.ones(3, np.int64), np.zeros((3, 1)))
+    return Judged(name, evaluation, None, difference=difference, difference_ci95=ci95)
+
+
+@pytest.mark.parametrize(
+    ("perturbed", "nominal", "verdict"),
+    [
+        (
+            (-0.96, 0.01),
+            (1.0, 0.01),
+            "Compared with an LQR: 4 % better on perturbed plants, 5 % worse on the nominal plant.",
+        ),
+        (
+            (0.05, 0.01),
+            (0.1, 0.3),
+            "An LQR is as good here: use it (this controller: as good on perturbed plants, as good on the "
+            "nominal plant).",
+        ),
+        (
+            (2.4, 0.01),
+            (0.0, 0.0),
+            "An LQR is better here: use it (this controller: 10 % worse on perturbed plants, as good on the "
+            "nominal plant).",
+        ),
+        (
+            (-0.96, 2.0),
+            (0.0, 0.0),
+            "Compared with an LQR: 4 % better (which may be chance) on perturbed plants, as good on the "
+            "nominal plant.",
+        ),
+    ],
+)
+def test_the_verdict_of_a_comparison(
+    perturbed: tuple[float, float], nominal: tuple[float, float], verdict: str
+) -> None:
+    conditions = {
+        name: [_judged("this", mean - off, 0.0, 0.0), _judged("lqr", mean, off, ci95)]
+        for name, mean, (off, ci95) in (("perturbed", -24.0, perturbed), ("nominal", -20.0, nominal))
+    }
+    assert Comparison(conditions).verdict == verdict
+    assert Comparison({name: rows[:1] for name, rows in conditions.items()}).verdict == ""

@@ -119,8 +119,6 @@ class Learner(ABC):
     """What the return of an iteration without evaluation is measured by."""
     best_return: float | None = None
     """The best mean return of an evaluation so far."""
-    robust: bool = False
-    """Whether the policy is designed for perturbed plants (see `spaql.problems.perturbed`)."""
 
     def __init__(self, problem: Problem, settings: LearnerSettings) -> None:
         self.problem = problem
@@ -139,6 +137,11 @@ class Learner(ABC):
     @abstractmethod
     def policy(self) -> Policy:
         """The policy that training would return now; to read it must be quick, and change nothing."""
+
+    @property
+    def robust(self) -> bool:
+        """Whether the policy is designed for perturbed plants (see `spaql.problems.perturbed`)."""
+        return False
 
     def conclude(self) -> None:  # noqa: B027 (most have a policy at any time)
         """Make the policy of all that is known now, where training has not made one yet."""

@@ -214,12 +214,12 @@ class _Linearisation:
         every = list(range(len(self._plant.observations)))
         yield _Choice(moving, numbers, every)
         needed, shown = self._dependence(visited, size, moving, numbers)
-        kept = shown.any(axis=0)
+        kept: Bools = np.asarray(shown.any(axis=0))
         for _ in moving:
-            kept = kept | needed[kept].any(axis=0)
+            kept |= needed[kept].any(axis=0)
         yield _Choice([j for j, is_kept in zip(moving, kept, strict=True) if is_kept], numbers, every)
         tracked = [at in [(j,) for j in pairs] for at in numbers]
-        kept = kept & (needed.any(axis=0) | shown[tracked].any(axis=0))
+        kept &= needed.any(axis=0) | shown[tracked].any(axis=0)
         left = [at for at, of in zip(numbers, shown, strict=True) if of[kept].any()]
         yield _Choice(
             [j for j, is_kept in zip(moving, kept, strict=True) if is_kept],

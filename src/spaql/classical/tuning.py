@@ -15,6 +15,12 @@ METHODS = ("pid", "lqr")
 """The controllers that can be tuned."""
 
 
+def check_method(method: str) -> None:
+    """Refuse the name of a controller that there is not."""
+    if method not in METHODS:
+        raise SettingError(f"There is no classical controller {method!r}: {nearest(method, METHODS)}")
+
+
 def tune(problem: Problem, method: str, *, steps: int = 200_000, seed: int = 0) -> Tuned:
     """Return a PID controller or a linear regulator for a problem, tuned for its return by CMA-ES.
 
@@ -40,8 +46,7 @@ def tune(problem: Problem, method: str, *, steps: int = 200_000, seed: int = 0) 
     ('pid', 5, True)
     """
     steps = whole_number("steps", steps, least=1)
-    if method not in METHODS:
-        raise SettingError(f"There is no classical controller {method!r}: {nearest(method, METHODS)}")
+    check_method(method)
     if isinstance(problem.actions.space, Discrete):
         raise SettingError(f"{method} needs actions with a range, and those of {problem.name} are a list.")
     simulator = Simulator(problem, seed)

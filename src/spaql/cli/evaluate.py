@@ -15,8 +15,7 @@ from spaql.errors import SettingError
 from spaql.formatting import counted, number, places, short, with_interval
 
 if TYPE_CHECKING:
-    from spaql.evaluation import Judged
-    from spaql.problems import Problem
+    from spaql.evaluation import Comparison, Judged
     from spaql.rollouts import Evaluation
 
 
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 @click.option("--random", "with_random", is_flag=True, help="run the random policy beside it")
 @click.option("--deterministic", is_flag=True, help="play a ball's centre or first action, draw nothing")
 @click.option("--parallel", is_flag=True, help="a process for every environment: for slow simulators")
-@click.option("--perturbed", is_flag=True, help="draw actuator gains and dead time, and add sensor noise")
+@click.option("--perturbed", is_flag=True, help="on perturbed plants: gains, dead time, noise as declared")
 @click.option(
     "--beside", metavar="pid,lqr", callback=parse_methods, help="tune these, and judge them as well"
 )
@@ -51,16 +50,22 @@ def evaluate(
     Where set-points are declared, the closed loop is measured: rise time, overshoot, settling time, error at
     rest, integral of the absolute error, and the movement of the actuators.
 
+    With --beside, classical controllers are tuned for the plants that the policy was designed for, perturbed
+    or nominal, and all are evaluated on both; with --perturbed, on perturbed plants alone.
+
     \b
     Examples:
       spaql evaluate runs/cartpole --episodes 500
       spaql evaluate runs/cartpole/policy.spaql --random --json
       spaql evaluate runs/in-the-model --env Pendulum-v1
-      spaql evaluate runs/oven --beside pid,lqr --perturbed
+      spaql evaluate runs/oven --perturbed
+      spaql evaluate runs/oven --beside pid,lqr
     """
+    from spaql.agents import Agent
     from spaql.evaluation import beside as judge_beside
     from spaql.evaluation import evaluate as run_episodes
     from spaql.evaluation.beside import steps_of
+    from spaql.evaluation.conditions import NOMINAL, PERTURBED, conditions_of, in_condition
     from spaql.policy import RandomPolicy
     from spaql.problems import make_problem
 
@@ -71,38 +76,59 @@ def evaluate(
     if env is not None:
         stage = problem.stage_cost
         problem = make_problem(env, **(stage.as_data if stage is not None else {}))
+    problem = dataclasses.replace(problem, parallel=True) if parallel else problem
+    possible = conditions_of(agent, problem)
+    conditions: tuple[str, ...] = possible if beside else (NOMINAL,)
     if perturbed:
-        problem = _perturbed(problem)
+        conditions = (PERTURBED,)
+    designed_for = agent.designed_for if isinstance(agent, Agent) else None
+    where = in_condition(problem, conditions[0])
     played: dict[str, Any] = {"episodes": episodes, "seed": seed, "deterministic": deterministic}
-    judged: list[Judged] = []
+    compared: Comparison | None = None
     if beside or problem.setpoints:
         steps = steps_of(agent) if steps is None else steps
-        where = dataclasses.replace(problem, parallel=True) if parallel else problem
-        judged = judge_beside(agent, where, methods=beside or (), steps=steps, **played)
-    result = judged[0].evaluation if judged else run_episodes(agent, problem, parallel=parallel, **played)
+        compared = judge_beside(
+            agent, problem, methods=beside or (), conditions=conditions, steps=steps, **played
+        )
+    result = compared.rows[0].evaluation if compared else run_episodes(agent, where, **played)
     random = None
     if with_random:
         policy = RandomPolicy(agent.problem.states, agent.problem.actions)
-        random = run_episodes(policy, problem, episodes=episodes, seed=seed, parallel=parallel)
-    data, text = _data(result, random), _text(result, random)
-    if perturbed:
-        data["perturbed"] = True
-    if judged:
-        data |= _control_data(judged)
-        text += f"\n\n{_control_text(judged)}"
+        random = run_episodes(policy, where, episodes=episodes, seed=seed)
+    data = _data(result, random) | {"condition": conditions[0], "designed_for": designed_for}
+    of = _condition(conditions[0], designed_for) if len(possible) > 1 else ""
+    text = _text(result, random, of)
+    if compared is not None:
+        data |= _control_data(compared)
+        text += f"\n\n{_control_text(compared)}"
     return Report(data, text)
 
 
-def _perturbed(problem: Problem) -> Problem:
-    from spaql.problems import perturbed as with_perturbation
+def _condition(condition: str, designed_for: str | None) -> str:
+    """Return which plants episodes are of, and what the policy was designed for, if that is known."""
+    from spaql.evaluation.conditions import CONDITION_TEXTS
 
-    if problem.dynamics is None:
-        raise SettingError(f"Only compiled plants can be perturbed, and this runs on {problem.runs_on}.")
-    plant = with_perturbation(problem.dynamics)
-    return dataclasses.replace(problem, env=plant.id, dynamics=plant)
+    design = "" if designed_for is None else f"; designed for {CONDITION_TEXTS[designed_for]}"
+    return f" of {CONDITION_TEXTS[condition]}{design}"
 
 
-def _control_data(judged: list[Judged]) -> dict[str, Any]:
+def _control_data(compared: Comparison) -> dict[str, Any]:
+    data = [_condition_data(rows) | {"condition": name} for name, rows in compared.conditions.items()]
+    found: dict[str, Any] = {
+        name: value for name, value in data[0].items() if name in ("control", "step_test", "beside")
+    }
+    if len(data) > 1:
+        found["other_conditions"] = data[1:]
+    if compared.refused:
+        found["refused"] = dict(compared.refused)
+    if compared.verdict:
+        found["verdict"] = compared.verdict
+    return found
+
+
+def _condition_data(judged: list[Judged]) -> dict[str, Any]:
+    first = judged[0].evaluation
+    data = {"mean": first.mean, "ci95": first.ci95, "worst_return": float(first.returns.min())}
     others = [
         {
             "name": row.name,
@@ -119,7 +145,7 @@ def _control_data(judged: list[Judged]) -> dict[str, Any]:
         }
         for row in judged[1:]
     ]
-    return _measured(judged[0]) | ({"beside": others} if others else {})
+    return data | _measured(judged[0]) | ({"beside": others} if others else {})
 
 
 def _measured(row: Judged) -> dict[str, Any]:
@@ -134,7 +160,8 @@ def _measured(row: Judged) -> dict[str, Any]:
     return data
 
 
-def _control_text(judged: list[Judged]) -> str:
+def _control_text(compared: Comparison) -> str:
+    from spaql.evaluation.conditions import CONDITION_TEXTS
     from spaql.evaluation.control_tables import (
         MEASURES_MEAN,
         actuator_cells,
@@ -144,10 +171,18 @@ def _control_text(judged: list[Judged]) -> str:
     )
     from spaql.tables import aligned
 
+    judged = compared.rows
     parts, first = [], judged[0].control
     if len(judged) > 1:
-        parts.append(aligned(return_cells(judged)))
-        parts.append("\n".join(row.law for row in judged[1:]))
+        for condition, rows in compared.conditions.items():
+            parts.append(f"on {CONDITION_TEXTS[condition]}\n{aligned(return_cells(rows))}")
+        parts.append("\n".join(textwrap.wrap(compared.verdict, 100)))
+        where = CONDITION_TEXTS[next(iter(compared.conditions))]
+        parts.append("\n".join([f"tuned on {where}", *(row.law for row in judged[1:])]))
+    parts += [
+        "\n".join(textwrap.wrap(f"{name} could not be built: {why}", 100))
+        for name, why in compared.refused.items()
+    ]
     for j, one in enumerate(first.tracking):
         parts.append(f"{one.name} to {one.setpoint}, in these episodes\n{aligned(tracking_cells(judged, j))}")
         if judged[0].response is not None:
@@ -177,9 +212,9 @@ def _data(result: Evaluation, random: Evaluation | None) -> dict[str, Any]:
     return data
 
 
-def _text(result: Evaluation, random: Evaluation | None) -> str:
+def _text(result: Evaluation, random: Evaluation | None, condition: str) -> str:
     episodes = counted(len(result.returns), "episode")
-    lines = [f"return        {with_interval(result.mean, result.ci95)}  ({episodes})"]
+    lines = [f"return        {with_interval(result.mean, result.ci95)}  ({episodes}{condition})"]
     if random is not None:
         lines.append(f"random policy {with_interval(random.mean, random.ci95)}")
     digits = places(result.mean, result.ci95)

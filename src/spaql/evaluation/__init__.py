@@ -1,7 +1,7 @@
 """Evaluation: fresh episodes, stress tests, robustness, measures of a closed loop, sizes, limits."""
 
 from spaql.evaluation.bench import Bench, Signal, Success, find_bench
-from spaql.evaluation.beside import Judged, beside
+from spaql.evaluation.beside import Comparison, Judged, beside
 from spaql.evaluation.control import (
     Actuator,
     ControlMeasures,
@@ -25,6 +25,7 @@ from spaql.rollouts import Evaluation
 __all__ = [
     "Actuator",
     "Bench",
+    "Comparison",
     "ControlMeasures",
     "Evaluation",
     "GridPlay",

@@ -1,22 +1,31 @@
-"""A controller beside textbook controllers, in the same fresh episodes."""
+"""A controller compared with textbook controllers, in the same fresh episodes."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
 
 from spaql.agents import Agent, Controller
-from spaql.classical import tune
+from spaql.classical import Tuned, tune
+from spaql.classical.tuning import check_method
+from spaql.errors import SettingError
+from spaql.evaluation.conditions import CONDITION_TEXTS, conditions_of, in_condition
 from spaql.evaluation.control import ControlMeasures, evaluate_control
 from spaql.evaluation.episodes import Playable, policy_and_problem
 from spaql.evaluation.step_test import Response, has_step_test, step_test
-from spaql.problems import EnvironmentLike
+from spaql.policy import Policy
+from spaql.problems import EnvironmentLike, Problem
 from spaql.rollouts import Evaluation
 from spaql.stats import mean_ci95
+from spaql.values import whole_number
 
 TUNING_STEPS = 200_000
 """Simulator steps for the tuning of each controller, if not known from a run."""
+_LEAST = 0.01
+"""Share of the return below which a difference does not count, as on the ladder."""
+_NAMES = {"pid": "a PID controller", "lqr": "an LQR"}
 
 
 def steps_of(agent: Agent | Controller) -> int:
@@ -28,7 +37,7 @@ def steps_of(agent: Agent | Controller) -> int:
 
 @dataclass(frozen=True)
 class Judged:
-    """A controller, judged in fresh episodes."""
+    """A controller, evaluated in fresh episodes."""
 
     name: str
     evaluation: Evaluation
@@ -46,32 +55,112 @@ class Judged:
     response: Response | None = None
     """What it did in a step test, where there is one (see `spaql.evaluation.step_test`)."""
 
+    @property
+    def is_outdone(self) -> bool:
+        """Whether the first controller is better by 1 % or more, and by more than chance."""
+        size = max(_LEAST * abs(self.evaluation.mean), self.difference_ci95)
+        return -self.difference > size
+
+    @property
+    def is_better(self) -> bool:
+        """Whether it is better than the first controller by 1 % or more, and by more than chance."""
+        return self.difference > max(_LEAST * abs(self.evaluation.mean), self.difference_ci95)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A controller and textbook controllers, evaluated in the same episodes of each condition."""
+
+    conditions: Mapping[str, list[Judged]]
+    """Rows by condition, `perturbed` or `nominal`: the one that was designed for first, and in each the
+    controller first."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Textbook controllers that could not be built, and why."""
+
+    @property
+    def rows(self) -> list[Judged]:
+        """The rows of the first condition, which all controllers were designed for."""
+        return next(iter(self.conditions.values()))
+
+    @property
+    def verdict(self) -> str:
+        """A sentence on the best textbook controller; empty if there is none."""
+        if len(self.rows) == 1:
+            return ""
+        best = max(range(1, len(self.rows)), key=lambda i: self.rows[i].evaluation.mean)
+        found = {condition: rows[best] for condition, rows in self.conditions.items()}
+        rival = _NAMES[self.rows[best].name]
+        parts = ", ".join(
+            f"{_difference(row, self.conditions[condition][0])} on {CONDITION_TEXTS[condition]}"
+            for condition, row in found.items()
+        )
+        first = next(iter(found.values()))
+        leads = first.difference < -_LEAST * abs(first.evaluation.mean)  # it may be chance, but is not equal
+        if leads or any(row.is_outdone for row in found.values()):
+            return f"Compared with {rival}: {parts}."
+        good = "better" if any(row.is_better for row in found.values()) else "as good"
+        return f"{rival[0].upper()}{rival[1:]} is {good} here: use it (this controller: {parts})."
+
+
+def _difference(row: Judged, this: Judged) -> str:
+    """Return how much better or worse the first controller is than a textbook controller."""
+    gain = -row.difference
+    theirs = row.evaluation.mean
+    if abs(gain) < _LEAST * abs(theirs) or gain == 0.0:
+        return "as good"
+    word = "better" if gain > 0 else "worse"
+    size = f"{100 * abs(gain / theirs):.0f} % {word}" if theirs * this.evaluation.mean > 0 else ""
+    chance = "" if abs(gain) > row.difference_ci95 else " (which may be chance)"
+    return (size or f"{word} by {abs(gain):.3g}") + chance
+
+
+def tuned_methods(
+    problem: Problem, methods: Sequence[str], *, steps: int, seed: int
+) -> tuple[list[Tuned], dict[str, str]]:
+    """Return textbook controllers, each tuned on its own, and why others could not be built."""
+    steps = whole_number("steps", steps, least=1)
+    tuned: list[Tuned] = []
+    refused: dict[str, str] = {}
+    for method in methods:
+        check_method(method)
+        try:
+            tuned.append(tune(problem, method, steps=steps, seed=seed))
+        except SettingError as error:
+            refused[method] = str(error)
+        except np.linalg.LinAlgError as error:
+            refused[method] = f"Its equations cannot be solved: {error}."
+    return tuned, refused
+
 
 def beside(
     agent: Playable,
     env: EnvironmentLike | None = None,
     *,
     methods: Sequence[str] = ("pid", "lqr"),
+    conditions: Sequence[str] | None = None,
     steps: int = TUNING_STEPS,
     episodes: int = 100,
     seed: int = 0,
     deterministic: bool = False,
-) -> list[Judged]:
-    """Judge a controller, and textbook controllers that are tuned for the same problem.
+) -> Comparison:
+    """Evaluate a controller, and textbook controllers that are tuned for the same plant.
 
     Parameters
     ----------
     agent
         An agent or controller; a policy or rule tree, which needs `env`; or the path of a run folder or file.
     env
-        The problem to judge and tune on; the agent's own by default.
+        The problem to evaluate and tune on; the agent's own by default.
     methods
         The textbook controllers (see `spaql.classical.tune`).
+    conditions
+        `perturbed` plants, the `nominal` one, or both. Textbook controllers are tuned for the first. By
+        default that is the one that the agent was designed for, and the other follows, if there is one.
     steps
         Simulator steps for the tuning of each.
     episodes
-        Number of fresh episodes, the same for all. Policies of partitions have other ones in compiled
-        dynamics.
+        Number of fresh episodes in each condition, the same for all controllers. Policies of partitions have
+        other ones in compiled dynamics.
     seed
         Of the tuning and of the episodes, which are different streams.
     deterministic
@@ -82,19 +171,25 @@ def beside(
     >>> from spaql import RandomPolicy, make_problem
     >>> oven = make_problem("spaql/Oven-v0")
     >>> policy = RandomPolicy(oven.states, oven.actions)
-    >>> rows = beside(policy, oven, methods=["pid"], steps=20_000, episodes=5)
-    >>> [row.name for row in rows], rows[1].difference > 0
-    (['this', 'pid'], True)
+    >>> found = beside(policy, oven, methods=["pid"], steps=20_000, episodes=5)
+    >>> [row.name for row in found.rows], list(found.conditions), found.rows[1].difference > 0
+    (['this', 'pid'], ['perturbed', 'nominal'], True)
     """
     policy, problem = policy_and_problem(agent, env)
-    tuned = [tune(problem, method, steps=steps, seed=seed) for method in methods]
-    evaluated = evaluate_control(policy, problem, episodes=episodes, seed=seed, deterministic=deterministic)
-    first = Judged("this", *evaluated)
-    rows = [first]
-    policies = {"this": policy, **{one.name: one.policy for one in tuned}}
+    if conditions is None:
+        conditions = conditions_of(agent, problem)
+    tuned, refused = tuned_methods(in_condition(problem, conditions[0]), methods, steps=steps, seed=seed)
+    policies: dict[str, Policy] = {"this": policy, **{one.name: one.policy for one in tuned}}
     responses = step_test(problem, policies).responses if has_step_test(problem) else {}
-    for one in tuned:
-        evaluation, control = evaluate_control(one.policy, problem, episodes=episodes, seed=seed)
-        off, half = mean_ci95(evaluation.returns - first.evaluation.returns)
-        rows.append(Judged(one.name, evaluation, control, one.text, one.numbers, one.steps, off, half))
-    return [dataclasses.replace(row, response=responses.get(row.name)) for row in rows]
+    found: dict[str, list[Judged]] = {}
+    for condition in conditions:
+        where = in_condition(problem, condition)
+        own = evaluate_control(policy, where, episodes=episodes, seed=seed, deterministic=deterministic)
+        rows = [Judged("this", *own, response=responses.get("this"))]
+        for one in tuned:
+            evaluation, control = evaluate_control(one.policy, where, episodes=episodes, seed=seed)
+            off, half = mean_ci95(evaluation.returns - own[0].returns)
+            more = one.text, one.numbers, one.steps, off, half, responses.get(one.name)
+            rows.append(Judged(one.name, evaluation, control, *more))
+        found[condition] = rows
+    return Comparison(found, refused)

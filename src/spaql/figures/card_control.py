@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from spaql.agents import Agent, Controller, PlanTree, TreeSearch
-from spaql.errors import SettingError
 from spaql.evaluation.beside import Judged, beside, steps_of
+from spaql.evaluation.conditions import CONDITION_TEXTS
 from spaql.evaluation.control_tables import (
     LADDER_MEANS,
     LEARNED_MEANS,
@@ -28,22 +28,21 @@ from spaql.tables import html_table
 
 def control_section(source: Agent | Controller, episodes: int, seed: int) -> Iterator[str]:
     """Yield the section of a controller whose problem declares set-points; a refused rival is named."""
-    problem, refused = source.problem, ""
     options: dict[str, Any] = {"steps": steps_of(source), "seed": seed}
-    methods = ["pid"]
-    try:
-        rows = beside(source, methods=methods, episodes=episodes, **options)
-    except SettingError as error:
-        methods, refused = [], f"There is no PID controller beside it. {error}"
-        rows = beside(source, methods=methods, episodes=episodes, **options)
+    found = beside(source, methods=["pid"], episodes=episodes, **options)
+    rows = found.rows
     yield '<div class="sides"><div><h2>As control</h2>'
     if len(rows) > 1:
-        yield f'<div class="scroll">{html_table(return_cells(rows))}</div>'
-    yield from (f"<p>{html.escape(line)}</p>" for line in (refused, *(row.law for row in rows)) if line)
+        for condition, judged in found.conditions.items():
+            yield f"<p>On {CONDITION_TEXTS[condition]}</p>"
+            yield f'<div class="scroll">{html_table(return_cells(judged))}</div>'
+    refused = [f"There is no PID controller beside it. {why}" for why in found.refused.values()]
+    lines = [found.verdict, *refused, *(row.law for row in rows)]
+    yield from (f"<p>{html.escape(line)}</p>" for line in lines if line)
     yield from _tables(rows)
     yield f"<p>{html.escape(MEASURES_MEAN)}</p></div>"
-    if has_step_test(problem):
-        yield f"<div>{svg(compute_response(source, beside=methods, **options))}</div>"
+    if has_step_test(source.problem):
+        yield f"<div>{svg(compute_response(source, beside=['pid'], **options))}</div>"
     yield "</div>"
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spaql.classical import tune
-from spaql.evaluation.beside import TUNING_STEPS
+from spaql.evaluation.beside import TUNING_STEPS, tuned_methods
+from spaql.evaluation.conditions import CONDITION_TEXTS, conditions_of, in_condition
 from spaql.evaluation.episodes import Playable, policy_and_problem
 from spaql.evaluation.step_test import Response, StepTest, step_test
 from spaql.figures.drawing import register
@@ -69,7 +70,8 @@ def compute_response(
     env
         The problem; the agent's own by default.
     beside
-        Textbook controllers, `pid` and `lqr`, to be tuned and shown beside it.
+        Textbook controllers, `pid` and `lqr`, to be tuned for what the agent was designed for (see
+        `spaql.evaluation.beside`) and shown beside it.
     steps
         Simulator steps for the tuning of each.
     seed
@@ -86,7 +88,8 @@ def compute_response(
     (['temperature [°C]', 'heat'], ('this',))
     """
     policy, problem = policy_and_problem(agent, env)
-    tuned = [tune(problem, method, steps=steps, seed=seed) for method in beside]
+    condition = conditions_of(agent, problem)[0]
+    tuned, refused = tuned_methods(in_condition(problem, condition), beside, steps=steps, seed=seed)
     test = step_test(problem, {"this": policy, **{one.name: one.policy for one in tuned}})
     found = list(test.responses.values())
     panels = [
@@ -97,8 +100,10 @@ def compute_response(
         ResponsePanel(name, (), tuple(_floats(one.actions[:, k]) for one in found))
         for k, name in enumerate(test.actions)
     ]
-    spent = {one.name: f"; tuned with {counted(one.steps, 'step')}" for one in tuned}
+    on = CONDITION_TEXTS[condition]
+    spent = {one.name: f"; {counted(one.steps, 'step')} on {on}" for one in tuned}
     lines = [f"{name}: {_summary(test, one)}{spent.get(name, '')}." for name, one in test.responses.items()]
+    lines += [line for name, why in refused.items() for line in textwrap.wrap(f"No {name}: {why}", 110)]
     return ResponseRecord(
         title or f"{NAMES.get(problem.name, problem.name)}: responses to set-points and load",
         "\n".join(
