@@ -108,8 +108,12 @@ def _condition(condition: str, designed_for: str | None) -> str:
     """Return which plants episodes are of, and what the policy was designed for, if that is known."""
     from spaql.evaluation.conditions import CONDITION_TEXTS
 
-    design = "" if designed_for is None else f"; designed for {CONDITION_TEXTS[designed_for]}"
-    return f" of {CONDITION_TEXTS[condition]}{design}"
+    played = f" of {CONDITION_TEXTS[condition]}"
+    if designed_for is None:
+        return played
+    if designed_for == condition:
+        return f"{played}, which it was designed for"
+    return f"{played}; designed for {CONDITION_TEXTS[designed_for]}"
 
 
 def _control_data(compared: Comparison) -> dict[str, Any]:
@@ -163,6 +167,7 @@ def _measured(row: Judged) -> dict[str, Any]:
 def _control_text(compared: Comparison) -> str:
     from spaql.evaluation.conditions import CONDITION_TEXTS
     from spaql.evaluation.control_tables import (
+        INTERACTION_MEANS,
         MEASURES_MEAN,
         actuator_cells,
         return_cells,
@@ -173,24 +178,27 @@ def _control_text(compared: Comparison) -> str:
 
     judged = compared.rows
     parts, first = [], judged[0].control
-    if len(judged) > 1:
+    where = CONDITION_TEXTS[next(iter(compared.conditions))]
+    if len(judged) > 1 or len(compared.conditions) > 1:
         for condition, rows in compared.conditions.items():
             parts.append(f"on {CONDITION_TEXTS[condition]}\n{aligned(return_cells(rows))}")
+    if len(judged) > 1:
         parts.append("\n".join(textwrap.wrap(compared.verdict, 100)))
-        where = CONDITION_TEXTS[next(iter(compared.conditions))]
         parts.append("\n".join([f"tuned on {where}", *(row.law for row in judged[1:])]))
     parts += [
         "\n".join(textwrap.wrap(f"{name} could not be built: {why}", 100))
         for name, why in compared.refused.items()
     ]
     for j, one in enumerate(first.tracking):
-        parts.append(f"{one.name} to {one.setpoint}, in these episodes\n{aligned(tracking_cells(judged, j))}")
+        title = f"{one.name} to {one.setpoint}, in episodes of {where}"
+        parts.append(f"{title}\n{aligned(tracking_cells(judged, j))}")
         if judged[0].response is not None:
             title = f"{one.name} in a step test without noise, then under load"
             parts.append(f"{title}\n{aligned(step_test_cells(judged, j))}")
     for j, action in enumerate(first.actuators):
         parts.append(f"{action.name}\n{aligned(actuator_cells(judged, j))}")
-    return "\n\n".join([*parts, "\n".join(textwrap.wrap(MEASURES_MEAN, 100))])
+    means = f"{MEASURES_MEAN} {INTERACTION_MEANS}" if len(first.tracking) > 1 else MEASURES_MEAN
+    return "\n\n".join([*parts, "\n".join(textwrap.wrap(means, 100))])
 
 
 def _data(result: Evaluation, random: Evaluation | None) -> dict[str, Any]:

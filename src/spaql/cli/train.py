@@ -426,7 +426,7 @@ def _design(agent: Agent) -> str:
     """Return which plants the controller was designed for, where there are perturbed ones."""
     plant = agent.problem.dynamics
     if agent.designed_for == "perturbed":
-        also = "; evaluate --perturbed has the return of perturbed ones" if plant is not None else ""
+        also = " (evaluate --perturbed: of perturbed ones)" if plant is not None else ""
         return f"\n\nDesigned for perturbed plants; the fresh return is of the nominal plant{also}."
     if plant is not None and plant.perturbation is not None:
         return "\n\nDesigned for the nominal plant: the perturbation that it declares was not trained on."

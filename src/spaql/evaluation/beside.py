@@ -53,7 +53,8 @@ class Judged:
     difference_ci95: float = 0.0
     """Half-width of the 95 % interval of the difference, from paired episodes."""
     response: Response | None = None
-    """What it did in a step test, where there is one (see `spaql.evaluation.step_test`)."""
+    """What it did in a step test, where there is one (see `spaql.evaluation.step_test`): with the rows of the
+    first condition."""
 
     @property
     def is_outdone(self) -> bool:
@@ -185,11 +186,12 @@ def beside(
     for condition in conditions:
         where = in_condition(problem, condition)
         own = evaluate_control(policy, where, episodes=episodes, seed=seed, deterministic=deterministic)
-        rows = [Judged("this", *own, response=responses.get("this"))]
+        shown = {} if found else responses  # the step test is the same in all conditions
+        rows = [Judged("this", *own, response=shown.get("this"))]
         for one in tuned:
             evaluation, control = evaluate_control(one.policy, where, episodes=episodes, seed=seed)
             off, half = mean_ci95(evaluation.returns - own[0].returns)
-            more = one.text, one.numbers, one.steps, off, half, responses.get(one.name)
+            more = one.text, one.numbers, one.steps, off, half, shown.get(one.name)
             rows.append(Judged(one.name, evaluation, control, *more))
         found[condition] = rows
     return Comparison(found, refused)

@@ -17,6 +17,7 @@ MEASURES_MEAN = (
     "(last tenth) and of the integral of the absolute error (IAE). Movement: mean change from a sample to "
     "the next, of the range."
 )
+INTERACTION_MEANS = "Interaction: the largest change of a number after a step of another set-point."
 LADDER_MEANS = (
     "Structures that were tried, and the one that was chosen (>). Returns are from perturbed plants unless a "
     "nominal design was asked for; nominal returns, errors at rest and movement are from the unperturbed one."

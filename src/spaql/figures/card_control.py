@@ -10,6 +10,7 @@ from spaql.agents import Agent, Controller, PlanTree, TreeSearch
 from spaql.evaluation.beside import Judged, beside, steps_of
 from spaql.evaluation.conditions import CONDITION_TEXTS
 from spaql.evaluation.control_tables import (
+    INTERACTION_MEANS,
     LADDER_MEANS,
     LEARNED_MEANS,
     MEASURES_MEAN,
@@ -39,8 +40,9 @@ def control_section(source: Agent | Controller, episodes: int, seed: int) -> Ite
     refused = [f"There is no PID controller beside it. {why}" for why in found.refused.values()]
     lines = [found.verdict, *refused, *(row.law for row in rows)]
     yield from (f"<p>{html.escape(line)}</p>" for line in lines if line)
-    yield from _tables(rows)
-    yield f"<p>{html.escape(MEASURES_MEAN)}</p></div>"
+    yield from _tables(rows, CONDITION_TEXTS[next(iter(found.conditions))])
+    means = f"{MEASURES_MEAN} {INTERACTION_MEANS}" if len(rows[0].control.tracking) > 1 else MEASURES_MEAN
+    yield f"<p>{html.escape(means)}</p></div>"
     if has_step_test(source.problem):
         yield f"<div>{svg(compute_response(source, beside=['pid'], **options))}</div>"
     yield "</div>"
@@ -56,10 +58,10 @@ def ladder_section(source: Agent | Controller) -> Iterator[str]:
             yield f"<p>{html.escape(f'{LEARNED_MEANS} {lags_text(source.lags)}')}</p>"
 
 
-def _tables(rows: list[Judged]) -> Iterator[str]:
+def _tables(rows: list[Judged], where: str) -> Iterator[str]:
     first = rows[0].control
     for j, one in enumerate(first.tracking):
-        title = f"{one.name} to {one.setpoint}, in the fresh episodes"
+        title = f"{one.name} to {one.setpoint}, in fresh episodes of {where}"
         yield f'<p>{html.escape(title)}</p><div class="scroll">{html_table(tracking_cells(rows, j))}</div>'
         if rows[0].response is not None:
             yield '<p>In a step test without noise, then under load</p><div class="scroll">'

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+_WIDTH = 110
+"""Characters of a line below the picture."""
 _COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7")
 
 
@@ -102,8 +104,9 @@ def compute_response(
     ]
     on = CONDITION_TEXTS[condition]
     spent = {one.name: f"; {counted(one.steps, 'step')} on {on}" for one in tuned}
-    lines = [f"{name}: {_summary(test, one)}{spent.get(name, '')}." for name, one in test.responses.items()]
-    lines += [line for name, why in refused.items() for line in textwrap.wrap(f"No {name}: {why}", 110)]
+    told = [f"{name}: {_summary(test, one)}{spent.get(name, '')}." for name, one in test.responses.items()]
+    told += [f"No {name}: {why}" for name, why in refused.items()]
+    lines = [line for one in told for line in textwrap.wrap(one, _WIDTH)]
     return ResponseRecord(
         title or f"{NAMES.get(problem.name, problem.name)}: responses to set-points and load",
         "\n".join(
