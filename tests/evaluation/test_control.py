@@ -15,6 +15,7 @@ from spaql.evaluation import (
     step_response,
     step_test,
 )
+from spaql.evaluation.conditions import conditions_of
 from spaql.evaluation.control import actuator, measure_control
 from spaql.evaluation.control_tables import actuator_cells, return_cells, tracking_cells
 from spaql.policy import Policy
@@ -265,3 +266,15 @@ def test_the_verdict_of_a_comparison(
     }
     assert Comparison(conditions).verdict == verdict
     assert Comparison({name: rows[:1] for name, rows in conditions.items()}).verdict == ""
+
+
+def test_the_condition_that_was_designed_for_comes_first() -> None:
+    oven = spaql.make_problem("spaql/Oven-v0")
+    nominal, robust = (spaql.TreeSearch(oven, seed=0, nominal=one) for one in (True, False))
+    assert conditions_of(robust, oven) == ("perturbed", "nominal")
+    assert conditions_of(nominal, oven) == ("nominal", "perturbed")
+    assert conditions_of(spaql.SPAQL("CartPole-v1", seed=0), spaql.make_problem("CartPole-v1")) == (
+        "nominal",
+    )
+    slow = spaql.make_problem("spaql/Oven-v0", compiled=False)
+    assert conditions_of(spaql.TreeSearch(slow, seed=0), slow) == ("nominal",)

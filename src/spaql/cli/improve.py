@@ -40,7 +40,8 @@ def improve(
     """Improve the policy in RUN on its simulator by TreeSearch, and save the result as a run of its own.
 
     The search begins with the rules of the policy, and keeps them if it finds nothing better. Locked leaves
-    stay as they are. Both are then judged from the same fresh starts.
+    stay as they are. Both are then judged from the same fresh starts. Where the plant declares a
+    perturbation, the search and the judgement are on perturbed plants.
 
     \b
     Examples:
@@ -54,6 +55,7 @@ def improve(
     from spaql.agents.run_folder import save_run
     from spaql.errors import SettingError
     from spaql.evaluation import evaluate
+    from spaql.evaluation.conditions import PERTURBED, in_condition
     from spaql.interpret import rule_tree
     from spaql.stats import mean_ci95
 
@@ -68,13 +70,15 @@ def improve(
     agent.learn(steps, progress_bar=not quiet)
     save_run(agent, out)
     found = rule_tree(agent, minimise=False)
-    before, after = (evaluate(one, problem, episodes=episodes, seed=seed + 1) for one in (rules, agent))
+    where = in_condition(problem, agent.designed_for)
+    before, after = (evaluate(one, where, episodes=episodes, seed=seed + 1) for one in (rules, agent))
     mean, half = mean_ci95(after.returns - before.returns)
     spent = agent.training_steps
+    of = " of perturbed plants" if agent.designed_for == PERTURBED else ""
     lines = [
         f"before  {with_interval(before.mean, before.ci95)}  ({counted(rules.n_leaves, 'leaf')})",
         f"after   {with_interval(after.mean, after.ci95)}  ({counted(found.n_leaves, 'leaf')})",
-        f"change  {with_interval(mean, half)}  (from the same {episodes} fresh starts)",
+        f"change  {with_interval(mean, half)}  (from the same {episodes} fresh starts{of})",
         f"cost    {spent:,} steps",
         "",
         f"Next: spaql show {out} --digits 3",
@@ -85,6 +89,7 @@ def improve(
         "after": {"mean": after.mean, "ci95": after.ci95, "leaves": found.n_leaves},
         "change": {"mean": mean, "ci95": half},
         "episodes": episodes,
+        "condition": agent.designed_for,
         "steps": spent,
     }
     return Report(data, "\n".join(lines))
