@@ -49,10 +49,11 @@ class PlcOpen(Target):
 
 
 class PlcOpenMemory(MemoryTarget):
-    """One file with a function block that has an input RESET."""
+    """One file with the function block of Structured Text."""
 
     name = PlcOpen.name
     suffix = PlcOpen.suffix
+    manual = True
 
     def write(self, machine: MemoryMachine, name: str) -> dict[str, bytes]:
         """Return the files of a controller, by name."""

@@ -21,6 +21,11 @@ from spaql.policy.explanation import conditions
 
 UNKNOWN = -1
 """The requirement about readings that are NaN or not valid."""
+MANUAL = -2
+"""The requirement about manual mode, with and without a valid reading."""
+TRACKED = -3
+"""The requirement about the memory after another action was applied than the one given."""
+_LABELS = {UNKNOWN: "no valid reading", MANUAL: "manual mode", TRACKED: "tracking"}
 
 
 class Trace(ABC):
@@ -111,14 +116,14 @@ class MemoryTrace(Trace):
         super().__init__(name, timing)
         self._machine = machine
 
-    def watch(self, inputs: NDArray[Any], states: NDArray[np.float64]) -> None:
+    def watch(self, inputs: NDArray[Any], commands: NDArray[Any], states: NDArray[np.float64]) -> None:
         """Count samples at which there was no difference: samples × episodes × numbers."""
-        low, high = np.array(self._machine.ends).T
         flat = inputs.reshape(-1, inputs.shape[-1])
-        with np.errstate(invalid="ignore"):
-            valid = ((flat >= low) & (flat <= high)).all(axis=1)
+        manual, track = (part[..., 0].ravel() > 0 for part in np.split(commands, 2, axis=2))
         leaves = states[..., LEAF].ravel().astype(np.int64)
-        self.count(np.where(valid, leaves, UNKNOWN), "samples", flat)
+        automatic = np.where(self._machine.valid(flat), leaves, UNKNOWN)
+        self.count(np.where(manual, MANUAL, automatic), "samples", flat)
+        self.count(np.full(int(track.sum()), TRACKED), "samples", flat[track])
 
     def requirements(self) -> Iterator[tuple[int, str, str]]:
         """Yield the number, the condition and the action of each requirement."""
@@ -128,6 +133,12 @@ class MemoryTrace(Trace):
         safe = self._machine.safe
         last = "the last action" if safe is None else " ".join(map(repr, safe))
         yield UNKNOWN, "a reading is not valid", last
+        yield MANUAL, "manual mode", "the action given by hand, within its limits; the memory follows it"
+        yield (
+            TRACKED,
+            "another action was applied than the one given",
+            "the memory follows it; then as below",
+        )
         waiting: list[tuple[int, tuple[str, ...]]] = [(0, ())]
         kept = " (or kept by hysteresis)" if len(margin) else ""
         start = "the action before + " if limiter.velocity else ""
@@ -144,7 +155,7 @@ class MemoryTrace(Trace):
 
 
 def _label(number: int) -> str:
-    return "no valid reading" if number == UNKNOWN else f"leaf {number}"
+    return _LABELS.get(number, f"leaf {number}")
 
 
 def _law(offset: float, gains: list[float], names: Any) -> str:

@@ -84,7 +84,7 @@ def timing_of_samples(machine: MemoryMachine, files: Mapping[str, bytes]) -> byt
         assert isinstance(board, Arm)  # the state does not compile for an AVR
         return board.play(folder, machine, inputs)
 
-    operations = most_operations_of_sample(program_of(machine))
+    operations = most_operations_of_sample(program_of(machine, manual=True))
     return _report(operations, "samples of one random episode", files, inputs, wanted, play)
 
 

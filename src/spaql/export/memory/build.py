@@ -35,6 +35,7 @@ from spaql.export.memory.program import (
     times,
     weighted,
 )
+from spaql.export.memory.tracking import manual_action, manual_integrals
 from spaql.kernels import features as kernels
 
 _ANGLE = ("angle_a", "angle_b", "angle_t", "angle_z", "angle_p", "angle_q")
@@ -54,13 +55,14 @@ _Q = (
 )
 
 
-def program_of(machine: MemoryMachine, *, adjustable: bool = False) -> Program:
+def program_of(machine: MemoryMachine, *, adjustable: bool = False, manual: bool = False) -> Program:
     """Return the program of a controller.
 
     With `adjustable`, the numbers of its tree are variables of the state, after those that remember, so that
-    they can be changed while it runs: see `adjustable_name`. Gains and weights of 0 stay constants.
+    they can be changed while it runs: see `adjustable_name`. Gains and weights of 0 stay constants. With
+    `manual` it has manual mode.
     """
-    return _Builder(machine, adjustable).program()
+    return _Builder(machine, adjustable, manual).program()
 
 
 def adjustable_name(node: int, k: int, j: int) -> str:
@@ -77,8 +79,9 @@ def adjustable_name(node: int, k: int, j: int) -> str:
 
 
 class _Builder:
-    def __init__(self, machine: MemoryMachine, adjustable: bool) -> None:
+    def __init__(self, machine: MemoryMachine, adjustable: bool, manual: bool) -> None:
         self._machine, self._names = machine, machine.names
+        self._manual = manual
         self._adjusted: dict[str, float] | None = {} if adjustable else None
         self._table, self._limiter, self._left, self._tree, self._margin = machine.controller.arrays
         self._actions = range(len(machine.names.actions))
@@ -105,6 +108,7 @@ class _Builder:
             Note("The limits of the action."),
             *(one for k in self._actions for one in self._limit(k)),
             Note("The memory."),
+            *self._integrals(),
             *(one for i in range(len(names.features)) for one in self._update(i)),
             *(
                 Assign(name, Name(value))
@@ -121,6 +125,7 @@ class _Builder:
             tuple(numbers),
             tuple(flags),
             (If(invalid, tuple(self._fallback()), body),),
+            names.manual if self._manual else (),
         )
 
     def _state(self) -> Iterator[State]:
@@ -138,8 +143,21 @@ class _Builder:
             yield Compare("<=", Name(name), Number(high))
 
     def _fallback(self) -> Iterator[Statement]:
-        names, safe = self._names, self._machine.safe
         yield Note("No valid reading: the memory of the features stays as it is.")
+        automatic = tuple(self._without_reading())
+        if not self._manual:
+            yield from automatic
+            return
+        names = self._names
+        by_hand: list[Statement] = []
+        for k in self._actions:
+            by_hand += [manual_action(self._machine, k), *self._within_limits(k)]
+            given = (names.actions[k], names.last[k], names.target[k])
+            by_hand += [Assign(name, Name(names.wishes[k])) for name in given]
+        yield If(Flag("manual"), tuple(by_hand), automatic)
+
+    def _without_reading(self) -> Iterator[Statement]:
+        names, safe = self._names, self._machine.safe
         for k in self._actions:
             action, last, target = names.actions[k], names.last[k], names.target[k]
             if safe is None:
@@ -278,31 +296,47 @@ class _Builder:
 
     def _limit(self, k: int) -> Iterator[Statement]:
         """Yield the statements that limit an action; what was cut off is then in `cut_...`."""
-        names, limits = self._names, self._limiter
+        names, band = self._names, float(self._limiter.dead_band[k])
         wish, last, action, cut = names.wishes[k], Name(names.last[k]), names.actions[k], names.cuts[k]
-        low, high, rate, band = (
-            float(array[k]) for array in (limits.low, limits.high, limits.rate, limits.dead_band)
-        )
         yield Assign(cut, Name(wish))
         # A sum that is NaN is neither at most nor above anything.
         known = Some((Compare("<=", Name(wish), Number(0.0)), Compare(">", Name(wish), Number(0.0))))
         yield If(Not(known), (Assign(wish, last),))
-        if rate < math.inf:
-            yield from clamped(wish, minus(last, Number(rate)), plus(last, Number(rate)))
-        ends = [None if math.isinf(end) else Number(end) for end in (low, high)]
-        yield from clamped(wish, *ends)
+        if self._manual:
+            yield If(Flag("manual"), (manual_action(self._machine, k),))
+        yield from self._within_limits(k)
         yield Assign(cut, minus(Name(cut), Name(wish)))
         yield Assign(action, Name(wish))
         if band > 0.0:
             sides = (minus(Name(wish), last), minus(last, Name(wish)))
-            small = All(tuple(Compare("<", side, Number(band)) for side in sides))
-            yield If(small, (Assign(action, last),))
+            small: list[Condition] = [Compare("<", side, Number(band)) for side in sides]
+            small += [Not(Flag("manual"))] if self._manual else []
+            yield If(All(tuple(small)), (Assign(action, last),))
+
+    def _within_limits(self, k: int) -> Iterator[Statement]:
+        """Yield the statements that bring what is asked for into the rate limit and the range."""
+        limits, wish, last = self._limiter, self._names.wishes[k], Name(self._names.last[k])
+        rate = float(limits.rate[k])
+        if rate < math.inf:
+            yield from clamped(wish, minus(last, Number(rate)), plus(last, Number(rate)))
+        ends = (float(array[k]) for array in (limits.low, limits.high))
+        yield from clamped(wish, *(None if math.isinf(end) else Number(end) for end in ends))
+
+    def _integrals(self) -> Iterator[Statement]:
+        """Yield the statements that update all integrals."""
+        integrals = np.flatnonzero(self._table.kind == kernels.INTEGRAL).tolist()
+        automatic = tuple(one for i in integrals for one in self._integrate(i))
+        if not self._manual or not automatic:
+            yield from automatic
+            return
+        if by_hand := manual_integrals(self._machine):
+            yield If(Flag("manual"), by_hand, automatic)
+        else:
+            yield If(Not(Flag("manual")), automatic)
 
     def _update(self, i: int) -> Iterator[Statement]:
         table, x, kind = self._table, self._names.features[i], int(self._table.kind[i])
-        if kind == kernels.INTEGRAL:
-            yield from self._integrate(i)
-        elif kind in (kernels.DIFFERENCE, kernels.DERIVATIVE):
+        if kind in (kernels.DIFFERENCE, kernels.DERIVATIVE):
             yield Assign(self._slot(i), self._value(int(table.places[i, kernels.FIRST])))
             if kind == kernels.DERIVATIVE:
                 yield Assign(self._slot(i, 1), Name(x))

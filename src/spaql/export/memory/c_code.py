@@ -22,6 +22,7 @@ from spaql.export.memory.comments import heading
 from spaql.export.memory.machine import MemoryMachine
 from spaql.export.memory.program import All, If, Program, SetFlag, Some, State, Statement
 from spaql.export.memory.syntax import Syntax
+from spaql.export.memory.tracking import track_program
 from spaql.export.misra import check_misra, checked_standard, reviewed
 from spaql.export.trace import MemoryTrace
 from spaql.kernels.features import Floats
@@ -39,10 +40,11 @@ class CMemory(MemoryTarget):
     """As of `spaql.export.c_code.CCode`."""
     name = "C"
     suffix = ".c"
+    manual = True
 
     def write(self, machine: MemoryMachine, name: str) -> dict[str, bytes]:
         """Return the files of a controller, by name."""
-        program, misra = program_of(machine), checked_standard(self.standard) is not None
+        program, misra = program_of(machine, manual=True), checked_standard(self.standard) is not None
         syntax = MisraSyntax(program) if misra else CSyntax(program)
         header, source = _header(machine, program, name), _source(machine, program, name, syntax)
         if not misra:
@@ -156,7 +158,7 @@ def _type(one: State) -> str:
 
 def _header(machine: MemoryMachine, program: Program, name: str) -> Iterator[str]:
     controller, prefix, kind = machine.controller, name.upper(), TYPES[machine.number]
-    yield from comment_of(heading(machine, f"{name}.h"))
+    yield from comment_of(heading(machine, f"{name}.h", _use(name)))
     yield from (f"#ifndef {prefix}_H", f"#define {prefix}_H", "")
     yield f"#define {prefix}_OBSERVATIONS {len(program.inputs)}"
     yield f"#define {prefix}_ACTIONS {len(program.outputs)}"
@@ -171,41 +173,110 @@ def _header(machine: MemoryMachine, program: Program, name: str) -> Iterator[str
     yield from (f" * observation[{j}]  {in_comment(one)}" for j, one in enumerate(controller.observations))
     yield from (f" * action[{k}]  {in_comment(one)}" for k, one in enumerate(controller.actions))
     yield " */"
-    yield from _prototype(name, kind, ";")
+    functions = _Functions(name, kind)
+    yield from functions.declared("act", ";")
+    yield from ("", *_MANUAL, *functions.declared("manual", ";"))
+    yield from ("", *_TRACK, *functions.declared("track", ";"))
     yield from ("", "#ifdef __cplusplus", "}", "#endif", "", "#endif")
 
 
-def _prototype(name: str, kind: str, end: str) -> Iterator[str]:
-    pad = " " * (len(name) + 10)
-    yield f"void {name}_act({name}_state *state,"
-    yield f"{pad}const {kind} observation[{name.upper()}_OBSERVATIONS],"
-    yield f"{pad}{kind} action[{name.upper()}_ACTIONS]){end}"
+def _use(name: str) -> tuple[str, ...]:
+    """Return lines on manual mode and tracking."""
+    return (
+        f"Manual mode: call {name}_manual in place of {name}_act. The action is the one given by hand, "
+        "within its range and rate limit, also without a valid reading, and the state follows it: automatic mode "
+        "then starts from there (bumpless transfer).",
+        f"Tracking: if the plant gets another action than the one written here, call {name}_track with it "
+        "before the next sample, so that integrals do not wind up.",
+    )
+
+
+_MANUAL = (
+    "/* Takes a sample in manual mode: writes the action given by hand, within its limits, and updates the",
+    " * state so that the next sample in automatic mode starts from it (bumpless transfer). */",
+)
+_TRACK = (
+    "/* Tells which action was applied since the last sample, where a limiter, a selector or a local switch",
+    " * after the controller changed it: call it before the next sample. */",
+)
+
+
+@dataclass(frozen=True)
+class _Functions:
+    """The functions of a controller."""
+
+    name: str
+    kind: str
+    """The type of observations and actions."""
+
+    def declared(self, function: str, end: str = "") -> Iterator[str]:
+        """Yield the lines that declare a function."""
+        prefix, kind = self.name.upper(), self.kind
+        observation, action = f"const {kind} observation[{prefix}_OBSERVATIONS]", f"action[{prefix}_ACTIONS]"
+        parameters = {
+            "act": (observation, f"{kind} {action}"),
+            "manual": (observation, f"const {kind} manual_{action}", f"{kind} {action}"),
+            "track": (f"const {kind} applied_{action}",),
+            "sample": (observation, "int manual", f"const {kind} manual_{action}", f"{kind} {action}"),
+        }[function]
+        begin = f"{'static ' if function == 'sample' else ''}void {self.name}_{function}("
+        *lines, last = (f"{self.name}_state *state", *parameters)
+        for line in lines:
+            yield f"{begin}{line},"
+            begin = " " * len(begin)
+        yield f"{begin}{last}){end}"
 
 
 def _source(machine: MemoryMachine, program: Program, name: str, syntax: CSyntax) -> Iterator[str]:
     single = machine.number == "float"
     kind, cast = TYPES[machine.number], ("(double)", "(float)") if single else ("", "")
-    yield from comment_of(heading(machine, f"{name}.c"))
+    functions, track = _Functions(name, kind), track_program(machine, program.state)
+    yield from comment_of(heading(machine, f"{name}.c", _use(name)))
     yield f'#include "{name}.h"'
     yield from arithmetic_checks("the state needs it", single=single, sums=True)
     yield from ("", f"void {name}_reset({name}_state *state)", "{")
     for one in program.state:
         value = repr(one.reset) if one.kind == "real" else str(int(one.reset))
         yield f"    state->{one.name} = {value};"
-    yield from ("}", "", *_prototype(name, kind, ""), "{")
-    for j, word in enumerate(program.inputs):
-        yield f"    const double {word} = {cast[0]}observation[{j}];"
+    yield from (
+        "}",
+        "",
+        "/* Takes a sample in automatic or in manual mode. */",
+        *functions.declared("sample"),
+        "{",
+    )
+    yield from _inputs({"observation": program.inputs, "manual_action": program.manual}, cast[0])
     yield from (f"    double {word} = 0.0;" for word in [*program.outputs, *program.numbers])
     yield from (f"    int {word} = 0;" for word in program.flags)
     yield ""
     yield from syntax.lines(program.statements, 1)
     yield from (f"    (void){word};" for word in program.numbers if word not in program.read)
     yield from (f"    action[{k}] = {cast[1]}{word};" for k, word in enumerate(program.outputs))
+    none = ", ".join("0.0f" if single else "0.0" for _ in program.outputs)
+    yield from ("}", "", *functions.declared("act"), "{")
+    yield f"    static const {kind} by_hand[{name.upper()}_ACTIONS] = {{{none}}};"
+    yield f"    {name}_sample(state, observation, 0, by_hand, action);"
+    yield from ("}", "", *functions.declared("manual"), "{")
+    yield f"    {name}_sample(state, observation, 1, manual_action, action);"
+    yield from ("}", "", *functions.declared("track"), "{")
+    yield from _inputs({"applied_action": track.inputs}, cast[0])
+    yield from (f"    double {word} = 0.0;" for word in track.numbers)
+    yield ""
+    yield from syntax.lines(track.statements, 1)
     yield "}"
 
 
+def _inputs(arrays: Mapping[str, Sequence[str]], cast: str) -> Iterator[str]:
+    """Yield variables for the numbers of arrays."""
+    for array, words in arrays.items():
+        yield from (f"    const double {word} = {cast}{array}[{j}];" for j, word in enumerate(words))
+
+
 def _driver(machine: MemoryMachine, program: Program, name: str) -> str:
-    """Return a C program that plays the samples on its standard input, each after a number for a reset."""
+    """Return a C program that plays the samples on its standard input, each after a number for a reset.
+
+    After an observation come the commands of `spaql.export.memory.check.Episodes`.
+    """
     kind, prefix = TYPES[machine.number], name.upper()
     dump = ", ".join(f"(double)state.{one.name}" for one in program.state)
     return f"""#include <stdio.h>
@@ -217,7 +288,9 @@ def _driver(machine: MemoryMachine, program: Program, name: str) -> str:
 
 int main(void)
 {{
-    {kind} sample[1 + {prefix}_OBSERVATIONS];
+    {kind} sample[1 + {prefix}_OBSERVATIONS + 2 * (1 + {prefix}_ACTIONS)];
+    const {kind} *manual = sample + 1 + {prefix}_OBSERVATIONS;
+    const {kind} *track = manual + 1 + {prefix}_ACTIONS;
     {kind} action[{prefix}_ACTIONS];
     {name}_state state;
 #ifdef _WIN32 /* where a stream of text changes bytes that happen to be line ends */
@@ -229,7 +302,14 @@ int main(void)
         if (sample[0] > 0) {{
             {name}_reset(&state);
         }}
-        {name}_act(&state, sample + 1, action);
+        if (track[0] > 0) {{
+            {name}_track(&state, track + 1);
+        }}
+        if (manual[0] > 0) {{
+            {name}_manual(&state, sample + 1, manual + 1, action);
+        }} else {{
+            {name}_act(&state, sample + 1, action);
+        }}
         double dump[] = {{{dump}}};
         if (fwrite(action, sizeof action, 1, stdout) != 1 || fwrite(dump, sizeof dump, 1, stdout) != 1) {{
             return 1;

@@ -16,13 +16,15 @@ from numpy.typing import NDArray
 
 from spaql.export.equivalence import Equivalence, EquivalenceError
 from spaql.export.memory.machine import MemoryMachine
+from spaql.export.memory.operator import Operator
 from spaql.export.trace import MemoryTrace
 from spaql.kernels.features import LAST, LEAF, Floats
 from spaql.spaces import unbounded
 
 Bools = NDArray[np.bool_]
 Run = Callable[[Bools, NDArray[Any]], tuple[Floats, Floats]]
-"""From resets (samples × episodes) and inputs (samples × episodes × numbers) to actions and states."""
+"""From resets (samples × episodes) and inputs (samples × episodes × numbers) to actions and states. In the
+inputs of a target with manual mode, those of `Episodes.commands` follow the observation."""
 _SIDE_BY_SIDE, _LENGTH = 1000, 1000
 _RESETS, _BOUNDARIES, _SPECIAL = 0.01, 0.2, 0.03
 """Shares of the episodes in a sample: after a reset, near a boundary, and with a special value."""
@@ -35,6 +37,8 @@ class MemoryTarget(ABC):
 
     name: str
     suffix: str
+    manual = False
+    """Whether the files have manual mode and tracking."""
 
     @abstractmethod
     def write(self, machine: MemoryMachine, name: str) -> dict[str, bytes]:
@@ -58,6 +62,9 @@ class Episodes(NamedTuple):
 
     resets: Bools
     inputs: NDArray[Any]
+    commands: NDArray[Any]
+    """1 for manual mode, the actions given by hand, 1 if applied actions are tracked, and those; without
+    columns for a target that has no manual mode."""
     actions: Floats
     states: Floats
     counts: Counter[str]
@@ -78,11 +85,11 @@ def check_memory_equivalence(
     """
     began = time.perf_counter()
     run, counts = target.load(machine, files, name, folder), Counter[str]()
-    for part in episodes(machine, samples):
-        _compare(target, part, *run(part.resets, part.inputs))
+    for part in episodes(machine, samples, manual=target.manual):
+        _compare(target, part, *run(part.resets, np.concatenate([part.inputs, part.commands], axis=2)))
         counts.update(part.counts)
         if trace is not None:
-            trace.watch(part.inputs, part.states)
+            trace.watch(part.inputs, part.commands, part.states)
     controller, guard = machine.controller, machine.limits
     return Equivalence(
         target=target.name,
@@ -114,34 +121,39 @@ def _compare(target: MemoryTarget, wanted: Episodes, actions: Floats, states: Fl
     step = int(np.flatnonzero(wrong.any(axis=1))[0])
     row = int(np.flatnonzero(wrong[step])[0])
     at = (step, row)
+    commands = wanted.commands[at]
+    said = f" and the commands {commands.tolist()}" if commands.any() else ""
     raise EquivalenceError(
         f"The exported {target.name} differs from the policy, so no file is written. The first difference is "
-        f"at sample {step} of episode {row}: for the observation {wanted.inputs[at].tolist()} the action of "
-        f"the policy is {wanted.actions[at].tolist()} and its state {wanted.states[at].tolist()}; that of "
-        f"{target.name} is {actions[at].tolist()} and {states[at].tolist()}."
+        f"at sample {step} of episode {row}: for the observation {wanted.inputs[at].tolist()}{said} the "
+        f"action of the policy is {wanted.actions[at].tolist()} and its state {wanted.states[at].tolist()}; "
+        f"that of {target.name} is {actions[at].tolist()} and {states[at].tolist()}."
     )
 
 
-def episodes(machine: MemoryMachine, samples: int, seed: int = 0) -> Iterator[Episodes]:
+def episodes(
+    machine: MemoryMachine, samples: int, seed: int = 0, *, manual: bool = False
+) -> Iterator[Episodes]:
     """Yield random episodes, with what the controller does in them.
 
     Observations wander, stay, jump within and far beyond their range, and take special values; resets come at
     random; and at some samples an observation is on one side of a boundary at which the leaf, a limit or the
-    dead band begins to act, or next to it on the other side, as found by bisection.
+    dead band begins to act, or next to it on the other side, as found by bisection. With `manual`,
+    manual mode begins and ends at random, and actions other than those given are applied.
     """
     rng = np.random.default_rng(seed)
     left = samples
     while left > 0:
         rows = min(_SIDE_BY_SIDE, math.isqrt(left))
         steps = min(left // rows, _LENGTH)
-        yield _Play(machine, rows, rng).episodes(steps)
+        yield _Play(machine, rows, rng, manual).episodes(steps)
         left -= rows * steps
 
 
 class _Play:
     """Episodes side by side, under construction."""
 
-    def __init__(self, machine: MemoryMachine, rows: int, rng: np.random.Generator) -> None:
+    def __init__(self, machine: MemoryMachine, rows: int, rng: np.random.Generator, manual: bool) -> None:
         self._machine, self._rng, self._rows = machine, rng, rows
         controller = machine.controller
         self._fresh = controller.new_memory(rows)
@@ -154,9 +166,10 @@ class _Play:
         # Some episodes are calm, so that integrals reach their limits, and some have no reset.
         self._moves = 10 ** rng.uniform(-2, 0, (rows, 1))
         self._resets = _RESETS * (rng.random(rows) < 0.7)
+        self._operator = Operator(machine, rows, rng) if manual else None
 
     def episodes(self, steps: int) -> Episodes:
-        inputs, actions, states = [], [], []
+        inputs, commands, actions, states = [], [], [], []
         resets = self._rng.random((steps, self._rows)) < self._resets
         resets[0] = True
         counts: Counter[str] = Counter()
@@ -167,14 +180,26 @@ class _Play:
             if step % _BISECT_EVERY == 1:
                 counts["samples at boundaries"] += self._to_boundaries(given)
             self._specially(given)
-            done, _, valid = self._machine.sample(given, self._memory)
+            commanded = self._commands()
+            done, valid = self._machine.operate(given, commanded, self._memory)
             counts["samples without a valid reading"] += int((~valid).sum())
             inputs.append(given)
+            commands.append(commanded)
             actions.append(done)
             states.append(self._memory.copy())
         counts["random samples"] = steps * self._rows - sum(counts.values())
         counts["resets"] = int(resets.sum())
-        return Episodes(resets, np.array(inputs), np.array(actions), np.array(states), counts)
+        said = np.array(commands)
+        if self._operator is not None:
+            manual, track = (part[..., 0] > 0 for part in np.split(said, 2, axis=2))
+            counts["samples in manual mode"] = int(manual.sum())
+            counts["samples with tracking"] = int(track.sum())
+        return Episodes(resets, np.array(inputs), said, np.array(actions), np.array(states), counts)
+
+    def _commands(self) -> NDArray[Any]:
+        if self._operator is None:
+            return np.empty((self._rows, 0), self._machine.dtype)
+        return self._operator.commands(self._memory)
 
     def _anywhere(self) -> Floats:
         middle, half = self._low / 2 + self._high / 2, self._high / 2 - self._low / 2

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from spaql.export.target_controller import Limits, checked_box_action
 from spaql.kernels.features import LAST, Floats, control_rows
 from spaql.policy import FeatureController
 from spaql.policy.feature_controller import LARGEST
+from spaql.policy.tracking import Tracking
 
 DTYPES: dict[str, np.dtype[Any]] = {"double": np.dtype(np.float64), "float": np.dtype(np.float32)}
 _RESERVED = """
@@ -29,7 +30,8 @@ _RESERVED = """
     sqrt state static step string struct sub switch tan task then time to transition true type typedef
     udint uint ulint union unsigned until usint var void volatile while with word xor u started leaf
     keep waits angle_a angle_b angle_t angle_z angle_p angle_q angle_steep angle_turned n_observations
-    n_actions act controller
+    n_actions act controller manual manual_action track
+    applied_action by_hand
 """
 
 
@@ -47,6 +49,10 @@ class Names:
     cuts: tuple[str, ...]
     gains: dict[tuple[int, int], str]
     """By feature and number of the action."""
+    manual: tuple[str, ...]
+    """The actions given by hand."""
+    applied: tuple[str, ...]
+    """The actions that were applied since the last sample."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,12 +91,14 @@ class MemoryMachine:
         actions = [name.split(" [")[0] for name in controller.actions]
         parts += [[f"{word} {name}" for name in actions] for word in ("last", "target", "wish", "cut")]
         parts += [list(self._slots()), [f"gain {a} {b}" for a in features for b in actions]]
+        parts += [[f"{word} {name}" for name in controller.actions] for word in ("manual", "applied")]
         words = iter(identifiers([name for part in parts for name in part], _RESERVED))
-        seen, x, done, last, target, wish, cut, memory, gain = (
+        seen, x, done, last, target, wish, cut, memory, gain, manual, applied = (
             tuple(next(words) for _ in part) for part in parts
         )
         pairs = [(i, k) for i in range(len(features)) for k in range(len(actions))]
-        return Names(seen, x, done, last, target, memory, wish, cut, dict(zip(pairs, gain, strict=True)))
+        gains = dict(zip(pairs, gain, strict=True))
+        return Names(seen, x, done, last, target, memory, wish, cut, gains, manual, applied)
 
     def _slots(self) -> Iterator[str]:
         """Yield a name for each number that features remember."""
@@ -106,17 +114,55 @@ class MemoryMachine:
         notes += [f"the same before the dead band: {name}" for name in controller.actions]
         return notes + [f"memory of {f.name}" for f in controller.features for _ in range(f.memory())]
 
+    @cached_property
+    def tracking(self) -> Tracking:
+        """Manual mode and tracking of the controller."""
+        return Tracking(self.controller)
+
+    def valid(self, inputs: NDArray[np.floating]) -> NDArray[np.bool_]:
+        """Return which readings are valid, one a row."""
+        low, high = np.array(self.ends).T
+        batch = inputs.astype(np.float64)
+        return np.asarray(((batch >= low) & (batch <= high)).all(axis=-1))
+
+    def operate(
+        self, inputs: NDArray[np.floating], commands: NDArray[np.floating], memory: Floats
+    ) -> tuple[Floats, NDArray[np.bool_]]:
+        """Take a sample in each row, and update the memory: what exported code is compared with.
+
+        Commands are those of `spaql.export.memory.check.Episodes`, or have no columns in automatic mode.
+        Returns the actions, and which readings are valid.
+        """
+        if not commands.shape[1]:
+            actions, _, valid = self.sample(inputs, memory)
+            return actions, valid
+        by_hand, applied = np.hsplit(commands.astype(np.float64), 2)
+        manual, track, valid = by_hand[:, 0] > 0, applied[:, 0] > 0, self.valid(inputs)
+        actions = np.empty((len(inputs), len(self.controller.actions)))
+
+        def in_rows(rows: NDArray[np.bool_], take: Callable[[Floats], Any]) -> Any:
+            part = memory[rows]
+            result = take(part)
+            memory[rows] = part
+            return result
+
+        in_rows(track, partial(self.tracking.track, applied[track, 1:]))
+        actions[~manual] = in_rows(~manual, lambda part: self.sample(inputs[~manual], part)[0])
+        seen, blind = manual & valid, manual & ~valid
+        batch = inputs[seen].astype(np.float64)
+        actions[seen] = in_rows(seen, partial(self.tracking.manual, batch, by_hand[seen, 1:]))
+        actions[blind] = in_rows(blind, partial(self.tracking.hold, by_hand[blind, 1:]))
+        return actions.astype(self.dtype).astype(np.float64), valid
+
     def sample(
         self, inputs: NDArray[np.floating], memory: Floats
     ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-        """Take a sample in each row, and update the memory: what exported code is compared with.
+        """Take a sample in automatic mode in each row, and update the memory.
 
         Returns the actions, what the laws asked for (NaN without a valid reading), and which readings are
         valid.
         """
-        batch = inputs.astype(np.float64)
-        low, high = np.array(self.ends).T
-        valid = ((batch >= low) & (batch <= high)).all(axis=1)
+        batch, valid = inputs.astype(np.float64), self.valid(inputs)
         n, controller = len(batch), self.controller
         width = len(controller.actions)
         actions = memory[:, LAST : LAST + width].copy()

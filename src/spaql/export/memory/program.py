@@ -159,6 +159,9 @@ class Program:
     flags: tuple[str, ...]
     """Further variables: truth values."""
     statements: tuple[Statement, ...]
+    manual: tuple[str, ...] = ()
+    """Further inputs: the actions given by hand while the truth variable `manual`, an input too, is set;
+    empty without manual mode."""
 
     @cached_property
     def read(self) -> frozenset[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -17,6 +17,7 @@ from spaql.export.memory.comments import heading
 from spaql.export.memory.machine import MemoryMachine
 from spaql.export.memory.program import All, Program, Some, State
 from spaql.export.memory.syntax import Syntax
+from spaql.export.memory.tracking import track_program
 from spaql.export.st_common import LIBRARY, comment, literal, python_expression, python_statements
 from spaql.kernels.features import Floats
 
@@ -25,15 +26,16 @@ _KINDS = {"real": "LREAL", "flag": "BOOL", "leaf": "DINT"}
 
 
 class StructuredTextMemory(MemoryTarget):
-    """One function block, with an input RESET."""
+    """One function block, with inputs for a reset, manual mode and tracking."""
 
     name = "Structured Text"
     suffix = ".st"
+    manual = True
 
     def write(self, machine: MemoryMachine, name: str) -> dict[str, bytes]:
         """Return the files of a controller, by name."""
-        lines = [f"(* {comment(line)} *)" for line in heading(machine, f"{name}.st") if line]
-        lines += _block(machine, program_of(machine), name[0].upper() + name[1:])
+        lines = [f"(* {comment(line)} *)" for line in heading(machine, f"{name}.st", _USE) if line]
+        lines += _block(machine, program_of(machine, manual=True), name[0].upper() + name[1:])
         return {f"{name}.st": ("\n".join(lines) + "\n").encode()}
 
     def load(self, machine: MemoryMachine, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
@@ -69,8 +71,8 @@ class StructuredTextSyntax(Syntax):
     words = MappingProxyType({All: "AND", Some: "OR"})
     otherwise, end = "ELSE", "END_IF;"
 
-    def __init__(self, program: Program, *, single: bool) -> None:
-        self._singles = set(program.inputs) if single else set()
+    def __init__(self, singles: Collection[str] = ()) -> None:
+        self._singles = singles
 
     def plain(self, name: str) -> str:
         """Return the name of a variable; the names of the state are never those of the library."""
@@ -109,15 +111,30 @@ class StructuredTextSyntax(Syntax):
         return f"{'ELSIF' if further else 'IF'} {condition} THEN"
 
 
+_USE = (
+    "Manual mode: while manual is TRUE, the output is the input manual_..., within its range and rate limit, "
+    "also without a valid reading, and the memory follows it: automatic mode then starts from there "
+    "(bumpless transfer).",
+    "Tracking: if the plant gets another action than the output, set applied_... to it in the next call, and "
+    "track to TRUE, so that integrals do not wind up. Both may stay connected to the actuator's position.",
+)
+
+
 def _block(machine: MemoryMachine, program: Program, block: str) -> Iterator[str]:
     controller, kind = machine.controller, _TYPES[machine.number]
-    single = machine.number == "float"
-    syntax = StructuredTextSyntax(program, single=single)
+    single, track = machine.number == "float", track_program(machine, program.state)
+    syntax = StructuredTextSyntax([*program.inputs, *program.manual, *track.inputs] if single else ())
     outputs = {word: f"{word}_out" for word in program.outputs} if single else {}
     yield f"FUNCTION_BLOCK {block}"
     yield from ("VAR_INPUT", "    reset : BOOL; (* TRUE for a sample that begins anew *)")
     for word, name in zip(program.inputs, controller.observations, strict=True):
         yield f"    {syntax.plain(word)} : {kind}; (* {comment(name)} *)"
+    yield "    manual : BOOL; (* TRUE for manual mode; bumpless when it ends *)"
+    for word, name in zip(program.manual, controller.actions, strict=True):
+        yield f"    {word} : {kind}; (* given by hand in manual mode: {comment(name)} *)"
+    yield "    track : BOOL; (* TRUE where the inputs below are what the actuators applied *)"
+    for word, name in zip(track.inputs, controller.actions, strict=True):
+        yield f"    {word} : {kind}; (* applied since the last sample: {comment(name)} *)"
     yield from ("END_VAR", "VAR_OUTPUT")
     for word, name in zip(program.outputs, controller.actions, strict=True):
         yield f"    {outputs.get(word, syntax.plain(word))} : {kind}; (* {comment(name)} *)"
@@ -128,6 +145,8 @@ def _block(machine: MemoryMachine, program: Program, block: str) -> Iterator[str
     yield from (f"    {word} : BOOL;" for word in program.flags)
     yield from ("END_VAR", "", "IF reset THEN")
     yield from (f"    {one.name} := {_value(one)};" for one in program.state)
+    yield from ("END_IF;", "IF track THEN")
+    yield from syntax.lines(track.statements, 1)
     yield "END_IF;"
     yield from syntax.lines(program.statements, 0)
     yield from (f"{out} := LREAL_TO_REAL({syntax.plain(word)});" for word, out in outputs.items())
