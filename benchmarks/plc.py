@@ -99,12 +99,11 @@ def main(matiec: Path, points: int) -> None:
             wrong = total = 0
             with tempfile.TemporaryDirectory() as folder:
                 program = compiled(text, matiec, Path(folder), made.memory_size)
-                for part in episodes(machine, points):
+                for part in episodes(machine, points, manual=True):
                     steps, rows, _ = part.inputs.shape
                     flags = part.resets.T[..., np.newaxis]
-                    samples = np.concatenate(
-                        [flags, part.inputs.transpose(1, 0, 2)], axis=2, dtype=np.float64
-                    )
+                    inputs = np.concatenate([part.inputs, part.commands], axis=2).transpose(1, 0, 2)
+                    samples = np.concatenate([flags, inputs], axis=2, dtype=np.float64)
                     given = played(program, samples.reshape(rows * steps, -1))
                     wanted = np.concatenate([part.actions, part.states], axis=2).transpose(1, 0, 2)
                     wrong += int((given != wanted.reshape(rows * steps, -1)).any(axis=1).sum())

@@ -184,8 +184,8 @@ def _use(name: str) -> tuple[str, ...]:
     """Return lines on manual mode and tracking."""
     return (
         f"Manual mode: call {name}_manual in place of {name}_act. The action is the one given by hand, "
-        "within its range and rate limit, also without a valid reading, and the state follows it: automatic mode "
-        "then starts from there (bumpless transfer).",
+        "within its range and rate limit, also without a valid reading, and the state follows it: automatic "
+        "mode then starts from there (bumpless transfer).",
         f"Tracking: if the plant gets another action than the one written here, call {name}_track with it "
         "before the next sample, so that integrals do not wind up.",
     )

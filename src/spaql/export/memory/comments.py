@@ -6,6 +6,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 
+import numpy as np
+
 from spaql.export.memory.machine import MemoryMachine
 from spaql.formatting import counted
 from spaql.policy.feature_controller import LARGEST
@@ -61,7 +63,7 @@ def _limits_of_tracking(machine: MemoryMachine) -> Iterator[str]:
     controller = machine.controller
     if controller.form == VELOCITY:
         return
-    followed = machine.tracking.gains[controller.arrays.left < 0].any(axis=1)
+    followed = np.abs(machine.tracking.gains[controller.arrays.left < 0]).max(axis=1) > 0
     if some := [name for k, name in enumerate(controller.actions) if not followed[:, k].all()]:
         where = " in some leaves" if followed.any() else ""
         yield (
