@@ -1,4 +1,4 @@
-"""Worlds that PlanTree was never tuned on: two plants that Gymnasium has not, and noise."""
+"""Worlds that PlanTree was never tuned on: two plants that Gymnasium has not, noise and wind."""
 
 import math
 from typing import Any
@@ -79,6 +79,23 @@ TWO_TANKS = spaql.Dynamics(
     actions={"pump power": (0.0, 1.0)},
     horizon=200,
 )
+
+
+class Windy(gymnasium.Wrapper):
+    """A constant torque in Nm on Gymnasium's pendulum, besides that of the motor."""
+
+    def __init__(self, env: gymnasium.Env, torque: float) -> None:
+        super().__init__(env)
+        self._torque = torque
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        _, *rest = self.env.step(action)
+        pendulum: Any = self.env.unwrapped
+        angle, speed = pendulum.state
+        push = 3.0 / (pendulum.m * pendulum.l**2) * self._torque * pendulum.dt
+        faster = np.clip(speed + push, -pendulum.max_speed, pendulum.max_speed)
+        pendulum.state = np.array([angle + (faster - speed) * pendulum.dt, faster])
+        return pendulum._get_obs(), *rest
 
 
 class Noisy(gymnasium.Wrapper):

@@ -4,23 +4,27 @@ Trains with and without `mirror="auto"`, and replays each controller from fresh 
 `--out` as soon as it is done, and is not done again; the tables are made of all lines there. `--detect` only
 explores, with hardly any search of controllers, and counts the mirrors found in the memory; `--random` counts
 those in memories of random actions, each held for up to 20 steps, which is quick; `--noise 0.1 0.01`
-disturbs what is done and what is seen, as in `plantree.py`.
+disturbs what is done and what is seen, as in `plantree.py`. `--wind 0 0.01 0.03 0.1` trains and replays
+Pendulum-v1 in each of these winds, constant torques in Nm, in which it has no mirror.
 """
 
 import argparse
 import json
 import time
+from itertools import product
 from pathlib import Path
 
+import gymnasium
 import numpy as np
 from plantree import ENVIRONMENTS, make, replay
+from plantree_worlds import Windy
 
 import spaql
 from spaql.algorithms.plantree.encoding import ActionCode
 from spaql.algorithms.plantree.replay_memory import Memory
 from spaql.algorithms.plantree.symmetry import find_mirror
 from spaql.formatting import with_interval
-from spaql.policy.mirrored import leaves_to_read
+from spaql.policy.mirrored import folded, leaves_to_read
 from spaql.stats import mean_ci95
 
 MIRRORS = {
@@ -32,16 +36,21 @@ MIRRORS = {
 HARDLY = {"effort": 0.005, "leaves": 8}
 
 
+def world(env: str, noise: tuple[float, float], wind: float) -> gymnasium.Env:
+    return Windy(make(env, noise), wind) if wind else make(env, noise)
+
+
 def measure(
     env: str,
     budget: int,
     seed: int,
     mirror: str,
     noise: tuple[float, float],
+    wind: float,
     detect: bool,
     runs: Path | None,
 ) -> dict[str, object]:
-    agent = spaql.PlanTree(make(env, noise), seed=seed, mirror=mirror, **(HARDLY if detect else {}))
+    agent = spaql.PlanTree(world(env, noise, wind), seed=seed, mirror=mirror, **(HARDLY if detect else {}))
     cpu = time.process_time()
     agent.learn(total_timesteps=budget, progress_bar=False)
     cpu = time.process_time() - cpu
@@ -52,12 +61,14 @@ def measure(
         "seed": seed,
         "mirror": mirror,
         "noise": list(noise),
+        "wind": wind,
         "detect": detect,
     }
-    row |= {"found": "none" if found is None else verdict(env, found), "cpu": cpu}
+    row |= {"found": "none" if found is None else verdict("" if wind else env, found), "cpu": cpu}
     if not detect:
-        returns, _ = replay(agent.policy, make(env, noise), seed)
-        row |= {"mean": float(np.mean(returns)), "leaves": leaves_to_read(agent.policy)}
+        returns, _ = replay(agent.policy, world(env, noise, wind), seed)
+        row |= {"mean": float(np.mean(returns)), "worst": min(returns)}
+        row |= {"leaves": leaves_to_read(agent.policy), "folded": folded(agent.policy) is not None}
     if runs is not None:
         agent.save(runs / f"{env}-{budget}-{seed}")
     return row
@@ -100,34 +111,36 @@ def verdict(env, mirror) -> str:
 
 
 def tables(rows: list[dict]) -> str:
-    lines = [
-        "| environment | noise | steps | mirror | seeds | found (wrong) | mean | worst seed | leaves | cpu |"
-    ]
-    lines.append("|" + "---|" * 10)
-    keys = dict.fromkeys((r["env"], tuple(r["noise"]), r["budget"], r["mirror"], r["detect"]) for r in rows)
-    for env, noise, budget, mirror, detect in sorted(keys):
-        some = [
-            r
-            for r in rows
-            if (r["env"], tuple(r["noise"]), r["budget"], r["mirror"], r["detect"])
-            == (env, noise, budget, mirror, detect)
-        ]
-        counts = {name: sum(r["found"] == name for r in some) for name in ("right", "wrong")}
-        cells = [
-            env,
-            f"{noise[0]:g}, {noise[1]:g}" if any(noise) else "",
-            f"{budget:,}",
-            mirror,
-            str(len(some)),
-        ]
-        cells.append(f"{counts['right']} ({counts['wrong']})" if mirror == "auto" else "")
+    heads = (
+        "environment",
+        "noise",
+        "wind",
+        "steps",
+        "mirror",
+        "seeds",
+        "found (wrong)",
+        "mirrored controllers",
+    )
+    heads += "mean", "worst seed", "worst episode", "leaves", "cpu"
+    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    names = "env", "noise", "wind", "budget", "mirror", "detect"
+    groups: dict[str, list[dict]] = {}
+    for row in sorted(rows, key=lambda row: [row[name] for name in names]):
+        groups.setdefault(json.dumps([row[name] for name in names]), []).append(row)
+    for key, some in groups.items():
+        env, noise, wind, budget, mirror, detect = json.loads(key)
+        counts = {name: sum(row["found"] == name for row in some) for name in ("right", "wrong")}
+        cells = [env, f"{noise[0]:g}, {noise[1]:g}" if any(noise) else "", f"{wind:g}", f"{budget:,}", mirror]
+        cells += [str(len(some)), f"{counts['right']} ({counts['wrong']})" if mirror == "auto" else ""]
         if detect:
-            cells += ["", "", ""]
+            cells += [""] * 5
         else:
-            means = np.array([r["mean"] for r in some])
-            cells += [with_interval(*mean_ci95(means)) if len(some) > 1 else f"{means[0]:.1f}"]
-            cells += [f"{means.min():.1f}", f"{np.mean([r['leaves'] for r in some]):.1f}"]
-        cells.append(f"{np.median([r['cpu'] for r in some]):.0f}")
+            returns = np.array([row["mean"] for row in some])
+            cells += [str(sum(row["folded"] for row in some))]
+            cells += [with_interval(*mean_ci95(returns)) if len(some) > 1 else f"{returns[0]:.1f}"]
+            cells += [f"{returns.min():.1f}", f"{min(row['worst'] for row in some):.0f}"]
+            cells += [f"{np.mean([row['leaves'] for row in some]):.1f}"]
+        cells.append(f"{np.median([row['cpu'] for row in some]):.0f}")
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -138,6 +151,7 @@ def main() -> None:
     parser.add_argument("--budget", type=int, action="append")
     parser.add_argument("--seeds", default="9000-9004")
     parser.add_argument("--noise", type=float, nargs=2, default=(0.0, 0.0))
+    parser.add_argument("--wind", type=float, nargs="+", default=(0.0,), help="of Pendulum-v1, in Nm")
     parser.add_argument("--mirror", choices=("auto", "off"), action="append", help="both by default")
     parser.add_argument("--detect", action="store_true", help="only count the mirrors that are found")
     parser.add_argument("--out", type=Path, default=Path("symmetry.jsonl"))
@@ -150,19 +164,19 @@ def main() -> None:
         count_in_random_memories(given.env or list(ENVIRONMENTS), budget, seeds, tuple(given.noise))
         return
     rows = [json.loads(line) for line in given.out.read_text().splitlines()] if given.out.exists() else []
-    names = ("env", "budget", "seed", "mirror", "noise", "detect")
+    names = ("env", "budget", "seed", "mirror", "noise", "wind", "detect")
     done = {json.dumps([row[name] for name in names]) for row in rows}
-    for seed in range(int(first), int(last or first) + 1):
-        for budget in given.budget or ((3_000,) if given.detect else (3_000, 5_000, 10_000)):
-            for env in given.env or ENVIRONMENTS:
-                for mirror in ("auto",) if given.detect else given.mirror or ("auto", "off"):
-                    noise = tuple(given.noise)
-                    if json.dumps([env, budget, seed, mirror, list(noise), given.detect]) in done:
-                        continue
-                    rows.append(measure(env, budget, seed, mirror, noise, given.detect, given.runs))
-                    with given.out.open("a") as file:
-                        file.write(json.dumps(rows[-1]) + "\n")
-                    print(json.dumps(rows[-1]), flush=True)
+    budgets = given.budget or ((3_000,) if given.detect else (3_000, 5_000, 10_000))
+    mirrors = ("auto",) if given.detect else given.mirror or ("auto", "off")
+    seeds, envs = range(int(first), int(last or first) + 1), given.env or ENVIRONMENTS
+    for seed, budget, env, wind, mirror in product(seeds, budgets, envs, given.wind, mirrors):
+        noise = tuple(given.noise)
+        if json.dumps([env, budget, seed, mirror, list(noise), wind, given.detect]) in done:
+            continue
+        rows.append(measure(env, budget, seed, mirror, noise, wind, given.detect, given.runs))
+        with given.out.open("a") as file:
+            file.write(json.dumps(rows[-1]) + "\n")
+        print(json.dumps(rows[-1]), flush=True)
     print(tables(rows))
 
 

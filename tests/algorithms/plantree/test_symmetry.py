@@ -371,6 +371,35 @@ def test_a_given_mirror_is_used_counted_and_printed(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.model.plant.law, agent.model.plant.law)
 
 
+class Spring(gymnasium.Env):
+    """A mass on a spring whose observations and actions have no names."""
+
+    observation_space = Box(-np.inf, np.inf, (2,), np.float64)
+    action_space = Box(-1.0, 1.0, (1,), np.float64)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self._state = self.np_random.uniform(-1, 1, 2)
+        return self._state.copy(), {}
+
+    def step(self, action):
+        x, v = self._state
+        v = v - 0.2 * np.sin(x) + 0.2 * float(action[0])
+        self._state = np.array([x + 0.2 * v, v])
+        return self._state.copy(), -x * x, False, False, {}
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "steps", "settings"), [(spaql.PlanTree, 800, QUICK), (spaql.TreeSearch, 40_000, {})]
+)
+def test_a_mirror_of_an_environment_without_names_has_default_names(algorithm, steps, settings) -> None:
+    agent = algorithm(Spring(), seed=0, horizon=50, **settings).learn(steps, progress_bar=False)
+    assert agent.problem.states.names == agent.problem.actions.names == ()
+    assert agent.mirror == "x0,x1:u0"
+    given = algorithm(Spring(), seed=0, horizon=50, mirror=agent.mirror, **settings)
+    assert mirror_from(given.settings.mirror, given.problem) == Mirror((0, 1), (-1, -1), (0,), (-1,))
+
+
 def test_a_run_finds_the_mirror_and_says_so(tmp_path: Path) -> None:
     run, words = tmp_path / "run", ["--quiet", "--effort", "0.005", "--leaves", "8", "--seed", "1"]
     train = [

@@ -1,5 +1,7 @@
 """Trees that are their own mirror image, in the race and after it."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -86,6 +88,17 @@ def test_random_actions_show_the_mirror(env: str) -> None:
     assert found == (None if MIRRORS[env] is None else mirror_from(MIRRORS[env], problem))
     assert mirror_of("off", problem, 500_000, np.random.default_rng(1)) == (None, 0)
     assert mirror_of("auto", problem, 10_000, np.random.default_rng(1)) == (None, 0)  # too few to tell
+
+
+def test_a_mirror_without_names_is_written_and_read() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # SWIG's, on import
+        pytest.importorskip("Box2D")
+    problem = spaql.make_problem("LunarLander-v3")
+    found, _ = mirror_of("auto", problem, 500_000, np.random.default_rng(1))
+    assert found is not None
+    assert found.text(problem) == "x0,x2,x4,x5,x6=x7:action 1=action 3"
+    assert mirror_from(found.text(problem), problem) == found
 
 
 def test_a_search_says_its_mirror_and_pays_for_it() -> None:

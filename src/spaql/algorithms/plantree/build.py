@@ -34,8 +34,10 @@ _LONG = 1000
 """Most steps of an episode of the search; candidates are compared by whole episodes, from fewer starts."""
 _TEST_PLANTS = 2
 """Test plants for each plant of the search."""
-_UNTRIED_MARGIN = 5
-"""Tolerances by which a candidate that never played must be better, to be the last choice."""
+_UNTRIED_MARGIN, _PLAIN_MARGIN = 5, 5
+"""Tolerances by which a candidate that never played must be better, to be the last choice; and by which the
+best candidate without a mirror must be, for the mirror to be dropped: the plants in which it is tested are
+fitted to the same steps as those in which it was searched, the others' are not."""
 _PRICE = 0.01
 """Penalty on a change of the action over its whole range, in standard deviations of the reward."""
 
@@ -129,22 +131,15 @@ def choose(
     of the best the smallest is chosen, so that rounding does not decide between 4 leaves and 15.
     """
     scale = Scale.of(memory)
-    z = scale.z(memory.states)
-    samples = draw_samples(len(memory), 1 + _TEST_PLANTS * settings.members, rng)[1:]
-    simulation = _simulation(memory, scale, code, samples)
-    count = max(_FEWEST, int(settings.effort * _COMPARED)) * min(_LONG, simulation.steps) // simulation.steps
-    test = _starting_at(simulation, _sample_starts(z, z[memory.begins], max(count, 2 * len(samples)), rng))
+    test = _test(memory, scale, code, settings, rng)
     trees = [from_rules(one.rules, scale, code) for one in candidates]
-    predicted = np.array([play_all(test, tree) for tree in trees])
-    # Relative to the mean of all candidates, starts that are hard for all do not count as spread.
-    centred = predicted - means(predicted.T)
-    by_plant = np.array([means(centred[:, test.member == member]) for member in range(len(samples))])
+    predicted, by_plant = _predicted(test, trees)
     scores = means(predicted) - moments(by_plant)[1]
     played = np.array([bool(one.returns) for one in candidates])
     shortfall, error = np.zeros(len(candidates)), np.zeros(len(candidates))
     for i in np.flatnonzero(played):
         one = candidates[i]
-        gap = _mean_over_plants(simulation, scale.z(np.array(one.starts)), trees[i]) - np.array(one.returns)
+        gap = _mean_over_plants(test, scale.z(np.array(one.starts)), trees[i]) - np.array(one.returns)
         spread = deviation(gap, ddof=1) if len(gap) > 1 else deviation(predicted[i])
         error[i] = spread / math.sqrt(len(gap))
         shortfall[i] = mean(gap) + error[i]
@@ -158,10 +153,61 @@ def choose(
     best = int(scores.argmax())
     least = np.full(len(candidates), _least(scores[best], settings.tolerance))
     if last:
-        standard_error = moments(by_plant - by_plant[:, [best]])[1] / math.sqrt(len(samples) - 1)
+        standard_error = _standard_error(by_plant, best)
         least -= np.sqrt(standard_error * standard_error + error * error + error[best] * error[best])
     near = [one for one, ok in zip(candidates, scores >= least, strict=True) if ok]
     return min(near, key=lambda one: leaves_to_read(one.rules))
+
+
+def keeps_mirror(
+    memory: Memory,
+    code: ActionCode,
+    settings: PlanTreeSettings,
+    mirrored: list[RuleTree],
+    plain: list[RuleTree],
+    rng: np.random.Generator,
+) -> bool:
+    """Return whether the best controller of a search with a mirror is as good as the best one without.
+
+    Both play from the same starts in plants that are fitted to the steps of the memory without their mirror
+    images, and that neither search has used. Without the mirror it must be better by a margin and one
+    standard error.
+    """
+    scale = Scale.of(memory)
+    test = _test(memory, scale, code, settings, rng)
+    predicted, by_plant = _predicted(test, [from_rules(one, scale, code) for one in (*mirrored, *plain)])
+    scores = means(predicted)
+    best, other = int(scores[: len(mirrored)].argmax()), len(mirrored) + int(scores[len(mirrored) :].argmax())
+    least = _least(scores[other], _PLAIN_MARGIN * settings.tolerance)
+    return bool(scores[best] >= least - _standard_error(by_plant, best)[other])
+
+
+def _test(
+    memory: Memory, scale: Scale, code: ActionCode, settings: PlanTreeSettings, rng: np.random.Generator
+) -> Simulation:
+    """Return a simulation in plants that the search has not used, from many starts."""
+    z = scale.z(memory.states)
+    samples = draw_samples(len(memory), 1 + _TEST_PLANTS * settings.members, rng)[1:]
+    simulation = _simulation(memory, scale, code, samples)
+    count = max(_FEWEST, int(settings.effort * _COMPARED)) * min(_LONG, simulation.steps) // simulation.steps
+    return _starting_at(simulation, _sample_starts(z, z[memory.begins], max(count, 2 * len(samples)), rng))
+
+
+def _predicted(test: Simulation, trees: list[ControllerTree]) -> tuple[Floats, Floats]:
+    """Return the return of each controller from each start, and its mean in each plant.
+
+    Means are relative to those of all controllers: starts that are hard for all do not count as spread.
+    """
+    predicted = np.array([play_all(test, tree) for tree in trees])
+    centred = predicted - means(predicted.T)
+    plants = range(len(test.plant.roots))
+    return predicted, np.array([means(centred[:, test.member == plant]) for plant in plants])
+
+
+def _standard_error(by_plant: Floats, best: int) -> Floats:
+    """Return the standard error of the difference of each controller from the best, over plants."""
+    error = moments(by_plant - by_plant[:, [best]])[1] / math.sqrt(len(by_plant) - 1)
+    return np.asarray(error)
 
 
 def _least(best: float, tolerance: float) -> float:

@@ -12,7 +12,7 @@ from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from spaql.algorithms.learner import Learner, refuse_lists_and_levels
-from spaql.algorithms.plantree.build import Candidate, choose, search
+from spaql.algorithms.plantree.build import Candidate, choose, keeps_mirror, search
 from spaql.algorithms.plantree.coverage import Coverage, coverage_of
 from spaql.algorithms.plantree.encoding import ActionCode
 from spaql.algorithms.plantree.folding import with_smallest_half
@@ -85,13 +85,15 @@ class PlanTreeLearner(Learner):
             mirror_from(settings.mirror, problem)  # refuses what it cannot read
         self._mirrors: dict[int, Mirror | None] = {}
         """The mirror of so many first steps of the memory."""
+        self._unmirrored: int | None = None
+        """The steps after which a search without the mirror found a better controller: it is used no more."""
         if settings.lags == "auto" and self.code.listed:
             raise SettingError(
                 "lags is for actions with a range: a controller with memory has no list of actions."
             )
         self._lags: Lags | None = None
         """The lags in the states of the memory, once they are chosen."""
-        self._task = problem
+        self.task = problem
         """The problem with these lags, for which rules are made."""
         self._prediction: tuple[int, Prediction] | None = None
         """What the last design was made with, and for how many steps."""
@@ -350,8 +352,11 @@ class PlanTreeLearner(Learner):
 
     def final_plan(self, rng: Rng) -> Plan:
         """Return the plan for the current memory from which controllers are distilled."""
+        return self._final_plan(rng, self.mirror)
+
+    def _final_plan(self, rng: Rng, mirror: Mirror | None) -> Plan:
         worth = warm_start(self.memory, self._current_plan())
-        return self._plan_of(self.memory, worth, rng, final=True)
+        return self._plan_of(self.memory, worth, rng, mirror, final=True)
 
     def _replan(self, seed: int) -> None:
         self._warm = warm_start(self.memory, self._current_plan())
@@ -360,12 +365,14 @@ class PlanTreeLearner(Learner):
 
     def _make_plan(self) -> Plan:
         rng = np.random.default_rng(self._plan_seed)
-        known = self._warm.shape[1]
-        return self._plan_of(self.memory.until(known), self._warm, rng, final=False)
+        memory = self.memory.until(self._warm.shape[1])
+        return self._plan_of(memory, self._warm, rng, self.mirror_of(memory), final=False)
 
-    def _plan_of(self, memory: Memory, worth: Floats, rng: Rng, *, final: bool) -> Plan:
+    def _plan_of(
+        self, memory: Memory, worth: Floats, rng: Rng, mirror: Mirror | None, *, final: bool
+    ) -> Plan:
         """Return a plan for a memory, and for its mirror images if the plant has a mirror."""
-        if (mirror := self.mirror_of(memory)) is None:
+        if mirror is None:
             return make_plan(memory, self.code, self.settings, worth, rng, final=final)
         both, values = mirror.memory(memory), np.tile(worth, 2)
         plan = make_plan(both, self.code, self.settings, values, rng, final=final)
@@ -373,8 +380,10 @@ class PlanTreeLearner(Learner):
 
     def mirror_of(self, memory: Memory) -> Mirror | None:
         """Return the mirror that was given, or that these first steps of the memory show, or None."""
+        if self._unmirrored is not None and len(memory) > self._unmirrored:
+            return None
         if len(memory) not in self._mirrors:
-            mirror = chosen_mirror(self.settings.mirror, memory, self.code, self._task)
+            mirror = chosen_mirror(self.settings.mirror, memory, self.code, self.task)
             self._mirrors[len(memory)] = mirror
         return self._mirrors[len(memory)]
 
@@ -414,7 +423,7 @@ class PlanTreeLearner(Learner):
             self._replan(int(self._rng.integers(2**62)))
 
     def _remember(self, lags: Lags) -> None:
-        self._lags, self._task, self._mirrors = lags, with_lags(self.problem, lags), {}
+        self._lags, self.task, self._mirrors = lags, with_lags(self.problem, lags), {}
 
     @property
     def _lagged(self) -> bool:
@@ -435,12 +444,11 @@ class PlanTreeLearner(Learner):
     @property
     def mirror(self) -> Mirror | None:
         """The mirror that was given, or that the whole memory shows, or None."""
-        return self.mirror_of(self.memory)
+        return None if self._unmirrored == len(self.memory) else self.mirror_of(self.memory)
 
-    def _mirrored(self, memory: Memory) -> Memory:
-        """Return a memory, with its mirror images if the plant has a mirror."""
-        mirror = self.mirror_of(memory)
-        return memory if mirror is None else mirror.memory(memory)
+    def _mirrored(self, mirror: Mirror | None) -> Memory:
+        """Return the memory, with its mirror images if there is a mirror."""
+        return self.memory if mirror is None else mirror.memory(self.memory)
 
     def _current_plan(self) -> Plan | None:
         if self._plan is None and self._warm.shape[1]:
@@ -451,19 +459,20 @@ class PlanTreeLearner(Learner):
         """Return the candidates that have played, and those of a new search."""
         played = [one for one in self.candidates if one.returns]
         if not len(self.memory):
-            return [Candidate(idle_rules(self.code, self._task))]
-        rng = np.random.default_rng((self._build_seed, 0))
-        found = search(
-            self._mirrored(self.memory),
-            self.final_plan(rng),
-            self.code,
-            self.settings,
-            self._task,
-            played,
-            rng,
-            mirror=self.mirror,
-        )
+            return [Candidate(idle_rules(self.code, self.task))]
+        mirror = self.mirror
+        found = self._search_with(mirror, played)
+        if mirror is not None and self.settings.mirror == "auto":
+            plain, rng = self._search_with(None, played), np.random.default_rng((self._build_seed, 2))
+            if not keeps_mirror(self.memory, self.code, self.settings, found, plain, rng):
+                self._unmirrored, found = len(self.memory), plain
         return played + [Candidate(rules) for rules in found]
+
+    def _search_with(self, mirror: Mirror | None, played: list[Candidate]) -> list[RuleTree]:
+        """Return the controllers of a search with a mirror, or without one."""
+        rng = np.random.default_rng((self._build_seed, 0))
+        memory, plan = self._mirrored(mirror), self._final_plan(rng, mirror)
+        return search(memory, plan, self.code, self.settings, self.task, played, rng, mirror=mirror)
 
     def _designed(self) -> FeatureController:
         """Design a controller with memory in the plant of the memory as it is now."""
@@ -482,7 +491,7 @@ class PlanTreeLearner(Learner):
         if len(candidates) == 1:
             return candidates[0]
         rng = np.random.default_rng((self._build_seed, 1))
-        return choose(self._mirrored(self.memory), self.code, self.settings, candidates, rng, last=last)
+        return choose(self._mirrored(self.mirror), self.code, self.settings, candidates, rng, last=last)
 
     def _checked(self, observation: Any) -> Floats:
         state = np.array(observation, np.float64).ravel()
@@ -516,11 +525,13 @@ class PlanTreeLearner(Learner):
             "playing": self._playing,
             "returns": [one.returns for one in self.candidates],
         }
+        if self._unmirrored is not None:
+            data["unmirrored"] = self._unmirrored
         arrays = {f"memory.{name}": array for name, array in self.memory.arrays().items()}
         arrays["warm"] = self._warm
         for i, one in enumerate(self.candidates):
             arrays |= {f"candidate.{i}.{name}": array for name, array in rules_to(one.rules).items()}
-            arrays[f"candidate.{i}.starts"] = np.array(one.starts).reshape(-1, self._task.states.dims)
+            arrays[f"candidate.{i}.starts"] = np.array(one.starts).reshape(-1, self.task.states.dims)
         if isinstance(self._rules, RuleTree):
             arrays |= {f"rules.{name}": array for name, array in rules_to(self._rules).items()}
         if self._lags is not None:
@@ -542,10 +553,10 @@ class PlanTreeLearner(Learner):
         def part(prefix: str) -> dict[str, NDArray[Any]]:
             return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
 
-        self._lags, self._task = None, self.problem
+        self._lags, self.task = None, self.problem
         if "lags" in data:
             self._remember(lags_from(data["lags"], self.problem.states.dims))
-        best, dims = data["best_return"], self._task.states.dims
+        best, dims = data["best_return"], self.task.states.dims
         self.best_return = None if best is None else float(number(data, "best_return"))
         for name in ("episodes", "plan_seed", "lot", "hoped", "playing"):
             number(data, name, 0, whole=True)
@@ -558,7 +569,9 @@ class PlanTreeLearner(Learner):
         self._turn, self._span = number(data, "turn", 0, _TURNS, whole=True), _span_from(data["span"])
         listed = int(self.code.space.n) if isinstance(self.code.space, Discrete) else 0
         self.memory = Memory.from_arrays(part("memory."), dims, self.code.numbers, listed)
-        self._mirrors, self._prediction = {}, None
+        self._mirrors, self._prediction, self._unmirrored = {}, None, None
+        if "unmirrored" in data:
+            self._unmirrored = number(data, "unmirrored", 0, len(self.memory), whole=True)
         self.memory.known_ends = known_ends(self.memory, self.problem)
         self._warm, self._plan = np.array(arrays["warm"], order="C"), None
         known = self._warm.shape[1]
@@ -575,7 +588,7 @@ class PlanTreeLearner(Learner):
         if self._turn > 0 and self._playing >= len(players):
             raise ArchiveError(f"The file has no controller {self._playing}, whose turn it is.")
         rules = part("rules.")
-        self._rules = rules_from(rules, self.code, self._task) if rules else None
+        self._rules = rules_from(rules, self.code, self.task) if rules else None
         if data.get("designed"):
             if not self.designs:
                 raise ArchiveError("The file has no design of the controller that was chosen.")
@@ -598,10 +611,10 @@ class PlanTreeLearner(Learner):
 
     def _candidate_from(self, arrays: dict[str, NDArray[Any]], returns: list[Any]) -> Candidate:
         starts = arrays.pop("starts")
-        fits = starts.shape == (len(returns), self._task.states.dims) and np.isfinite(starts).all()
+        fits = starts.shape == (len(returns), self.task.states.dims) and np.isfinite(starts).all()
         if not fits or not np.isfinite(np.array(returns, np.float64)).all():
             raise ArchiveError("A controller in the file has starts and returns that do not match.")
-        rules = rules_from(arrays, self.code, self._task)
+        rules = rules_from(arrays, self.code, self.task)
         inner = rules.feature >= 0
         pairs = 1 + 2 * np.arange(inner.sum())  # the order of `to_rules`, on which the kernels rely
         if not (np.array_equal(rules.left[inner], pairs) and np.array_equal(rules.right[inner], pairs + 1)):

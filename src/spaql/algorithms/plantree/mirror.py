@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from spaql.algorithms.plantree.replay_memory import Floats, Memory
 from spaql.errors import SettingError
 from spaql.problems import Problem
-from spaql.spaces import split_unit
+from spaql.spaces import action_names, count_actions, observation_names, split_unit
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ class Mirror:
 
     def text(self, problem: Problem) -> str:
         """Return the mirror by names, as `mirror_from` reads it."""
-        seen = _text(self.order, self.signs, problem.states.names)
+        seen, done = _names(problem)
         signs = self.action_signs or (1,) * len(self.action_order)
-        return f"{seen}:{_text(self.action_order, signs, problem.actions.names)}"
+        return f"{_text(self.order, self.signs, seen)}:{_text(self.action_order, signs, done)}"
 
 
 def mirror_from(text: str, problem: Problem) -> Mirror:
@@ -63,26 +63,32 @@ def mirror_from(text: str, problem: Problem) -> Mirror:
     range; `left=right` swaps two, as actions of a list are. Without a colon, all numbers of an action change
     their sign, or the list of actions is reversed.
     """
+    observations, actions = _names(problem)
     seen, colon, done = text.partition(":")
-    order, signs = _read(seen, problem.states.names, "observation")
-    space = problem.actions.space
-    count = int(space.n) if isinstance(space, Discrete) else int(np.prod(space.shape))
-    listed = isinstance(space, Discrete)
+    order, signs = _read(seen, observations, "observation")
+    count = count_actions(problem.actions.space)
+    listed = isinstance(problem.actions.space, Discrete)
     if not colon:
         same = tuple(range(count))
         action_order, action_signs = (same[::-1], ()) if listed else (same, (-1,) * count)
     else:
-        action_order, action_signs = _read(done, problem.actions.names, "action")
+        action_order, action_signs = _read(done, actions, "action")
         if listed and -1 in action_signs:
             raise SettingError(
                 f"The mirror {text!r} changes the sign of an action of a list: swap two of them, as in "
-                f"{'='.join(map(_bare, problem.actions.names[:2]))}."
+                f"{'='.join(map(_bare, actions[:2]))}."
             )
         action_signs = () if listed else action_signs
     mirror = Mirror(order, signs, action_order, action_signs)
     if not len(mirror.sides):
         raise SettingError(f"The mirror {text!r} changes the sign of no observation: name one at least.")
     return mirror
+
+
+def _names(problem: Problem) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of the numbers of an observation, and of an action or the actions of a list."""
+    states, actions = problem.states, problem.actions
+    return observation_names(states.space, states.names), action_names(actions.space, actions.names)
 
 
 def _read(text: str, names: Sequence[str], what: str) -> tuple[tuple[int, ...], tuple[int, ...]]:

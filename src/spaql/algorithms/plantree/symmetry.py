@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations, product
@@ -11,7 +12,7 @@ from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from spaql.algorithms.plantree.encoding import ActionCode, Scale
-from spaql.algorithms.plantree.exact_sums import mean, moments, weighted_sum
+from spaql.algorithms.plantree.exact_sums import mean, means, moments, weighted_sum
 from spaql.algorithms.plantree.mirror import Mirror, mirror_from
 from spaql.algorithms.plantree.replay_memory import Floats, Memory
 from spaql.algorithms.plantree.termination import fit_termination, quadratic
@@ -42,9 +43,15 @@ _SIGNS, _LISTED = 8, 4
 """Most observations that may change their sign, and most Discrete actions of which all swaps are tried."""
 _ALIKE = 1.5
 """Most times by which the standard deviations of swapped observations differ."""
+_WORSE, _NONE = 1.645, 1e-6
+"""Most standard errors by which a mirrored fit may predict held-out samples worse than a fit without the
+mirror does, which is the one-sided test at 5 %; and the least standard error, as a share of the variance of
+an output's change: exact fits differ by their rounding errors."""
 _SIDE = 0.05
 """Least share of the samples on either side of 0 of an observation that changes its sign: one that is never
 negative, or nearly always 0, would tell nothing about its mirror image."""
+
+_Cells = tuple[Ints, Floats, Ints, Floats, Floats, Floats]
 
 
 @dataclass(frozen=True)
@@ -62,7 +69,7 @@ class Evidence:
 
     @property
     def accepted(self) -> bool:
-        """Whether the mirror is one of the plant, by this evidence alone."""
+        """Whether the mirror is one of the plant, but for the comparison with a plant without one."""
         return self.ends and self.error <= _ERROR and self.difference <= _DIFFERENCE
 
 
@@ -82,20 +89,22 @@ def find_mirror(memory: Memory, code: ActionCode, *, ends: bool = True) -> Mirro
     mirrored samples of the other, must err no more than `_ERROR` times as much as on the samples themselves,
     for each output. It must also differ no more from the mirrored law of the other half than `_DIFFERENCE`
     times what the laws of the halves differ: laws average noise, which hides a wrong mirror in the errors.
-    None is accepted that the samples do not distinguish from the same one with one sign changed. By default
-    mirrored ends must be predicted as ends.
+    None is accepted that the samples do not distinguish from the same one with one sign changed; so none that
+    changes one sign and nothing else, which differs by one sign from no mirror at all. By default mirrored
+    ends must be predicted as ends. At last a plant that is fitted to one half and its mirror images must not
+    predict the samples of the other worse than one that is fitted to the half alone.
     """
     if len(memory) < FEWEST or memory.ended.all():
         return None
     halves = _Halves(memory, code, tests_ends=ends)
     tested = [halves.test(mirror) for mirror in _candidates(memory, code) if halves.hopeful(mirror)]
-    accepted = [one for one in tested if one.accepted]
+    accepted = [one for one in tested if one.accepted and not _rival(one.mirror, _no_change(one.mirror))]
     if not accepted:
         return None
     best = min(accepted, key=lambda one: one.difference)
     rivals = [one for one in tested if one.ends and _rival(best.mirror, one.mirror)]
     apart = all(one.difference >= _APART * max(1.0, best.difference) for one in rivals)
-    return best.mirror if apart else None
+    return best.mirror if apart and halves.loss(best.mirror) <= _WORSE else None
 
 
 def _rival(mirror: Mirror, other: Mirror) -> bool:
@@ -105,6 +114,12 @@ def _rival(mirror: Mirror, other: Mirror) -> bool:
     signs = sum(a != b for a, b in zip(mirror.signs, other.signs, strict=True))
     same = (mirror.action_order, mirror.action_signs) == (other.action_order, other.action_signs)
     return signs + (not same) == 1
+
+
+def _no_change(mirror: Mirror) -> Mirror:
+    """Return the map of the same observations and actions that changes nothing."""
+    order, actions = range(len(mirror.order)), range(len(mirror.action_order))
+    return Mirror(tuple(order), (1,) * len(order), tuple(actions), (1,) * len(mirror.action_signs))
 
 
 def _candidates(memory: Memory, code: ActionCode) -> Iterator[Mirror]:
@@ -158,26 +173,36 @@ class _Halves:
         rows = [np.flatnonzero(~odd), np.flatnonzero(odd)]
         z, after = self._scale.z(memory.states), self._scale.z(memory.nexts)
         inputs = code.inputs(memory.actions, squares=True)
-        x = np.concatenate([np.ones((len(z), 1)), z, inputs], axis=1)
-        y = np.concatenate([after - z, memory.rewards[:, np.newaxis]], axis=1)
+        x, y = self._samples(memory.states, memory.actions, memory.nexts)
         going = ~memory.ended
         spread = moments(y[going])[1]
         self._used = spread > 1e-9
         self._spread = np.where(self._used, spread, 1.0)
-        self._cells = [_cells(x, y / self._spread, half[going[half]], self._dims) for half in rows]
+        self._fitted = [half[going[half]] for half in rows]
+        self._cells = [_cells(x, y / self._spread, half, self._dims) for half in self._fitted]
         self._ends = fit_termination(after, memory.ended) if tests_ends and memory.ended.any() else None
-        self._held = [_some(half[going[half]], _MOST // 2) for half in rows[::-1]]
+        self._held = [_some(half, _MOST // 2) for half in self._fitted[::-1]]
         """Rows that test the law of each half: those of the other half that end no episode."""
-        own = [self._predict(k, z[held], inputs[held]) for k, held in enumerate(self._held)]
-        self._inside = [inside for _, inside in own]
-        self._other = [self._predict(1 - k, z[held], inputs[held])[0] for k, held in enumerate(self._held)]
-        error = [(one - self._truth(k, after))[inside] for k, (one, inside) in enumerate(own)]
+        own = [self._predict(self._cells[k], z[held], inputs[held]) for k, held in enumerate(self._held)]
+        self._other = [
+            self._predict(self._cells[1 - k], z[held], inputs[held])[0] for k, held in enumerate(self._held)
+        ]
+        self._errors = [one - self._truth(k, after) for k, (one, _) in enumerate(own)]
+        """What the law of each half errs on those rows."""
+        error = [one[inside] for one, (_, inside) in zip(self._errors, own, strict=True)]
         difference = [(one - other)[inside] for (one, inside), other in zip(own, self._other, strict=True)]
         self._own = self._sizes(error), self._sizes(difference)
 
-    def _predict(self, half: int, z: Floats, inputs: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-        """Return next states and rewards by the law of a half, and whether each is among its samples."""
-        feature, threshold, left, law, low, high = self._cells[half]
+    def _samples(self, states: Floats, actions: Floats, nexts: Floats) -> tuple[Floats, Floats]:
+        """Return what laws are fitted to: their inputs, and changes of states with rewards."""
+        z, inputs = self._scale.z(states), self._code.inputs(actions, squares=True)
+        x = np.concatenate([np.ones((len(z), 1)), z, inputs], axis=1)
+        rewards = self._memory.rewards[:, np.newaxis]
+        return x, np.concatenate([self._scale.z(nexts) - z, rewards], axis=1)
+
+    def _predict(self, fitted: _Cells, z: Floats, inputs: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+        """Return next states and rewards by fitted laws, and whether each is among their samples."""
+        feature, threshold, left, law, low, high = fitted
         cells = find_all(feature, threshold, left, 0, np.ascontiguousarray(z))
         x = np.concatenate([z, inputs], axis=1)
         found = law[cells, 0]
@@ -225,7 +250,7 @@ class _Halves:
             rows = held[chosen]
             z = self._scale.z(mirror.states(memory.states[rows]))
             found, inside = self._predict(
-                k, z, self._code.inputs(mirror.actions(memory.actions[rows]), squares=True)
+                self._cells[k], z, self._code.inputs(mirror.actions(memory.actions[rows]), squares=True)
             )
             after = self._scale.z(mirror.states(memory.nexts[rows]))
             errors.append((found - np.concatenate([after, memory.rewards[rows, np.newaxis]], axis=1))[inside])
@@ -243,6 +268,32 @@ class _Halves:
         ]
         return ratios[0], ratios[1], covered
 
+    def loss(self, mirror: Mirror) -> float:
+        """Return by how many standard errors laws of a half with its mirror images predict the other worse.
+
+        That is the worst over outputs. Squared errors are compared with those of the laws of the half alone,
+        beyond whose largest hundredth they do not count, in blocks: steps that follow each other err alike.
+        """
+        memory = self._memory
+        own = self._samples(memory.states, memory.actions, memory.nexts)
+        images = mirror.states(memory.states), mirror.actions(memory.actions), mirror.states(memory.nexts)
+        x, y = (np.concatenate(pair) for pair in zip(own, self._samples(*images), strict=True))
+        after, squares = self._scale.z(memory.nexts), []
+        for k, held in enumerate(self._held):
+            rows = np.concatenate([self._fitted[k], len(memory) + self._fitted[k]])
+            cells = _cells(x, y / self._spread, rows, self._dims)
+            found, _ = self._predict(cells, x[held, 1 : 1 + self._dims], x[held, 1 + self._dims :])
+            errors = np.stack([self._errors[k], found - self._truth(k, after)]) / self._spread
+            squares.append(errors[:, :, self._used] ** 2)
+        plain, mirrored = np.concatenate(squares, axis=1)
+        most = np.sort(plain, axis=0)[int(_PARTS[-1] * (len(plain) - 1))]
+        worse = np.minimum(mirrored, most) - np.minimum(plain, most)
+        block = np.concatenate(self._held) // _BLOCK
+        blocks = np.array([means(worse[block == one].T) for one in np.unique(block)])
+        average, spread = moments(blocks)
+        error = spread / math.sqrt(len(blocks) - 1)
+        return float((average / np.maximum(error, _NONE)).max(initial=-np.inf))
+
     def _ends_agree(self, mirror: Mirror) -> bool:
         memory = self._memory
         if self._ends is None:
@@ -258,7 +309,7 @@ class _Halves:
         return enough and mean(found[~memory.ended]) <= _FALSE_ENDS
 
 
-def _cells(x: Floats, y: Floats, rows: Ints, dims: int) -> tuple[Ints, Floats, Ints, Floats, Floats, Floats]:
+def _cells(x: Floats, y: Floats, rows: Ints, dims: int) -> _Cells:
     """Return cells with an affine law each, fitted to some rows, and the box of the rows of each."""
     feature, threshold, left, law = grow_motion(x[rows], y[rows], dims, _LEAST, _EXACT, _RIDGE)
     cells = find_all(feature, threshold, left, 0, np.ascontiguousarray(x[rows, 1 : 1 + dims]))
