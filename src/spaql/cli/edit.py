@@ -120,6 +120,8 @@ def _saved(
     """Compare a controller before and after an edit, and save it."""
     from spaql.agents import Controller
     from spaql.evaluation import evaluate
+    from spaql.policy import RuleTree
+    from spaql.policy.mirrored import folded
 
     data: dict[str, Any] = {"file": str(out), **what}
     lines = []
@@ -130,6 +132,15 @@ def _saved(
         returned = with_interval(result.mean, result.ci95)
         shown = number(worst, places(result.mean, result.ci95))
         lines.append(f"{label:7} {counted(one.n_leaves, 'leaf')}, return {returned}, worst {shown}")
+    if isinstance(before, RuleTree) and isinstance(after, RuleTree) and (fold := folded(before)) is not None:
+        side = fold.half.observations[fold.side]
+        data["mirrored"] = folded(after) is not None
+        lines.append(
+            f"Changed where {side} >= 0, and where it is not in the mirror."
+            if data["mirrored"]
+            else f"The tree is no longer its own mirror image: nothing was changed where {side} < 0, and "
+            "leaves and rules have other numbers now."
+        )
     Controller(after, source.problem, {"from": run.name, **what}).save(out)
     return Report(data, "\n".join([*lines, f"Saved as {out}."]))
 

@@ -63,8 +63,7 @@ def show(
       spaql show runs/aql --step 0
     """
     from spaql.interpret import rule_tree
-    from spaql.policy import FeatureController, RuleTree
-    from spaql.policy.mirrored import folded
+    from spaql.policy import FeatureController
     from spaql.policy.resolve import policy_of
 
     if card is not None:
@@ -78,8 +77,7 @@ def show(
     policy = policy_of(source)
     if isinstance(policy, FeatureController):
         return _with_memory(source, policy, form, digits, numbered)
-    written = isinstance(policy, RuleTree) and folded(policy) is not None
-    tree = rule_tree(source, step, minimise=not written)  # a smaller tree might not be mirrored any more
+    tree = rule_tree(source, step)
     return Report(lambda: _data(source, tree), lambda: _text(source, tree, form, digits, numbered))
 
 
@@ -119,6 +117,7 @@ def _card(run: Path, card: Path, stressed: bool) -> Report:
 
 
 def _explanation(source: Agent | Controller, observation: list[float], step: int | None) -> Explanation:
+    from spaql.interpret import rule_tree
     from spaql.policy import FeatureController, PartitionPolicy, RuleTree
     from spaql.policy.resolve import policy_of
 
@@ -126,7 +125,7 @@ def _explanation(source: Agent | Controller, observation: list[float], step: int
     if isinstance(policy, PartitionPolicy):
         return policy.explain(observation, step or 0)
     if isinstance(policy, RuleTree):
-        return policy.explain(observation)
+        return rule_tree(policy).explain(observation)  # by the numbers of the leaves that are shown
     if isinstance(policy, FeatureController):
         raise SettingError(
             "This controller has memory: what it does depends on more than the observation. In Python, "
@@ -182,7 +181,7 @@ def _text(source: Agent | Controller, tree: RuleTree, form: str, digits: int | N
         return {"markdown": table_markdown, "latex": table_latex, "dot": dot}[form](tree, digits)
     proven = ", the fewest that do the same" if tree.smallest else ""
     leaves = counted(tree.n_leaves, "leaf")
-    if (half := leaves_to_read(tree)) < tree.n_leaves and not numbered:
+    if (half := leaves_to_read(tree)) < tree.n_leaves:
         leaves = f"{counted(half, 'leaf')} for one half and their mirror images"
     heading = (
         f"# {source.problem.name}, {made_by(source)}: {leaves}{proven}; {counted(tree.n_numbers, 'number')}"

@@ -15,6 +15,7 @@ from spaql.interpret.minimise import EFFORT, minimised
 from spaql.kernels.partition.lookup import Flat
 from spaql.policy import FeatureController, PartitionPolicy
 from spaql.policy.leaves import leaves_of
+from spaql.policy.mirrored import folded
 from spaql.policy.nodes import Nodes
 from spaql.policy.resolve import Source, policy_of
 from spaql.policy.tree import RuleTree
@@ -48,7 +49,8 @@ def rule_tree(
         may have any action, which makes it smaller.
     minimise
         Rebuild the tree with as few leaves as can be found. Otherwise its cuts are in the order of the
-        partition's cuts.
+        partition's cuts. A tree that is its own mirror image stays as it is, because a smaller one might
+        not be one any more.
     effort
         Number of cuts to examine in the search for the smallest tree, about 100 million per second.
     observations, actions
@@ -64,7 +66,7 @@ def rule_tree(
     """
     policy = policy_of(agent)
     if isinstance(policy, RuleTree):
-        tree = policy
+        tree, minimise = policy, minimise and folded(policy) is None
     elif isinstance(policy, PartitionPolicy):
         tree = _plain(policy, tree_number(policy, step), within, tuple(observations), tuple(actions))
     elif isinstance(policy, FeatureController):

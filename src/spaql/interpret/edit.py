@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,6 +14,7 @@ from spaql.errors import SettingError
 from spaql.interpret.minimise import tree_of
 from spaql.policy import Choices, Constants, Laws, Leaves, RuleTree, SwitchingLaws
 from spaql.policy.leaves import first_equal
+from spaql.policy.mirrored import folded
 from spaql.policy.nodes import Nodes
 from spaql.policy.tree import Lock
 from spaql.spaces import find_observation
@@ -60,6 +61,22 @@ def edited(
     >>> other.leaves.number[other.box(1)[2]]  # 0 is push left, 1 is push right
     np.int64(1)
     """
+
+    def change(one: RuleTree, number: int) -> RuleTree:
+        return _edited(one, number, action, offset, gains or {}, lock=lock)
+
+    return _on_both_sides(tree, change, leaf)
+
+
+def _edited(
+    tree: RuleTree,
+    leaf: int,
+    action: int | str | Sequence[float] | None,
+    offset: float | Mapping[Any, float] | None,
+    gains: Mapping[Any, float],
+    *,
+    lock: bool,
+) -> RuleTree:
     low, high, row = _box(tree, leaf)
     _refuse_locked(tree, low, high, f"Leaf {leaf}")
     if (action is None) == (offset is None and not gains):
@@ -67,7 +84,7 @@ def edited(
     if action is not None:
         leaves, row = _with_row(tree, action)
     else:
-        leaves, row = _with_law(tree, row, offset, gains or {})
+        leaves, row = _with_law(tree, row, offset, gains)
     box = Lock(low, high, row)
     changed = overlaid(dataclasses.replace(tree, leaves=leaves), box)
     return dataclasses.replace(changed, locks=(*tree.locks, box)) if lock else changed
@@ -94,6 +111,23 @@ def moved(tree: RuleTree, rule: int, threshold: float) -> RuleTree:
     >>> other.n_leaves == tree.n_leaves
     True
     """
+    _refuse_below_the_side(tree, rule, threshold)
+    return _on_both_sides(tree, lambda one, number: _moved(one, number, threshold), rule)
+
+
+def _refuse_below_the_side(tree: RuleTree, rule: int, threshold: float) -> None:
+    """Refuse a threshold outside of the half for which the rules of a mirrored tree are written."""
+    fold = folded(tree)
+    if fold is None or threshold > 0.0 or not 1 <= rule < fold.half.n_leaves:
+        return
+    if fold.half.feature[fold.half.way_to(rule)[-1][0]] == fold.side:
+        raise SettingError(
+            f"Rule {rule} compares {tree.observations[fold.side]} where it is not negative, so its threshold "
+            f"lies above 0: not at {threshold!r}."
+        )
+
+
+def _moved(tree: RuleTree, rule: int, threshold: float) -> RuleTree:
     if not 1 <= rule < tree.n_leaves:
         raise SettingError(
             f"The rules of this tree have the numbers 1 to {tree.n_leaves - 1}, so there is no rule {rule}."
@@ -181,7 +215,29 @@ def locked(tree: RuleTree, leaf: int) -> RuleTree:
     leaf
         The number of the leaf, as in `text(tree, numbered=True)`.
     """
-    return dataclasses.replace(tree, locks=(*tree.locks, Lock(*_box(tree, leaf))))
+
+    def change(one: RuleTree, number: int) -> RuleTree:
+        return dataclasses.replace(one, locks=(*one.locks, Lock(*_box(one, number))))
+
+    return _on_both_sides(tree, change, leaf)
+
+
+def _on_both_sides(
+    tree: RuleTree,
+    change: Callable[[RuleTree, int], RuleTree],
+    number: int,
+) -> RuleTree:
+    """Return a tree with a leaf or a rule changed; in one that is its own mirror image, with its image.
+
+    The number is that of the half that is written. Where what it is changed to has no known mirror image, it
+    is changed in this half only.
+    """
+    fold = folded(tree)
+    if fold is None:
+        return change(tree, number)
+    both = fold.unfolded(change(fold.half, number))
+    below = tree.n_leaves - fold.half.n_leaves  # of the leaves, and with the first rule of the rules
+    return change(tree, below + number) if both is None else both
 
 
 def overlaid(tree: RuleTree, lock: Lock) -> RuleTree:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -11,10 +11,10 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
-from spaql.policy.leaves import Choices, Laws
+from spaql.policy.leaves import Choices, Laws, Leaves
 
 if TYPE_CHECKING:
-    from spaql.policy.tree import RuleTree
+    from spaql.policy.tree import Lock, RuleTree
 
 _NODES = ("feature", "threshold", "left", "right", "leaf")
 
@@ -34,6 +34,10 @@ class Fold:
     """The actions of a list, from 0 on, that are exchanged in the mirror."""
     action_signs: tuple[int, ...]
     """Of a Box: 1, or -1 for a number of an action that is mirrored about the middle of its range."""
+    images: Mapping[int, tuple[int, int]]
+    """The image of each observation that the rules use, with its sign; of others it is not known."""
+    action_images: Mapping[int, int]
+    """The image of each action of a list, from 0 on, that the leaves have."""
 
     @property
     def heading(self) -> str:
@@ -58,6 +62,72 @@ class Fold:
         leaf = f"leaf {self.half.leaf_number(point)} of {self.half.n_leaves} for one half"
         return f"{leaf}, in the mirror" if mirrored else leaf
 
+    def unfolded(self, half: RuleTree) -> RuleTree | None:
+        """Return other rules for the half with their mirror images, for all observations.
+
+        Returns None if the image of an observation or of an action in them is not known.
+        """
+        rows = np.unique([*half.leaf[half.feature < 0], *(lock.row for lock in half.locks)])
+        place = np.full(len(half.leaves), -1)
+        place[rows] = np.arange(len(rows))
+        inner = half.feature >= 0
+        leaves = self._with_images(half.leaves, rows)
+        if leaves is None or not {*half.feature[inner].tolist()} <= self.images.keys():
+            return None
+        count, upper = len(inner), {name: getattr(half, name).copy() for name in _NODES}
+        upper["leaf"] = np.where(inner, -1, place[upper["leaf"]])
+        lower = {name: array.copy() for name, array in upper.items()}
+        lower["leaf"] = np.where(inner, -1, upper["leaf"] + len(rows))
+        for node in np.flatnonzero(inner):
+            lower["feature"][node], sign = self.images[int(half.feature[node])]
+            if sign < 0:
+                lower["threshold"][node] = np.nextafter(-half.threshold[node], np.inf)
+                lower["left"][node], lower["right"][node] = half.right[node], half.left[node]
+        first = {"feature": self.side, "threshold": 0.0, "left": 1, "right": 1 + count, "leaf": -1}
+        nodes: dict[str, Any] = {}
+        for name in _NODES:
+            parts = [lower[name], upper[name]]
+            if name in ("left", "right"):
+                parts = [np.where(inner, part + 1 + i * count, -1) for i, part in enumerate(parts)]
+            nodes[name] = np.concatenate([[first[name]], *parts])
+        least = np.where(np.arange(half.width) == self.side, 0.0, -np.inf)
+        locks = [
+            replace(lock, low=np.maximum(lock.low, least), row=int(place[lock.row])) for lock in half.locks
+        ]
+        locks += [replace(self.image(lock), row=lock.row + len(rows)) for lock in locks]
+        return replace(half, **nodes, leaves=leaves, locks=tuple(locks))
+
+    def image(self, lock: Lock) -> Lock:
+        """Return the mirror image of a lock of the half, which has the same row."""
+        low, high = lock.low.copy(), lock.high.copy()
+        for j, (other, sign) in self.images.items():
+            ends = lock.low[j], lock.high[j]
+            low[other], high[other] = ends if sign > 0 else (_turned(ends[1]), _turned(ends[0]))
+        if lock.low[self.side] == 0.0:
+            high[self.side] = 0.0
+        return replace(lock, low=low, high=high)
+
+    def _with_images(self, leaves: Leaves, rows: NDArray[np.int64]) -> Choices | Laws | None:
+        """Return some rows of a table of leaves, followed by their images; None if one is not known."""
+        if isinstance(leaves, Choices):
+            start = int(self.half.action_space.start)  # type: ignore[union-attr]
+            numbers = leaves.number[rows] - start
+            if not {*numbers.tolist()} <= self.action_images.keys():
+                return None
+            images = [self.action_images[one] for one in numbers.tolist()]
+            return Choices(start + np.concatenate([numbers, np.array(images)]))
+        assert isinstance(leaves, Laws)
+        gain, offset = leaves.gain[rows], leaves.offset[rows]
+        if not {*np.flatnonzero(gain.any(axis=(0, 1))).tolist()} <= self.images.keys():
+            return None
+        signs = np.array(self.action_signs, np.float64)
+        below, middle = np.zeros_like(gain), (leaves.low + leaves.high) / 2
+        for j, (other, sign) in self.images.items():
+            below[:, :, other] = sign * signs * gain[:, :, j]
+        # A sum with 0 turns -0 into 0.
+        gains, offsets = [gain, below + 0.0], [offset, middle + signs * (offset - middle) + 0.0]
+        return replace(leaves, gain=np.concatenate(gains), offset=np.concatenate(offsets))
+
 
 def folded(tree: RuleTree) -> Fold | None:
     """Return a tree written for one half, if it is its own mirror image there; else None.
@@ -66,7 +136,7 @@ def folded(tree: RuleTree) -> Fold | None:
     image of those above: each observation and action has the same place and sign, or the other sign, or is
     exchanged with another, wherever it occurs. Only then a fold replaces reading the other half.
     """
-    if tree.feature[0] < 0 or tree.threshold[0] != 0.0 or len(tree.combinations) or tree.locks:
+    if tree.feature[0] < 0 or tree.threshold[0] != 0.0 or len(tree.combinations):
         return None
     if not isinstance(tree.observation_space, Box) or tree.feature[tree.right[0]] < 0:
         return None
@@ -88,7 +158,7 @@ def folded(tree: RuleTree) -> Fold | None:
         for signs in product((-1, 1), repeat=len(tree.actions)):
             known = dict(images)
             if _laws_agree(tree, tree.leaves, rows, np.array(signs, np.float64), known):
-                return _fold(tree, side, known, (), signs)
+                return _fold(tree, side, known, {}, signs)
     return None
 
 
@@ -127,14 +197,14 @@ def _pairs(tree: RuleTree, images: dict[int, tuple[int, int]]) -> set[tuple[int,
     return found
 
 
-def _exchanged(tree: RuleTree, numbers: NDArray[np.int64]) -> tuple[tuple[int, int], ...] | None:
-    """Return which actions of a list are exchanged, given pairs; None if these contradict each other."""
+def _exchanged(tree: RuleTree, numbers: NDArray[np.int64]) -> dict[int, int] | None:
+    """Return the image of each action of a list, given pairs; None if these contradict each other."""
     assert isinstance(tree.action_space, Discrete)
     image: dict[int, int] = {}
     for below, above in (numbers - int(tree.action_space.start)).tolist():
         if image.setdefault(above, below) != below or image.setdefault(below, above) != above:
             return None
-    return tuple(sorted((a, b) for a, b in image.items() if a < b))
+    return image
 
 
 def _laws_agree(
@@ -163,14 +233,21 @@ def _fold(
     tree: RuleTree,
     side: int,
     images: dict[int, tuple[int, int]],
-    actions: tuple[tuple[int, int], ...],
+    actions: dict[int, int],
     signs: tuple[int, ...],
-) -> Fold:
+) -> Fold | None:
+    """Return the fold of a tree, unless one of its locks has no mirror image."""
     negated = tuple(j for j, (other, sign) in sorted(images.items()) if other == j and sign < 0)
     swapped = tuple(
         sorted({(min(j, other), max(j, other)) for j, (other, _) in images.items() if j != other})
     )
-    return Fold(_half(tree), side, negated, swapped, actions, signs)
+    exchanged = tuple(sorted((a, b) for a, b in actions.items() if a < b))
+    upper = [lock for lock in tree.locks if lock.low[side] >= 0.0]
+    half = replace(_half(tree), locks=tuple(upper))
+    fold = Fold(half, side, negated, swapped, exchanged, signs, images, actions)
+    locked = {(*lock.low, *lock.high) for lock in tree.locks}
+    found = {(*one.low, *one.high) for lock in upper for one in (lock, fold.image(lock))}
+    return fold if locked == found else None
 
 
 def _half(tree: RuleTree) -> RuleTree:
@@ -190,6 +267,11 @@ def _half(tree: RuleTree) -> RuleTree:
     for name in ("left", "right"):
         nodes[name] = np.array([place[int(child)] for child in nodes[name]])
     return replace(tree, **nodes, smallest=False)
+
+
+def _turned(end: float) -> float:
+    """Return the end of an interval in the mirror, where the end that belongs to it is the other one."""
+    return float(-end if np.isinf(end) else np.nextafter(-end, np.inf))
 
 
 def _listed(names: Sequence[str]) -> str:

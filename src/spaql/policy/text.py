@@ -30,7 +30,8 @@ def text(tree: RuleTree, digits: int | None = None, *, numbered: bool = False) -
         Round numbers to this many digits. By default each has as many as identify it, so that the text is
         exact; only numbers below 1e-300 in magnitude are written as 0.
     numbered
-        Write the number of each leaf and of each rule after it, from 1 on; then all rules are written.
+        Write the number of each leaf and of each rule after it, from 1 on; of a tree that is its own mirror
+        image, those of the half that is written.
 
     Examples
     --------
@@ -39,8 +40,14 @@ def text(tree: RuleTree, digits: int | None = None, *, numbered: bool = False) -
     >>> print(text(spaql.rule_tree(agent), digits=3).splitlines()[0])
     if sin(angle) < 0.5:
     """
-    if not numbered and (fold := folded(tree)) is not None:
-        return "\n".join([fold.heading, *(f"    {line}" for line in text(fold.half, digits).splitlines())])
+    if (fold := folded(tree)) is not None:
+        lines = _lines(fold.half, digits, numbered=numbered)
+        return "\n".join([fold.heading, *(f"    {line}" for line in lines)])
+    return "\n".join(_lines(tree, digits, numbered=numbered))
+
+
+def _lines(tree: RuleTree, digits: int | None, *, numbered: bool) -> Iterator[str]:
+    """Return the lines of all rules of a tree."""
     leaves, rules = count(1), count(1)
 
     def leaf(node: int) -> list[str]:
@@ -50,7 +57,7 @@ def text(tree: RuleTree, digits: int | None = None, *, numbered: bool = False) -
     def remark() -> str:
         return f"  # rule {next(rules)}" if numbered else ""
 
-    return "\n".join(rule_lines(tree, tree.number_names(digits), digits, leaf, remark))
+    return rule_lines(tree, tree.number_names(digits), digits, leaf, remark)
 
 
 class BinaryTree(Protocol):

@@ -390,7 +390,7 @@ class Spring(gymnasium.Env):
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "steps", "settings"), [(spaql.PlanTree, 800, QUICK), (spaql.TreeSearch, 40_000, {})]
+    ("algorithm", "steps", "settings"), [(spaql.PlanTree, 1_500, QUICK), (spaql.TreeSearch, 40_000, {})]
 )
 def test_a_mirror_of_an_environment_without_names_has_default_names(algorithm, steps, settings) -> None:
     agent = algorithm(Spring(), seed=0, horizon=50, **settings).learn(steps, progress_bar=False)
