@@ -174,7 +174,7 @@ function directed(state, t, plan) {
 
 /** An episode: states, what was done in each and at which place, and the return; by a plan, its set-points and load. */
 function rollout(start, its = tree, plan = null) {
-  const path = {states: [], places: [], actions: [], given: [], memories: [], total: 0, ended: false}, memory = fresh(its);
+  const path = {states: [], places: [], actions: [], given: [], memories: [], total: 0, ended: false, lost: false}, memory = fresh(its);
   const steps = plan ? data.plan.samples : data.horizon;
   let state = plan ? directed(start, 0, plan) : start;
   path.states.push(state);
@@ -182,7 +182,7 @@ function rollout(start, its = tree, plan = null) {
     const kept = copied(memory), {at, action, given} = decide(observe(state), memory, its);
     const made = plant.step(state, listed ? [action[0] - first] : action);
     let after = made.slice(0, n);
-    if (!after.every(Number.isFinite) || !Number.isFinite(made[n])) break;
+    if (!after.every(Number.isFinite) || !Number.isFinite(made[n])) { path.lost = true; break; }
     if (plan) after = directed(after, t + 1, plan);
     path.places.push(at); path.actions.push(action); path.given.push(given); path.memories.push(kept); path.total += made[n];
     path.states.push(after);
@@ -837,7 +837,7 @@ function moment() {
   const speed = pace() * data.timeStep;
   $("clock").textContent = `${(view.t * data.timeStep).toFixed(data.timeStep < 0.01 ? 4 : 2)} s${Math.abs(speed - 1) > 0.01 ? `, ${short(speed, 2)}× speed` : ""}`;
   const {at, action} = present(), returned = view.plan ? "return of this step test" : "return from here";
-  const said = `leaf ${places[at].leaf} of ${leafCount}: ${actionText(action)}; ${returned} ${short(view.path.total, 4)}${view.path.ended ? ", the episode ends" : ""}`;
+  const said = `leaf ${places[at].leaf} of ${leafCount}: ${actionText(action)}; ${returned} ${short(view.path.total, 4)}${view.path.ended ? ", the episode ends" : view.path.lost ? ", and the equations have no numbers from there on" : ""}`;
   $("said").textContent = view.playing ? $("said").textContent : said;
 }
 function restart() {

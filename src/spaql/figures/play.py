@@ -24,7 +24,7 @@ from spaql.export.memory.machine import machine_of
 from spaql.export.source.javascript import JavaScript, class_lines
 from spaql.export.source.language import LanguageMemory
 from spaql.export.tree_data import tree_data
-from spaql.figures.play_plant import PagePlant, equations, learned, quiet
+from spaql.figures.play_plant import PagePlant, equations, learned, nominal, quiet
 from spaql.plants import PlantModel
 from spaql.policy import FeatureController, RuleTree
 from spaql.policy.feature_table import formulas
@@ -191,16 +191,16 @@ def _plant(
     refused = "The environment has no equations that are known"
     if dynamics is not None:
         plan = None
-        if has_step_test(problem) and "rng" not in dynamics.disturbances.extras:
+        if has_step_test(problem):
             most = _MOST_STEPS // (2 + len(problem.setpoints))
             plan = step_plan(problem, horizon=min(-(-problem.horizon // 2), most))
+        simulated = nominal(dynamics) if plan is None else plan.plant
         try:
-            plant = equations(dynamics, seed) if plan is None else quiet(dynamics, plan, seed)
+            plant = equations(dynamics, simulated, seed) if plan is None else quiet(dynamics, plan, seed)
         except SettingError as error:
-            refused = str(error).rstrip(".")
+            refused = str(error).rstrip(".").replace(simulated.id, dynamics.id)
         else:
-            functions = dynamics.nominal_functions if plan is None else plan.plant.functions
-            visited = _visited(controller, problem, functions, plant)
+            visited = _visited(controller, problem, simulated.functions, plant)
             if plan is not None:
                 visited[:2, list(plan.places)] = plan.before, plan.after  # which are in the ranges too
             low, high = visited.min(axis=0), visited.max(axis=0)

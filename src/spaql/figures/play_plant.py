@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,6 +46,25 @@ const interp = (table, x) => {
   return Number.isNaN(x) ? x : is[is.length - 1];
 };
 """
+_DRAWS = """
+const scrambled = (word) => {
+  word = Math.imul(word ^ (word >>> 16), 0x7FEB352D);
+  word = Math.imul(word ^ (word >>> 15), 0x846CA68B);
+  return word ^ (word >>> 16);
+};
+const stepKey = (key, count) => scrambled(scrambled(key * 4294967296) + Math.imul(0x9E3779B9, count + 1));
+const uniformAt = (key, place) =>
+  ((scrambled(scrambled(key ^ 0x5BD1E995) + Math.imul(0x85EBCA6B, place + 1)) >>> 0) + 0.5) / 4294967296;
+const drawn = (key, count) => {
+  const now = scrambled(stepKey(key, count) + 1), made = [];
+  for (let k = 0; k < DRAWS; k++) {
+    const [u, v] = [uniformAt(now, 2 * k), uniformAt(now, 2 * k + 1)];
+    made.push(u, Math.sqrt(-2 * Math.log(u)) * Math.cos(2 * Math.PI * v));
+  }
+  return made;
+};
+"""
+"""What `spaql.problems.draws` draws at a step, each number as a uniform and as a normal one."""
 _STARTS = 20
 """Fixed starts of a page."""
 
@@ -69,16 +88,32 @@ class PagePlant:
     """Fixed starts, one per row."""
 
 
-def equations(dynamics: Dynamics, seed: int) -> PagePlant:
-    """Return a plant by its equations, without disturbances.
+def nominal(dynamics: Dynamics) -> Dynamics:
+    """Return a plant without its declared disturbances; `step` still draws what it draws."""
+    middle = [(low + high) / 2 for low, high in dynamics.disturbances.parameters]
+    return replace(
+        dynamics,
+        id=f"{dynamics.id.rpartition('-v')[0]}-nominal-v0",
+        noise={},
+        delay=0,
+        rate_limit={},
+        gain=0.0,
+        disturbance={},
+        parameters=dict(zip(dynamics.parameters, middle, strict=True)),
+    )
+
+
+def equations(dynamics: Dynamics, plain: Dynamics, seed: int) -> PagePlant:
+    """Return a plant by its equations, without disturbances (`plain`: see `nominal`).
 
     Raises `SettingError` if they cannot be traced.
     """
     rng = np.random.default_rng(seed)
-    starts = np.array([dynamics.nominal_functions[0](rng) for _ in range(_STARTS)])
-    left_out = ", without its disturbances" if dynamics.disturbances.is_needed else ""
-    note = f"The plant runs by its equations{left_out}{_middle(dynamics)}."
-    return _traced_plant(dynamics, starts, note, simulated=False)
+    starts = np.array([plain.functions[0](rng) for _ in range(_STARTS)])
+    left_out = replace(dynamics.disturbances, extras=()).is_needed
+    note = f"The plant runs by its equations{_draws(dynamics)}"
+    note += ", without its disturbances" * left_out + _middle(dynamics)
+    return _traced_plant(plain, starts, f"{note}.")
 
 
 def quiet(dynamics: Dynamics, plan: StepPlan, seed: int) -> PagePlant:
@@ -97,9 +132,14 @@ def quiet(dynamics: Dynamics, plan: StepPlan, seed: int) -> PagePlant:
     drawn = {"noise": any(declared.noise), "changes of the actuators' gain": declared.gain > 0.0}
     drawn["further loads"] = len(declared.loads) > 1
     lacks = [name for name, is_so in drawn.items() if is_so]
-    note = "The plant runs by its equations"
+    note = f"The plant runs by its equations{_draws(dynamics)}"
     note += f", with {' and '.join(has)}" * bool(has) + f", without {' and '.join(lacks)}" * bool(lacks)
-    return _traced_plant(plan.plant, starts, f"{note}{_middle(dynamics)}.", simulated=True)
+    return _traced_plant(plan.plant, starts, f"{note}{_middle(dynamics)}.")
+
+
+def _draws(dynamics: Dynamics) -> str:
+    drawn = "rng" in dynamics.disturbances.extras
+    return ", with the random numbers that its step draws" if drawn else ""
 
 
 def _middle(dynamics: Dynamics) -> str:
@@ -107,17 +147,21 @@ def _middle(dynamics: Dynamics) -> str:
     return ", with parameters in the middle of their ranges" if drawn else ""
 
 
-def _traced_plant(dynamics: Dynamics, starts: Floats, note: str, *, simulated: bool) -> PagePlant:
+def _traced_plant(dynamics: Dynamics, starts: Floats, note: str) -> PagePlant:
     from spaql.verify.trace import trace_nominal
 
-    step, observe = trace_nominal(dynamics, simulated=simulated)
+    step, observe = trace_nominal(dynamics, simulated=True)
     if any("unknown" in _names(tape) for tape in (step, observe)) and step.paths == 1:
         raise SettingError(f"The equations of {dynamics.id} are not known completely.")
     names, angles = _state_names(dynamics, starts[:, : dynamics.plant_dims])
+    inputs, draws = "...s, ...a", ""
+    if step.draws:  # a state ends with the key of its episode and its steps
+        inputs += ", ...drawn(...s.slice(-2))"
+        draws = _DRAWS.replace("DRAWS", str(step.draws))
     code = (
-        f"(() => {{{_HELPERS}"
+        f"(() => {{{_HELPERS}{draws}"
         f"{_function('after', step, ended=True)}{_function('seen', observe, ended=False)}"
-        "return {step: (s, a) => after([...s, ...a]), observe: seen}; })()"
+        f"return {{step: (s, a) => after([{inputs}]), observe: seen}}; }})()"
     )
     return PagePlant(note, code, names, angles, starts)
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from spaql.errors import SettingError, nearest
 from spaql.kernels.jit import callable_by_kernels
-from spaql.problems.draws import Draws, normal_at, scrambled, step_key, with_number
+from spaql.problems.draws import draws_of, normal_at, step_key, with_number
 from spaql.values import real_number, whole_number
 
 Functions = tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]
@@ -323,15 +323,15 @@ def _call(declared: Disturbances, step: Callable[..., Any], at: _Places) -> Call
         return step(state[:n_plain], action, constants)
 
     def call_with_rng(state: Any, action: Any) -> Any:
-        draws = Draws(np.array([scrambled(step_key(state[key], state[key + 1]) + 1), 0]))
+        draws = draws_of(state[key], state[key + 1])
         return step(state[:n_plain], action, draws)
 
     def call_with_both(state: Any, action: Any) -> Any:
-        draws = Draws(np.array([scrambled(step_key(state[key], state[key + 1]) + 1), 0]))
+        draws = draws_of(state[key], state[key + 1])
         return step(state[:n_plain], action, state[first:end], draws)
 
     def call_with_constants_and_rng(state: Any, action: Any) -> Any:
-        draws = Draws(np.array([scrambled(step_key(state[key], state[key + 1]) + 1), 0]))
+        draws = draws_of(state[key], state[key + 1])
         return step(state[:n_plain], action, constants, draws)
 
     chosen: dict[tuple[str, ...], Callable[..., Any]] = {

@@ -83,6 +83,12 @@ class Draws(NamedTuple):
 
 
 @callable_by_kernels
+def draws_of(key: float, count: float) -> Draws:
+    """Return the generator of a step, which has other numbers than the noise of its observation."""
+    return Draws(np.array([scrambled(step_key(key, count) + 1), 0]))
+
+
+@callable_by_kernels
 def random_of(memory: NDArray[np.int64]) -> float:
     """Draw a number in (0, 1)."""
     place = memory[1]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from spaql.problems.draws import draws_of
 from spaql.verify.symbols import (
     RECORDERS,
     Comparison,
@@ -151,6 +152,31 @@ def _ceil(x: Any) -> Any:
     return -made("floor", -x) if isinstance(x, Symbol) else math.ceil(x)
 
 
+class _SymbolicDraws:
+    """The generator of a step, whose draws are inputs of the tape: see `spaql.problems.draws.Draws`."""
+
+    def __init__(self, *_: Any) -> None:
+        self._count = 0
+
+    def _next(self) -> tuple[Symbol, Symbol]:
+        uniform, normal = RECORDERS[-1].draw(self._count)
+        self._count += 1
+        return Symbol(uniform), Symbol(normal)
+
+    def random(self) -> Symbol:
+        return self._next()[0]
+
+    def uniform(self, low: Any = 0.0, high: Any = 1.0) -> Any:
+        return low + (high - low) * self._next()[0]
+
+    def normal(self, loc: Any = 0.0, scale: Any = 1.0) -> Any:
+        return loc + scale * self._next()[1]
+
+    def integers(self, low: Any, high: Any) -> Any:
+        # Clipped for its bounds, which decide how many values an index of a table has.
+        return made("floor", lifted(_clip(low + (high - low) * self._next()[0], low, high - 0.5)))
+
+
 _MATH: dict[str, Function] = {
     name: _unary(name, getattr(math, name))
     for name in ("sin", "cos", "tan", "sqrt", "exp", "log", "atan", "tanh", "floor")
@@ -219,4 +245,5 @@ MODULES = {math: ShimModule(math, _MATH), np: ShimModule(np, _NUMPY)}
 FUNCTIONS = {id(getattr(math, name)): shim for name, shim in _MATH.items()} | {
     id(getattr(np, name)): shim for name, shim in _NUMPY.items()
 }
+FUNCTIONS[id(draws_of)] = _SymbolicDraws
 """Shims by the identity of the function, for `from math import sin`."""

@@ -43,6 +43,7 @@ class Recorder:
         self.tables: list[tuple[tuple[float, ...], tuple[float, ...]]] = []
         self._known: dict[tuple[Any, ...], int] = {}
         self._inputs = list(ranges)
+        self._given = len(ranges)
         self._turns = turns
         self.begin([])
 
@@ -62,6 +63,21 @@ class Recorder:
         if number not in self._range:
             self._range[number] = self._bounds(name, first, second, value)
         return number
+
+    def draw(self, number: int) -> tuple[int, int]:
+        """Return the rows of a draw of the step as a uniform and as a normal number; both are inputs.
+
+        They follow the inputs that were given, two for each draw.
+        """
+        place = self._given + 2 * number
+        if place == len(self._inputs):
+            self._inputs += [(0.0, 1.0), (-math.inf, math.inf)]
+        return self.row("input", first=place), self.row("input", first=place + 1)
+
+    @property
+    def draws(self) -> int:
+        """The largest number of draws on a path."""
+        return (len(self._inputs) - self._given) // 2
 
     def table(self, points: Sequence[Any], values: Sequence[Any]) -> int:
         """Return the number of a table of `interp`."""

@@ -26,6 +26,8 @@ class Tape:
     arrays: TapeArrays
     inputs: int
     """How many numbers it takes."""
+    draws: int = 0
+    """How many random numbers it takes after these, each as a uniform and as a normal number."""
 
     @property
     def rows(self) -> int:

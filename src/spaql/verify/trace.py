@@ -128,7 +128,8 @@ def trace_nominal(dynamics: Dynamics, *, simulated: bool = False) -> tuple[Tape,
 
     The outputs of the step are the next state and the reward. Parameters are in the middle of their ranges.
     With `simulated`, the plant is traced as it is simulated: its state is longer, with the actions that wait
-    and loads; noise and other draws of a step cannot be traced.
+    and loads. What `step` draws follows the action: two inputs for each draw (see `Tape.draws`). Noise of
+    observations cannot be traced.
 
     Examples
     --------
@@ -139,6 +140,8 @@ def trace_nominal(dynamics: Dynamics, *, simulated: bool = False) -> tuple[Tape,
     listed = not isinstance(dynamics.actions, Mapping)
     wide = 1 if listed else len(dynamics.actions)
     n = dynamics.state_dims if simulated else dynamics.plant_dims
+    if not simulated and "rng" in dynamics.disturbances.extras:
+        raise SettingError(f"The step of {dynamics.id} draws random numbers: it is traced as simulated only.")
     functions = dynamics.functions if simulated else dynamics.nominal_functions
     _, step, observe = map(_for_each_path, functions)
 
@@ -222,7 +225,7 @@ def _traced(call: Call, ranges: Sequence[Range], outputs: int, what: str) -> Tap
             RECORDERS.pop()
         if paths is not None:
             tree = _decision_tree(paths, 0)
-            return Tape(tape_arrays(recorder.rows, recorder.tables, tree), len(ranges))
+            return Tape(tape_arrays(recorder.rows, recorder.tables, tree), len(ranges), recorder.draws)
     raise SettingError(
         f"Cannot trace {what}: it has more than {_LIMITS[-1][1]} paths through its conditions. Use fewer "
         "conditions on the state, or min, max and np.interp in their place."
