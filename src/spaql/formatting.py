@@ -91,3 +91,28 @@ def places(mean: float, half: float = 0.0) -> int:
     if not spread and 0 < size < 1:
         return next(n for n in range(1, 400) if abs(round(size, n) - size) <= 0.01 * size)
     return 1
+
+
+def time_unit(seconds: float) -> tuple[float, str]:
+    """Return the unit in which a time is printed, s, min or h, and its length in seconds.
+
+    Examples
+    --------
+    >>> time_unit(90.0), time_unit(600.0), time_unit(7200.0)
+    ((1.0, 's'), (60.0, 'min'), (3600.0, 'h'))
+    """
+    if abs(seconds) < 120.0:
+        return 1.0, "s"
+    return (60.0, "min") if abs(seconds) < 7200.0 else (3600.0, "h")
+
+
+def duration(seconds: float) -> str:
+    """Return a time with three significant digits, in s, min or h.
+
+    Examples
+    --------
+    >>> duration(0.04), duration(119.0), duration(150.0), duration(7200.0), duration(360000.0)
+    ('0.04 s', '119 s', '2.5 min', '2 h', '100 h')
+    """
+    length, unit = time_unit(seconds)
+    return f"{seconds / length:.3g} {unit}"

@@ -62,12 +62,10 @@ def test_its_tests_and_a_small_version_of_its_study_run(tmp_path: Path) -> None:
     uncompiled = {"NUMBA_DISABLE_JIT": "1"}
     assert "3 passed" in shell(folder, f"{sys.executable} -m pytest -q -p no:cacheprovider", **uncompiled)
     study = (folder / "sweep.toml").read_text()
-    small = study.replace("seeds = 4", "seeds = 1").replace(
-        "iterations = 200", "iterations = 2\nrollouts = 2"
-    )
+    small = study.replace("seeds = 4", "seeds = 1").replace("200000", "3000")
     (folder / "small.toml").write_text(small.replace("[grid]", "fresh_episodes = 2\n[grid]"))
     shell(folder, "spaql sweep small.toml --workers 2 --out store --quiet", **uncompiled)
-    assert "4 runs finished" in shell(folder, "spaql results store")
+    assert "2 runs finished" in shell(folder, "spaql results store")
 
 
 @pytest.mark.long
@@ -77,13 +75,12 @@ def test_the_commands_of_its_readme_run(tmp_path: Path) -> None:
     commands = re.findall(
         r"^\$ (spaql .*|python -m pytest)$", (folder / "README.md").read_text(), re.MULTILINE
     )
-    assert len(commands) == 11
+    assert len(commands) == 10
     outputs = {command: shell(folder, command) for command in commands}
-    judged = next(said for command, said in outputs.items() if command.startswith("spaql evaluate"))
-    trained, random = (float(line.split("±")[0].split()[-1]) for line in judged.splitlines()[:2])
-    assert trained > 1.3 * random
-    assert "pump off" in outputs["spaql show runs/first --digits 3"]
-    assert all(
-        (folder / name).exists() for name in ("map.svg", "phase.svg", "basin.svg", "firmware/controller.c")
-    )
-    assert "16 runs finished" in outputs["spaql results studies/first"]
+    trained = outputs["spaql train plant:TwoTanks-v0 --seed 0 --out runs/first"]
+    fresh = float(re.search(r"fresh return +(\S+)", trained)[1])
+    assert fresh > -3.0
+    assert "PID" in trained
+    assert "pump power" in outputs["spaql show runs/first --digits 3"]
+    assert all((folder / name).exists() for name in ("response.svg", "page.html", "firmware/controller.c"))
+    assert "8 runs finished" in outputs["spaql results studies/first"]

@@ -22,14 +22,15 @@ _HIDDEN = "dot-"
 def new(folder: Path) -> Report:
     """Write a project for a plant of your own into the new folder NAME.
 
-    It works as it is: a plant of two tanks, to put your own equations in their place, tests that say whether
-    spaql can rely on them, a study, and a README with the commands to train, read, stress and export.
+    It works as it is: a plant of two tanks with a set-point, noise and a load, to put your own equations in
+    their place, tests that say whether spaql can rely on them, a study, and a README with the commands to
+    train, read, compare and export.
 
     \b
     Examples:
       spaql new two-tanks
       cd two-tanks && python -m pytest
-      spaql train plant:TwoTanks-v0 --total-timesteps 3000 --out runs/first
+      spaql train plant:TwoTanks-v0 --out runs/first
     """
     parts = re.findall(r"[A-Za-z0-9]+", folder.name)
     if not re.fullmatch(r"[A-Za-z][\w-]*", folder.name, re.ASCII):
@@ -41,7 +42,7 @@ def new(folder: Path) -> Report:
     plant = "".join(part[0].upper() + part[1:] for part in parts) + "-v0"
     written = write_project(folder, plant)
     lines = [f"wrote  {file}" for file in written]
-    lines += ["", f"Next: cd {folder}; python -m pytest; spaql train plant:{plant} --total-timesteps 3000"]
+    lines += ["", f"Next: cd {folder}; python -m pytest; spaql train plant:{plant}"]
     data = {"folder": str(folder), "env": f"plant:{plant}", "files": [str(file) for file in written]}
     return Report(data, "\n".join(lines))
 

@@ -12,6 +12,7 @@ import click
 from spaql.cli.arguments import Choice, quiet_option, ray_option, refuse_failed, workers_option
 from spaql.cli.report import Report, reports
 from spaql.errors import SettingError, nearest, require
+from spaql.formatting import duration
 
 if TYPE_CHECKING:
     from spaql.studies.paper.claims import Claim
@@ -119,7 +120,7 @@ def paper(
 
 def _text(claims: list[Claim], files: list[Path], seconds: float, quick: bool, rules: str = "authors") -> str:
     if not claims:
-        return "\n".join(map(str, files)) or f"{seconds:,.0f} s"
+        return "\n".join(map(str, files)) or duration(seconds)
     lines = []
     if quick:
         lines.append("The quick version cannot judge the paper: it only goes through every stage.\n")
@@ -129,5 +130,5 @@ def _text(claims: list[Claim], files: list[Path], seconds: float, quick: bool, r
         lines.append(f"{claim.verdict:15} {claim.claim} ({claim.where})")
         for what in ("published", "criterion", "measured"):
             lines.append(f"{'':15} {what + ':':10} {getattr(claim, what)}")
-    lines.append(f"\n{seconds:,.0f} s. Open {files[-1]}")
+    lines.append(f"\n{duration(seconds)}. Open {files[-1]}")
     return "\n".join(lines)

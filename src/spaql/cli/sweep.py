@@ -11,6 +11,7 @@ import click
 from spaql.cli.arguments import quiet_option, ray_option, workers_option
 from spaql.cli.group import FAILED, INTERRUPTED
 from spaql.cli.report import Report, reports
+from spaql.formatting import duration
 
 if TYPE_CHECKING:
     from spaql.experiments import Summary
@@ -84,7 +85,7 @@ def _text(summary: Summary, folder: Path) -> str:
     if summary.finished_elsewhere:
         parts.append(f"{summary.finished_elsewhere:,} by another driver")
     lines = [
-        f"{done:,} of {summary.runs:,} runs finished ({', '.join(parts)}) in {summary.seconds:.1f} s, "
+        f"{done:,} of {summary.runs:,} runs finished ({', '.join(parts)}) in {duration(summary.seconds)}, "
         f"{summary.interactions:,} interactions"
     ]
     for run_id, error in summary.failed.items():

@@ -35,6 +35,7 @@ from spaql.errors import BadEnvironmentError, SettingError
 from spaql.evaluation import evaluate
 from spaql.formatting import counted, number, places, with_interval
 from spaql.policy import FeatureController, RuleTree
+from spaql.problems import EnvironmentLike, Problem, make_problem
 from spaql.problems.guard import OutOfBoundsError
 from spaql.problems.registry import is_fmu
 from spaql.tables import aligned
@@ -44,8 +45,8 @@ if TYPE_CHECKING:
 
 _FRESH = 100
 """Number of new episodes that evaluate the result."""
-_STEPS = 5_000
-"""Default number of training steps."""
+_STEPS, _SEARCH_STEPS = 5_000, 1_000_000
+"""Default numbers of training steps, the second of treesearch."""
 
 
 _SHIPPED = {name: agent for name, agent in agent_types().items() if agent.__module__.startswith("spaql.")}
@@ -130,11 +131,14 @@ def _options_of(agents: Mapping[str, type[Agent]]) -> list[click.Option]:
 @click.option(
     "--algo",
     type=ChoiceOrOwn(sorted(_SHIPPED)),
-    default="plantree",
-    show_default=True,
-    help="algorithm, or MODULE:NAME for one of your own",
+    help="algorithm, or MODULE:NAME for one of your own  [default: treesearch for a compiled plant with "
+    "set-points, plantree for all others]",
 )
-@click.option("--total-timesteps", type=int, help=f"training steps  [default: {_STEPS}]")
+@click.option(
+    "--total-timesteps",
+    type=int,
+    help=f"training steps  [default: {_STEPS:,}; of treesearch {_SEARCH_STEPS:,}]",
+)
 @click.option(
     "--iterations",
     type=int,
@@ -227,7 +231,7 @@ def _options_of(agents: Mapping[str, type[Agent]]) -> list[click.Option]:
 @_setting_options
 def train(
     env: str,
-    algo: str,
+    algo: str | None,
     total_timesteps: int | None,
     iterations: int | None,
     seed: int | None,
@@ -269,7 +273,7 @@ def train(
       spaql train Pendulum-v1 --total-timesteps 5000 --tries 8
       spaql train Acrobot-v1 --algo treesearch --total-timesteps 10000000
       spaql train Pendulum-v1 --algo treesearch --total-timesteps 1000000 --live
-      spaql train plant:TwoTanks-v0 --total-timesteps 3000 --out runs/tanks
+      spaql train plant:TwoTanks-v0 --out runs/tanks
       spaql train plant.fmu --config plant.toml --total-timesteps 3000
       spaql train CartPole-v1 --constraint "abs(pole_angle) < 0.1"
       spaql train cartpole200 --algo spaql-ts --iterations 500 --seed 1
@@ -279,8 +283,28 @@ def train(
     """
     if iterations is not None and total_timesteps is not None:
         raise click.UsageError("Give --total-timesteps or --iterations, not both.")
+    made = {
+        "horizon": horizon,
+        "levels": levels,
+        "reference": reference,
+        "options": config,
+        "compiled": not gymnasium,
+        "parallel": ray or parallel,
+        "step_timeout": step_timeout,
+        "observation_names": names,
+        "action_names": action_names,
+        "cost": cost,
+        "constraints": [*hard, *soft],
+    }
+    problem: EnvironmentLike = env
+    if algo is None:
+        problem = make_problem(env, measured=False, **made)
+        algo = suited(problem)
+        made = {}
+        if algo != "plantree" and not quiet:
+            click.echo(_CHOSEN, err=True)
     if iterations is None and total_timesteps is None:
-        total_timesteps = _STEPS
+        total_timesteps = _SEARCH_STEPS if algo == "treesearch" else _STEPS
     budget = Budget(
         total_timesteps=total_timesteps,
         iterations=iterations,
@@ -289,25 +313,9 @@ def train(
     )
     given = {name: value for name, value in settings.items() if value is not None}
     _check_owners(algo, given)
-    agent = agent_type(algo)(
-        env,
-        seed=seed,
-        horizon=horizon,
-        levels=levels,
-        reference=reference,
-        reward_range=reward_range,
-        options=config,
-        compiled=not gymnasium,
-        parallel=ray or parallel,
-        step_timeout=step_timeout,
-        observation_names=names,
-        action_names=action_names,
-        cost=cost,
-        constraints=[*hard, *soft],
-        **given,
-    )
+    agent = agent_type(algo)(problem, seed=seed, reward_range=reward_range, **made, **given)
     name = agent.learner_type.name
-    if (advice := recommended(name, total_timesteps)) and not quiet:
+    if (advice := recommended(name, total_timesteps, agent.problem)) and not quiet:
         click.echo(advice, err=True)
     folder = out or Path("runs") / re.sub(r"[/\\:]", "-", env) / name / f"seed={agent.seed}"
     if ray is not None and (name != "treesearch" or agent.problem.dynamics is not None):
@@ -435,16 +443,34 @@ def _design(agent: Agent) -> str:
 
 _FEW, _MANY = 20_000, 100_000
 """Below the first, PlanTree is the better choice; above the second, TreeSearch."""
+_CHOSEN = (
+    "The plant is compiled and declares set-points: training with --algo treesearch, which searches on it for "
+    "a PI or PID controller, and adds to that."
+)
 
 
-def recommended(algo: str, steps: int | None) -> str:
+def suited(problem: Problem) -> str:
+    """Return the algorithm that a problem is trained with if none is named."""
+    return "treesearch" if problem.dynamics is not None and problem.setpoints else "plantree"
+
+
+def recommended(algo: str, steps: int | None, problem: Problem) -> str:
     """Return the advice to use another algorithm for a number of steps, if there is a better one."""
-    if steps is not None and algo == "treesearch" and steps < _FEW:
+    if steps is None or algo not in ("treesearch", "plantree"):
+        return ""
+    if suited(problem) == "treesearch":
+        return (
+            "The plant is compiled and declares set-points: --algo treesearch searches on it for a PI or PID "
+            "controller, and needs no learned plant."
+            if algo == "plantree"
+            else ""
+        )
+    if algo == "treesearch" and steps < _FEW:
         return (
             f"TreeSearch plays whole episodes to compare controllers, and {steps:,} steps are few for that: "
             "--algo plantree learns the plant, and needs fewer steps."
         )
-    if steps is not None and algo == "plantree" and steps > _MANY:
+    if algo == "plantree" and steps > _MANY:
         return (
             f"PlanTree is made for simulators whose steps are few or slow. Of {steps:,} steps it learns from "
             "50,000, and TreeSearch spends the rest on its tree; --algo treesearch searches from the start."

@@ -12,6 +12,7 @@ import click
 from spaql.cli.arguments import Choice, algorithm_option, existing_run, quiet_option, read_to_play
 from spaql.cli.report import Report, numbers, reports
 from spaql.errors import SettingError, require
+from spaql.formatting import duration
 
 if TYPE_CHECKING:
     from spaql.verify import Statement, Verdict
@@ -280,7 +281,7 @@ class _Bar:
             self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
             self._task = self._bar.add_task("", total=1.0, left="")
             self._bar.start()
-        left = f"{max(0.0, 1.0 - spent) * self._seconds:.0f} s left at most"
+        left = f"{duration(round(max(0.0, 1.0 - spent) * self._seconds))} left at most"
         self._bar.update(self._task, completed=proven, description=f"{100 * proven:.1f} %", left=left)
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ import click
 
 from spaql.cli.arguments import complete_environment, quiet_option
 from spaql.cli.report import Report, reports
-from spaql.formatting import counted
+from spaql.formatting import counted, duration
 
 _STEPS, _EFFORT = 300, 0.001
 """Length of the training that triggers compilation."""
@@ -53,4 +53,4 @@ def warm_up(envs: tuple[str, ...], quiet: bool) -> Report:
     data = {"kernels": count, "compiled": new, "environments": list(envs), "seconds": seconds}
     done = f"{counted(count, 'kernel')} {'compiled' if new else 'were compiled already'}"
     also = f", and all that {', '.join(envs)} needs" if envs else ""
-    return Report(data, f"{done}{also}: {seconds:.1f} s.")
+    return Report(data, f"{done}{also}: {duration(seconds)}.")

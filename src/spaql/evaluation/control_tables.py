@@ -8,7 +8,7 @@ from typing import Any
 
 from spaql.evaluation.beside import Judged
 from spaql.evaluation.control import BAND
-from spaql.formatting import number, places, with_interval
+from spaql.formatting import duration, number, places, with_interval
 
 Rows = list[dict[str, str]]
 MEASURES_MEAN = (
@@ -136,7 +136,9 @@ def actuator_cells(rows: Sequence[Judged], index: int) -> Rows:
 
 
 def _time(value: float, unit: str) -> str:
-    return "never" if value == math.inf else "" if math.isnan(value) else f"{value:.3g} {unit}"
+    if not math.isfinite(value):
+        return "never" if value == math.inf else ""
+    return duration(value) if unit == "s" else f"{value:.3g} {unit}"
 
 
 def _share(value: float, digits: int = 1) -> str:

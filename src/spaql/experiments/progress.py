@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from spaql.experiments.execute import Outcome
+from spaql.formatting import duration
 
 _SECONDS_A_LINE = 10.0
 """Between two lines, without a terminal."""
@@ -64,7 +65,7 @@ class SweepProgress:
             missing = self._runs - self._count()
             # The first runs wait for the compiler, and are slower than the others.
             known = self._done + self._failed >= _ESTIMATE_FROM * (self._runs - self._before)
-            left = f"  {missing * each:,.0f} s left" if missing and known else ""
+            left = f"  {duration(missing * each)} left" if missing and known else ""
             self._print(f"{self._count()} of {self._runs} runs  {self._status()}{left}")
 
     def _count(self) -> int:

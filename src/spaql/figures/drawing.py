@@ -50,6 +50,8 @@ _METADATA: Mapping[str, dict[str, Any]] = MappingProxyType(
     {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
 )
 _PNG_DPI = 200
+_PNG_WIDTH = 1600
+"""Pixels, at most."""
 
 
 def draw(record: Record) -> Figure:
@@ -113,11 +115,12 @@ def save_as(record: Record, path: str | os.PathLike[str]) -> None:
 
 def _rendered(record: Record, *formats: str) -> list[bytes]:
     figure, files = draw(record), [io.BytesIO() for _ in formats]
+    dpi = min(_PNG_DPI, _PNG_WIDTH / figure.get_figwidth())
     with styled():
         figure.draw_without_rendering()
         figure.set_layout_engine("none")  # the same layout in all formats
         for file, suffix in zip(files, formats, strict=True):
-            figure.savefig(file, format=suffix, dpi=_PNG_DPI, metadata=_METADATA[suffix])
+            figure.savefig(file, format=suffix, dpi=dpi, metadata=_METADATA[suffix])
     return [file.getvalue() for file in files]
 
 

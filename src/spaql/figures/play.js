@@ -200,6 +200,8 @@ const view = {start: (data.plan ? data.plan.first : data.starts[0]).slice(), t: 
   plan: data.plan && {goals: structuredClone(data.plan.goals), steps: data.plan.steps.slice(), begins: data.plan.begins, load: data.plan.load}};
 const plain = (name) => name.replace(/ \[.*\]$/, "");
 const unit = (name) => (/ \[(.*)\]$/.exec(name) || ["", ""])[1];
+/** The unit in which times are shown, s, min or h, and its length in seconds. */
+const timeUnit = (seconds) => (seconds < 120 ? [1, "s"] : seconds < 7200 ? [60, "min"] : [3600, "h"]);
 const short = (x, digits = 3) => (x === 0 ? "0" : String(Number(x.toPrecision(digits)))).replace("-", "−");
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const PALETTE = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B8A800", "#8C6BB1", "#7F7F7F", "#A6761D"];
@@ -414,8 +416,9 @@ function drawResponse() {
     pen.fillText(kind === "errors" ? `${strip.name}, ${view.fixed.length} fixed starts` : strip.name, frame.left + wide - 6, top + 5);
     if (strip.gap > 8) {
       pen.fillStyle = css("--ink"); pen.textAlign = "center"; pen.textBaseline = "top";
-      for (const time of ticks(0, strip.steps * data.timeStep)) pen.fillText(short(time), x(time / data.timeStep), top + h + 4);
-      pen.textAlign = "right"; pen.fillStyle = css("--soft"); pen.fillText("time [s]", frame.left + wide, top + h + 18);
+      const [length, word] = timeUnit(strip.steps * data.timeStep);
+      for (const time of ticks(0, strip.steps * data.timeStep / length)) pen.fillText(short(time), x(time * length / data.timeStep), top + h + 4);
+      pen.textAlign = "right"; pen.fillStyle = css("--soft"); pen.fillText(`time [${word}]`, frame.left + wide, top + h + 18);
     }
   }
 }
@@ -434,20 +437,20 @@ function grabbed(px, py, width, height) {
 
 const planBoxes = [];
 function buildPlan() {
-  const {plan} = view, seconds = data.plan.samples * data.timeStep, add = (label, low, high, get, set) => {
+  const {plan} = view, [length, word] = timeUnit(data.plan.samples * data.timeStep), step = data.timeStep / length, end = data.plan.samples * step, add = (label, low, high, get, set) => {
     const box = document.createElement("div");
     box.className = "slider";
     fillSlider(box, `plan-${planBoxes.length}`, label, low, high, get, (x) => { set(x); replanned(); });
     planBoxes.push(box); $("plan").append(box);
   };
   data.plan.setpoints.forEach((name, k) => {
-    ["first", "then"].forEach((word, side) =>
-      add(`${plain(name)}, ${word}`, ...data.plan.ends[k], () => plan.goals[k][side], (x) => { plan.goals[k][side] = x; }));
-    add(`${plain(name)} steps at [s]`, 0, seconds, () => plan.steps[k] * data.timeStep, (x) => { plan.steps[k] = Math.round(x / data.timeStep); });
+    ["first", "then"].forEach((when, side) =>
+      add(`${plain(name)}, ${when}`, ...data.plan.ends[k], () => plan.goals[k][side], (x) => { plan.goals[k][side] = x; }));
+    add(`${plain(name)} steps at [${word}]`, 0, end, () => plan.steps[k] * step, (x) => { plan.steps[k] = Math.round(x / step); });
   });
   const most = 2 * Math.abs(data.plan.load) || 1;
   add(`load on ${plain(data.plan.loaded)}`, -most, most, () => plan.load, (x) => { plan.load = x; });
-  add("load begins at [s]", 0, seconds, () => plan.begins * data.timeStep, (x) => { plan.begins = Math.round(x / data.timeStep); });
+  add(`load begins at [${word}]`, 0, end, () => plan.begins * step, (x) => { plan.begins = Math.round(x / step); });
 }
 function replanned() { stop(); later(() => { for (const box of planBoxes) box.show(); restart(); }); }
 
@@ -834,8 +837,8 @@ function later(draw) { if (!waiting) waiting = requestAnimationFrame(() => { wai
 function moment() {
   drawMap(); drawPlant(); drawTrace(); markTree(); drawFeatures();
   $("time").max = Math.max(0, view.path.states.length - 1); $("time").value = view.t;
-  const speed = pace() * data.timeStep;
-  $("clock").textContent = `${(view.t * data.timeStep).toFixed(data.timeStep < 0.01 ? 4 : 2)} s${Math.abs(speed - 1) > 0.01 ? `, ${short(speed, 2)}× speed` : ""}`;
+  const speed = pace() * data.timeStep, [length, word] = timeUnit(data.horizon * data.timeStep);
+  $("clock").textContent = `${(view.t * data.timeStep / length).toFixed(data.timeStep < 0.01 ? 4 : 2)} ${word}${Math.abs(speed - 1) > 0.01 ? `, ${short(speed, 2)}× speed` : ""}`;
   const {at, action} = present(), returned = view.plan ? "return of this step test" : "return from here";
   const said = `leaf ${places[at].leaf} of ${leafCount}: ${actionText(action)}; ${returned} ${short(view.path.total, 4)}${view.path.ended ? ", the episode ends" : view.path.lost ? ", and the equations have no numbers from there on" : ""}`;
   $("said").textContent = view.playing ? $("said").textContent : said;

@@ -17,7 +17,7 @@ from spaql.evaluation.step_test import Response, StepTest, step_test
 from spaql.figures.drawing import register
 from spaql.figures.names import NAMES
 from spaql.figures.style import GREY, new_figure
-from spaql.formatting import counted
+from spaql.formatting import counted, duration, time_unit
 from spaql.problems import EnvironmentLike
 
 if TYPE_CHECKING:
@@ -140,7 +140,10 @@ def _happens(test: StepTest) -> str:
 def _summary(test: StepTest, response: Response) -> str:
     """Return measures of the first number with a set-point, and the largest errors of all."""
     one = response.steps[0]
-    rise = "never rises" if math.isinf(one.rise_time) else f"rise {one.rise_time:.3g} {test.time_unit}"
+    if math.isinf(one.rise_time):
+        rise = "never rises"
+    else:
+        rise = f"rise {duration(one.rise_time) if test.time_unit == 's' else f'{one.rise_time:.3g} samples'}"
     rest = max(step.error_at_rest for step in response.steps)
     moved = f", interaction {max(response.interactions):.2g}" if len(test.names) > 1 else ""
     return (
@@ -154,6 +157,10 @@ def draw_response(record: ResponseRecord) -> Figure:
     figure = new_figure(record.title, record.note, 1.4 + 1.7 * len(record.panels))
     panels = figure.subplots(len(record.panels), 1, sharex=True, squeeze=False)[:, 0]
     times = record.time_step * np.arange(len(record.panels[0].signals[0]))
+    unit = record.time_unit
+    if unit == "s":
+        length, unit = time_unit(times[-1])
+        times = times / length
     for ax, panel in zip(panels, record.panels, strict=True):
         _draw_panel(ax, panel, times, record)
     handles = panels[0].get_lines()[: len(record.controllers)]
@@ -161,7 +168,7 @@ def draw_response(record: ResponseRecord) -> Figure:
         handles, record.controllers, loc="lower left", bbox_to_anchor=(0, 1), fontsize=8.5, ncols=4,
         borderaxespad=0.2, borderpad=0,
     )  # fmt: skip
-    panels[-1].set_xlabel(f"time [{record.time_unit}]")
+    panels[-1].set_xlabel(f"time [{unit}]")
     panels[0].annotate(
         record.load, (times[record.load_at], 1.0), (0, 3), xycoords=("data", "axes fraction"),
         textcoords="offset points", va="bottom", ha="left", fontsize=8.5, color=GREY,

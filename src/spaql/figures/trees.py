@@ -29,6 +29,8 @@ _GAP = 0.55
 """Inches from a question to its answers."""
 _PAD = 0.06
 """Inches around text."""
+_WIDEST = 1600 / 96
+"""Inches of a drawing, at most: 1,600 pixels of a browser. Wider ones are scaled down, text included."""
 _WIDER = 1.1
 """Factor for fonts that are wider than the one text is measured in."""
 
@@ -170,15 +172,17 @@ def draw_tree(record: TreeRecord) -> Figure:
     # Leaves of two lines are as high as a row.
     row = _ROW * (1.25 if any(node.colour and "\n" in node.text for node in record.nodes) else 1.0)
     height = row * (1 + max(node.row for node in record.nodes))
-    figure = new_figure(record.title, record.note, height + 0.9, width=max(right + 0.3, 5.5))
+    width = max(right + 0.3, 5.5)
+    scale = min(1.0, _WIDEST / width)
+    figure = new_figure(record.title, record.note, scale * height + 0.9, width=scale * width)
     ax = figure.subplots()
     for i, node in enumerate(record.nodes):
         x, y = columns[node.depth], node.row * row
         if node.parent >= 0:
             parent = record.nodes[node.parent]
             start = columns[parent.depth] + sizes[node.parent], parent.row * row
-            _draw_answer(ax, node.answer, start, (x, y))
-        _draw_node(ax, node, x, y, sizes[i])
+            _draw_answer(ax, node.answer, start, (x, y), scale)
+        _draw_node(ax, node, x, y, sizes[i], scale)
     ax.set(xlim=(-0.1, max(right + 0.1, 5.3)), ylim=(height - row / 2, -row / 2))
     ax.axis("off")
     return figure
@@ -192,7 +196,7 @@ def _measure(text: str) -> float:
     return float(_WIDER * points / 72 + 2 * _PAD)
 
 
-def _draw_node(ax: Axes, node: TreeNode, x: float, y: float, width: float) -> None:
+def _draw_node(ax: Axes, node: TreeNode, x: float, y: float, width: float, scale: float) -> None:
     from matplotlib.patches import FancyBboxPatch
 
     height = _ROW * (0.98 if "\n" in node.text else 0.72)
@@ -209,14 +213,17 @@ def _draw_node(ax: Axes, node: TreeNode, x: float, y: float, width: float) -> No
     )
     colour = ink(np.array(node.colour)) if node.colour else "black"
     ax.text(
-        x + width / 2, y, node.text, ha="center", va="center", fontsize=_SIZE, color=colour, linespacing=1.1
-    )
+        x + width / 2, y, node.text, ha="center", va="center", fontsize=scale * _SIZE, color=colour,
+        linespacing=1.1,
+    )  # fmt: skip
 
 
-def _draw_answer(ax: Axes, answer: str, start: tuple[float, float], end: tuple[float, float]) -> None:
+def _draw_answer(
+    ax: Axes, answer: str, start: tuple[float, float], end: tuple[float, float], scale: float
+) -> None:
     bend = start[0] + 0.12
     ax.plot([start[0], bend, bend, end[0]], [start[1], start[1], end[1], end[1]], color=GREY, linewidth=0.8)
-    ax.text(bend + 0.05, end[1] - 0.02, answer, va="bottom", fontsize=7, color=GREY)
+    ax.text(bend + 0.05, end[1] - 0.02, answer, va="bottom", fontsize=scale * 7, color=GREY)
 
 
 register("tree", TreeRecord, draw_tree)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from spaql.formatting import duration
 from spaql.policy.features import Difference, Error, Feature, FilteredDerivative, Integral
 from spaql.policy.leaves import Laws
 from spaql.policy.text import sum_text
@@ -54,11 +55,11 @@ def _law_name(controller: FeatureController, row: int, k: int) -> str | None:
     label = ("P" if kp else "") + ("I" if ki else "") + ("D" if kd else "")
     numbers = [f"Kp = {kp:.3g}"] if kp else []
     if ki:
-        numbers.append(f"Ti = {kp / ki:.3g} s" if kp and kp / ki > 0 else f"Ki = {ki:.3g} per second")
+        numbers.append(f"Ti = {duration(kp / ki)}" if kp and kp / ki > 0 else f"Ki = {ki:.3g} per second")
     if kd:
-        numbers.append(f"Td = {kd / kp:.3g} s" if kp and kd / kp > 0 else f"Kd = {kd:.3g} s")
+        numbers.append(f"Td = {duration(kd / kp)}" if kp and kd / kp > 0 else f"Kd = {kd:.3g} s")
     if kd and tf:
-        numbers.append(f"filter {tf:.3g} s")
+        numbers.append(f"filter {duration(tf)}")
     name = f"a{'n' if label[0] == 'I' else ''} {label} controller, {', '.join(numbers)}"
     offset = float(laws.offset[row, k])
     if rest or offset:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spaql.formatting import duration
 from spaql.verify.replay import Counterexample
 from spaql.verify.statement import Statement, box_text
 
@@ -68,7 +69,7 @@ class Verdict:
         lines = [
             f"{self.plant}{about}, from {where}{self.disturbed}: {self.statement.text}.",
             f"Proven from {percent(self.proven)} of these states.{steps} Refuted: {percent(self.refuted)}. "
-            f"Undecided: {percent(self.undecided)}. {self.seconds:.1f} s of processor time.",
+            f"Undecided: {percent(self.undecided)}. {duration(self.seconds)} of processor time.",
         ]
         if self.counterexample is not None:
             found = self.counterexample
