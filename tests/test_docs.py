@@ -127,6 +127,56 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert anchor in slugs, f"{page.name} links to {target}"
 
 
+def test_the_plants_are_counted_as_they_are_registered() -> None:
+    """Plants of other tests, such as quiet ones, are registered under other ids than those of the package."""
+    shown = (ROOT / "docs" / "plants.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `(spaql/[\w-]+)` \|", shown, re.MULTILINE)
+    registered = json.loads(
+        subprocess.run(
+            [sys.executable, "-c", "import gymnasium, json, spaql; print(json.dumps(list(gymnasium.registry)))"],
+            capture_output=True, text=True, check=True,
+        ).stdout
+    )  # fmt: skip
+    assert sorted(listed) == sorted(name for name in registered if name.startswith("spaql/"))
+    words = {"twelve": 12, "thirteen": 13, "fourteen": 14, "fifteen": 15}
+    counts = re.findall(
+        r"ships (\w+) such plants|Of all (\w+), TreeSearch|Of the (\w+) plants, TreeSearch", shown
+    )
+    counts += re.findall(
+        r"within one per cent of it on each of the (\w+)\.", README.read_text(encoding="utf-8")
+    )
+    found = [word for one in counts for word in ([one] if isinstance(one, str) else one) if word]
+    assert len(found) == 4
+    assert {words[word] for word in found} == {len(listed)}
+
+
+def test_the_zoo_is_described_by_its_entries() -> None:
+    shown = (ROOT / "docs" / "zoo.md").read_text(encoding="utf-8")
+    entries = json.loads((ROOT / "src" / "spaql" / "zoo" / "entries.json").read_text(encoding="utf-8"))
+    rows = re.findall(r"^\| `([\w-]+)` \| (\S+) \| (\S+) ± (\S+) \| (\S+) \| (\d+) \| (\d+) \|", shown, re.M)
+    assert rows == [
+        (
+            entry["name"],
+            entry["problem"],
+            *(f"{entry[name]:.1f}" for name in ("mean", "ci95", "worst")),
+            *(str(entry[name]) for name in ("leaves", "numbers")),
+        )
+        for entry in entries
+    ]
+
+
+def test_a_figure_of_the_readme_is_that_of_its_page() -> None:
+    (lander,) = re.findall(
+        r"^\| LunarLander-v3 \| 2 million \| 5 \| (\S+ ± \S+) \|",
+        (ROOT / "docs" / "treesearch.md").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    assert f"returns {lander} after 2 million steps" in README.read_text(encoding="utf-8")
+    for page in PAGES[1:]:
+        for line in page.read_text(encoding="utf-8").splitlines():
+            assert "controller of the README" not in line or "±" not in line, page.name
+
+
 def test_every_page_is_in_the_contents() -> None:
     contents = (ROOT / "docs" / "index.md").read_text()
     listed = re.findall(r"^[\w-]+$", contents, re.MULTILINE)

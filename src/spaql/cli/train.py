@@ -444,8 +444,8 @@ def _design(agent: Agent) -> str:
 _FEW, _MANY = 20_000, 100_000
 """Below the first, PlanTree is the better choice; above the second, TreeSearch."""
 _CHOSEN = (
-    "The plant is compiled and declares set-points: training with --algo treesearch, which searches on it for "
-    "a PI or PID controller, and adds to that."
+    "The plant is compiled and declares set-points: training with --algo treesearch, which searches "
+    "on it for a PI or PID controller, and adds to that."
 )
 
 
