@@ -70,13 +70,18 @@ def test_cppcheck_finds_no_violation_with_memory(made: int, tmp_path: Path) -> N
         controller, tmp_path / "controller.c", points=4000, standard="misra", number=number
     )
     rows = trace(tmp_path)
-    assert len(rows) == controller.n_leaves + 1
-    assert sum(int(row["samples"]) for row in rows) == 4000
-    assert int(rows[0]["samples"]) == found.points["samples without a valid reading"]
+    labels = [row["requirement"] for row in rows]
+    assert labels[:3] == ["no valid reading", "manual mode", "tracking"]
+    assert len(rows) == controller.n_leaves + 3
+    unread, manual, tracked, *leaves = (int(row["samples"]) for row in rows)
+    assert unread + manual + sum(leaves) == 4000
+    assert 0 < unread < found.points["samples without a valid reading"]  # others are in manual mode
+    assert manual == found.points["samples in manual mode"]
+    assert tracked == found.points["samples with tracking"]
     if not made:
-        assert [row["condition"] for row in rows[1:]] == ["error < 0.4", "not error < 0.4"]
-        assert [row["requirement"] for row in rows[1:]] == ["leaf 1", "leaf 2"]  # as in the code
-        assert rows[1]["action"] == "3.1 * error + 0.7 * integral, within its limits"
+        assert [row["condition"] for row in rows[3:]] == ["error < 0.4", "not error < 0.4"]
+        assert labels[3:] == ["leaf 1", "leaf 2"]  # as in the code
+        assert rows[3]["action"] == "3.1 * error + 0.7 * integral, within its limits"
 
 
 @pytest.mark.parametrize(
