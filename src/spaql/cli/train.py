@@ -283,7 +283,7 @@ def train(
     """
     if iterations is not None and total_timesteps is not None:
         raise click.UsageError("Give --total-timesteps or --iterations, not both.")
-    made = {
+    made: dict[str, Any] = {
         "horizon": horizon,
         "levels": levels,
         "reference": reference,
