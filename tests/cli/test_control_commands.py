@@ -77,7 +77,7 @@ def test_a_response_is_drawn(run: str, tmp_path: Path) -> None:
     out = tmp_path / "response.svg"
     command("draw", run, "response", "--beside", "pid,lqr", "--out", str(out))
     text = out.read_text()
-    for word in ("temperature", "heat", "pid", "lqr", "load on heat", "time [s]"):
+    for word in ("temperature", "heat", "pid", "lqr", "load on heat", "time [min]"):
         assert word in text
     assert "beside a response" in command("draw", run, "tree", "--beside", "pid", code=2).output
     record = compute_response(run)

@@ -58,9 +58,8 @@ def test_a_tree_of_forty_leaves_is_at_most_1600_pixels_wide(balanced: bool, tmp_
     assert width <= 1600
     points = float(re.search(r'<svg [^>]*?\bwidth="([\d.]+)pt"', (tmp_path / "tree.svg").read_text())[1])
     assert points * 96 / 72 <= 1600.5
-    if balanced:  # a chain of 39 questions is scaled down further
-        sizes = [text.get_fontsize() for text in draw(record).axes[0].texts if "<" in text.get_text()]
-        assert min(sizes) * 96 / 72 > 9  # pixels in a browser
+    sizes = [text.get_fontsize() for text in draw(record).axes[0].texts if "<" in text.get_text()]
+    assert min(sizes) * 96 / 72 > 9  # pixels in a browser
 
 
 @pytest.mark.parametrize(

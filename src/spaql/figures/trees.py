@@ -30,7 +30,9 @@ _GAP = 0.55
 _PAD = 0.06
 """Inches around text."""
 _WIDEST = 1600 / 96
-"""Inches of a drawing, at most: 1,600 pixels of a browser. Wider ones are scaled down, text included."""
+"""Inches of a drawing, at most: 1,600 pixels of a browser."""
+_INDENT = 0.4
+"""Inches by which an answer is indented in an outline."""
 _WIDER = 1.1
 """Factor for fonts that are wider than the one text is measured in."""
 
@@ -161,31 +163,49 @@ def _colour(tree: RuleTree, node: int) -> tuple[float, ...]:
 
 
 def draw_tree(record: TreeRecord) -> Figure:
-    """Draw a tree from left to right: questions, and the answers to them, `yes` above `no`."""
+    """Draw a tree from left to right: questions, and the answers to them, `yes` above `no`.
+
+    One that would be wider than 1,600 pixels is drawn as an outline: a row for each question and leaf.
+    """
     sizes = [_measure(node.text) for node in record.nodes]
-    left, columns = 0.0, []
-    for depth in range(1 + max(node.depth for node in record.nodes)):
-        questions = (i for i, node in enumerate(record.nodes) if node.depth == depth and not node.colour)
-        columns.append(left)
-        left += max((sizes[i] for i in questions), default=0.0) + _GAP
-    right = max(columns[node.depth] + size for node, size in zip(record.nodes, sizes, strict=True))
     # Leaves of two lines are as high as a row.
     row = _ROW * (1.25 if any(node.colour and "\n" in node.text for node in record.nodes) else 1.0)
-    height = row * (1 + max(node.row for node in record.nodes))
+    places = [(x, node.row * row) for x, node in zip(_columns(record, sizes), record.nodes, strict=True)]
+    outline = _right(places, sizes) + 0.3 > _WIDEST
+    if outline:
+        row = 1.25 * _ROW
+        places = [(_INDENT * node.depth, i * row) for i, node in enumerate(record.nodes)]
+    right = _right(places, sizes)
+    height = row + max(y for _, y in places)
     width = max(right + 0.3, 5.5)
     scale = min(1.0, _WIDEST / width)
     figure = new_figure(record.title, record.note, scale * height + 0.9, width=scale * width)
     ax = figure.subplots()
-    for i, node in enumerate(record.nodes):
-        x, y = columns[node.depth], node.row * row
+    for node, place, size in zip(record.nodes, places, sizes, strict=True):
         if node.parent >= 0:
-            parent = record.nodes[node.parent]
-            start = columns[parent.depth] + sizes[node.parent], parent.row * row
-            _draw_answer(ax, node.answer, start, (x, y), scale)
-        _draw_node(ax, node, x, y, sizes[i], scale)
+            x, y = places[node.parent]
+            start = (x, y + 0.49 * _ROW) if outline else (x + sizes[node.parent], y)
+            _draw_answer(ax, node.answer, start, place, scale)
+        _draw_node(ax, node, *place, size, scale)
     ax.set(xlim=(-0.1, max(right + 0.1, 5.3)), ylim=(height - row / 2, -row / 2))
     ax.axis("off")
     return figure
+
+
+def _columns(record: TreeRecord, sizes: list[float]) -> list[float]:
+    """Return where each node begins: behind the widest question of every depth before."""
+    left = 0.0
+    columns = []
+    for depth in range(1 + max(node.depth for node in record.nodes)):
+        questions = (i for i, node in enumerate(record.nodes) if node.depth == depth and not node.colour)
+        columns.append(left)
+        left += max((sizes[i] for i in questions), default=0.0) + _GAP
+    return [columns[node.depth] for node in record.nodes]
+
+
+def _right(places: list[tuple[float, float]], sizes: list[float]) -> float:
+    """Return where the last node ends."""
+    return max(x + size for (x, _), size in zip(places, sizes, strict=True))
 
 
 def _measure(text: str) -> float:
