@@ -1,0 +1,91 @@
+"""A run says when its plant is not the one that it was trained on, and in what it differs."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PARAMS = "GAIN = {gain}\n"
+PLANT = '''
+import gymnasium
+import numpy as np
+import spaql
+import params
+
+def start(rng):
+    """{note}"""
+    return (rng.uniform(-1.0, 1.0),)
+
+def step(state, action):
+    return (params.GAIN * state[0] + 0.1 * action[0],), -state[0] * state[0], False
+
+spaql.Dynamics(id="test/Own-v0", start=start, step=step, horizon=10, noise={{"x": {noise}}},
+               observations={{"x": (-5.0, 5.0)}}, actions={{"u": (-1.0, 1.0)}})
+
+class Own(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-5.0, 5.0, (1,))
+    action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,))
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.x = np.float32([self.np_random.uniform(-1.0, 1.0)])
+        return self.x, {{}}
+    def step(self, action):
+        self.x = np.clip(params.GAIN * self.x + 0.1 * action, -5.0, 5.0).astype(np.float32)
+        return self.x, -float(self.x[0] ** 2), False, False, {{}}
+
+gymnasium.register("OwnEnv-v0", Own, max_episode_steps=10)
+'''
+MAKE = """
+import sys, numpy as np, spaql
+from spaql.policy import Constants
+for env, file in zip(sys.argv[1::2], sys.argv[2::2]):
+    problem = spaql.make_problem(env)
+    spaces = problem.states.space, problem.actions.space
+    tree = spaql.RuleTree([-1], [0.0], [-1], [-1], [0], Constants(np.array([[0.25]])), *spaces)
+    spaql.Controller(tree, problem).save(file)
+"""
+EQUATIONS, CLASS = "own_plant:test/Own-v0", "own_plant:OwnEnv-v0"
+
+
+def write(folder: Path, *, gain: float = 0.5, noise: float = 0.0, note: str = "Begin anywhere.") -> None:
+    (folder / "params.py").write_text(PARAMS.format(gain=gain))
+    (folder / "own_plant.py").write_text(PLANT.format(noise=noise, note=note))
+
+
+def run(folder: Path, *words: str, code: int = 0) -> str:
+    """Return what a new process prints on both streams."""
+    done = subprocess.run([sys.executable, "-B", *words], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == code, done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_commands_say_in_what_a_plant_differs(tmp_path: Path) -> None:
+    write(tmp_path)
+    run(tmp_path, "-c", MAKE, EQUATIONS, "one.spaql", CLASS, "class.spaql")
+    evaluate = ("-m", "spaql", "evaluate", "one.spaql", "--episodes", "2")
+    export = ("-m", "spaql", "export", "one.spaql", "--to", "python", "--out", "out", "--points", "10")
+    of_class = ("-m", "spaql", "evaluate", "class.spaql", "--episodes", "2")
+    write(tmp_path, note="Begin somewhere.")  # a docstring is no part of a plant
+    for command in (evaluate, export, of_class):
+        assert "not the plant" not in run(tmp_path, *command)
+    write(tmp_path, gain=0.9)
+    said = "is not the plant that this was trained on: it differs in params.GAIN."
+    assert run(tmp_path, *evaluate).count(f"Warning: {EQUATIONS} {said}") == 1
+    assert run(tmp_path, *export).count(f"Warning: {EQUATIONS} {said}") == 1
+    assert run(tmp_path, *of_class).count(f"{CLASS} {said}") == 1
+    write(tmp_path, noise=0.1)
+    assert "it differs in declared noise." in run(tmp_path, *evaluate)
+
+
+@pytest.mark.slow
+def test_a_run_is_not_resumed_on_another_plant(tmp_path: Path) -> None:
+    write(tmp_path)
+    words = ["-m", "spaql", "train", EQUATIONS, "--algo", "spaql", "--iterations", "2", "--seed", "1"]
+    words += ["--rollouts", "2", "--out", "run", "--quiet"]
+    run(tmp_path, *words)
+    write(tmp_path, gain=0.9)
+    shown = run(tmp_path, *words, "--resume", code=1)
+    assert "run cannot be resumed" in shown
+    assert "it differs in params.GAIN." in shown
