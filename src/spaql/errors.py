@@ -71,7 +71,7 @@ class MissingExtraError(SpaqlError, ImportError):
 
 
 class SpaqlWarning(UserWarning):
-    """Base class of the warnings that spaql gives."""
+    """Something is not as asked or as it was; the command line shows the message alone."""
 
 
 class ChangedPlantWarning(SpaqlWarning):

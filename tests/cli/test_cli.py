@@ -59,6 +59,13 @@ def test_train_as_json_and_the_default_folder() -> None:
     assert data["fresh_return"] < 0
 
 
+@pytest.mark.filterwarnings("always::spaql.errors.SpaqlWarning")
+def test_a_run_of_an_id_without_a_version_can_be_evaluated() -> None:
+    trained = spaql_command("train", "CartPole", *QUICK, "--quiet")
+    assert trained.stderr == "Warning: CartPole has no version: CartPole-v1 is used, as by gymnasium.make.\n"
+    assert "return" in spaql_command("evaluate", "runs/CartPole-v1/spaql/seed=0", "--episodes", "5").stdout
+
+
 @pytest.mark.parametrize("budget", [("--total-timesteps", "300"), ("--iterations", "3")])
 def test_plantree_learns_unless_another_algorithm_is_named(budget: tuple[str, str]) -> None:
     words = ("train", "cartpole200", *budget, "--effort", "0.02", "--seed", "0", "--json")

@@ -8,6 +8,7 @@ import pytest
 from gymnasium import spaces
 
 from spaql import BadEnvironmentError, SettingError, make_problem
+from spaql.errors import SpaqlWarning
 from spaql.problems import PRESETS
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "0.1"
@@ -27,6 +28,38 @@ class Corridor(gymnasium.Env):
     def step(self, action):
         self.at = min(max(self.at + (1 if action else -1), 0), 7)
         return self.at, float(self.at == 7), self.at == 7, False, {}
+
+
+@pytest.mark.parametrize(
+    ("given", "resolved"),
+    [
+        ("CartPole", "CartPole-v1"),
+        ("spaql/Oven", "spaql/Oven-v0"),
+        ("spaql:spaql/Oven", "spaql:spaql/Oven-v0"),
+    ],
+)
+def test_an_id_without_a_version_is_resolved_once_and_says_so(given: str, resolved: str) -> None:
+    with pytest.warns(SpaqlWarning, match=f"{given} has no version: {resolved} is used"):
+        problem = make_problem(given)
+    assert (problem.name, problem.env) == (resolved, resolved)
+    assert problem.dynamics is not None
+    problem.make_vector(2).close()
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("pendulum-v1", "Pendulum-v1"),
+        ("cartpole-V0", "CartPole-v0"),
+        ("cartpole", "CartPole-v1"),
+        ("pendulm-v1", "Pendulum-v1"),
+        ("pendulm", "pendulum"),
+        ("spaql/oven-v0", "spaql/Oven-v0"),
+    ],
+)
+def test_the_suggested_name_is_of_the_same_problem(given: str, meant: str) -> None:
+    with pytest.raises(BadEnvironmentError, match=rf"did you mean {meant}\?"):
+        make_problem(given)
 
 
 @pytest.mark.parametrize("name", PRESETS)

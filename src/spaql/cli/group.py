@@ -6,12 +6,13 @@ import io
 import math
 import os
 import sys
+import warnings
 from importlib import import_module
 from typing import Any
 
 import click
 
-from spaql.errors import SpaqlError, nearest
+from spaql.errors import SpaqlError, SpaqlWarning, nearest
 
 FAILED, INTERRUPTED, BROKEN_PIPE = 1, 130, 141
 """Exit codes besides 0 and click's 2; the last two are 128 plus the signal's number, as in a shell."""
@@ -86,7 +87,9 @@ class LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the requested command; errors end it with a message and an exit code."""
         try:
-            return super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.showwarning = _show_warning
+                return super().invoke(ctx)
         except click.NoSuchOption as error:
             nearest_one = list(error.possibilities or [])[:1]
             raise click.NoSuchOption(error.option_name, possibilities=nearest_one, ctx=error.ctx) from None
@@ -102,6 +105,14 @@ class LazyGroup(click.Group):
         except OSError as error:
             where = f": {error.filename}" if error.filename else ""
             raise click.ClickException(f"{error.strerror or error}{where}") from error
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *where: Any) -> None:
+    """Show the message alone of a warning that is for the user, with its place in the code of any other."""
+    if issubclass(category, SpaqlWarning):
+        click.echo(f"Warning: {message}", err=True)
+    else:
+        click.echo(warnings.formatwarning(message, category, *where[:2]), nl=False, err=True)
 
 
 def _prepare(command: click.Command, name: str) -> None:

@@ -314,6 +314,7 @@ def train(
     given = {name: value for name, value in settings.items() if value is not None}
     _check_owners(algo, given)
     agent = agent_type(algo)(problem, seed=seed, reward_range=reward_range, **made, **given)
+    env = agent.problem.name  # an id without a version has got one
     name = agent.learner_type.name
     if (advice := recommended(name, total_timesteps, agent.problem)) and not quiet:
         click.echo(advice, err=True)

@@ -242,9 +242,10 @@ def make_problem(
     Parameters
     ----------
     env
-        An environment's id, a preset (`pendulum`, `pendulum5`, `cartpole200`), a Gymnasium environment,
-        `Dynamics`, the model file of a learned plant (`.spaql`), an FMU (`.fmu`, whose `options` are those of
-        `spaql.problems.fmu.FMUEnv`), or a problem, which is returned as it is.
+        An environment's id (without a version, the newest one is used), a preset (`pendulum`, `pendulum5`,
+        `cartpole200`), a Gymnasium environment, `Dynamics`, the model file of a learned plant (`.spaql`), an
+        FMU (`.fmu`, whose `options` are those of `spaql.problems.fmu.FMUEnv`), or a problem, which is
+        returned as it is.
         An environment is compared with what its id makes. If nothing but the time limit or the render mode
         differs, the id is used; otherwise copies of it, which a model file cannot name (see
         `Problem.runs_on`).

@@ -2,6 +2,7 @@
 
 import difflib
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
@@ -9,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium
-from gymnasium.envs.registration import EnvSpec
+from gymnasium.envs.registration import EnvSpec, find_highest_version, get_env_id, parse_env_id
 
-from spaql.errors import BadEnvironmentError, MissingExtraError, SpaqlError
+from spaql.errors import BadEnvironmentError, MissingExtraError, SpaqlError, SpaqlWarning
 from spaql.problems.presets import PRESETS
 from spaql.problems.user_errors import describe_error, place_of
 
@@ -45,6 +46,30 @@ def is_fmu(env: str) -> bool:
 
 def spec_of(env: str) -> EnvSpec:
     """Return the spec of an environment; `module:id` imports the module first, as in `gymnasium.make`."""
+    with _explained(env):
+        return gymnasium.spec(_name_in_module(env))
+
+
+def resolved_id(env: str) -> str:
+    """Return the id that `gymnasium.make` makes: an id without a version gets the newest one, with a warning.
+
+    The module of `module:id` is imported.
+    """
+    with _explained(env):
+        name = _name_in_module(env)
+        namespace, family, version = parse_env_id(name)
+        newest = find_highest_version(namespace, family)
+    if version is not None or newest is None:
+        return env
+    resolved = env.removesuffix(name) + get_env_id(namespace, family, newest)
+    warnings.warn(
+        f"{env} has no version: {resolved} is used, as by gymnasium.make.", SpaqlWarning, stacklevel=2
+    )
+    return resolved
+
+
+def _name_in_module(env: str) -> str:
+    """Return the id without its module, after importing that."""
     if re.match(r"[A-Za-z]:[/\\]", env) and ":" not in env[2:]:
         raise BadEnvironmentError(
             f"{env} is a path, and no environment: give an id, module:id, or the file of a learned plant "
@@ -57,10 +82,9 @@ def spec_of(env: str) -> EnvSpec:
         raise BadEnvironmentError(
             f"Write {written}, in the folder of {file}: a module is wanted, not a file."
         )
-    with _explained(env):
-        if module:
-            import_module(module)
-        return gymnasium.spec(name)
+    if module:
+        import_module(module)
+    return name
 
 
 def make_named(env: str, horizon: int | None, options: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
@@ -99,11 +123,33 @@ def _meant(env: str, error: gymnasium.error.UnregisteredEnv) -> str:
     for file in sorted(Path.cwd().glob("*.py")) if not module else ():
         if re.search(f"[\"']{re.escape(name)}[\"']", file.read_text(encoding="utf-8", errors="ignore")):
             return f"did you mean {file.stem}:{name}?"
-    known = {re.sub(r"-v\d+$", "", one): one for one in environment_names()}  # all end alike
-    if near := difflib.get_close_matches(re.sub(r"-v\d+$", "", name), known, 1):
-        return f"did you mean {module}{colon}{known[near[0]]}?"
+    if near := _nearest_id(name):
+        return f"did you mean {module}{colon}{near}?"
     if module:
         return (
             f"{module} registers no {name}: make spaql.Dynamics of this id in it, or gymnasium.register it."
         )
     return f"{error} (Presets beside Gymnasium's ids: {', '.join(PRESETS)}.)"
+
+
+def _nearest_id(name: str) -> str | None:
+    """Return the known name that was probably meant: an id in other letters, then one of similar letters.
+
+    A preset has no version, and is another problem than the environment of its name.
+    """
+    same = [known for known in gymnasium.registry if known.lower() == name.lower()]
+    if same:
+        return same[0]
+    family = _without_version(name)
+    ids = [known for known in environment_names() if known not in PRESETS]
+    for known in ids:
+        if _without_version(known).lower() == family.lower():
+            return known
+    likely = ids if family != name else environment_names()
+    families = {_without_version(known): known for known in likely}  # all versions end alike
+    near = difflib.get_close_matches(family, families, 1)
+    return families[near[0]] if near else None
+
+
+def _without_version(name: str) -> str:
+    return re.sub(r"-v\d+$", "", name)

@@ -19,7 +19,7 @@ from spaql.problems.environment import DynamicsEnv
 from spaql.problems.meaning import meaning_of
 from spaql.problems.presets import PRESETS, Preset
 from spaql.problems.recognition import difference_from_id, layers, options_of, time_limit
-from spaql.problems.registry import is_fmu, is_model_file, make_named, spec_of
+from spaql.problems.registry import is_fmu, is_model_file, make_named, resolved_id
 
 Environment = gymnasium.Env[Any, Any]
 LEARNED = "spaql.plants:spaql/LearnedPlant-v0"
@@ -95,11 +95,10 @@ def _of_name(env: str, options: Mapping[str, Any] | None) -> tuple[Source, Prese
     if is_fmu(env):
         return Source(env, FMU, {"fmu": env, **(options or {})}, None, None), None
     preset = PRESETS.get(env)
-    env_id = preset.env if preset else env
-    if ":" in env_id:
-        spec_of(env_id)  # a module that is imported may define dynamics
+    env_id = preset.env if preset else resolved_id(env)  # a module that is imported may define dynamics
+    name = env if preset else env_id
     dynamics = None if options else find_dynamics(env_id)
-    return Source(env, env_id, dict(options or {}), None, dynamics), preset
+    return Source(name, env_id, dict(options or {}), None, dynamics), preset
 
 
 def _of_object(env: Environment) -> Source:
