@@ -203,3 +203,16 @@ def test_reading_the_policy_of_plantree_starts_no_search(tmp_path: Path) -> None
     assert (
         spaql.evaluate(tmp_path / "stopped.spaql", episodes=2).mean == spaql.evaluate(agent, episodes=2).mean
     )
+
+
+def test_an_episode_that_the_budget_cuts_is_never_the_best_seen(tmp_path: Path) -> None:
+    agent = spaql.PlanTree("MountainCar-v0", seed=0, effort=0.02)  # its return is minus the steps
+    agent.learn(total_timesteps=50, progress_bar=False)
+    assert np.isnan(agent.history["mean_return"]).tolist() == [True]
+    assert np.isnan(agent.history["best_return"]).tolist() == [True]
+    agent.save(tmp_path / "cut.spaql")
+    agent = spaql.load(tmp_path / "cut.spaql").learn(total_timesteps=250, progress_bar=False)
+    assert agent.history["mean_return"][1:].tolist() == pytest.approx([-200.0, np.nan], nan_ok=True)
+    assert agent.history["best_return"][1:].tolist() == [-200.0, -200.0]
+    assert agent.history["training_steps"].tolist() == [50, 250, 300]
+    assert agent.history.n_returns == 1

@@ -75,6 +75,21 @@ def test_plantree_learns_unless_another_algorithm_is_named(budget: tuple[str, st
     assert data["interactions" if budget[0] == "--total-timesteps" else "iteration"] == int(budget[1])
 
 
+def test_the_best_return_seen_is_of_whole_episodes() -> None:
+    words = ("train", "MountainCar-v0", "--effort", "0.02", "--seed", "0", "--total-timesteps")
+    trained = spaql_command(*words, "250", "--out", "a")
+    assert "best seen     -200.0  (the best of 1 episode: biased upwards)" in trained.stdout
+    assert "iteration 2: cut by the budget  best -200.0" in trained.stderr
+    assert (
+        "best seen     none  (the budget ended within the first episode)"
+        in spaql_command(*words, "50", "--quiet", "--out", "b").stdout
+    )
+    assert (
+        json.loads(spaql_command(*words, "50", "--quiet", "--out", "c", "--json").stdout)["best_return"]
+        is None
+    )
+
+
 def test_progress_is_lines_where_there_is_no_terminal() -> None:
     words = ("train", "cartpole200", "--algo", "spaql", "--total-timesteps", "100", "--rollouts", "2")
     assert "iteration 0: return" in spaql_command(*words, "--out", "a").stderr

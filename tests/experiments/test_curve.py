@@ -13,6 +13,7 @@ from spaql.experiments.curve import LearningCurve, fresh_starts
 from spaql.experiments.execute import execute
 from spaql.experiments.store import read_columns, read_history
 from spaql.experiments.study import check, study_from
+from spaql.figures import compute_learning_curves
 from spaql.problems import make_problem
 
 
@@ -146,3 +147,16 @@ def test_an_environment_whose_state_cannot_be_set_is_evaluated_too() -> None:
     assert point.worst_start == pytest.approx(min(returns))
     assert np.isnan(point.size)
     assert curve.to_csv().splitlines()[1].endswith(",nan")
+
+
+def test_a_cut_episode_is_not_in_the_results_of_a_run(tmp_path: Path) -> None:
+    run = evaluated(
+        problem="MountainCar-v0", algorithm="plantree", settings={"effort": 0.02}, total_timesteps=250
+    )
+    execute(run, root=str(tmp_path), checkpoint_every=100)
+    assert np.isnan(read_history(tmp_path / run.id)["mean_return"]).tolist() == [False, True]
+    result = RunStore(tmp_path).result(run.id)["result"]
+    assert result["best_return"] == -200
+    assert "mean_return" not in result
+    (panel,) = compute_learning_curves(tmp_path).panels
+    assert panel.lines[0].mean == (-200.0,)

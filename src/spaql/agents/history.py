@@ -25,7 +25,8 @@ class History:
     steps that were learned from; `interactions`, all steps taken, those of evaluations included. A
     learner adds its own: for the partition learners `arms`, `temperature`, `splits` and `resets`. For
     PlanTree, which is not evaluated, rows begin at 1, a return is that of the episode, and it adds the
-    `turn` of the controller that plays (0 while it explores) and the `leaves` of the last one.
+    `turn` of the controller that plays (0 while it explores) and the `leaves` of the last one. The return of
+    an episode that the end of the budget cut is NaN, and so is the best return before any whole episode.
 
     Examples
     --------
@@ -53,6 +54,11 @@ class History:
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return np.array(self._columns[name])
+
+    @property
+    def n_returns(self) -> int:
+        """Number of returns: of evaluations, or of whole episodes."""
+        return int(np.isfinite(self["mean_return"]).sum())
 
     @property
     def columns(self) -> tuple[str, ...]:

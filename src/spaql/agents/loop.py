@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import closing
 
@@ -48,16 +49,17 @@ def _iterate(
     mark = learner.mark()
     trained_before, all_before = runner.interactions.learned_from, runner.interactions.total
     try:
-        mean = learner.iterate(runner, rng, trained=iteration > 0).mean
+        evaluation = learner.iterate(runner, rng, trained=iteration > 0)
+        mean = math.nan if evaluation.cut else evaluation.mean
         learner.assess(mean)
     except BaseException:
         learner.go_back(mark)
         raise
-    assert learner.best_return is not None
+    best = learner.best_return
     return {
         "iteration": iteration,
         "mean_return": mean,
-        "best_return": learner.best_return,
+        "best_return": math.nan if best is None else best,
         "training_steps": training_steps + runner.interactions.learned_from - trained_before,
         "interactions": interactions + runner.interactions.total - all_before,
         **learner.columns(),

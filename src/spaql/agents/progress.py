@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from typing import Any
@@ -90,7 +91,9 @@ class Progress:
         speed = (row["interactions"] - (self._interactions or 0)) / seconds
         returned, best = row["mean_return"], row["best_return"]
         digits = places(max(abs(returned), abs(best)))
-        shown = [f"return {number(returned, digits)}", f"best {number(best, digits)}"]
+        shown = ["cut by the budget" if math.isnan(returned) else f"return {number(returned, digits)}"]
+        if not math.isnan(best):
+            shown.append(f"best {number(best, digits)}")
         if "arms" in row:
             shown += [f"arms {row['arms']:,.0f}", f"temperature {row['temperature']:.2g}"]
         if row.get("leaves"):

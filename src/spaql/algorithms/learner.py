@@ -118,7 +118,7 @@ class Learner(ABC):
     iteration_is: ClassVar[str] = "episode"
     """What the return of an iteration without evaluation is measured by."""
     best_return: float | None = None
-    """The best mean return of an evaluation so far."""
+    """The best mean return of an evaluation, or of a whole episode, so far."""
 
     def __init__(self, problem: Problem, settings: LearnerSettings) -> None:
         self.problem = problem
@@ -176,7 +176,7 @@ class Learner(ABC):
 
     @abstractmethod
     def assess(self, mean_return: float) -> None:
-        """Process the candidate's mean return."""
+        """Process the candidate's mean return; NaN for an episode that the end of the budget cut."""
 
     @abstractmethod
     def columns(self) -> dict[str, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import math
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -233,6 +234,7 @@ def _provenance(source: Agent | Controller, model: Path) -> list[str]:
     ]
     if isinstance(source, Agent) and len(source.history):
         best = source.history.last()["best_return"]
-        shown = number(best, places(best))
-        lines.append(f"best return seen in training {shown}: biased upwards, evaluate it afresh")
+        if math.isfinite(best):
+            shown = number(best, places(best))
+            lines.append(f"best return seen in training {shown}: biased upwards, evaluate it afresh")
     return lines

@@ -8,7 +8,7 @@ import os
 import sys
 import warnings
 from importlib import import_module
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -107,12 +107,19 @@ class LazyGroup(click.Group):
             raise click.ClickException(f"{error.strerror or error}{where}") from error
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *where: Any) -> None:
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
     """Show the message alone of a warning that is for the user, with its place in the code of any other."""
     if issubclass(category, SpaqlWarning):
         click.echo(f"Warning: {message}", err=True)
     else:
-        click.echo(warnings.formatwarning(message, category, *where[:2]), nl=False, err=True)
+        click.echo(warnings.formatwarning(message, category, filename, lineno), nl=False, err=True)
 
 
 def _prepare(command: click.Command, name: str) -> None:

@@ -410,7 +410,7 @@ def train(
         named += f"\n\n{verdict.text}{store(verdict, folder)}"
     return Report(
         result,
-        told + _text(result, agent.learner_type.iteration_is) + named,
+        told + _text(result, agent.history.n_returns, agent.learner_type.iteration_is) + named,
         code=INTERRUPTED if interrupt.pressed else 0,
     )
 
@@ -551,18 +551,24 @@ def _cost(result: dict[str, Any], *, evaluated: bool) -> str:
     return f"{steps} training steps, {interactions} {'with' if evaluated else 'and no'} evaluations"
 
 
-def _text(result: dict[str, Any], iteration: str) -> str:
+def _best(result: dict[str, Any], returns: int, kind: str, digits: int) -> str:
+    """Return the best return so far, and of how many."""
+    if not returns:
+        return "none  (the budget ended within the first episode)"
+    return f"{number(result['best_return'], digits)}  (the best of {counted(returns, kind)}: biased upwards)"
+
+
+def _text(result: dict[str, Any], returns: int, iteration: str) -> str:
     sizes = {"arms": "arm", "leaves": "leaf"}
     size = "".join(f"{counted(result[name], one)}, " for name, one in sizes.items() if name in result)
     evaluated = result["interactions"] > result["training_steps"]
-    episodes = result["iteration"]
     digits = places(result["fresh_return"], result["fresh_ci95"])
-    of = counted(episodes + 1, "noisy evaluation") if evaluated else counted(episodes, iteration)
+    best = _best(result, returns, "noisy evaluation" if evaluated else iteration, digits)
     return "\n".join(
         [
             f"fresh return  {with_interval(result['fresh_return'], result['fresh_ci95'])}"
             f"  ({result['fresh_episodes']} new episodes)",
-            f"best seen     {number(result['best_return'], digits)}  (the best of {of}: biased upwards)",
+            f"best seen     {best}",
             f"cost          {_cost(result, evaluated=evaluated)}",
             *(
                 f"constraint    {text}: broken in {count:,} of {result['fresh_episodes']} new episodes"

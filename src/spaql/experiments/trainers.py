@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
@@ -94,7 +95,8 @@ class _AgentTrainer:
                 checkpoint_every=checkpoint_every,
                 progress_bar=False,
             )
-        result = {name: value for name, value in agent.history.last().items() if name != "iteration"}
+        last = agent.history.last()
+        result = {name: last[name] for name in last if name != "iteration" and math.isfinite(last[name])}
         policy = agent.policy
         save = functools.partial(save_run, agent)
         return Trained(policy, agent.problem, result, size_of(policy)[0], save)

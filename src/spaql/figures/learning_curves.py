@@ -170,9 +170,11 @@ def _points(folder: Path, result: dict[str, Any]) -> tuple[str, Floats, Floats]:
     if (folder / CURVE).exists():
         table = read_columns(folder / CURVE)
         return "curve", table["interactions"], table["mean_return"]
-    if not (folder / "history.csv").exists():
+    table = read_history(folder) if (folder / "history.csv").exists() else {"mean_return": np.empty(0)}
+    whole = np.isfinite(table["mean_return"])  # the budget may have cut the last episode
+    if not whole.any():
         return "end", np.array([float(result["interactions"])]), np.array([float(result["fresh_return"])])
-    table = read_history(folder)
+    table = {name: column[whole] for name, column in table.items()}
     steps, returns = table["interactions"], table["mean_return"]
     played = bool((steps == table["training_steps"]).all())
     parts = np.array_split(np.arange(len(steps)), min(len(steps), _ROWS))

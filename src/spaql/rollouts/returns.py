@@ -57,6 +57,8 @@ class Evaluation:
     constraints: tuple[Constraint, ...] = ()
     broken: NDArray[np.bool_] | None = None
     """Which episodes break which constraint, if any are declared: a row for each episode."""
+    cut: bool = False
+    """Whether the end of the budget cut an episode: its return is that of a part."""
 
     @property
     def mean(self) -> float:

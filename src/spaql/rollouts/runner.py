@@ -236,7 +236,7 @@ class EpisodeRunner:
         return Guard(self._problem.name, self._problem.states.space, episode)
 
     def train(self, learner: Player, rng: Rng) -> Evaluation:
-        """Train a learner for one episode; returns it as an evaluation of one episode."""
+        """Train a learner for one episode; returns it as an evaluation of one episode, which may be cut."""
         problem = self._problem
         if self._single is None:
             spaces = problem.states.space, problem.actions.space
@@ -257,7 +257,8 @@ class EpisodeRunner:
             total += reward
             ended = terminated or truncated
         self.interactions.add(Phase.TRAINING, taken)
-        return Evaluation(np.array([total]), np.array([taken]), start)
+        cut = not ended and taken < problem.horizon
+        return Evaluation(np.array([total]), np.array([taken]), start, cut=cut)
 
     def _run_together(self, policy: Policy, rng: Rng, draws: Rng | None) -> Evaluation:
         """Run one episode in each of many environments.

@@ -243,7 +243,7 @@ class PlanTreeLearner(Learner):
             self._successor.assess(mean_return)
         else:
             self.episodes += 1
-        if self.best_return is None or mean_return > self.best_return:
+        if not math.isnan(mean_return) and (self.best_return is None or mean_return > self.best_return):
             self.best_return = mean_return
         if self._successor is None:
             self._end_episode()
