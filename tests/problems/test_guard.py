@@ -68,10 +68,6 @@ def rewarding(value: Any) -> Callable[[World, Answer], Any]:
 BAD: dict[str, tuple[Callable[[World, Answer], Any], str]] = {
     "NaN": (observing(np.array([0.0, np.nan], np.float32)), r"holds NaN in number 1: \[ 0. nan\]"),
     "infinity": (observing(np.array([-np.inf, 0.0], np.float32)), "infinite in number 0"),
-    "out of bounds": (
-        observing(np.array([0.0, 7.5], np.float32)),
-        r"in number 1: \[0.  7.5\]. The bounds are -1 and 1: widen",
-    ),
     "shape": (observing(np.zeros(3, np.float32)), r"shape \(3,\), not \(2,\)"),
     "scalar": (observing(0.5), r"shape \(\), not \(2,\)"),
     "text": (observing(np.array(["a", "b"])), "type <U1"),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from contextlib import closing
 
 from spaql.agents.history import History
 from spaql.algorithms import Learner, LearnerSettings, Settings
+from spaql.errors import SpaqlWarning
 from spaql.problems import Problem
 from spaql.rollouts import EpisodeRunner, Purpose, generator
 
@@ -25,12 +27,16 @@ def train(
 ) -> None:
     """Train until `proceed` returns False; a history that has rows already is continued."""
     rollouts = settings.rollouts if isinstance(settings, Settings) else 0
+    before = max(len(history), int(learner.evaluated))
     with closing(EpisodeRunner(problem, rollouts)) as runner:
         go_on = True
         while go_on:
             row = _iterate(learner, problem, runner, history, seed)
             history.append(row)
             go_on = proceed(row)
+        episodes = len(history) - before
+        for left in runner.excursions:
+            warnings.warn(f"In training, {left.text(episodes)}.", SpaqlWarning, stacklevel=3)
 
 
 def _iterate(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import random
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -11,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Discrete
+from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.problems import Problem
@@ -23,6 +24,8 @@ DRIVEN_STEPS = 10_000
 """Most steps of all episodes of extreme actions."""
 _SEEDS = 5
 _PERIODS = (1, 5, 20)
+_CORNERS = 4
+"""Most numbers of an action of which all corners are held."""
 _LISTED = 6
 """Most Discrete actions that count as extreme, and most numbers of an observation that are driven."""
 Driver = Callable[[int, NDArray[np.float64], NDArray[np.float64]], Any]
@@ -127,12 +130,20 @@ def drivers(problem: Problem) -> Iterator[Driver]:
             low, high = (((space.low + space.high) / 2).astype(space.dtype) for _ in range(2))
             low[j], high[j] = space.low[j], space.high[j]
             pairs.append((low, high))
-        ends = [end for pair in pairs for end in pair]
+        ends = [*_corners(space), *(end for pair in pairs[1:] for end in pair)]
     yield from (_held(end) for end in ends)
     for both in pairs:
         yield from (_alternated(both, period) for period in _PERIODS)
         for j in range(min(problem.states.dims, _LISTED)):
             yield from (_timed(both, j, sign) for sign in (1, -1))
+
+
+def _corners(space: Box) -> list[Any]:
+    """Return the corners of a Box of few actions, of any other the lowest and the highest one."""
+    if space.shape[0] > _CORNERS:
+        return [space.low, space.high]
+    corners = itertools.product(*zip(space.low, space.high, strict=True))
+    return [np.array(corner, space.dtype) for corner in corners]
 
 
 def _held(action: Any) -> Driver:

@@ -22,6 +22,7 @@ from spaql.checks.standard import (
 )
 from spaql.errors import SpaqlError
 from spaql.problems import EnvironmentLike, make_problem
+from spaql.problems.excursions import Excursion, joined_excursions
 from spaql.problems.guard import Guard
 from spaql.problems.user_errors import place_of_code
 
@@ -116,11 +117,22 @@ def observations_are_finite(case: ProblemCase) -> None:
 
 def observations_are_within_bounds(case: ProblemCase) -> None:
     """Observations lie in their space, except for a little noise and for terminal observations."""
-    guard = Guard(case.problem.name, case.problem.states.space, "an episode of random or extreme actions")
-    for episode in (*case.episodes, *case.driven):
+    states = case.problem.states
+    guard = Guard(case.problem.name, states.space, "an episode of random or extreme actions", states.names)
+    found: list[tuple[Excursion, ...]] = []
+    played = (*case.episodes, *case.driven)
+    for episode in played:
+        guard.begin(1)
         ends = [False, *(bool(step.terminated) for step in episode.steps)]
         for guard.step, (x, ended) in enumerate(zip(episode.observations, ends, strict=True)):
             guard.check([x], np.ones(1, np.bool_), np.array([ended]))
+        found.append(guard.excursions)
+    if left := joined_excursions(found):
+        said = "; ".join(one.text(len(played)) for one in left)
+        fail(
+            f"With random or extreme actions, {said}. Widen the range in the observation space, or terminate "
+            "the episode there."
+        )
 
 
 def extreme_actions_can_be_played(case: ProblemCase) -> None:

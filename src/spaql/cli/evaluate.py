@@ -215,6 +215,8 @@ def _data(result: Evaluation, random: Evaluation | None) -> dict[str, Any]:
     }
     if result.constraints:
         data["violations"] = result.violations
+    if result.excursions:
+        data["excursions"] = [dataclasses.asdict(one) for one in result.excursions]
     if random is not None:
         data["random"] = {"mean": random.mean, "ci95": random.ci95}
     return data
@@ -235,4 +237,5 @@ def _text(result: Evaluation, random: Evaluation | None, condition: str) -> str:
     for one, count in zip(result.constraints, result.violations.values(), strict=True):
         held = f"broken in {count:,} of {episodes}" if count else f"kept in {episodes}"
         lines.append(f"constraint    {one.label}: {held}")
+    lines += [f"bounds        {one.text(len(result.returns))}" for one in result.excursions]
     return "\n".join(lines)

@@ -36,12 +36,12 @@ from spaql.evaluation import evaluate
 from spaql.formatting import counted, number, places, with_interval
 from spaql.policy import FeatureController, RuleTree
 from spaql.problems import EnvironmentLike, Problem, make_problem
-from spaql.problems.guard import OutOfBoundsError
 from spaql.problems.registry import is_fmu
 from spaql.tables import aligned
 
 if TYPE_CHECKING:
     from spaql.figures.live import LivePage
+    from spaql.rollouts import Evaluation
 
 _FRESH = 100
 """Number of new episodes that evaluate the result."""
@@ -352,7 +352,7 @@ def train(
         total_timesteps, iterations = budget.left(agent)
         if not (iterations or total_timesteps):
             click.echo(_nothing_left(agent, folder, by_steps=iterations is None), err=True)
-    with StopOnInterrupt() as interrupt, _advised(env, horizon), _live(live) as page:
+    with StopOnInterrupt() as interrupt, _advised(env, horizon), _kept(agent, folder), _live(live) as page:
         if iterations or total_timesteps or not resume:
             agent.learn(
                 total_timesteps,
@@ -388,6 +388,8 @@ def train(
     }
     if fresh.violations:
         result["violations"] = fresh.violations
+    if fresh.excursions:
+        result["excursions"] = [dataclasses.asdict(one) for one in fresh.excursions]
     if isinstance(agent.policy, RuleTree | FeatureController):  # the last row of the history may be older
         result["leaves"] = agent.policy.n_leaves
     if isinstance(agent, PlanTree | TreeSearch):
@@ -410,7 +412,7 @@ def train(
         named += f"\n\n{verdict.text}{store(verdict, folder)}"
     return Report(
         result,
-        told + _text(result, agent.history.n_returns, agent.learner_type.iteration_is) + named,
+        told + _text(result, fresh, agent.history.n_returns, agent.learner_type.iteration_is) + named,
         code=INTERRUPTED if interrupt.pressed else 0,
     )
 
@@ -529,12 +531,24 @@ def _live(wanted: bool) -> Iterator[LivePage | None]:
 
 
 @contextmanager
+def _kept(agent: Agent, folder: Path) -> Iterator[None]:
+    """Save what was learned before an environment fails."""
+    try:
+        yield
+    except BadEnvironmentError as error:
+        if not len(agent.history):
+            raise
+        save_run(agent, folder)
+        raise BadEnvironmentError(
+            f"{error} What was learned in {agent.training_steps:,} steps before is saved in {folder}."
+        ) from error
+
+
+@contextmanager
 def _advised(env: str, horizon: int | None) -> Iterator[None]:
     """Add advice to run `spaql check` to errors of an environment."""
     try:
         yield
-    except OutOfBoundsError:  # it has its own advice, and a check may not reproduce it
-        raise
     except BadEnvironmentError as error:
         if is_fmu(env):  # it names the variable and the time
             raise
@@ -558,7 +572,7 @@ def _best(result: dict[str, Any], returns: int, kind: str, digits: int) -> str:
     return f"{number(result['best_return'], digits)}  (the best of {counted(returns, kind)}: biased upwards)"
 
 
-def _text(result: dict[str, Any], returns: int, iteration: str) -> str:
+def _text(result: dict[str, Any], fresh: Evaluation, returns: int, iteration: str) -> str:
     sizes = {"arms": "arm", "leaves": "leaf"}
     size = "".join(f"{counted(result[name], one)}, " for name, one in sizes.items() if name in result)
     evaluated = result["interactions"] > result["training_steps"]
@@ -574,6 +588,7 @@ def _text(result: dict[str, Any], returns: int, iteration: str) -> str:
                 f"constraint    {text}: broken in {count:,} of {result['fresh_episodes']} new episodes"
                 for text, count in result.get("violations", {}).items()
             ),
+            *(f"bounds        {one.text(len(fresh.returns))}" for one in fresh.excursions),
             f"policy        {size}seed {result['seed']}, saved in {result['run']}",
             *([f"mirror        {result['mirror']}"] if result.get("mirror") else []),
             "",

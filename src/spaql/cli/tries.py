@@ -94,7 +94,7 @@ def report_tries(
     save_run(agent, folder)
     fresh = evaluate(agent, episodes=fresh_episodes, seed=agent.seed + 1)
     data = _data(agent, folder, tried, fresh)
-    text = _text(data, tried)
+    text = _text(data, tried, fresh)
     if verified:
         import spaql
         from spaql.cli.verify import store, verdict_data
@@ -174,7 +174,7 @@ def _data(agent: Agent, folder: Path, tried: Tries, fresh: Evaluation) -> dict[s
     }
 
 
-def _text(data: dict[str, Any], tried: Tries) -> str:
+def _text(data: dict[str, Any], tried: Tries, fresh: Evaluation) -> str:
     picked, worst, n = tried.picked, tried.worst, len(tried.tries)
     each = counted(data["selection_episodes"], "selection episode")
     why = "the best"
@@ -196,6 +196,7 @@ def _text(data: dict[str, Any], tried: Tries) -> str:
             f"cost          {data['interactions']:,} interactions in all: {data['training_interactions']:,} "
             f"in training ({data['training_steps']:,} training steps), {data['selection_interactions']:,} in "
             f"selection, {data['fresh_interactions']:,} in the new episodes",
+            *(f"bounds        {one.text(len(fresh.returns))}" for one in fresh.excursions),
             f"policy        {size}seed {picked.seed} (try {tried.picked_index + 1} of {n}), saved in "
             f"{data['run']}",
             "",

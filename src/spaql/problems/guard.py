@@ -1,4 +1,7 @@
-"""Guards for environments: invalid observations and rewards are refused, with step and value."""
+"""Guards for environments: invalid observations and rewards are refused, with step and value.
+
+An observation beyond its declared range is played as it is, and counted (see `Guard.excursions`).
+"""
 
 from __future__ import annotations
 
@@ -17,23 +20,23 @@ from numpy.typing import NDArray
 
 from spaql.errors import BadEnvironmentError, SpaqlError
 from spaql.kernels.partition.standardise import misfit
+from spaql.problems.excursions import Excursion, Floats, excursions_of
 from spaql.problems.user_errors import message_of, place_of
+from spaql.spaces import observation_names
 
 MARGIN = 0.1
-"""Part of its range by which a number may lie out of bounds, because of noise. The last observation of an
-episode is not compared with the bounds: it often lies beyond them because leaving them ends the episode."""
+"""Part of its range by which an observation may lie out of bounds, because of noise. The last observation of
+an episode is not compared with the bounds: leaving them often ends the episode."""
 _NUMBERS = "fiub"
 """Kinds of NumPy's types that are real numbers."""
 _OLD_API = "That is the API of the old Gym: return"
 _RESET = f"not an observation and a dictionary. {_OLD_API} (observation, info) from reset"
 
 
-class OutOfBoundsError(BadEnvironmentError):
-    """An observation outside its space; the message is complete without further advice."""
-
-
 class Guard:
     """Refuses invalid observations and rewards of a problem, naming the step and the value.
+
+    Observations beyond the bounds of a Box are counted; beyond those of a Discrete space they are refused.
 
     Parameters
     ----------
@@ -43,9 +46,13 @@ class Guard:
         Of the observations.
     episode
         What the steps belong to, for messages.
+    names
+        Of the observations, with their units, if they are known.
     """
 
-    def __init__(self, name: str, space: gymnasium.Space[Any], episode: str) -> None:
+    def __init__(
+        self, name: str, space: gymnasium.Space[Any], episode: str, names: tuple[str, ...] = ()
+    ) -> None:
         self.name, self.episode = name, episode
         self.shape = space.shape or ()
         self._type = np.dtype(space.dtype)
@@ -63,7 +70,19 @@ class Guard:
                 margin = np.nan_to_num(MARGIN * (high - low), nan=np.inf, posinf=np.inf)
                 low, high = low - margin, high + margin
         self._low, self._high = low.ravel(), high.ravel()
+        self._names = observation_names(space, names)
+        self._listed = isinstance(space, Discrete)
+        self.begin(1)
+
+    def begin(self, episodes: int) -> None:
+        """Start so many episodes."""
         self.step = 0
+        self._outside = np.full((episodes, len(self._low)), np.nan)
+
+    @property
+    def excursions(self) -> tuple[Excursion, ...]:
+        """The observations that left their range in the episodes that were begun last."""
+        return excursions_of(self._outside, *self._bounds, self._names)
 
     def refusal(self, what: str, episode: int | None = None) -> BadEnvironmentError:
         """Return the error for an invalid result, with the step."""
@@ -88,7 +107,6 @@ class Guard:
 
     def check(self, observations: Any, running: NDArray[np.bool_], ended: NDArray[np.bool_]) -> None:
         """Refuse invalid observations in a batch, one per row; only those of running episodes count."""
-        single = len(running) == 1
         with self.explained():
             array = np.asarray(observations)
         if array.shape != (len(running), *self.shape):
@@ -99,17 +117,28 @@ class Guard:
                 what += f". {_real_numbers(self._type)}"
             raise self.refusal(what)
         batch = np.ascontiguousarray(array, np.float64).reshape(len(running), -1)
-        found = misfit(batch, self._low, self._high, running, ended)
-        if found >= 0:
-            row, j = divmod(found, batch.shape[1])
+        if misfit(batch, self._low, self._high, running, ended) >= 0:
+            self._judge(array, batch, running, ended)
+
+    def _judge(
+        self, array: NDArray[Any], batch: Floats, running: NDArray[np.bool_], ended: NDArray[np.bool_]
+    ) -> None:
+        """Refuse observations that are not finite or not in a list; count those that are beyond bounds."""
+        beyond = (batch < self._low) | (batch > self._high)
+        left = beyond & (running & ~ended)[:, np.newaxis]
+        bad = ~np.isfinite(batch) & running[:, np.newaxis]
+        bad = bad | left if self._listed else bad
+        if bad.any():
+            row, j = (int(index) for index in np.argwhere(bad)[0])
             x = batch[row, j]
             wrong = "holds NaN" if math.isnan(x) else "is infinite" if math.isinf(x) else "is out of bounds"
             what = f"gave an observation that {wrong} in number {j}: {array[row]}"
-            if math.isfinite(x):
-                low, high = (bounds[j] for bounds in self._bounds)
-                what += f". The bounds are {low:g} and {high:g}: widen the observation space, or stay within"
-            refusal = self.refusal(what, None if single else row)
-            raise OutOfBoundsError(str(refusal)) if math.isfinite(x) else refusal
+            raise self.refusal(what, None if len(running) == 1 else row)
+        low, high = self._bounds
+        farther = np.maximum(low - batch, batch - high) > np.maximum(
+            low - self._outside, self._outside - high
+        )
+        np.copyto(self._outside, batch, where=left & (farther | np.isnan(self._outside)))
 
     def check_reward(self, reward: Any) -> float:
         """Return a reward; anything but a finite number is refused."""
@@ -140,7 +169,8 @@ class GuardedEnv:
         spaces: tuple[gymnasium.Space[Any], gymnasium.Space[Any]],
         step_timeout: float | None = None,
     ) -> None:
-        self._guard, self._spaces = guard, spaces
+        self.guard = guard
+        self._spaces = spaces
         self._in_process = (
             None if step_timeout is None else GuardedVectorEnv(in_processes(make, 1), guard, step_timeout)
         )
@@ -148,11 +178,11 @@ class GuardedEnv:
 
     def reset(self, seed: int) -> Any:
         """Start an episode; return the observation."""
-        guard = self._guard
+        guard = self.guard
         if self._in_process is not None:
             return self._in_process.reset(seed)[0]
         assert self._env is not None
-        guard.step = 0
+        guard.begin(1)
         with guard.explained():
             result = self._env.reset(seed=seed)
             spaces = self._env.observation_space, self._env.action_space
@@ -166,7 +196,7 @@ class GuardedEnv:
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool]:
         """Make a step; return the observation, the reward, and whether it terminated or was truncated."""
-        guard = self._guard
+        guard = self.guard
         if self._in_process is not None:
             observations, rewards, *ends = self._in_process.step([action], _RUNNING)
             return observations[0], float(rewards[0]), bool(ends[0][0]), bool(ends[1][0])
@@ -231,7 +261,7 @@ class GuardedVectorEnv:
 
     def reset(self, seed: int) -> Any:
         """Start an episode in each; return the observations."""
-        self.guard.step = 0
+        self.guard.begin(self._env.num_envs)
         with self._guarded():
             if self._step_timeout is None:
                 observations, _ = self._env.reset(seed=seed)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from spaql.policy import Policy
 from spaql.problems import Problem
+from spaql.problems.excursions import joined_excursions
 from spaql.rollouts.returns import Evaluation
 from spaql.rollouts.runner import EpisodeRunner
 from spaql.rollouts.seeds import Purpose, generator
@@ -39,6 +40,7 @@ def fresh_episodes(
         np.concatenate([part.starts for part in parts]),
         problem.constraints,
         np.concatenate([part.broken for part in parts]) if problem.constraints else None,
+        joined_excursions(part.excursions for part in parts),
     )
 
 

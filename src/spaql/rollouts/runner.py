@@ -20,6 +20,7 @@ from spaql.problems import Problem
 from spaql.problems.disturbances import Perturbation
 from spaql.problems.dynamics import Dynamics
 from spaql.problems.environment import DynamicsEnv, DynamicsVectorEnv
+from spaql.problems.excursions import Excursion, joined_excursions
 from spaql.problems.guard import Guard, GuardedEnv, GuardedVectorEnv
 from spaql.problems.stage_cost import BROKEN
 from spaql.rollouts.candidates import (
@@ -72,6 +73,8 @@ class EpisodeRunner:
         if rollouts > _TOGETHER_AT_MOST:
             raise SettingError(f"rollouts is {rollouts}, and must be at most {_TOGETHER_AT_MOST}.")
         self.interactions = Interactions()
+        self.excursions: tuple[Excursion, ...] = ()
+        """Observations that left their declared range in training."""
         self._problem = problem
         self._rollouts = rollouts
         self._single: GuardedEnv | None = None
@@ -233,7 +236,8 @@ class EpisodeRunner:
         return guard.refusal(f"gave the reward {last[-1]}{added}", number)
 
     def _guard(self, episode: str) -> Guard:
-        return Guard(self._problem.name, self._problem.states.space, episode)
+        states = self._problem.states
+        return Guard(self._problem.name, states.space, episode, states.names)
 
     def train(self, learner: Player, rng: Rng) -> Evaluation:
         """Train a learner for one episode; returns it as an evaluation of one episode, which may be cut."""
@@ -258,7 +262,9 @@ class EpisodeRunner:
             ended = terminated or truncated
         self.interactions.add(Phase.TRAINING, taken)
         cut = not ended and taken < problem.horizon
-        return Evaluation(np.array([total]), np.array([taken]), start, cut=cut)
+        left = self._single.guard.excursions
+        self.excursions = joined_excursions((self.excursions, left))
+        return Evaluation(np.array([total]), np.array([taken]), start, excursions=left, cut=cut)
 
     def _run_together(self, policy: Policy, rng: Rng, draws: Rng | None) -> Evaluation:
         """Run one episode in each of many environments.
@@ -291,7 +297,12 @@ class EpisodeRunner:
                 break
             steps += 1
         return Evaluation(
-            returns, lengths, starts, problem.constraints, broken if problem.constraints else None
+            returns,
+            lengths,
+            starts,
+            problem.constraints,
+            broken if problem.constraints else None,
+            self._vector.guard.excursions,
         )
 
     def _broken(self, shape: tuple[int, ...]) -> NDArray[np.bool_]:

@@ -1,0 +1,129 @@
+"""Plants that leave their declared bounds, or fail: what was played counts, is saved, and is reported."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import spaql
+from spaql.cli import main
+
+MIXER = """
+import spaql
+
+
+def start(rng):
+    return rng.uniform(30.0, 50.0), rng.uniform(0.8, 1.2)
+
+
+def step(state, action):
+    temperature, level = state
+    hot, cold = action
+    temperature += 0.1 * (40.0 + 40.0 * (hot - cold) - temperature)
+    level += 0.05 * (hot + cold - level)
+    return (temperature, level), abs(temperature - 40.0), False
+
+
+spaql.Dynamics(
+    id="Mixer-v0",
+    start=start,
+    step=step,
+    observations={"temperature [°C]": (10.0, 70.0), "level [m]": (0.0, 2.0)},
+    actions={"hot": (0.0, 1.0), "cold": (0.0, 1.0)},
+    horizon=60,
+)
+"""
+"""A plant that leaves its declared range if all is hot and nothing cold: 80 °C."""
+
+
+@pytest.fixture
+def mixer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "bounds_mixer", raising=False)
+    (tmp_path / "bounds_mixer.py").write_text(MIXER, encoding="utf-8")
+
+
+class Hot(spaql.Policy):
+    def __init__(self, problem: spaql.Problem) -> None:
+        self.observation_space = problem.states.space
+        self.action_space = problem.actions.space
+
+    def act(self, observations: Any, steps: Any, rng: Any) -> Any:
+        return np.tile(np.array([1.0, 0.0], np.float32), (len(observations), 1))
+
+
+@pytest.mark.usefixtures("mixer")
+@pytest.mark.parametrize("compiled", [True, False])
+def test_evaluation_counts_episodes_that_leave_the_declared_bounds(compiled: bool) -> None:
+    problem = spaql.make_problem("bounds_mixer:Mixer-v0", compiled=compiled)
+    found = spaql.evaluate(Hot(problem), problem, episodes=110)
+    (left,) = found.excursions
+    assert (left.name, left.low, left.high, left.episodes) == ("temperature [°C]", 10.0, 70.0, 110)
+    assert left.farthest == pytest.approx(80.0, abs=0.1)
+    assert "110 of 110 episodes left the declared range of temperature [°C]" in repr(found)
+    assert found.mean > 60 * 30  # as played, with the temperature that was reached
+
+
+@pytest.mark.usefixtures("mixer")
+def test_the_check_finds_bounds_that_constant_actions_leave() -> None:
+    finding = spaql.check_problem("bounds_mixer:Mixer-v0")["observations are within bounds"]
+    assert finding.outcome == "failed"
+    assert "left the declared range of temperature [°C]: 79.94 of 10 to 70" in finding.why
+
+
+@pytest.mark.usefixtures("mixer")
+@pytest.mark.filterwarnings("always::spaql.errors.SpaqlWarning")
+@pytest.mark.parametrize("gymnasium_flag", [(), ("--gymnasium",)])
+def test_a_training_that_leaves_the_bounds_is_saved_and_says_so(gymnasium_flag: tuple[str, ...]) -> None:
+    words = ("train", "bounds_mixer:Mixer-v0", "--total-timesteps", "300", "--effort", "0.02", "--seed", "0")
+    trained = CliRunner().invoke(main, [*words, *gymnasium_flag, "--out", "run"])
+    assert trained.exit_code == 0, trained.output
+    assert "episodes left the declared range of temperature [°C]" in trained.stdout
+    assert "Warning: In training, " in trained.stderr
+    evaluated = CliRunner().invoke(main, ["evaluate", "run", "--episodes", "20", "--json"])
+    (left,) = json.loads(evaluated.stdout)["excursions"]
+    assert left["name"] == "temperature [°C]"
+
+
+FAILING = """
+import gymnasium
+import numpy as np
+
+TAKEN = [0]
+
+
+class Failing(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1.0, 1.0, (1,))
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        TAKEN[0] += 1
+        reward = float("nan") if TAKEN[0] == 170 else float(action)
+        return np.zeros(1, np.float32), reward, False, False, {}
+
+
+gymnasium.register("Failing-v0", Failing, max_episode_steps=50)
+"""
+
+
+def test_what_was_learned_before_an_environment_fails_is_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "failing_plant.py").write_text(FAILING, encoding="utf-8")
+    words = ("train", "failing_plant:Failing-v0", "--total-timesteps", "600", "--effort", "0.02")
+    trained = CliRunner().invoke(main, [*words, "--seed", "0", "--quiet", "--out", "run"])
+    assert trained.exit_code == 1
+    assert "At step 20 of a training episode, failing_plant:Failing-v0 gave the reward nan" in trained.stderr
+    assert "What was learned in 150 steps before is saved in run." in trained.stderr
+    assert len(spaql.load("run").history) == 3
