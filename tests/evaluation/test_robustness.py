@@ -1,5 +1,7 @@
 """Changed plants, noise and delay."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from gymnasium.spaces import Discrete
@@ -150,3 +152,51 @@ def test_actions_are_disturbed_within_their_bounds() -> None:
         np.zeros(5000, np.int64), np.zeros(5000, np.int64), None
     )
     assert (listed != 0).mean() == pytest.approx(0.4 * 3 / 4, abs=0.03)
+
+
+def noisy_tank(gain: float, parameter: float | tuple[float, float]) -> spaql.Dynamics:
+    """A tank with a load and noise, whose starts spread returns; its outflow is a declared parameter."""
+
+    def start(rng):
+        return (rng.uniform(0.0, 8.0),)
+
+    def step(state, action, parameters):
+        (level,) = state
+        level += 0.1 * (action[0] - parameters[0] * level)
+        return (level,), -level, False
+
+    return spaql.Dynamics(
+        id="PairedTank-v0",
+        start=start,
+        step=step,
+        observations={"level [m]": (-2.0, 10.0)},
+        actions={"inflow": (-1.0, 1.0)},
+        horizon=20,
+        noise={"level [m]": 0.1},
+        parameters={"outflow": parameter},
+        perturbation=spaql.problems.Perturbation(gain=gain),
+    )
+
+
+@pytest.mark.parametrize("parameter", [0.5, (0.4, 0.6)])
+def test_a_perturbed_plant_has_the_starts_and_the_noise_of_the_nominal_one(parameter: Any) -> None:
+    problem = make_problem(noisy_tank(1e-9, parameter))
+    rows = robustness(Proportional(problem), problem, noise=[], disturbance=[], episodes=30)
+    found = {row.change: row for row in rows}
+    assert list(found) == ["nominal", "outflow × 0.8", "outflow × 1.2", "perturbed", "one step late"]
+    assert abs(found["perturbed"].difference) < 1e-5
+    assert found["perturbed"].difference_ci95 < 1e-5
+    if parameter == 0.5:  # an outflow that is proportional to the level
+        assert found["outflow × 0.8"].difference < 0 < found["outflow × 1.2"].difference
+        assert found["outflow × 0.8"].difference_ci95 < 0.5 * found["nominal"].ci95
+
+
+class Proportional(spaql.Policy):
+    """Empties a tank the faster, the fuller it seems to be."""
+
+    def __init__(self, problem: spaql.Problem) -> None:
+        self.observation_space = problem.states.space
+        self.action_space = problem.actions.space
+
+    def act(self, observations: Any, steps: Any, rng: Any) -> Any:
+        return np.clip(-0.1 * observations, -1.0, 1.0).astype(np.float32)

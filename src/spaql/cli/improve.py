@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from spaql.cli.arguments import quiet_option, read_to_play, run_argument
 from spaql.cli.report import Report, reports
 from spaql.formatting import counted, with_interval
+
+if TYPE_CHECKING:
+    from spaql.agents import Agent, Controller
+    from spaql.policy import RuleTree
 
 _EPISODES = 100
 
@@ -39,9 +44,10 @@ def improve(
 ) -> Report:
     """Improve the policy in RUN on its simulator by TreeSearch, and save the result as a run of its own.
 
-    The search begins with the rules of the policy, and keeps them if it finds nothing better. Locked leaves
-    stay as they are. Both are then judged from the same fresh starts. Where the plant declares a
-    perturbation, the search and the judgement are on perturbed plants.
+    The search begins with the rules of the policy, and keeps them if it finds nothing better. Rules with more
+    than 64 leaves are simplified first. Locked leaves stay as they are. The policy and the result are then
+    evaluated from the same fresh starts. Where the plant declares a perturbation, the search and the evaluation
+    are on perturbed plants.
 
     \b
     Examples:
@@ -65,8 +71,9 @@ def improve(
     rules = rule_tree(source, minimise=False)
     plant = source.problem.plant_now or source.problem.plant
     problem = replace(source.problem, parallel=ray or parallel, plant=plant)
-    leaves = max(max_leaves, rules.n_leaves)
-    agent = TreeSearch(problem, seed=seed, max_leaves=leaves).start_from(rules)
+    first, simplified = _small_enough(source, rules, episodes, seed)
+    leaves = max(max_leaves, first.n_leaves)
+    agent = TreeSearch(problem, seed=seed, max_leaves=leaves).start_from(first)
     agent.learn(steps, progress_bar=not quiet)
     save_run(agent, out)
     found = rule_tree(agent, minimise=False)
@@ -79,6 +86,7 @@ def improve(
         f"before  {with_interval(before.mean, before.ci95)}  ({counted(rules.n_leaves, 'leaf')})",
         f"after   {with_interval(after.mean, after.ci95)}  ({counted(found.n_leaves, 'leaf')})",
         f"change  {with_interval(mean, half)}  (from the same {episodes} fresh starts{of})",
+        *([f"search  {simplified}"] if simplified else []),
         f"cost    {spent:,} steps",
         "",
         f"Next: spaql show {out} --digits 3",
@@ -88,8 +96,33 @@ def improve(
         "before": {"mean": before.mean, "ci95": before.ci95, "leaves": rules.n_leaves},
         "after": {"mean": after.mean, "ci95": after.ci95, "leaves": found.n_leaves},
         "change": {"mean": mean, "ci95": half},
+        "search_began_with": {"leaves": first.n_leaves, "simplified": bool(simplified)},
         "episodes": episodes,
         "condition": agent.designed_for,
         "steps": spent,
     }
     return Report(data, "\n".join(lines))
+
+
+def _small_enough(
+    source: Agent | Controller, rules: RuleTree, episodes: int, seed: int
+) -> tuple[RuleTree, str]:
+    """Return rules that the search takes, and how they were simplified if that was needed."""
+    from spaql.algorithms.treesearch.settings import MOST_LEAVES
+    from spaql.errors import SettingError
+    from spaql.evaluation import size_curve
+
+    if rules.n_leaves <= MOST_LEAVES:
+        return rules, ""
+    curve = size_curve(source, episodes=episodes, seed=seed)
+    small = [one for one in curve if one.tree.n_leaves <= MOST_LEAVES]
+    if not small:
+        raise SettingError(
+            f"The policy has {counted(rules.n_leaves, 'leaf')}, and the search takes at most {MOST_LEAVES}: "
+            "unlock leaves, so that it can be simplified."
+        )
+    best = max(small, key=lambda one: one.evaluation.mean)
+    return best.tree, (
+        f"began with {counted(best.tree.n_leaves, 'leaf')} that act as the {rules.n_leaves} do in "
+        f"{best.agreement:.1%} of the steps: it takes at most {MOST_LEAVES}"
+    )

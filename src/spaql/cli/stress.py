@@ -139,9 +139,10 @@ def _robustness(
 ) -> tuple[list[RobustnessRow], str]:
     """Return the rows of the table, and a remark if they vary no parameter."""
     from spaql.evaluation import parameters_of, robustness
+    from spaql.evaluation.robustness import varied_parameters
 
     rows = robustness(agent, bench=bench, parameters=() if vary else None, values=vary, seed=seed)
-    if vary or (bench is not None and bench.parameters):
+    if vary or varied_parameters(agent.problem, bench):
         return rows, ""
     known = ", ".join(sorted(parameters_of(agent.problem)))
     can = f"--vary NAME=VALUE,... takes {known}." if known else "it has none that can be changed by name."

@@ -6,11 +6,17 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from spaql.evaluation.bench import Bench, find_bench
 from spaql.evaluation.episodes import Playable, evaluate, policy_and_problem
 from spaql.evaluation.plant_parameters import parameters_of, with_parameters
 from spaql.policy import DelayedPolicy, DisturbedPolicy, NoisyPolicy, Policy, RecordingPolicy
 from spaql.problems import EnvironmentLike, Problem, make_problem, perturbed
+from spaql.problems.perturbed import paired_states
+from spaql.rollouts.batches import fresh_states
+from spaql.rollouts.play import play
 from spaql.rollouts.returns import Evaluation
 from spaql.rollouts.seeds import Purpose, generator
 from spaql.stats import mean_ci95
@@ -61,7 +67,7 @@ def robustness(
         Declares the parameters; known for the problems of classic control.
     parameters
         Arguments of the environment's constructor, or attributes of its `unwrapped`, to change (see
-        `spaql.evaluation.parameters_of`); those of the bench by default.
+        `spaql.evaluation.parameters_of`); by default those that the plant declares, or those of the bench.
     factors
         Factors by which each parameter is multiplied, one row each.
     values
@@ -83,8 +89,8 @@ def robustness(
     -------
     list of RobustnessRow
         The first is the nominal plant, the last one has actions that are delayed by a step. A plant that
-        declares disturbances, parameters or set-points has a row with its `spaql.problems.perturbed`; its
-        starts are other ones, since more is drawn for an episode.
+        declares disturbances, parameters or set-points has a row with its `spaql.problems.perturbed`, whose
+        gains, dead time and parameters are drawn for each episode.
 
     Examples
     --------
@@ -97,12 +103,17 @@ def robustness(
     policy, problem = policy_and_problem(agent, env)
     bench = bench or find_bench(problem)
     if parameters is None:
-        parameters = bench.parameters if bench is not None else ()
+        parameters = varied_parameters(problem, bench)
     values = values or {}
     plain = changed(problem, {}) if parameters or values else problem
 
+    declares = problem.dynamics is not None and problem.dynamics.declares_more
+    # In compiled loops a partition would have other starts than the policies that wrap it.
+    states = fresh_states(RecordingPolicy(policy), problem, episodes, seed) if declares else None
+
     def run(policy: Policy, where: Problem) -> Evaluation:
-        # In compiled loops a partition would have other starts than the policies that wrap it.
+        if states is not None and where.dynamics is not None:
+            return _paired(policy, problem, states, where, seed)
         stepped = dataclasses.replace(where, dynamics=None)
         return evaluate(policy, stepped, episodes=episodes, seed=seed, deterministic=True)
 
@@ -115,7 +126,7 @@ def robustness(
         for value in wanted:
             results[f"{name} = {value:g}"] = run(policy, with_parameters(problem, {name: value}, bench))
     for name, variant in (variants or {}).items():
-        results[name] = run(policy, make_problem(variant))
+        results[name] = run(policy, dataclasses.replace(make_problem(variant), dynamics=None))
     if (plant := problem.dynamics) is not None and plant.declares_more:
         other = perturbed(plant)
         results["perturbed"] = run(policy, dataclasses.replace(problem, env=other.id, dynamics=other))
@@ -128,6 +139,29 @@ def robustness(
         results[f"actions {100 * level:.3g} % off"] = run(disturbed, plain)
     results["one step late"] = run(DelayedPolicy(policy), plain)
     return [_row(name, result, results["nominal"]) for name, result in results.items()]
+
+
+def varied_parameters(problem: Problem, bench: Bench | None) -> tuple[str, ...]:
+    """Return the parameters that are varied by default: those that the plant declares, or its bench."""
+    if problem.dynamics is not None and problem.dynamics.parameters:
+        return tuple(problem.dynamics.parameters)
+    return bench.parameters if bench is not None else ()
+
+
+def _paired(
+    policy: Policy, nominal: Problem, states: NDArray[np.float64], where: Problem, seed: int
+) -> Evaluation:
+    """Return episodes on a changed plant with the starts, loads and noise of those on the nominal one."""
+    assert nominal.dynamics is not None
+    assert where.dynamics is not None
+    rng = generator(seed, Purpose.DISTURBANCE, 2)
+    starts = paired_states(nominal.dynamics, states, where.dynamics, rng)
+    played = list(play(policy, where, starts))
+    return Evaluation(
+        np.array([episode.total for episode in played]),
+        np.array([episode.length for episode in played]),
+        np.array([episode.observations[0] for episode in played]),
+    )
 
 
 def changed(problem: Problem, factors: Mapping[str, float], bench: Bench | None = None) -> Problem:

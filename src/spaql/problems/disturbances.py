@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spaql.errors import SettingError, nearest
 from spaql.kernels.jit import callable_by_kernels
@@ -273,6 +274,36 @@ def _places(declared: Disturbances, n_plain: int) -> _Places:
     parameters = loads + 2 * len(declared.loads)
     key = parameters + (len(declared.parameters) if declared.draws_parameters else 0)
     return _Places(n_plain, gains, delay, loads, parameters, key, key + 1)
+
+
+def copy_common(
+    source: Disturbances,
+    states: NDArray[np.float64],
+    target: Disturbances,
+    rows: NDArray[np.float64],
+    n_plain: int,
+) -> None:
+    """Copy what two plants have in common from extended states of one to those of the other, in place.
+
+    That is the state of the plant, and of what is drawn for an episode: loads, the key of the noise, and
+    gains, dead time and parameters that have the same range in both.
+    """
+    rows[:, :n_plain] = states[:, :n_plain]
+    if not (source.is_needed and target.is_needed):
+        return
+    there = _places(source, n_plain)
+    here = _places(target, n_plain)
+    rows[:, here.key] = states[:, there.key]
+    if source.loads == target.loads:
+        rows[:, here.loads : here.parameters] = states[:, there.loads : there.parameters]
+    if source.gain == target.gain:
+        rows[:, here.gains : here.delay] = states[:, there.gains : there.delay]
+    if source.delay == target.delay:
+        rows[:, here.delay : here.loads] = states[:, there.delay : there.loads]
+    if source.draws_parameters and target.draws_parameters:
+        for j, (own, other) in enumerate(zip(source.parameters, target.parameters, strict=True)):
+            if own == other:
+                rows[:, here.parameters + j] = states[:, there.parameters + j]
 
 
 # The functions below are compiled: sizes and ranges are constants of a closure, and an empty tuple, which

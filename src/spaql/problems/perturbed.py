@@ -7,8 +7,11 @@ import hashlib
 import re
 from collections.abc import Mapping
 
+import numpy as np
+from numpy.typing import NDArray
+
 from spaql.errors import SettingError
-from spaql.problems.disturbances import Perturbation, known
+from spaql.problems.disturbances import Perturbation, copy_common, known
 from spaql.problems.dynamics import Dynamics
 from spaql.problems.stage_cost import LISTED, StageCost
 
@@ -85,6 +88,18 @@ def with_plant_parameters(dynamics: Dynamics, values: Mapping[str, float]) -> Dy
     known(values, dynamics.parameters, "parameters", "parameter of the plant")
     changed = {**dynamics.parameters, **values}
     return dataclasses.replace(dynamics, id=_derived_id(dynamics, "changed", changed), parameters=changed)
+
+
+def paired_states(
+    dynamics: Dynamics, states: NDArray[np.float64], changed: Dynamics, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Return states of a changed plant that differ from those of the plant only in what was changed.
+
+    They have the same starts, loads and noise; what the plant does not draw is drawn.
+    """
+    rows = changed.draw(len(states), rng)
+    copy_common(dynamics.disturbances, states, changed.disturbances, rows, dynamics.plant_dims)
+    return rows
 
 
 def with_other_cost(dynamics: Dynamics, stage: StageCost) -> Dynamics:

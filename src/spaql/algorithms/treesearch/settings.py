@@ -6,12 +6,15 @@ from dataclasses import dataclass
 
 from spaql.algorithms.learner import LearnerSettings, setting
 
+MOST_LEAVES = 64
+"""The most leaves that a search takes."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TreeSearchSettings(LearnerSettings):
     """Settings of TreeSearch."""
 
-    max_leaves: int = setting(6, "largest number of leaves", least=1, most=64)
+    max_leaves: int = setting(6, "largest number of leaves", least=1, most=MOST_LEAVES)
     leaf_price: float = setting(
         0.0005, "what a leaf must gain, as a share of the range of returns", least=0, most=1
     )
