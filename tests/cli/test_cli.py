@@ -317,3 +317,15 @@ def test_numbers_that_are_out_of_range_are_refused_and_nothing_is_written() -> N
     ):
         assert message in spaql_command(*words, code=1).stderr
     assert not Path("e.spaql").exists()
+
+
+def test_a_partition_of_many_leaves_is_simplified_to_be_improved() -> None:
+    words = ("train", "pendulum", "--algo", "spaql", "--iterations", "60", "--rollouts", "2", "--seed", "0")
+    spaql_command(*words, "--quiet", "--out", "run")
+    assert spaql.rule_tree("run", minimise=False).n_leaves > 64
+    improved = spaql_command(
+        "improve", "run", "--steps", "2000", "--episodes", "4", "--quiet", "--out", "better"
+    )
+    assert "search  began with" in improved.stdout
+    assert "it takes at most 64" in improved.stdout
+    assert spaql.rule_tree("better", minimise=False).n_leaves <= 64
