@@ -46,8 +46,8 @@ def improve(
 
     The search begins with the rules of the policy, and keeps them if it finds nothing better. Rules with more
     than 64 leaves are simplified first. Locked leaves stay as they are. The policy and the result are then
-    evaluated from the same fresh starts. Where the plant declares a perturbation, the search and the evaluation
-    are on perturbed plants.
+    evaluated from the same fresh starts. Where the plant declares a perturbation, both the search and the
+    evaluation are on perturbed plants.
 
     \b
     Examples:
