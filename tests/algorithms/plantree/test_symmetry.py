@@ -121,6 +121,28 @@ def test_a_slope_or_one_end_that_differs_is_no_mirror() -> None:
     assert find_mirror(*one_sided) is None
 
 
+def room(seed: int) -> tuple[Memory, ActionCode]:
+    """A heated room, insulated so well that the outdoor temperature, the last number, does not matter."""
+    rng, code = np.random.default_rng(seed), ActionCode(Box(0.0, 1.0, (1,)))
+    memory = Memory(3, 1)
+    for _ in range(25):
+        inside, wanted, outdoor = rng.uniform([14, 18, -8], [26, 24, 8])
+        memory.begin()
+        for _ in range(100):
+            action = rng.choice(code.tried()[:, 0], 1)
+            state = np.array([inside, wanted, outdoor])
+            inside += 0.05 * (10.0 - inside) + 2.0 * float(code.raw(action)[0])
+            after = np.array([inside, wanted, outdoor])
+            memory.add(state, action, -abs(inside - wanted), after, ended=False)
+    return memory, code
+
+
+@pytest.mark.parametrize("seed", [100, 101, 102])
+def test_the_sign_of_one_number_is_no_mirror(seed: int) -> None:
+    """Warmth outside is no frost, though its sign does not matter to these predictions."""
+    assert find_mirror(*room(seed)) is None
+
+
 def test_nothing_is_found_where_nothing_can_be_told() -> None:
     memory, code = recorded("Pendulum-v1", 2000, seed=1)
     assert find_mirror(memory.until(300), code) is None  # too few steps
