@@ -131,10 +131,15 @@ class TreeSearch(Agent):
     def ladder(self) -> list[dict[str, Any]]:
         """The structures of controllers with memory that were tried, the plainest first.
 
-        Returns are from perturbed plants, unless the plant has no equations or the design is nominal; the
-        one that was chosen is marked. Empty for problems without set-points.
+        All are evaluated from the same starts: of perturbed plants, unless the plant has no equations or the
+        design is nominal. The one that was chosen is marked. Empty for problems without set-points.
         """
         return self._learner.ladder.rows() if self._learner.ladder is not None else []
+
+    @property
+    def design_notes(self) -> list[str]:
+        """What the episodes of the design have that the plant's own have not, and where the search began."""
+        return self._learner.ladder.notes() if self._learner.ladder is not None else []
 
     @property
     def mirror(self) -> str | None:

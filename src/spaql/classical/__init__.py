@@ -1,6 +1,6 @@
 """Controllers of the textbook, to stand beside a learned one: PID and LQR, tuned on the same simulator."""
 
-from spaql.classical.linear import LinearPlant, linearise
+from spaql.classical.linear import LinearPlant, OperatingPoint, linearise, operating_point
 from spaql.classical.lqr import augmented
 from spaql.classical.policies import LQRPolicy, PIDPolicy
 from spaql.classical.riccati import riccati_gains
@@ -12,6 +12,7 @@ __all__ = [
     "METHODS",
     "LQRPolicy",
     "LinearPlant",
+    "OperatingPoint",
     "PIDPolicy",
     "SwingUpPolicy",
     "Tuned",
@@ -19,6 +20,7 @@ __all__ = [
     "falling_rate",
     "has_pole",
     "linearise",
+    "operating_point",
     "pole_of",
     "riccati_gains",
     "tune",

@@ -76,6 +76,38 @@ def read_numbers(numbers: tuple[tuple[int, ...], ...], observations: Floats) -> 
     return np.stack(columns, axis=1)
 
 
+@dataclass(frozen=True)
+class OperatingPoint:
+    """A steady state of a plant, in the middle of its set-points."""
+
+    observation: Floats
+    action: Floats
+    """What holds the plant there."""
+    steps: int
+    """Simulator steps that were made."""
+
+
+def operating_point(problem: Problem, seed: int = 0) -> OperatingPoint | None:
+    """Return the steady state of a plant in the middle of its set-points; None where none is known.
+
+    That is a plant without equations or set-points, and one that no action of its range holds.
+
+    Examples
+    --------
+    >>> from spaql import make_problem
+    >>> found = operating_point(make_problem("spaql/Oven-v0"))
+    >>> 0.2 < found.action[0] < 0.4
+    True
+    """
+    plant = problem.dynamics
+    if plant is None or not problem.setpoints or isinstance(problem.actions.space, Discrete):
+        return None
+    try:
+        return _Linearisation(problem, plant, np.random.default_rng(seed)).operating_point()
+    except SettingError:
+        return None
+
+
 def linearise(problem: Problem, seed: int = 0) -> LinearPlant:
     """Return a plant's linear model about a rest at its reference, or in the middle of its set-points.
 
@@ -118,6 +150,15 @@ class _Linearisation:
         self._problem, self._plant, self._rng, self._steps = problem, plant, rng, 0
         self._low, self._high = action_range(problem)
         self._start, self._step, self._observe = plant.nominal_functions
+
+    def operating_point(self) -> OperatingPoint | None:
+        visited = self._visited()
+        size = visited.reshape(-1, visited.shape[2]).std(axis=0)
+        moving = [j for j in range(visited.shape[2]) if np.ptp(visited[:, :, j], axis=1).max() > 0]
+        pairs = dict(self._problem.setpoint_places)
+        state, action = self._rest(visited[:, 0].mean(axis=0), moving, size, pairs)
+        within = (self._low <= action) & (action <= self._high)
+        return OperatingPoint(self._seen(state), action, self._steps) if within.all() else None
 
     def result(self) -> LinearPlant:
         visited = self._visited()

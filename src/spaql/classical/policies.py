@@ -42,8 +42,9 @@ class _WithMemory(Policy):
 class PIDPolicy(_WithMemory):
     """A PID controller for each number with a set-point, with its own action.
 
-    The action is bias + Kp e + Ki ∫e + Kd de/dt with the derivative through a low-pass, cut to its range. The
-    integral waits while it would push an action further that is cut.
+    The action is bias + Kp e + Ki ∫e - Kd dy/dt, cut to its range, with the derivative of the output y
+    through a low-pass: a step of the set-point does not pass it. The integral waits while it would push an
+    action further that is cut.
 
     Parameters
     ----------
@@ -85,15 +86,17 @@ class PIDPolicy(_WithMemory):
             integral, before, slope = (np.zeros_like(error),) * 3
         first = fresh[:, None]
         integral, slope = np.where(first, 0.0, integral), np.where(first, 0.0, slope)
-        before = np.where(first, error, before)
+        output = seen[:, self.outputs]
+        change = np.where(first, 0.0, output - before)
+        change = np.where(self._turns, np.remainder(change + math.pi, math.tau) - math.pi, change)
         share = self.time_step / (self.time_step + self.filter_time)
-        slope = slope + share * ((error - before) / self.time_step - slope)
+        slope = slope + share * (change / self.time_step - slope)
         wish = np.repeat(self.bias, len(seen) // len(self.bias), axis=0)
-        wish[:, self.actions] += self.kp * error + self.ki * integral + self.kd * slope
+        wish[:, self.actions] += self.kp * error + self.ki * integral - self.kd * slope
         given = np.clip(wish, self.low, self.high)
         pushed = (wish - given)[:, self.actions] * self.ki * error > 0
         integral = integral + np.where(pushed, 0.0, self.time_step * error)
-        self._memory = integral, error, slope
+        self._memory = integral, output, slope
         return given
 
 

@@ -398,7 +398,10 @@ def train(
     rungs = agent.ladder if isinstance(agent, TreeSearch | PlanTree) else []
     if rungs:
         result["ladder"] = rungs
-    told = _ladder(rungs)
+    notes = agent.design_notes if rungs and isinstance(agent, TreeSearch) else []
+    if notes:
+        result["design_notes"] = notes
+    told = _ladder(rungs, notes)
     named = _design(agent) + named
     if isinstance(agent, PlanTree) and agent.lags is not None:
         result["lags"] = agent.lags
@@ -417,13 +420,14 @@ def train(
     )
 
 
-def _ladder(rungs: list[dict[str, Any]]) -> str:
-    """Return the structures that were tried as a table, and which of them was chosen."""
+def _ladder(rungs: list[dict[str, Any]], notes: list[str]) -> str:
+    """Return the structures that were tried as a table, which was chosen, and the notes on the design."""
     if not rungs:
         return ""
     from spaql.evaluation.control_tables import LADDER_MEANS, ladder_cells
 
-    return f"{aligned(ladder_cells(rungs))}\n{LADDER_MEANS} See docs/ladder.md.\n\n"
+    means = [f"{LADDER_MEANS} See docs/ladder.md.", *notes]
+    return "\n".join([aligned(ladder_cells(rungs)), *means]) + "\n\n"
 
 
 def _lags(lags: list[str], *, climbed: bool) -> str:

@@ -14,7 +14,7 @@ from spaql.errors import SettingError
 from spaql.evaluation.control import StepResponse, step_response
 from spaql.policy import Policy
 from spaql.problems import Dynamics, Load, Problem
-from spaql.problems.state_variables import state_place
+from spaql.problems.setpoint_steps import state_places
 from spaql.rollouts import action_range
 from spaql.spaces import action_names, observation_names
 
@@ -163,7 +163,7 @@ def step_plan(problem: Problem, *, horizon: int | None = None) -> StepPlan:
     part = horizon or problem.horizon
     pairs = problem.setpoint_places
     quiet, load, loaded = _quiet(problem, plant)
-    starts, places = _starts(quiet), _places(quiet, [j for _, j in pairs])
+    starts, places = _starts(quiet), state_places(quiet, [j for _, j in pairs])
     ends = np.quantile(starts[:, places], [_SHARE, 1 - _SHARE], axis=0)
     ranges = np.array(list(quiet.observations.values()), np.float64)[[j for _, j in pairs]]
     fixed = (ends[0] == ends[1]) & np.isfinite(ranges).all(axis=1)
@@ -219,7 +219,7 @@ def has_step_test(problem: Problem) -> bool:
     if plant is None or not problem.setpoints or isinstance(problem.actions.space, Discrete):
         return False
     names = observation_names(problem.states.space, problem.states.names)
-    return len(_places(plant, [names.index(goal) for goal in problem.setpoints.values()])) == len(
+    return len(state_places(plant, [names.index(goal) for goal in problem.setpoints.values()])) == len(
         problem.setpoints
     )
 
@@ -227,14 +227,6 @@ def has_step_test(problem: Problem) -> bool:
 def _starts(plant: Dynamics) -> Floats:
     start, rng = plant.nominal_functions[0], np.random.default_rng(0)
     return np.array([start(rng) for _ in range(_STARTS)])
-
-
-def _places(plant: Dynamics, goals: list[int]) -> list[int]:
-    """Return the places in a state from which set-points are observed, of those that are."""
-    start, _, observe = plant.nominal_functions
-    state = start(np.random.default_rng(0))
-    found = [state_place(observe, state, goal) for goal in goals]
-    return [place for place in found if place is not None]
 
 
 def _play(plan: StepPlan, policy: Policy) -> tuple[Floats, Floats]:

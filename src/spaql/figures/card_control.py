@@ -53,7 +53,8 @@ def ladder_section(source: Agent | Controller) -> Iterator[str]:
     rungs = source.ladder if isinstance(source, TreeSearch | PlanTree) else []
     if rungs:
         yield f'<h2>The ladder</h2><div class="scroll">{html_table(ladder_cells(rungs))}</div>'
-        yield f"<p>{html.escape(LADDER_MEANS)}</p>"
+        notes = source.design_notes if isinstance(source, TreeSearch) else []
+        yield from (f"<p>{html.escape(line)}</p>" for line in (LADDER_MEANS, *notes))
         if isinstance(source, PlanTree) and source.lags is not None:
             yield f"<p>{html.escape(f'{LEARNED_MEANS} {lags_text(source.lags)}')}</p>"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spaql.formatting import duration
-from spaql.policy.features import Difference, Error, Feature, FilteredDerivative, Integral
+from spaql.policy.features import Difference, Error, Feature, FilteredDerivative, Integral, Observed
 from spaql.policy.leaves import Laws
 from spaql.policy.text import sum_text
 from spaql.spaces import split_unit
@@ -18,7 +18,8 @@ def law_names(controller: FeatureController, leaf: int = 1) -> tuple[str, ...]:
     """Return what the laws of a leaf are called, one for each number of the action; empty if one has no name.
 
     A law has a name if it reads one error, and besides it only the integral, the differences and the
-    derivatives of that error; or such a law with other terms added, which are then listed.
+    derivatives of that error or of its output, and its set-point, which gives the proportional part a weight
+    b of the set-point; or such a law with other terms added, which are then listed.
 
     Parameters
     ----------
@@ -48,8 +49,9 @@ def _law_name(controller: FeatureController, row: int, k: int) -> str | None:
     errors = {_error_of(one, features) for one in used} - {None}
     if len(errors) != 1:
         return None
-    parts = _parts(controller, used, gain, str(errors.pop()))
-    kp, ki, kd, tf, rest = parts
+    error = next(one for one in features if one.name in errors)
+    assert isinstance(error, Error)
+    kp, ki, kd, tf, weight, rest = _parts(controller, used, gain, error)
     if kp == 0.0 and kd == 0.0 and ki == 0.0:
         return None
     label = ("P" if kp else "") + ("I" if ki else "") + ("D" if kd else "")
@@ -60,6 +62,8 @@ def _law_name(controller: FeatureController, row: int, k: int) -> str | None:
         numbers.append(f"Td = {duration(kd / kp)}" if kp and kd / kp > 0 else f"Kd = {kd:.3g} s")
     if kd and tf:
         numbers.append(f"filter {duration(tf)}")
+    if weight:
+        numbers.append(f"b = {1 + weight / kp:.3g}")
     name = f"a{'n' if label[0] == 'I' else ''} {label} controller, {', '.join(numbers)}"
     offset = float(laws.offset[row, k])
     if rest or offset:
@@ -76,18 +80,28 @@ def _error_of(feature: Feature, features: tuple[Feature, ...]) -> str | None:
         return feature.name
     if isinstance(feature, Integral | Difference | FilteredDerivative):
         source = next((one for one in features if one.name == feature.of), None)
-        return None if source is None else _error_of(source, features)
+        if source is not None:
+            return _error_of(source, features)
+        errors = [one.name for one in features if isinstance(one, Error) and one.output == feature.of]
+        return errors[0] if len(errors) == 1 else None
     return None
 
 
 def _parts(
-    controller: FeatureController, used: list[Feature], gain: dict[str, float], error: str
-) -> tuple[float, float, float, float, list[str]]:
-    """Return Kp, Ki, Kd, the time constant of the derivative, and the names of other terms."""
-    kp = ki = kd = tf = 0.0
+    controller: FeatureController, used: list[Feature], gain: dict[str, float], of: Error
+) -> tuple[float, float, float, float, float, list[str]]:
+    """Return Kp, Ki, Kd, the derivative's time constant, the gain of the set-point, and other terms' names.
+
+    Kd is positive for a derivative of the error, and for minus that of the output, which a step of the
+    set-point does not pass.
+    """
+    kp = ki = kd = tf = weight = 0.0
     rest: list[str] = []
-    changes = {one.name for one in controller.features if isinstance(one, Difference) and one.of == error}
-    velocity, step = controller.form == "velocity", controller.sample_time
+    error, velocity, step = of.name, controller.form == "velocity", controller.sample_time
+    differences = [one for one in controller.features if isinstance(one, Difference)]
+    changes = {one.name for one in differences if one.of == error}
+    measured = {one.name for one in differences if one.of == of.output}
+    weighted = isinstance(gain.get(error if not velocity else next(iter(changes), "")), float)
     for one in used:
         number = gain[one.name]
         if one.name == error:
@@ -100,6 +114,12 @@ def _parts(
             ki += number
         elif not velocity and isinstance(one, FilteredDerivative) and one.of == error:
             kd, tf = kd + number, one.time_constant
+        elif not velocity and isinstance(one, FilteredDerivative) and one.of == of.output:
+            kd, tf = kd - number, one.time_constant
+        elif velocity and isinstance(one, Difference) and one.of in measured:
+            kd -= number * step
+        elif weighted and isinstance(one, Difference if velocity else Observed) and one.of == of.setpoint:
+            weight += number
         else:
             rest.append(one.name)
-    return kp, ki, kd, tf, rest
+    return kp, ki, kd, tf, weight, rest

@@ -70,7 +70,7 @@ def perturbed(
         "noise": {**dynamics.noise, **usual.noise, **(noise or {})},
         "parameters": {**dynamics.parameters, **parameters},
     }
-    made = id or _derived_id(dynamics, "perturbed", changes)
+    made = id or derived_id(dynamics, "perturbed", changes)
     return dataclasses.replace(dynamics, id=made, **changes)  # type: ignore[arg-type]
 
 
@@ -87,7 +87,7 @@ def with_plant_parameters(dynamics: Dynamics, values: Mapping[str, float]) -> Dy
     """
     known(values, dynamics.parameters, "parameters", "parameter of the plant")
     changed = {**dynamics.parameters, **values}
-    return dataclasses.replace(dynamics, id=_derived_id(dynamics, "changed", changed), parameters=changed)
+    return dataclasses.replace(dynamics, id=derived_id(dynamics, "changed", changed), parameters=changed)
 
 
 def paired_states(
@@ -117,12 +117,19 @@ def with_other_cost(dynamics: Dynamics, stage: StageCost) -> Dynamics:
     """
     actions = dynamics.actions if isinstance(dynamics.actions, Mapping) else (LISTED,)
     own = stage.renamed(dynamics.observations, actions)
-    made = _derived_id(dynamics, "cost", own.as_data)
+    made = derived_id(dynamics, "cost", own.as_data)
     return dataclasses.replace(dynamics, id=made, cost=own.cost, constraints=own.constraints)
 
 
-def _derived_id(dynamics: Dynamics, word: str, changes: object) -> str:
-    """Return an id that is the same for the same changes of a plant."""
+def derived_id(dynamics: Dynamics, word: str, changes: object) -> str:
+    """Return an id that is the same for the same changes of a plant.
+
+    Examples
+    --------
+    >>> import spaql
+    >>> derived_id(spaql.problems.find_dynamics("spaql/Oven-v0"), "steps", 1)
+    'spaql/Oven-steps-6b86b2-v0'
+    """
     drawn = hashlib.sha256(repr(changes).encode()).hexdigest()[:6]
     name, _, version = re.fullmatch(r"(.*?)(-v(\d+))?", dynamics.id).groups()  # type: ignore[union-attr]
     return f"{name}-{word}-{drawn}-v{version or 0}"

@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from spaql.errors import SpaqlError
-from spaql.kernels.features import FeatureTable, Limiter, control, reset_memory
+from spaql.kernels.features import LEAF, FeatureTable, Limiter, control, reset_memory
 from spaql.kernels.treesearch.candidates import ActionRange, Bools, Floats, Ints, choose
 from spaql.problems import Problem
 from spaql.problems.guard import Guard, GuardedEnv
@@ -31,6 +31,8 @@ class FeatureBlock(NamedTuple):
     limiter: Limiter
     memory: int
     """Numbers of the memory of an episode."""
+    setpoints: Ints
+    """The places of the set-points in an observation."""
 
 
 class Candidates(NamedTuple):
@@ -52,9 +54,16 @@ class CandidateEpisodes:
     """-infinity where the plant left the finite numbers."""
     movement: Floats
     """The sum of all changes of the action: of a Box in shares of its range, else how often it changed."""
+    switches: Floats
+    """How often the leaf of a controller with memory changed while no set-point did; 0 for others."""
     steps: int
     visited: Floats
     """Some observations of the first candidate; of a controller with memory some features, in their order."""
+
+    @property
+    def changes(self) -> Floats:
+        """What is priced: movement, and switches, each as a change of the action by its whole range."""
+        return self.movement + self.switches
 
 
 class CandidatePlayer(Protocol):
@@ -111,16 +120,18 @@ class CompiledCandidates:
         assert problem.dynamics is not None
         assert starts.shape[1:] == (problem.dynamics.state_dims,)  # the kernel does not check
         shape = len(candidates.numbers), len(starts)
-        returns, movement = np.empty(shape), np.empty(shape)
+        returns, movement, switches = np.empty(shape), np.empty(shape), np.zeros(shape)
         seen = np.empty((visited, candidates.numbers.shape[3] - 1))
         loops, (left, allowed, numbers, block) = problem.dynamics.loops, candidates
-        results = starts, problem.horizon, returns, movement, seen
         if block is None:
-            steps, kept = loops.play_candidates(left, allowed, numbers, self._ends, *results)
+            trees = left, allowed, numbers, self._ends
+            steps, kept = loops.play_candidates(*trees, starts, problem.horizon, returns, movement, seen)
         else:
             memory = np.empty(block.memory)
-            steps, kept = loops.play_controllers(block.table, block.limiter, memory, left, numbers, *results)
-        return CandidateEpisodes(returns, movement, steps, seen[:kept])
+            controller = block.table, block.limiter, memory, block.setpoints, left, numbers
+            measures = returns, movement, switches, seen
+            steps, kept = loops.play_controllers(*controller, starts, problem.horizon, *measures)
+        return CandidateEpisodes(returns, movement, switches, steps, seen[:kept])
 
     def close(self) -> None:
         """Free resources."""
@@ -153,16 +164,19 @@ class EnvironmentCandidates:
     def play(self, candidates: Candidates, starts: Floats, visited: int = 0) -> CandidateEpisodes:
         """Play every start with each candidate, and keep so many observations of the first."""
         shape = len(candidates.numbers), len(starts)
-        returns, movement, steps, seen = np.empty(shape), np.empty(shape), 0, []
+        returns, movement, switches = np.empty(shape), np.empty(shape), np.empty(shape)
+        steps, seen = 0, []
         for rows, part in self._parts(candidates, starts, visited):
-            returns[rows], movement[rows] = part.returns, part.movement
+            returns[rows] = part.returns
+            movement[rows] = part.movement
+            switches[rows] = part.switches
             steps += part.steps
             if len(part.visited):
                 seen.append((rows[1].start, part.visited))
         some = [observations for _, observations in sorted(seen, key=lambda pair: pair[0])]
         dims = candidates.numbers.shape[3] - 1
         return CandidateEpisodes(
-            returns, movement, steps, np.concatenate([*some, np.empty((0, dims))])[:visited]
+            returns, movement, switches, steps, np.concatenate([*some, np.empty((0, dims))])[:visited]
         )
 
     def _parts(
@@ -224,18 +238,21 @@ class _Environment:
 
     def play(self, candidates: Candidates, starts: Floats, visited: int) -> CandidateEpisodes:
         shape = len(candidates.numbers), len(starts)
-        returns, movement, steps = np.empty(shape), np.empty(shape), 0
+        returns, movement, switches, steps = np.empty(shape), np.empty(shape), np.empty(shape), 0
         seen: list[Floats] = []
         for c, numbers in enumerate(candidates.numbers):
             one = candidates._replace(numbers=numbers)
             for i, start in enumerate(starts):
                 kept = seen if c == 0 and len(seen) < visited else None
-                returns[c, i], movement[c, i], taken = self._episode(one, int(start[0]), kept)
+                found = self._episode(one, int(start[0]), kept)
+                returns[c, i], movement[c, i], switches[c, i], taken = found
                 steps += taken
         observations = np.array(seen[:visited]).reshape(-1, candidates.numbers.shape[3] - 1)
-        return CandidateEpisodes(returns, movement, steps, observations)
+        return CandidateEpisodes(returns, movement, switches, steps, observations)
 
-    def _episode(self, one: Candidates, seed: int, seen: list[Floats] | None) -> tuple[float, float, int]:
+    def _episode(
+        self, one: Candidates, seed: int, seen: list[Floats] | None
+    ) -> tuple[float, float, int, int]:
         raw, ends, space = self._raw, self._ends, self._problem.actions.space
         listed = isinstance(space, Discrete)
         before: Floats | None = None
@@ -265,7 +282,7 @@ class _Environment:
             total += reward
             if terminated or truncated:
                 break
-        return total, movement, taken
+        return total, movement, sample.switches if sample else 0, taken
 
 
 class _Sample:
@@ -275,13 +292,22 @@ class _Sample:
         self._block, self._one = block, one
         self._memory, self._none = np.empty(block.memory), np.empty(0)
         self._wish, self._target = np.empty((2, len(block.limiter.low)))
+        self._goals: Floats | None = None
+        self.switches = 0
+        """How often the leaf changed while no set-point did."""
         reset_memory(block.table, block.limiter, self._memory)
 
     def take(self, observation: Floats, action: Floats) -> Floats:
         """Write the action; returns the features."""
-        (table, limiter, _), tree, x = self._block, self._one, np.empty(len(self._block.table.kind))
+        (table, limiter, _, setpoints), tree = self._block, self._one
+        x = np.empty(len(table.kind))
+        goals = observation[setpoints]
+        steady = self._goals is not None and np.array_equal(goals, self._goals)
+        held = int(self._memory[LEAF])
         scratch = self._memory, x, self._wish, self._target
-        control(table, limiter, tree.left, tree.numbers, self._none, observation, *scratch, action)
+        leaf = control(table, limiter, tree.left, tree.numbers, self._none, observation, *scratch, action)
+        self.switches += int(steady and leaf != held)
+        self._goals = goals
         return x
 
 

@@ -9,8 +9,10 @@ import pytest
 from numpy.typing import NDArray
 
 import spaql
+from spaql.algorithms.treesearch.block import Block, Usual
 from spaql.algorithms.treesearch.finish import simplify
 from spaql.algorithms.treesearch.ladder import Ladder
+from spaql.algorithms.treesearch.ladder_file import ladder_state, restore_ladder
 from spaql.algorithms.treesearch.lqr import (
     lqr_law,
     lqr_structure,
@@ -19,11 +21,14 @@ from spaql.algorithms.treesearch.lqr import (
     regulator_gains,
     swing_up_racer,
 )
-from spaql.algorithms.treesearch.structures import Block, Meaning, Structure
-from spaql.classical import LQRPolicy, falling_rate, linearise
+from spaql.algorithms.treesearch.rungs import Rung, choose
+from spaql.algorithms.treesearch.structures import Meaning, Structure
+from spaql.algorithms.treesearch.trees import split
+from spaql.classical import LQRPolicy, falling_rate, linearise, operating_point
 from spaql.errors import ArchiveError
 from spaql.policy import FeatureController
 from spaql.policy.feature_tree import POSITION, VELOCITY
+from spaql.problems.setpoint_steps import with_setpoint_steps
 from spaql.rollouts import EpisodeRunner
 from spaql.rollouts.candidates import Candidates, CompiledCandidates, EnvironmentCandidates
 
@@ -42,7 +47,7 @@ POLE = Structure(POSITION, ("regulator at the top", "energy"))
 def block_of(env: str, structure: Structure) -> Block:
     meaning = Meaning.of(spaql.make_problem(env, horizon=40))
     assert meaning is not None
-    return Block.of(meaning, structure, {"error": 20.0})
+    return Block.of(meaning, structure, Usual({"error": 20.0}))
 
 
 def return_of(controller: FeatureController, plant: spaql.Dynamics, start: NDArray[np.float64]) -> float:
@@ -132,21 +137,95 @@ def test_a_rung_is_only_replaced_by_a_better_one_of_its_structure() -> None:
     kinds = [(rung.structure, rung.tree.n_leaves) for rung in ladder.rungs]
     assert len(kinds) == len(set(kinds))
     count, best = len(ladder.rungs), ladder.rungs[ladder.best]
-    ladder._climb(replace(best, score=best.score - 1.0))
+    ladder._climb(replace(best, returns=best.returns - 1.0))
     assert ladder.rungs[ladder.best] is best
-    better = replace(best, score=best.score + 1.0)
+    better = replace(best, returns=best.returns + 1.0)
     ladder._climb(better)
     assert ladder.rungs[ladder.best] is better
     assert len(ladder.rungs) == count
 
 
-def test_a_nominal_design_is_judged_on_the_plant_itself() -> None:
-    agent = trained(nominal=True)
-    assert agent._learner.ladder is not None
-    assert agent._learner.ladder.design is None
-    robust = trained()
-    assert robust._learner.ladder is not None
-    assert robust._learner.ladder.design is not None
+def test_a_nominal_design_is_not_perturbed() -> None:
+    ladder = trained(nominal=True)._learner.ladder
+    assert ladder is not None
+    assert isinstance(ladder.design, spaql.Dynamics)
+    assert ladder.design.gain == 0.0
+    robust = trained()._learner.ladder
+    assert robust is not None
+    assert isinstance(robust.design, spaql.Dynamics)
+    assert robust.design.gain == 0.2
+
+
+def rung(returns: NDArray[np.float64], kinds: tuple[str, ...], leaves: int = 1, changes: float = 0.0) -> Rung:
+    block = block_of("spaql/Oven-v0", Structure(POSITION, kinds))
+    tree = block.one_law()
+    for _ in range(leaves - 1):
+        tree = split(tree, len(tree.left) - 1, np.ones(1 + len(block.features)), tree.free[0, 0])
+    return Rung(
+        block.structure,
+        tree,
+        block.parameters(tree),
+        returns,
+        np.full(len(returns), changes),
+        price=0.1,
+        worst_weight=0.1,
+        nominal=0.0,
+        at_rest=0.0,
+        movement=0.0,
+        switches=changes,
+    )
+
+
+def test_a_larger_structure_must_gain_its_share_and_win_a_paired_test() -> None:
+    rng = np.random.default_rng(0)
+    returns = -20.0 + rng.standard_normal(40)
+    plain = rung(returns, ("error", "integral"))
+    noisy = rung(returns + 1.0 + 20.0 * rng.permutation(np.linspace(-1.0, 1.0, 40)), ("error", "integral"), 2)
+    assert noisy.score > plain.score or noisy.mean > plain.mean
+    assert choose([plain, noisy]) == 0  # 5 % more, and no significant gain
+    assert choose([plain, rung(returns + 0.1, ("error", "integral"), 2)]) == 0  # significant, and 0.5 %
+    assert choose([plain, rung(returns + 1.0, ("error", "integral"), 2)]) == 1
+    assert choose([rung(returns + 0.01, ("error",)), plain]) == 0  # it is never worse than a plainer one
+
+
+def test_switches_between_leaves_cost() -> None:
+    returns = np.linspace(-25.0, -15.0, 40)
+    plain = rung(returns, ("error", "integral"))
+    assert choose([plain, rung(returns + 1.0, ("error", "integral"), 2, changes=2.0)]) == 1
+    assert choose([plain, rung(returns + 1.0, ("error", "integral"), 2, changes=30.0)]) == 0
+
+
+def test_switches_are_counted_unless_a_set_point_steps() -> None:
+    block = block_of("spaql/Oven-v0", Structure(POSITION, ("error",)))
+    cut = np.array([0.0, 1.0])
+    tree = split(block.one_law(), 0, cut, np.array([True, False]))
+    numbers = tree.raw(tree.vector[np.newaxis], block.units)
+    numbers[0, 1:, 0, 0] = 1.0, 0.0  # heat above the set-point, and none below
+    numbers[0, 1:, 0, 1] = 0.0
+    plant = block.meaning.problem.dynamics
+    assert plant is not None
+    steps, _ = with_setpoint_steps(plant, [1], 40)
+    assert steps is not None
+    problem = replace(block.meaning.problem, dynamics=steps.plant)
+    player = CompiledCandidates(problem)
+    starts = player.starts(np.random.default_rng(0), 2)
+    starts[:, :2] = [[90.0, 91.0], [20.0, 25.0]]
+    starts[:, 3] = 10.0
+    starts[:, 5] = [89.0, 15.0]
+    numbers[0, 1:, 0, 0] = 0.0  # nothing moves the leaf but cooling, and the step of the set-point
+    found = player.play(Candidates(tree.left, tree.allowed, numbers, block.arrays), starts)
+    assert found.switches[0, 1] == 0.0  # at room temperature, only the step of the set-point changes the leaf
+
+
+def test_the_chosen_row_is_worse_than_no_plainer_one() -> None:
+    agent = spaql.TreeSearch("spaql/Oven-v0", seed=0).learn(total_timesteps=500_000, progress_bar=False)
+    ladder = agent._learner.ladder
+    assert isinstance(ladder, Ladder)
+    starts = {len(one.returns) for one in ladder.rungs}
+    assert starts == {len(ladder.evaluator.judging_starts)}
+    best = ladder.rungs[ladder.best]
+    for one in ladder.rungs:
+        assert one is best or not (one.size <= best.size and one.score > best.score)
 
 
 def test_features_that_nothing_uses_are_left_out() -> None:
@@ -159,7 +238,9 @@ def test_features_that_nothing_uses_are_left_out() -> None:
 
 
 def test_a_structure_loses_the_kinds_of_features_that_nothing_uses() -> None:
-    block = block_of("spaql/Oven-v0", Structure(POSITION, ("error", "integral", "derivative", "set-points")))
+    block = block_of(
+        "spaql/Oven-v0", Structure(POSITION, ("error", "integral", "derivative", "set-point weights"))
+    )
     tree = block.one_law()
     tree = tree.with_vector(np.array([1.0, 0.5, 0.0, 0.0]))
     assert block.plainer(tree) == Structure(POSITION, ("error", "integral"))
@@ -172,13 +253,13 @@ def test_a_damaged_ladder_is_refused() -> None:
     agent = trained(steps=20_000)
     ladder = agent._learner.ladder
     assert ladder is not None
-    data, arrays = ladder.state()
+    data, arrays = ladder_state(ladder)
     for change in ({"stage": "climb"}, {"racers": [["sideways", ["error"]]]}, {"best": 99}):
         with pytest.raises(ArchiveError):
-            ladder.restore({**data, **change}, arrays)
+            restore_ladder(ladder, {**data, **change}, arrays)
     for hardness in (np.zeros(1), np.full(2, np.nan)):
         with pytest.raises(ArchiveError):
-            ladder.restore(data, {**arrays, "hard": np.zeros((2, 1)), "hardness": hardness})
+            restore_ladder(ladder, data, {**arrays, "hard": np.zeros((2, 1)), "hardness": hardness})
 
 
 @pytest.mark.parametrize("env", PLANTS)
@@ -187,7 +268,8 @@ def test_the_law_of_a_regulator_acts_as_the_regulator(env: str) -> None:
     meaning, plant = Meaning.of(problem), linearise(problem)
     assert meaning is not None
     sizes = {f"error{of}": 100.0 for _, _, of in meaning.pairs}  # no integral is cut
-    block = Block.of(meaning, lqr_structure(meaning, plant), sizes)
+    usual = Usual.about(operating_point(problem))._replace(sizes=sizes)
+    block = Block.of(meaning, lqr_structure(meaning, plant), usual)
     count = sum(plant.b.shape) + len(plant.outputs)
     weights = np.exp(np.random.default_rng(1).standard_normal(count))
     controller = block.controller(lqr_law(block, plant, weights))

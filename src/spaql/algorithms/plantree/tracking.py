@@ -143,12 +143,12 @@ class TrackedCandidates:
         """Play every start with each candidate, and keep so many rows of features of the first."""
         shape, (left, _, numbers, block) = (len(candidates.numbers), len(starts)), candidates
         assert block is not None
-        returns, movement = np.empty(shape), np.empty(shape)
+        returns, movement, switches = np.empty(shape), np.empty(shape), np.empty(shape)
         seen, memory = np.empty((visited, numbers.shape[3] - 1)), np.empty(block.memory)
         controller = block.table, block.limiter, memory, left, numbers
-        results = starts, self._problem.horizon, returns, movement, seen
-        steps, kept = play_tracking(self._plant, *controller, *results)
-        return CandidateEpisodes(returns, movement, steps, seen[:kept])
+        measures = returns, movement, switches, seen
+        steps, kept = play_tracking(self._plant, *controller, starts, self._problem.horizon, *measures)
+        return CandidateEpisodes(returns, movement, switches, steps, seen[:kept])
 
     def close(self) -> None:
         """Free resources."""

@@ -132,7 +132,7 @@ class Evaluator:
         """Return the score of each candidate, and the agreement of two halves of the starts on them."""
         scores = np.empty(len(found.returns))
         weight = self.settings.worst_weight
-        return scores, score_candidates(found.returns, found.movement, self.price, weight, scores)
+        return scores, score_candidates(found.returns, found.changes, self.price, weight, scores)
 
     def mixed_starts(self, rng: Rng, n: int) -> Floats:
         """Draw fresh starts and some of the hard ones."""
@@ -186,7 +186,7 @@ class Evaluator:
             starts = np.concatenate([starts, self.hard[hardest]])
         found = self.play(tree, tree.vector[np.newaxis], starts, Phase.OWN_PLAY, digits=digits)
         self.judged_length += _RECENT * (found.steps / found.returns.size - self.judged_length)
-        values = found.returns[0] - self.price * found.movement[0]
+        values = found.returns[0] - self.price * found.changes[0]
         worst = np.sort(values)[: max(1, n // WORST)]
         score = (1 - weight) * _mean(values[:n]) + weight * _mean(worst)
         return Judgement(score, _mean(found.returns[0, :n]), values[:n])

@@ -2,37 +2,38 @@
 
 P, PD, PI and PID controllers are raced, in position and velocity form, and the linear regulator of the plant
 is tried. The best of each form is given all that the problem declares, and loses again what does not pay: a
-kind of feature that stays gains more than 1 %. Leaves are added by the same rule. Each structure that was
-tried is a rung, and is printed. A pole that is to be swung up begins with energy pumping and a regulator at
-the top instead, by few numbers, before all numbers are searched.
+kind of feature that stays gains more than 1 %, and wins a paired test. Leaves are added by the same rule.
+Each structure that was tried is a rung. All rungs are evaluated from the same starts, by which one is chosen
+(see `choose`) and which are printed. A pole that is to be swung up begins with energy pumping and a regulator
+at the top instead, by few numbers, before all numbers are searched.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spaql.algorithms.treesearch.block import Block, Usual
 from spaql.algorithms.treesearch.evaluator import DIGITS, Evaluator
 from spaql.algorithms.treesearch.finish import enough_digits, simplify
 from spaql.algorithms.treesearch.lqr import lqr_racer, lqr_structure, swing_up_racer
 from spaql.algorithms.treesearch.racer import LEAST_OF_BEST, Racer
+from spaql.algorithms.treesearch.rungs import SHARE, Rung, choose
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
-from spaql.algorithms.treesearch.structures import ENERGY, NEXT, ORDER, Block, Meaning, Structure
+from spaql.algorithms.treesearch.structures import ENERGY, NEXT, Meaning, Structure
 from spaql.algorithms.treesearch.trees import CandidateTree, Rng, find_leaf, random_cut, split
-from spaql.archive import number, typed
-from spaql.classical import LinearPlant, linearise
-from spaql.errors import ArchiveError, SettingError
+from spaql.classical import linearise, operating_point
+from spaql.errors import SettingError
 from spaql.kernels.treesearch.candidates import Floats
 from spaql.policy import FeatureController
 from spaql.policy.feature_tree import POSITION
 from spaql.problems import Dynamics
 from spaql.problems.disturbances import Perturbation
 from spaql.problems.perturbed import perturbed
+from spaql.problems.setpoint_steps import SetpointSteps, with_setpoint_steps
 from spaql.rollouts import EpisodeRunner, Phase
 
 RACE, ALL, REMOVE, LEAVES, POLISH, TERMS = 0.2, 0.55, 0.75, 0.8, 0.86, 0.94
@@ -43,14 +44,14 @@ _SWINGS = 2
 """So many times they are searched: one search alone may end in a swing-up that loses some starts."""
 _ROUNDS = 3
 """Rounds of the race."""
-_SHARE = 0.01
-"""What a kind of feature, or a leaf, must gain, as a share of the return."""
 _MOVEMENT = 30
 """The price of movement is a share of so many returns: 3 % for the whole range in every sample."""
 _JUDGED = (30, 200)
 """Starts of a judgement, at least and at most."""
-_JUDGEMENTS, _LAST_JUDGEMENTS = 40, 10
-"""About so many judgements take a tenth of the budget, and so many when the best rung is polished."""
+_JUDGEMENTS = 40
+"""About so many judgements take a tenth of the budget."""
+_ROOM = 0.2
+"""The largest share of the budget for evaluating all rungs anew; else the search's own evaluation serves."""
 _STARTS = 128
 """Starts of a generation when the best rung is polished, if there is room for them."""
 _RESTED = 16
@@ -61,43 +62,8 @@ _SPLITS = 2
 """Trees of two leaves that are tried."""
 STAGES = (
     *("measure", "swing_up", "race", "all", "remove", "leaves"),
-    *("polish", "terms", "last", "done", "judge"),
+    *("choose", "polish", "terms", "last", "done"),
 )
-
-
-@dataclass(frozen=True, eq=False)
-class Rung:
-    """A structure that was tried, with its best numbers."""
-
-    structure: Structure
-    tree: CandidateTree
-    score: float
-    mean: float
-    """Mean return over the starts of judgements."""
-    worst: float
-    nominal: float
-    """Mean return on the plant itself."""
-    at_rest: float
-    """The largest mean error of the last quarter of an episode, of the plant itself."""
-    movement: float
-    """Mean change of an action from one sample to the next, as a share of its range."""
-
-    def is_like(self, other: Rung) -> bool:
-        """Whether another rung has the same structure and as many leaves."""
-        return self.structure == other.structure and self.tree.n_leaves == other.tree.n_leaves
-
-    def row(self) -> dict[str, Any]:
-        """Return what a person wants to know of it."""
-        return {
-            "structure": self.structure.name,
-            "return": self.mean,
-            "worst": self.worst,
-            "nominal": self.nominal,
-            "error at rest": self.at_rest,
-            "movement": self.movement,
-            "leaves": self.tree.n_leaves,
-            "numbers": self.tree.n_numbers,
-        }
 
 
 class Ladder:
@@ -108,13 +74,20 @@ class Ladder:
         evaluator.keeps_hard_starts = False  # see `_search`
         plant = meaning.problem.dynamics
         self.design: Dynamics | Perturbation | None = None
-        """The plant to design for, if it is not the plant itself: a perturbed one, unless there are no
-        equations or the design is to be nominal; of a learned plant, how it is perturbed."""
-        if plant is not None and not settings.nominal:
-            self.design = perturbed(plant)
+        """The plant to design for, if it is not the plant itself: one whose set-points step, and a perturbed
+        one unless the design is to be nominal; of a learned plant, how it is perturbed."""
+        self.setpoint_steps: SetpointSteps | None = None
+        """How set-points step in the episodes of the search."""
+        self._uncounted = 0
+        """Simulator steps that were made before the first iteration."""
+        if plant is not None:
+            goals = [r for _, r in meaning.problem.setpoint_places]
+            self.setpoint_steps, self._uncounted = with_setpoint_steps(plant, goals, meaning.problem.horizon)
+            stepped = self.setpoint_steps.plant if self.setpoint_steps else None
+            self.design = stepped if settings.nominal else perturbed(stepped or plant)
         self.budget, self.spent, self.stage = 0, 0, "measure"
-        self.sizes: dict[str, float] = {}
-        """Usual magnitudes of features."""
+        self.usual = Usual({})
+        """Usual magnitudes of features, and the operating point."""
         self.racers: list[tuple[Structure, Racer]] = []
         self.round, self.turn = 0, 0
         self.rungs: list[Rung] = []
@@ -133,22 +106,48 @@ class Ladder:
     def controller(self) -> FeatureController:
         """The best controller so far; before the first, an idle one."""
         if not self.rungs:
-            block = self._block(Structure(*self.meaning.plain[0]))
+            block = self.block(Structure(*self.meaning.plain[0]))
             return block.controller(block.one_law())
         rung = self.rungs[self.best]
-        return self._block(rung.structure).controller(rung.tree, self.digits)
+        return self.block(rung.structure).controller(rung.tree, self.digits)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return what a person wants to know of each rung, the plainest first; the best is marked."""
         rows = [rung.row() | {"chosen": i == self.best} for i, rung in enumerate(self.rungs)]
         return sorted(rows, key=lambda row: (row["leaves"], row["numbers"]))
 
+    def notes(self) -> list[str]:
+        """Return, in sentences, how the episodes of the design differ from the plant's own, and its start."""
+        notes, meaning = list[str](), self.meaning
+        if self.setpoint_steps is not None:
+            first, end = self.setpoint_steps.begins
+            notes.append(
+                f"Set-points step once in every training episode, between samples {first} and {end}, to "
+                "those of another start. Evaluations are of the plant's own episodes, without such a step."
+            )
+        if self.usual.action:
+            held = ", ".join(
+                f"{n} = {x:.3g}" for n, x in zip(meaning.actions, self.usual.action, strict=True)
+            )
+            notes.append(f"The search began at the operating point: {held}.")
+        plant = meaning.problem.dynamics
+        if plant is not None and self.usual.action and (plant.disturbances.delay[1] or plant.rate_limit):
+            ends = zip(meaning.actions, plant.disturbances.low, plant.disturbances.high, strict=True)
+            resting = [f"{n} at {a if a > 0 else b:.3g}" for n, a, b in ends if a > 0 or b < 0]
+            if resting:
+                notes.append(
+                    "Before the first action the actuator rests at the end of its range next to 0 "
+                    f"({', '.join(resting)}), and not at the operating point: declare the action as a "
+                    "deviation from it if that is not meant."
+                )
+        return notes
+
     def plan(self, budget: int) -> None:
         """Begin a search of so many steps, or go on from the best rung of a ladder that has been climbed."""
         self.budget, self.spent, self.round, self.turn = budget, 0, 0, 0
         self.stage = "measure"
         if self.rungs:
-            self.stage = "polish" if len(self.evaluator.judging_starts) else "judge"
+            self.stage = "polish" if len(self.evaluator.judging_starts) else "choose"
         self.racers = []
         if self.rungs:
             rung = self.rungs[self.best]
@@ -157,16 +156,16 @@ class Ladder:
     def begin_at(self, other: Ladder) -> None:
         """Begin at the best rung of a ladder that was climbed in another form of the plant."""
         rung = other.rungs[other.best]
-        self.rungs, self.best, self.sizes = [rung], 0, other.sizes
+        self.rungs, self.best, self.usual = [rung], 0, other.usual
         self.evaluator.span, self.first_return = other.evaluator.span, other.first_return
 
     def consider(self, other: Ladder, runner: EpisodeRunner) -> None:
         """Judge the best controller of another ladder in this one's plant; it may be the best here, too."""
         evaluator, rung = self.evaluator, other.rungs[other.best]
         evaluator.runner, evaluator.plant = runner, self.design
-        tree = self._block(rung.structure).like(rung.tree, other._block(rung.structure))
+        tree = self.block(rung.structure).like(rung.tree, other.block(rung.structure))
         best = self.rungs[self.best]
-        self._climb(self._judged(rung.structure, Racer.of(tree)))
+        self._climb(self._judged(rung.structure, tree))
         if self.rungs[self.best] is not best:
             self.digits = DIGITS
         evaluator.runner = None
@@ -185,8 +184,12 @@ class Ladder:
     def _measure(self, rng: Rng) -> None:
         """Measure the usual magnitudes of features by random laws of the error, and make the racers."""
         evaluator = self.evaluator
+        self._count(self._uncounted)
         if self.meaning.pole:
-            self._count(self.meaning.pole.plant)
+            self._count(self.meaning.pole.plant.steps)
+        point = operating_point(self.meaning.problem)
+        self._count(point.steps if point else 0)
+        self.usual, sizes = Usual.about(point), dict[str, float]()
         for form, more in self.meaning.more.items():
             base = next(kinds for one, kinds in self.meaning.plain if one == form)
             kinds = [kind for kind in (*base, *more) if self.meaning.has((kind,))]
@@ -213,14 +216,15 @@ class Ladder:
             rows = rows[np.isfinite(rows).all(axis=1)]
             for j, feature in enumerate(block.features):
                 size = float(np.sqrt(math.fsum((rows[:, j] ** 2).tolist()) / max(1, len(rows))))
-                self.sizes[feature.name] = float(f"{size:.2g}") if size > 0 else 1.0
+                sizes[feature.name] = float(f"{size:.2g}") if size > 0 else 1.0
+            self.usual = self.usual._replace(sizes=dict(sizes))
         evaluator.judging_starts = evaluator.starts(rng, self._judged_starts(_JUDGEMENTS))
         if self.meaning.pole:
             self.stage = "swing_up"
             return
         for form, plain in self.meaning.plain:
             if self.meaning.has(plain):
-                block = self._block(Structure(form, plain))
+                block = self.block(Structure(form, plain))
                 self.racers.append((block.structure, Racer.of(block.one_law(), least=1.0)))
         self.stage = "race"
 
@@ -233,8 +237,8 @@ class Ladder:
         steps = _SWING_UP * self.budget / _SWINGS
         for racer in racers:
             racer.run(self.evaluator, steps, 2 * steps, rng)
-        self._price_movement([self._judged(block.structure, one) for one in racers])
-        self._climb(max((self._judged(block.structure, one) for one in racers), key=self._value))
+        tried = self._priced([self._judged(block.structure, one.found) for one in racers])
+        self._climb(max(tried, key=lambda rung: rung.score))
         self.stage = "remove"
 
     def _race(self, rng: Rng) -> None:
@@ -249,13 +253,12 @@ class Ladder:
         self.turn += 1
         if self.turn < len(self.racers):
             return
-        tried = [self._judged(*one) for one in self.racers]
+        tried = [self._judged(structure, racer.found) for structure, racer in self.racers]
         if self.round == 0:
-            self._price_movement(tried)
-            tried = [self._judged(*one) for one in self.racers]
+            tried = self._priced(tried)
         for rung in tried:
             self._climb(rung)
-        order = sorted(range(len(tried)), key=lambda i: -self._value(tried[i]))
+        order = sorted(range(len(tried)), key=lambda i: -tried[i].score)
         kept = sorted(order[: max(1, len(order) // 2)])
         self.racers = [self.racers[i] for i in kept]
         if self.round == 0:
@@ -264,26 +267,27 @@ class Ladder:
         if self.round == _ROUNDS:
             self.stage = "all"
 
-    def _price_movement(self, tried: list[Rung]) -> None:
-        """Give movement its price from now on, by the best of what was tried."""
+    def _priced(self, tried: list[Rung]) -> list[Rung]:
+        """Give movement its price from now on, by the best of what was tried; returns that with its price."""
         self.evaluator.span = _MOVEMENT * abs(max(rung.score for rung in tried))
+        return [rung.priced(self.evaluator.price) for rung in tried]
 
     def _with_derivative(self, rung: Rung) -> tuple[Structure, Racer]:
         """Return a racer that begins at a rung, with a derivative besides."""
         structure = rung.structure.with_kinds((*rung.structure.kinds, NEXT[rung.structure.form]))
-        tree = self._block(structure).like(rung.tree, self._block(rung.structure))
+        tree = self.block(structure).like(rung.tree, self.block(rung.structure))
         return structure, Racer.of(tree, step=0.3)
 
     def _all(self, rng: Rng) -> None:
         """Give the best structure of each form all kinds of features that there are."""
         more = self.meaning.more
-        share, before = (ALL - RACE) * self.budget / (len(more) + 1), self.best
+        share = (ALL - RACE) * self.budget / (len(more) + 1)
         self._regulate(share, rng)
         for form in more:
-            rung = max((one for one in self.rungs if one.structure.form == form), key=self._value)
+            rung = max((one for one in self.rungs if one.structure.form == form), key=lambda one: one.score)
             kinds = [kind for kind in more[form] if self.meaning.has((kind,))]
             self._try(rung.structure.with_kinds((*rung.structure.kinds, *kinds)), rung, share, rng)
-        self.stage = "leaves" if self.best == before else "remove"
+        self.stage, self.turn = "remove", 0
         self.racers = []
 
     def _regulate(self, steps: float, rng: Rng) -> None:
@@ -292,23 +296,26 @@ class Ladder:
             plant = linearise(self.meaning.problem)
         except SettingError:  # there are no equations, or no rest
             return
-        self._count(plant)
+        self._count(plant.steps)
         block = self._use(lqr_structure(self.meaning, plant))
         racers = [lqr_racer(block, plant)]
         racers[0].run(self.evaluator, steps / 2, steps, rng)
         racers.append(Racer.of(racers[0].found, least=0.05, step=0.3))
         racers[1].run(self.evaluator, steps / 2, steps, rng)
-        self._climb(max((self._judged(block.structure, one) for one in racers), key=self._value))
+        tried = [self._judged(block.structure, one.found) for one in racers]
+        self._climb(max(tried, key=lambda rung: rung.score))
 
-    def _count(self, plant: LinearPlant) -> None:
-        """Count the steps by which a plant was linearised."""
+    def _count(self, steps: int) -> None:
+        """Count steps of the plant that are not of an episode."""
         assert self.evaluator.runner is not None
-        self.evaluator.runner.interactions.add(Phase.SEARCH, plant.steps)
-        self.evaluator.steps += plant.steps
+        self.evaluator.runner.interactions.add(Phase.SEARCH, steps)
+        self.evaluator.steps += steps
 
     def _remove(self, rng: Rng) -> None:
-        """Remove the kind of feature that costs least, if that is less than its share."""
-        rung = self.rungs[self.best]
+        """Remove each kind of feature: first of the rung with the highest score, then of the chosen one."""
+        first = max(self.rungs, key=lambda one: one.score)
+        rung = self.rungs[self.best] if self.turn else first
+        self.turn += 1
         kinds = [kind for kind in rung.structure.kinds if kind in self.meaning.more[rung.structure.form]]
         if not kinds or self.spent >= REMOVE * self.budget:
             self.stage = "leaves"
@@ -334,31 +341,33 @@ class Ladder:
                 racer = Racer.of(tree, step=0.3)
                 share = (LEAVES - REMOVE) * self.budget / _SPLITS
                 racer.run(self.evaluator, share, 2 * share, rng)
-                self._climb(self._judged(rung.structure, racer))
-        self.stage = "polish"
+                self._climb(self._judged(rung.structure, racer.found))
+        self.stage = "choose"
+
+    def _choose(self, rng: Rng) -> None:
+        """Evaluate all rungs from the same fresh starts, by which they are compared from now on.
+
+        The search has chosen among them from the starts before, so that the best of them may be lucky.
+        """
+        evaluator = self.evaluator
+        n = self._judged_starts(len(self.rungs))
+        cost = n * len(self.rungs) * evaluator.length
+        if cost <= _ROOM * self.budget or not len(evaluator.judging_starts):
+            foreign = not len(evaluator.judging_starts)  # a rung of another plant
+            evaluator.judging_starts = evaluator.starts(rng, n)
+            self.rungs = [
+                self._judged(one.structure, one.tree) if foreign else self._played_anew(one)
+                for one in self.rungs
+            ]
+        self.best = choose(self.rungs)
         rung = self.rungs[self.best]
         self.racers = [(rung.structure, Racer.of(rung.tree, step=0.3))]
-        self._judge_by_more(rng)
-
-    def _judge_by_more(self, rng: Rng) -> None:
-        """Judge the best rung by more starts, which later ones are judged by: rare failures are seen."""
-        evaluator, rung = self.evaluator, self.rungs[self.best]
-        more = self._judged_starts(_LAST_JUDGEMENTS) - len(evaluator.judging_starts)
-        if more > 0:
-            starts, before = evaluator.starts(rng, more), evaluator.judging_starts
-            evaluator.judging_starts = np.concatenate([before, starts]) if len(before) else starts
-            self._replace(self._judged(rung.structure, Racer.of(rung.tree)), anyway=True)
+        self.stage = "polish"
 
     def _judged_starts(self, judgements: int) -> int:
         """Return the number of starts of which so many judgements take a tenth of the budget."""
         wanted = int(0.1 * self.budget / (judgements * self.evaluator.length))
         return min(max(wanted, _JUDGED[0]), _JUDGED[1])
-
-    def _judge(self, rng: Rng) -> None:
-        """Judge a rung of another ladder in this form of the plant."""
-        self._use(self.rungs[self.best].structure)
-        self._judge_by_more(rng)
-        self.stage = "polish"
 
     def _polish(self, rng: Rng) -> None:
         """Go on with the best rung, by more starts in each generation."""
@@ -366,7 +375,7 @@ class Ladder:
         self._use(structure)
         steps = min(0.06 * self.budget, POLISH * self.budget - self.spent)
         self._search(racer, steps, self.budget / 2, rng, _STARTS, LEAST_OF_BEST)
-        self._replace(self._judged(structure, racer))
+        self._replace(self._judged(structure, racer.found))
         if self.spent + self.evaluator.steps >= POLISH * self.budget:
             self.stage = "terms"
 
@@ -381,13 +390,15 @@ class Ladder:
             rung.tree,
             rung.score,
             left,
-            _SHARE * abs(rung.score),
-            lambda tree: self._at_rest(block, tree)[1] <= error,
+            SHARE * abs(rung.score),
+            lambda tree: self._nominal(block, tree)["at_rest"] <= error,
         )
         structure = block.plainer(tree)  # what no term uses is not part of it
-        less = self._block(structure).like(tree, block)
+        less = self.block(structure).like(tree, block)
         tree = replace(less, free=less.free & (less.numbers != 0.0))
-        self._replace(self._judged(structure, Racer.of(tree)), anyway=True)
+        del self.rungs[self.best]  # it becomes the one with fewer terms
+        self._climb(self._judged(structure, tree))
+        self.digits = DIGITS
         self.stage = "last"
 
     def _last(self, rng: Rng) -> None:
@@ -395,7 +406,7 @@ class Ladder:
         judgements = 4 * len(self.evaluator.judging_starts) * self.evaluator.judged_length  # also of digits
         self._go_on(self.budget - self.spent - judgements, rng)
         rung = self.rungs[self.best]
-        self.digits = enough_digits(self.evaluator, rung.tree, rung.score, _SHARE * abs(rung.score))
+        self.digits = enough_digits(self.evaluator, rung.tree, rung.score, SHARE * abs(rung.score))
         self.stage = "done"
 
     def _done(self, rng: Rng) -> None:
@@ -408,7 +419,7 @@ class Ladder:
         self._use(rung.structure)
         racer = Racer.of(rung.tree, step=0.1)
         self._search(racer, steps, self.budget / 4, rng)
-        self._replace(self._judged(rung.structure, racer))
+        self._replace(self._judged(rung.structure, racer.found))
 
     def _search(self, racer: Racer, steps: float, plan: float, rng: Rng, *starts: int) -> None:
         """Search the numbers of the best rung; a pole is swung up from hard starts again and again.
@@ -425,44 +436,54 @@ class Ladder:
     def _try(self, structure: Structure, source: Rung, steps: float, rng: Rng) -> None:
         """Search the numbers of a structure, beginning with those of a rung, and climb if it pays."""
         block = self._use(structure)
-        racer = Racer.of(block.like(source.tree, self._block(source.structure)), step=0.3)
+        racer = Racer.of(block.like(source.tree, self.block(source.structure)), step=0.3)
         racer.run(self.evaluator, steps, 2 * steps, rng)
-        self._climb(self._judged(structure, racer))
+        self._climb(self._judged(structure, racer.found))
 
     def _climb(self, rung: Rung) -> None:
-        """Add a rung, or replace the one with its structure and as many leaves if it is better.
-
-        The best is the one whose additions pay, and that lacks nothing that would.
-        """
+        """Add a rung, or replace the one with its structure and as many leaves if it is better."""
         alike = [i for i, one in enumerate(self.rungs) if one.is_like(rung)]
         if not alike:
             self.rungs.append(rung)
         elif rung.score > self.rungs[alike[0]].score:
             self.rungs[alike[0]] = rung
-        self.best = max(range(len(self.rungs)), key=lambda i: self._value(self.rungs[i]))
+        self.best = choose(self.rungs)
 
-    def _replace(self, rung: Rung, *, anyway: bool = False) -> None:
+    def _replace(self, rung: Rung) -> None:
         """Replace the best rung by the same structure with better numbers."""
-        if anyway or rung.score >= self.rungs[self.best].score:
+        if rung.score >= self.rungs[self.best].score:
             self.rungs[self.best], self.digits = rung, DIGITS
+            self.best = choose(self.rungs)
 
-    def _value(self, rung: Rung) -> float:
-        """Return the score less the share that each kind of feature and each leaf must gain."""
-        top = max((one.score for one in self.rungs), default=rung.score)
-        size = len(rung.structure.kinds) + rung.tree.n_leaves
-        return rung.score - _SHARE * abs(top) * size
-
-    def _judged(self, structure: Structure, racer: Racer) -> Rung:
-        """Judge a racer's controller: on the plant to design for, and at rest on the plant itself."""
+    def _judged(self, structure: Structure, tree: CandidateTree) -> Rung:
+        """Judge a controller: on the plant to design for, from the common starts, and on the plant itself."""
         block = self._use(structure)
-        found = self.evaluator.judge(racer.found)
-        worst = float(found.values.min())
+        returns, changes = self._from_common_starts(tree)
         return Rung(
-            structure, racer.found, found.score, found.mean_return, worst, *self._at_rest(block, racer.found)
+            structure,
+            tree,
+            block.parameters(tree),
+            returns,
+            changes,
+            self.evaluator.price,
+            self.settings.worst_weight,
+            **self._nominal(block, tree),
         )
 
-    def _at_rest(self, block: Block, tree: CandidateTree) -> tuple[float, float, float]:
-        """Return the mean return, the largest error at rest, and the movement on the plant itself."""
+    def _played_anew(self, rung: Rung) -> Rung:
+        """Return a rung as the common starts show it, after these have changed."""
+        self._use(rung.structure)
+        returns, changes = self._from_common_starts(rung.tree)
+        return replace(rung, returns=returns, changes=changes)
+
+    def _from_common_starts(self, tree: CandidateTree) -> tuple[Floats, Floats]:
+        """Return returns and priced changes of a controller from the common starts."""
+        starts, vectors = self.evaluator.judging_starts, tree.vector[np.newaxis]
+        played = self.evaluator.play(tree, vectors, starts, Phase.OWN_PLAY, digits=DIGITS)
+        return played.returns[0], played.changes[0]
+
+    def _nominal(self, block: Block, tree: CandidateTree) -> dict[str, float]:
+        """Return the measures of a rung in the plant's own episodes."""
         evaluator, horizon = self.evaluator, self.meaning.problem.horizon
         evaluator.plant = None
         begun = evaluator.starts(np.random.default_rng(0), _RESTED)
@@ -471,99 +492,25 @@ class Ladder:
         )
         evaluator.plant = self.design
         errors = [j for j, one in enumerate(block.features) if one.name in self.meaning.errors]
-        return (
-            math.fsum(played.returns[0].tolist()) / _RESTED,
-            _rest_error(played.visited[:, errors], horizon),
-            math.fsum(played.movement[0].tolist()) / max(1, played.steps),
-        )
+        return {
+            "nominal": math.fsum(played.returns[0].tolist()) / _RESTED,
+            "at_rest": _rest_error(played.visited[:, errors], horizon),
+            "movement": math.fsum(played.movement[0].tolist()) / max(1, played.steps),
+            "switches": math.fsum(played.switches[0].tolist()) / _RESTED,
+        }
 
     def _largest_error(self) -> float:
-        return max(self.sizes[name] for name in self.meaning.errors)
+        return max(self.usual.sizes[name] for name in self.meaning.errors)
 
-    def _block(self, structure: Structure) -> Block:
-        return Block.of(self.meaning, structure, self.sizes)
+    def block(self, structure: Structure) -> Block:
+        """Return the block of a structure."""
+        return Block.of(self.meaning, structure, self.usual)
 
     def _use(self, structure: Structure) -> Block:
         """Return the block of a structure, and let the evaluator play with it."""
-        block = self._block(structure)
+        block = self.block(structure)
         self.evaluator.block, self.evaluator.units = block.arrays, block.units
         return block
-
-    # -- files ---------------------------------------------------------------------------------------------
-
-    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return everything that is needed to go on."""
-        evaluator = self.evaluator
-        data = {
-            name: getattr(self, name)
-            for name in ("budget", "spent", "stage", "round", "turn", "digits", "first_return")
-        }
-        data |= {
-            "sizes": self.sizes,
-            "best": self.best,
-            "length": evaluator.length,
-            "judged_length": evaluator.judged_length,
-            "span": evaluator.span,
-            "racers": [[one.form, list(one.kinds)] for one, _ in self.racers],
-            "rungs": [
-                {
-                    "form": rung.structure.form,
-                    "kinds": list(rung.structure.kinds),
-                    **{name: getattr(rung, name) for name in _MEASURES},
-                }
-                for rung in self.rungs
-            ],
-        }
-        arrays = {"judging_starts": evaluator.judging_starts}
-        if len(evaluator.hard):
-            arrays |= {"hard": evaluator.hard, "hardness": evaluator.hardness}
-        for i, (_, racer) in enumerate(self.racers):
-            arrays |= {f"racer.{i}.{name}": array for name, array in racer.arrays().items()}
-        for i, rung in enumerate(self.rungs):
-            arrays |= {f"rung.{i}.{name}": array for name, array in rung.tree.arrays().items()}
-        return data, arrays
-
-    def restore(self, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Restore the result of `state`."""
-
-        def part(prefix: str) -> dict[str, NDArray[Any]]:
-            return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
-
-        def structure(form: Any, kinds: Any) -> Structure:
-            if form not in self.meaning.more or not set(kinds) <= set(ORDER):
-                raise ArchiveError(f"The file has a controller of the form {form!r} with {kinds!r}.")
-            return Structure(form, tuple(kinds))
-
-        for name in ("budget", "spent", "round", "turn", "digits", "best"):
-            setattr(self, name, number(data, name, 0, whole=True))
-        self.first_return, self.stage = number(data, "first_return"), str(data["stage"])
-        if self.stage not in STAGES:
-            raise ArchiveError(f"The file has a search in the stage {self.stage!r}, which there is not.")
-        self.sizes = {str(name): float(number(data["sizes"], name, 0)) for name in data["sizes"]}
-        evaluator = self.evaluator
-        for name in ("length", "judged_length", "span"):
-            setattr(evaluator, name, number(data, name, 0))
-        for name in ("judging_starts", *(["hard", "hardness"] if "hard" in arrays else [])):
-            setattr(evaluator, name, np.array(typed(arrays[name], np.float64), order="C"))
-        kept = evaluator.judging_starts, evaluator.hard, evaluator.hardness
-        if not all(np.isfinite(one).all() for one in kept):
-            raise ArchiveError("The search in the file has starts that are not finite numbers.")
-        if len(evaluator.hard) != len(evaluator.hardness):
-            raise ArchiveError("The search in the file has hard starts that do not fit.")
-        self.racers, self.rungs = [], []
-        for i, (form, kinds) in enumerate(data["racers"]):
-            block = self._block(structure(form, kinds))
-            racer = Racer.from_arrays(part(f"racer.{i}."), block.one_law())
-            self.racers.append((block.structure, racer))
-        for i, one in enumerate(data["rungs"]):
-            block = self._block(structure(one["form"], one["kinds"]))
-            tree = CandidateTree.from_arrays(part(f"rung.{i}."), block.one_law())
-            self.rungs.append(Rung(block.structure, tree, *(number(one, name) for name in _MEASURES)))
-        if (self.rungs and self.best >= len(self.rungs)) or (self.stage == "race" and not self.racers):
-            raise ArchiveError("The search in the file has too few rungs or racers.")
-
-
-_MEASURES = ("score", "mean", "worst", "nominal", "at_rest", "movement")
 
 
 def _rest_error(errors: Floats, horizon: int) -> float:

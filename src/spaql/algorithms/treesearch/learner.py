@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from spaql.algorithms.learner import Learner, refuse_lists_and_levels
 from spaql.algorithms.treesearch.evaluator import Evaluator
 from spaql.algorithms.treesearch.ladder import Ladder
+from spaql.algorithms.treesearch.ladder_file import ladder_state, restore_ladder
 from spaql.algorithms.treesearch.rule_trees import check_source, from_rules, to_rules
 from spaql.algorithms.treesearch.search import Search
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
@@ -217,17 +218,17 @@ class TreeSearchLearner(Learner):
 
     def columns(self) -> dict[str, float]:
         """Return the size of the best tree, and the steps by phase."""
-        found: Any = self.search.incumbent
-        if self._climbs:
-            found = self._climbs.incumbent and self._climbs.incumbent.tree
+        found = self.search.incumbent
         size = {"leaves": 0, "numbers": 0}
-        if found is not None:
+        if self._climbs and (rung := self._climbs.incumbent) is not None:
+            size = {"leaves": rung.tree.n_leaves, "numbers": rung.parameters}
+        elif found is not None:
             size = {"leaves": found.n_leaves, "numbers": found.n_numbers}
         return {**size, **self.counts}
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return the search, and the tree at which it began."""
-        data, arrays = (self._climbs or self.search).state()
+        data, arrays = ladder_state(self._climbs) if self._climbs else self.search.state()
         arrays = {f"search.{name}": array for name, array in arrays.items()}
         content = {
             "best_return": self.best_return,
@@ -257,7 +258,10 @@ class TreeSearchLearner(Learner):
         )
         self.counts = {name: number(data["counts"], name, 0, whole=True) for name in self.counts}
         self.given = None if data["given"] is None else tree_from(data["given"], part("given."))
-        (self._climbs or self.search).restore(data["search"], part("search."))
+        if self._climbs:
+            restore_ladder(self._climbs, data["search"], part("search."))
+        else:
+            self.search.restore(data["search"], part("search."))
 
 
 def _better_half(played: list[tuple[float, Floats]]) -> list[Floats]:

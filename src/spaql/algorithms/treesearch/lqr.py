@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from spaql.algorithms.treesearch.block import Block
 from spaql.algorithms.treesearch.racer import Racer
 from spaql.algorithms.treesearch.structures import (
     ANGLE,
-    CONSTANT,
     ERROR,
     INTEGRAL,
     LAST,
@@ -17,7 +17,6 @@ from spaql.algorithms.treesearch.structures import (
     OTHERS,
     SETPOINTS,
     SQUARE,
-    Block,
     Meaning,
     Pole,
     Structure,
@@ -38,7 +37,7 @@ _LARGEST = 12.0
 
 def lqr_structure(meaning: Meaning, plant: LinearPlant) -> Structure:
     """Return the structure of a regulator with integral action, about the rest of the present set-points."""
-    kinds = [ERROR, INTEGRAL, SETPOINTS, CONSTANT]
+    kinds = [ERROR, INTEGRAL, SETPOINTS]
     kinds += [OTHERS] * bool(meaning.others) + [LAST] * bool(plant.delay)
     return Structure(POSITION, ()).with_kinds(kinds)
 
@@ -151,10 +150,12 @@ def pumping_law(block: Block, pole: Pole, rate: float) -> CandidateTree:
 
 
 def _with_gains(block: Block, raw: dict[str, Floats], constant: Floats, half: Floats) -> CandidateTree:
-    tree = block.one_law()
+    tree, units = block.one_law(), block.units
     numbers = tree.numbers.copy()
+    constant = constant - units.action_centre
     for j, feature in enumerate(block.features):
-        gains = raw.get(feature.name, np.zeros(len(half))) * block.units.scale[j] / half
-        numbers[0, :, 1 + j] = [float(f"{x:.{_DIGITS}g}") for x in gains.tolist()]
+        gains = raw.get(feature.name, np.zeros(len(half)))
+        constant = constant + gains * units.centre[j]
+        numbers[0, :, 1 + j] = [float(f"{x:.{_DIGITS}g}") for x in (gains * units.scale[j] / half).tolist()]
     numbers[0, :, 0] = [float(f"{x:.{_DIGITS}g}") for x in (constant / half).tolist()]
     return replace(tree, numbers=numbers)

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-from gymnasium.spaces import Box
 
-from spaql.algorithms.treesearch.trees import CandidateTree, one_leaf, split
 from spaql.classical import LinearPlant, has_pole, linearise, pole_of
 from spaql.errors import SettingError
-from spaql.kernels.features import Limiter
-from spaql.kernels.treesearch.candidates import Bools, Floats, Units
-from spaql.policy import FeatureController
-from spaql.policy.feature_table import feature_table
-from spaql.policy.feature_tree import POSITION, VELOCITY, tree_over_features
+from spaql.policy.feature_tree import POSITION, VELOCITY
 from spaql.policy.features import (
     Angle,
     Difference,
@@ -30,12 +24,12 @@ from spaql.policy.features import (
     Square,
 )
 from spaql.problems import Problem
-from spaql.rollouts import FeatureBlock, action_range
+from spaql.rollouts import action_range
 from spaql.spaces import action_names, observation_names, split_unit
 
 ERROR, INTEGRAL, DERIVATIVE, OTHERS, CONSTANT = "error", "integral", "derivative", "other numbers", "constant"
 CHANGE, SECOND, LAST, LOW_PASS = "change of the error", "second change", "last actions", "low-pass"
-SETPOINTS = "set-points"
+SETPOINTS = "set-point weights"
 NUMBERS, ENERGY = "regulator at the top", "energy"
 ANGLE, SQUARE = "angle", "pole speed^2"
 """Names of features of a pole."""
@@ -45,8 +39,6 @@ _SLOW = 3.0
 """The time constant of low-passes, in samples."""
 _IDLE = 1e-4
 """A pole stands if the action that it needs is less, as a share of the range."""
-_INTEGRATED = 0.1
-"""The usual integral of an error is its usual size for this share of an episode."""
 
 PLAIN: tuple[tuple[str, tuple[str, ...]], ...] = (
     (POSITION, (ERROR,)),
@@ -59,7 +51,7 @@ NEXT = {POSITION: DERIVATIVE, VELOCITY: SECOND}
 """What the better half of them is given for the next round, by its form: PD and PID."""
 MORE = {
     POSITION: (INTEGRAL, DERIVATIVE, OTHERS, LOW_PASS, LAST, SETPOINTS, CONSTANT),
-    VELOCITY: (SECOND, OTHERS, LOW_PASS),
+    VELOCITY: (SECOND, OTHERS, LOW_PASS, SETPOINTS),
 }
 """What the best of them may be given, by its form."""
 POLE_PLAIN = ((POSITION, (NUMBERS,)),)
@@ -199,12 +191,13 @@ class Meaning:
             if INTEGRAL in kinds:
                 limit = float(f"{sizes.get(error, 1.0) * whole:.2g}")
                 found.append(Integral(f"integral{of}", error, limit=limit))
-            if DERIVATIVE in kinds:
-                found.append(FilteredDerivative(f"derivative{of}", error, time_constant=dt))
+            if DERIVATIVE in kinds:  # of the output: a step of the set-point does not pass it
+                found.append(FilteredDerivative(f"derivative{of}", y, time_constant=dt))
             if CHANGE in kinds:
                 found.append(Difference(f"change{of}", error))
             if SECOND in kinds:
-                found.append(Difference(f"second change{of}", f"change{of}"))
+                found.append(Difference(f"change of {y}", y))
+                found.append(Difference(f"second change{of}", f"change of {y}"))
             if LOW_PASS in kinds:
                 slow = f"slow error{of}"
                 found.append(LowPass(slow, error, time_constant=_SLOW * dt))
@@ -221,7 +214,8 @@ class Meaning:
                 short = split_unit(action)[0]
                 found += [LastAction(f"{short} {ago(k)}", short, samples=k) for k in range(1, LONGEST + 1)]
         if SETPOINTS in kinds:
-            found += [Observed(r) for _, r, _ in self.pairs]
+            for _, r, _ in self.pairs:
+                found.append(Observed(r) if structure.form == POSITION else Difference(f"change of {r}", r))
         return found
 
     def _pole_features(self, pole: Pole, kinds: Sequence[str]) -> list[Feature]:
@@ -233,168 +227,6 @@ class Meaning:
             found.append(Product(f"{swing} * {cosine}", swing, cosine))
             found.append(Product(f"{swing} * {SQUARE}", swing, SQUARE))
         return found
-
-
-@dataclass(frozen=True, eq=False)
-class Block:
-    """A structure with its features and the units in which the numbers of its laws are searched."""
-
-    meaning: Meaning
-    structure: Structure
-    features: tuple[Feature, ...]
-    arrays: FeatureBlock
-    units: Units
-
-    @classmethod
-    def of(cls, meaning: Meaning, structure: Structure, sizes: Mapping[str, float]) -> Block:
-        """Return the block of a structure; `sizes` are the usual magnitudes of features, by name."""
-        features = meaning.features(structure, sizes)
-        ends = action_range(meaning.problem)
-        start = np.clip(0.0, ends.low, ends.high)
-        table, memory = feature_table(
-            features, meaning.observations, meaning.actions, meaning.sample_time, start.tolist()
-        )
-        free, none = np.full(len(ends.low), np.inf), np.zeros(len(ends.low))
-        limiter = Limiter(ends.low, ends.high, free, none, start, structure.form == VELOCITY)
-        scale = np.array([_size(one, sizes, meaning, ends.high - ends.low) for one in features])
-        half = (ends.high - ends.low) / 2
-        units = Units(np.zeros(len(features)), scale, np.zeros(len(half)), half)
-        return cls(meaning, structure, tuple(features), FeatureBlock(table, limiter, memory), units)
-
-    def one_law(self) -> CandidateTree:
-        """Return a tree of one leaf with gains of 0; without a constant unless the structure has one."""
-        tree = one_leaf(len(self.meaning.actions), len(self.features), listed=False)
-        if CONSTANT not in self.structure.kinds:
-            tree.free[:, :, 0] = False
-        tree.free[:, :, 1:] &= ~self.even
-        return tree
-
-    @property
-    def even(self) -> Bools:
-        """Features that are the same on both sides of a pole: cuts use them, and laws the others."""
-        pole = self.meaning.pole
-        return np.array([pole is not None and one.name in (pole.cosine, SQUARE) for one in self.features])
-
-    def with_cut(self, tree: CandidateTree, threshold: float) -> CandidateTree:
-        """Return a law cut in two at a cosine of the pole: the left one is for below."""
-        assert self.meaning.pole is not None
-        names = [one.name for one in self.features]
-        cut, free = np.zeros(1 + len(names)), np.array([True, *self.even])
-        main = 1 + names.index(self.meaning.pole.cosine)
-        cut[0], cut[main], free[main] = threshold / self.units.scale[main - 1], 1.0, False
-        return split(tree, 0, cut, free)
-
-    def like(self, tree: CandidateTree, other: Block) -> CandidateTree:
-        """Return a tree of this block with the numbers of another's tree for features of the same name.
-
-        Laws may use the features that the other block lacks, and cuts may not.
-        """
-        law, n = self.one_law(), len(tree.left)
-        numbers, free = np.repeat(law.numbers, n, axis=0), np.repeat(law.free, n, axis=0)
-        names, inner = [one.name for one in other.features], tree.left >= 0
-        free[inner] = False
-        for j, feature in enumerate(self.features):
-            if feature.name in names:
-                k = names.index(feature.name)
-                ratio = self.units.scale[j] / other.units.scale[k]
-                numbers[:, :, 1 + j] = tree.numbers[:, :, 1 + k] * ratio
-                free[inner, :, 1 + j] = tree.free[inner, :, 1 + k]
-        numbers[:, :, 0] = np.where(inner[:, None] | free[:, :, 0], tree.numbers[:, :, 0], 0.0)
-        free[inner, :, 0] = tree.free[inner, :, 0]
-        return replace(tree, numbers=numbers, free=free, exact=np.zeros_like(numbers))
-
-    def plainer(self, tree: CandidateTree) -> Structure:
-        """Return the structure without the kinds of features that a tree does not use."""
-        used = {one.name for j, one in enumerate(self.features) if tree.numbers[:, :, 1 + j].any()}
-        kept = []
-        for kind in self.structure.kinds:
-            rest = [one for one in self.structure.kinds if one != kind]
-            others = self.meaning.features(self.structure.with_kinds(rest), {})
-            own = {one.name for one in self.features} - {one.name for one in others}
-            constant = kind == CONSTANT and bool(tree.numbers[tree.left < 0][:, :, 0].any())
-            if kind in (ERROR, NUMBERS) or own & used or constant:
-                kept.append(kind)
-        return self.structure.with_kinds(kept)
-
-    def controller(self, tree: CandidateTree, digits: int = 0) -> FeatureController:
-        """Return a candidate as a controller with memory; features that no number uses are left out."""
-        problem = self.meaning.problem
-        numbers = tree.raw(tree.vector[np.newaxis], self.units, digits)[0]
-        used = self._used(numbers)
-        columns = [0, *(1 + j for j in used)]
-        features = [self.features[j] for j in used]
-        numbers = numbers[:, :, columns]
-        inner = tree.left >= 0
-        nodes, sums = _nodes(tree, numbers)
-        assert isinstance(problem.states.space, Box)
-        assert isinstance(problem.actions.space, Box)
-        laws = tree_over_features(
-            features,
-            numbers[~inner][:, :, 1:],
-            numbers[~inner][:, :, 0],
-            problem.actions.space,
-            self.meaning.observations,
-            self.meaning.actions,
-            self.structure.form,
-            nodes,
-            sums,
-        )
-        return FeatureController(
-            tuple(features),
-            laws,
-            problem.states.space,
-            problem.actions.space,
-            self.meaning.sample_time,
-            self.meaning.observations,
-            self.meaning.actions,
-            self.structure.form,
-        )
-
-    def _used(self, numbers: Floats) -> list[int]:
-        """Return the features that some number uses, or that those are computed from."""
-        names = [one.name for one in self.features]
-        used = {j for j in range(len(names)) if numbers[:, :, 1 + j].any()} or {0}
-        for j in range(len(names) - 1, -1, -1):
-            if j in used and not isinstance(self.features[j], Observed | LastAction):
-                used |= {names.index(s) for s in _sources(self.features[j]) if s in names[:j]}
-        return sorted(used)
-
-
-def _sources(feature: Feature) -> list[str]:
-    return [getattr(feature, source) for source in feature.sources]
-
-
-def _nodes(tree: CandidateTree, numbers: Floats) -> tuple[dict[str, Floats], Floats]:
-    """Return the nodes of a rule tree, and the sums that it compares."""
-    inner, dims = tree.left >= 0, numbers.shape[2] - 1
-    feature, threshold, sums = np.full(len(inner), -1), np.zeros(len(inner)), list[Floats]()
-    for node in np.flatnonzero(inner):
-        threshold[node], weights = numbers[node, 0, 0], numbers[node, 0, 1:]
-        used = np.flatnonzero(weights)
-        if len(used) == 1 and weights[used[0]] == 1.0:
-            feature[node] = used[0]
-        else:
-            feature[node] = dims + len(sums)
-            sums.append(weights)
-    nodes = {
-        "feature": feature,
-        "threshold": threshold,
-        "left": np.where(inner, tree.left, -1),
-        "right": np.where(inner, tree.left + 1, -1),
-        "leaf": np.where(inner, -1, np.cumsum(~inner) - 1),
-    }
-    return nodes, np.array(sums)
-
-
-def _size(feature: Feature, sizes: Mapping[str, float], meaning: Meaning, span: Floats) -> float:
-    """Return the usual magnitude of a feature: measured, but for integrals and actions."""
-    if isinstance(feature, Integral):
-        whole = meaning.problem.horizon * meaning.sample_time
-        return float(f"{_INTEGRATED * sizes.get(feature.of, 1.0) * whole:.2g}")
-    if isinstance(feature, LastAction):
-        short = [split_unit(action)[0] for action in meaning.actions]
-        return float(span[short.index(feature.of)] / 2)
-    return sizes.get(feature.name, 1.0)
 
 
 def ago(samples: int) -> str:

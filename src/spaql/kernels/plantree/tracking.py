@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spaql.kernels.features import FeatureTable, Limiter, control, reset_memory
+from spaql.kernels.features import LEAF, FeatureTable, Limiter, control, reset_memory
 from spaql.kernels.jit import njit, njit_no_inline
 from spaql.kernels.plantree.pwa_model import Floats, Ints
 from spaql.kernels.plantree.raw_model import RawPlant, end_chance, find
@@ -108,6 +108,7 @@ def play_tracking(
     horizon: int,
     returns: Floats,
     movement: Floats,
+    switches: Floats,
     visited: Floats,
 ) -> tuple[int, int]:
     """Play every start with each candidate, as `play_controllers` does in compiled dynamics."""
@@ -128,19 +129,24 @@ def play_tracking(
                 before[k] = limiter.start[k]
                 waiting[k] = limiter.start[k]
             reset_memory(table, limiter, memory)
-            total, moved, alive = 0.0, 0.0, 1.0
+            total, moved, switched, alive = 0.0, 0.0, 0.0, 1.0
             for taken in range(horizon):
                 row = min(first + taken, end - 1)
+                held, steady = int(memory[LEAF]), taken > 0
                 for j in range(observation.shape[0]):
                     at = plant.place[j]
                     if at >= 0:
                         noise = plant.noise[(noisy + taken) % plant.noise.shape[0], at]
                         observation[j] = state[at] + noise
                     else:
-                        observation[j] = plant.setpoint[row, -1 - at]
-                control(
+                        goal = plant.setpoint[row, -1 - at]
+                        steady = steady and observation[j] == goal
+                        observation[j] = goal
+                leaf = control(
                     table, limiter, left, numbers[c], margin, observation, memory, x, wish, target, action
                 )
+                if steady and leaf != held:
+                    switched += 1.0
                 if c == 0 and kept < visited.shape[0]:
                     for j in range(x.shape[0]):
                         visited[kept, j] = x[j]
@@ -172,8 +178,7 @@ def play_tracking(
                 for j in range(plant.lagged):
                     state[j] = after[j]
                 for g in range(goals):
-                    goal = plant.setpoint[min(row + 1, end - 1), g]
-                    error[g] = goal - state[plant.output[g]]
+                    error[g] = plant.setpoint[min(row + 1, end - 1), g] - state[plant.output[g]]
                 reward_terms(state, error, action, before, predicted, terms)
                 reward, chance = 0.0, end_chance(plant.raw, state)
                 for j in range(terms.shape[0]):
@@ -189,4 +194,5 @@ def play_tracking(
                     break
             returns[c, i] = total
             movement[c, i] = moved
+            switches[c, i] = switched
     return spent, kept

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from spaql.kernels.features import FeatureTable, Limiter, control, reset_memory
+from spaql.kernels.features import LEAF, FeatureTable, Limiter, control, reset_memory
 from spaql.kernels.treesearch.candidates import Floats, Ints
 
 Kernel = Callable[..., Any]
@@ -21,34 +21,42 @@ def controller_loop(dynamics: Any, as_tuple: Kernel) -> Kernel:
         table: FeatureTable,
         limiter: Limiter,
         memory: Floats,
+        setpoints: Ints,
         left: Ints,
         numbers: Floats,
         starts: Floats,
         horizon: int,
         returns: Floats,
         movement: Floats,
+        switches: Floats,
         visited: Floats,
     ) -> tuple[int, int]:
         """Play every start with each candidate; returns the steps, and the number of rows written.
 
         A return is -infinity where a reward or an observation is not finite. `movement` is the sum of the
-        changes of an action, in shares of its range. Features of the first candidate are written to
+        changes of an action, in shares of its range; `switches` how often the leaf changed while no set-point
+        did, whose places in an observation are `setpoints`. Features of the first candidate are written to
         `visited`, one episode after the other, as many as fit. `memory` is room for that of an episode.
         """
         n_actions, spent, kept = limiter.low.shape[0], 0, 0
         observation, x = np.empty(n_seen), np.empty(table.kind.shape[0])
         wish, target, action = np.empty(n_actions), np.empty(n_actions), np.empty(n_actions)
         before, row, margin = np.empty(n_actions), np.empty(n_state), np.empty(0)
+        goal = np.empty(setpoints.shape[0])
         for c in range(numbers.shape[0]):
             for i in range(starts.shape[0]):
                 for j in range(n_state):
                     row[j] = starts[i, j]
                 reset_memory(table, limiter, memory)
-                total, moved = 0.0, 0.0
+                total, moved, switched = 0.0, 0.0, 0.0
                 for taken in range(horizon):
                     state = as_tuple(row, n_state)
                     look(state, observation)
-                    control(
+                    held, steady = int(memory[LEAF]), taken > 0
+                    for g in range(setpoints.shape[0]):
+                        steady = steady and observation[setpoints[g]] == goal[g]
+                        goal[g] = observation[setpoints[g]]
+                    leaf = control(
                         table,
                         limiter,
                         left,
@@ -61,6 +69,8 @@ def controller_loop(dynamics: Any, as_tuple: Kernel) -> Kernel:
                         target,
                         action,
                     )
+                    if steady and leaf != held:
+                        switched += 1.0
                     for k in range(n_actions):
                         if taken > 0:
                             moved += abs(action[k] - before[k]) / (limiter.high[k] - limiter.low[k])
@@ -83,6 +93,7 @@ def controller_loop(dynamics: Any, as_tuple: Kernel) -> Kernel:
                         row[j] = value
                 returns[c, i] = total
                 movement[c, i] = moved
+                switches[c, i] = switched
         return spent, kept
 
     return cast(Kernel, play_controllers)

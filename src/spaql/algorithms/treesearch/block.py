@@ -1,0 +1,239 @@
+"""Blocks: the features of a structure, and the units in which the numbers of its laws are searched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from gymnasium.spaces import Box
+
+from spaql.algorithms.treesearch.structures import CONSTANT, ERROR, NUMBERS, SQUARE, Meaning, Structure
+from spaql.algorithms.treesearch.trees import CandidateTree, one_leaf, split
+from spaql.classical import OperatingPoint
+from spaql.kernels.features import Limiter
+from spaql.kernels.treesearch.candidates import Bools, Floats, Units
+from spaql.policy import FeatureController
+from spaql.policy.feature_table import feature_table
+from spaql.policy.feature_tree import VELOCITY, tree_over_features
+from spaql.policy.features import Feature, Integral, LastAction, Observed
+from spaql.rollouts import FeatureBlock, action_range
+from spaql.spaces import split_unit
+
+_DIGITS = 4
+"""Significant digits of the operating point: the solver's last ones differ from version to version."""
+_INTEGRATED = 0.1
+"""The usual integral of an error is its usual size for this share of an episode."""
+
+
+class Usual(NamedTuple):
+    """Usual values: in their units, and about them, the numbers of laws are searched."""
+
+    sizes: Mapping[str, float]
+    """Usual magnitudes of features, by name."""
+    observation: tuple[float, ...] = ()
+    """At the operating point of the plant; empty if none is known."""
+    action: tuple[float, ...] = ()
+    """What holds the plant there."""
+
+    @classmethod
+    def about(cls, point: OperatingPoint | None) -> Usual:
+        """Return the values at an operating point, with a few digits."""
+        if point is None:
+            return cls({})
+        rounded = [
+            tuple(float(f"{x:.{_DIGITS}g}") for x in row.tolist())
+            for row in (point.observation, point.action)
+        ]
+        return cls({}, *rounded)
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """A structure with its features and the units in which the numbers of its laws are searched."""
+
+    meaning: Meaning
+    structure: Structure
+    features: tuple[Feature, ...]
+    arrays: FeatureBlock
+    units: Units
+
+    @classmethod
+    def of(cls, meaning: Meaning, structure: Structure, usual: Usual) -> Block:
+        """Return the block of a structure, in which numbers of 0 hold the plant at its operating point."""
+        sizes = usual.sizes
+        features = meaning.features(structure, sizes)
+        ends = action_range(meaning.problem)
+        velocity = structure.form == VELOCITY
+        held = np.array(usual.action) if usual.action else np.zeros(len(ends.low))
+        start = np.clip(held if velocity else 0.0, ends.low, ends.high)
+        table, memory = feature_table(
+            features, meaning.observations, meaning.actions, meaning.sample_time, start.tolist()
+        )
+        free, none = np.full(len(ends.low), np.inf), np.zeros(len(ends.low))
+        limiter = Limiter(ends.low, ends.high, free, none, start, velocity)
+        scale = np.array([_size(one, sizes, meaning, ends.high - ends.low) for one in features])
+        half = (ends.high - ends.low) / 2
+        centre = np.array([_centre(one, usual, meaning) for one in features])
+        units = Units(centre, scale, none if velocity else held, half)
+        setpoints = np.array([r for _, r in meaning.problem.setpoint_places], np.int64)
+        arrays = FeatureBlock(table, limiter, memory, setpoints)
+        return cls(meaning, structure, tuple(features), arrays, units)
+
+    def one_law(self) -> CandidateTree:
+        """Return a tree of one leaf with gains of 0; without a constant unless the structure has one."""
+        tree = one_leaf(len(self.meaning.actions), len(self.features), listed=False)
+        if CONSTANT not in self.structure.kinds:
+            tree.free[:, :, 0] = False
+        tree.free[:, :, 1:] &= ~(self.even | self._between)
+        return tree
+
+    @property
+    def _between(self) -> Bools:
+        """Features that laws do not use: others are computed from them."""
+        outputs = [f"change of {y}" for y, _, _ in self.meaning.pairs]
+        return np.array([one.name in outputs for one in self.features])
+
+    def parameters(self, tree: CandidateTree) -> int:
+        """Return how many numbers the controller of a tree has, constants included."""
+        return int((tree.raw(tree.vector[np.newaxis], self.units) != 0.0).sum())
+
+    @property
+    def even(self) -> Bools:
+        """Features that are the same on both sides of a pole: cuts use them, and laws the others."""
+        pole = self.meaning.pole
+        return np.array([pole is not None and one.name in (pole.cosine, SQUARE) for one in self.features])
+
+    def with_cut(self, tree: CandidateTree, threshold: float) -> CandidateTree:
+        """Return a law cut in two at a cosine of the pole: the left one is for below."""
+        assert self.meaning.pole is not None
+        names = [one.name for one in self.features]
+        cut, free = np.zeros(1 + len(names)), np.array([True, *self.even])
+        main = 1 + names.index(self.meaning.pole.cosine)
+        cut[0], cut[main], free[main] = threshold / self.units.scale[main - 1], 1.0, False
+        return split(tree, 0, cut, free)
+
+    def like(self, tree: CandidateTree, other: Block) -> CandidateTree:
+        """Return a tree of this block with the numbers of another's tree for features of the same name.
+
+        Laws may use the features that the other block lacks, and cuts may not.
+        """
+        law, n = self.one_law(), len(tree.left)
+        numbers, free = np.repeat(law.numbers, n, axis=0), np.repeat(law.free, n, axis=0)
+        names, inner = [one.name for one in other.features], tree.left >= 0
+        free[inner] = False
+        for j, feature in enumerate(self.features):
+            if feature.name in names:
+                k = names.index(feature.name)
+                ratio = self.units.scale[j] / other.units.scale[k]
+                numbers[:, :, 1 + j] = tree.numbers[:, :, 1 + k] * ratio
+                free[inner, :, 1 + j] = tree.free[inner, :, 1 + k]
+        numbers[:, :, 0] = np.where(inner[:, None] | free[:, :, 0], tree.numbers[:, :, 0], 0.0)
+        free[inner, :, 0] = tree.free[inner, :, 0]
+        return replace(tree, numbers=numbers, free=free, exact=np.zeros_like(numbers))
+
+    def plainer(self, tree: CandidateTree) -> Structure:
+        """Return the structure without the kinds of features that a tree does not use."""
+        used = {one.name for j, one in enumerate(self.features) if tree.numbers[:, :, 1 + j].any()}
+        kept = []
+        for kind in self.structure.kinds:
+            rest = [one for one in self.structure.kinds if one != kind]
+            others = self.meaning.features(self.structure.with_kinds(rest), {})
+            own = {one.name for one in self.features} - {one.name for one in others}
+            constant = kind == CONSTANT and bool(tree.numbers[tree.left < 0][:, :, 0].any())
+            if kind in (ERROR, NUMBERS) or own & used or constant:
+                kept.append(kind)
+        return self.structure.with_kinds(kept)
+
+    def controller(self, tree: CandidateTree, digits: int = 0) -> FeatureController:
+        """Return a candidate as a controller with memory; features that no number uses are left out."""
+        problem = self.meaning.problem
+        numbers = tree.raw(tree.vector[np.newaxis], self.units, digits)[0]
+        used = self._used(numbers)
+        columns = [0, *(1 + j for j in used)]
+        features = [self.features[j] for j in used]
+        numbers = numbers[:, :, columns]
+        inner = tree.left >= 0
+        nodes, sums = _nodes(tree, numbers)
+        assert isinstance(problem.states.space, Box)
+        assert isinstance(problem.actions.space, Box)
+        laws = tree_over_features(
+            features,
+            numbers[~inner][:, :, 1:],
+            numbers[~inner][:, :, 0],
+            problem.actions.space,
+            self.meaning.observations,
+            self.meaning.actions,
+            self.structure.form,
+            nodes,
+            sums,
+        )
+        return FeatureController(
+            tuple(features),
+            laws,
+            problem.states.space,
+            problem.actions.space,
+            self.meaning.sample_time,
+            self.meaning.observations,
+            self.meaning.actions,
+            self.structure.form,
+            start=tuple(self.arrays.limiter.start.tolist()),
+        )
+
+    def _used(self, numbers: Floats) -> list[int]:
+        """Return the features that some number uses, or that those are computed from."""
+        names = [one.name for one in self.features]
+        used = {j for j in range(len(names)) if numbers[:, :, 1 + j].any()} or {0}
+        for j in range(len(names) - 1, -1, -1):
+            if j in used and not isinstance(self.features[j], Observed | LastAction):
+                used |= {names.index(s) for s in _sources(self.features[j]) if s in names[:j]}
+        return sorted(used)
+
+
+def _sources(feature: Feature) -> list[str]:
+    return [getattr(feature, source) for source in feature.sources]
+
+
+def _nodes(tree: CandidateTree, numbers: Floats) -> tuple[dict[str, Floats], Floats]:
+    """Return the nodes of a rule tree, and the sums that it compares."""
+    inner, dims = tree.left >= 0, numbers.shape[2] - 1
+    feature, threshold, sums = np.full(len(inner), -1), np.zeros(len(inner)), list[Floats]()
+    for node in np.flatnonzero(inner):
+        threshold[node], weights = numbers[node, 0, 0], numbers[node, 0, 1:]
+        used = np.flatnonzero(weights)
+        if len(used) == 1 and weights[used[0]] == 1.0:
+            feature[node] = used[0]
+        else:
+            feature[node] = dims + len(sums)
+            sums.append(weights)
+    nodes = {
+        "feature": feature,
+        "threshold": threshold,
+        "left": np.where(inner, tree.left, -1),
+        "right": np.where(inner, tree.left + 1, -1),
+        "leaf": np.where(inner, -1, np.cumsum(~inner) - 1),
+    }
+    return nodes, np.array(sums)
+
+
+def _size(feature: Feature, sizes: Mapping[str, float], meaning: Meaning, span: Floats) -> float:
+    """Return the usual magnitude of a feature: measured, but for integrals and actions."""
+    if isinstance(feature, Integral):
+        whole = meaning.problem.horizon * meaning.sample_time
+        return float(f"{_INTEGRATED * sizes.get(feature.of, 1.0) * whole:.2g}")
+    if isinstance(feature, LastAction):
+        short = [split_unit(action)[0] for action in meaning.actions]
+        return float(span[short.index(feature.of)] / 2)
+    return sizes.get(feature.name, 1.0)
+
+
+def _centre(feature: Feature, usual: Usual, meaning: Meaning) -> float:
+    """Return a feature at the operating point: 0 but for what is observed, and for last actions."""
+    if isinstance(feature, Observed) and usual.observation:
+        short = [split_unit(name)[0] for name in meaning.observations]
+        return usual.observation[short.index(feature.of)]
+    if isinstance(feature, LastAction) and usual.action:
+        short = [split_unit(name)[0] for name in meaning.actions]
+        return usual.action[short.index(feature.of)]
+    return 0.0

@@ -1,0 +1,162 @@
+"""Steps of set-points inside the episodes of a plant, so that a design meets them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box
+
+from spaql.kernels.jit import callable_by_kernels
+from spaql.problems.draws import with_number
+from spaql.problems.dynamics import Dynamics
+from spaql.problems.perturbed import derived_id
+from spaql.problems.state_variables import state_place
+
+_BEGINS = (0.25, 0.75)
+"""The shares of an episode between which set-points step."""
+_STARTS = 8
+"""Starts that show whether set-points differ; from two of them, whether they change by themselves."""
+
+
+def state_places(plant: Dynamics, observed: list[int]) -> list[int]:
+    """Return the places in a state of what is observed at some places, of those that are in a state.
+
+    Examples
+    --------
+    >>> import spaql
+    >>> state_places(spaql.problems.find_dynamics("spaql/Oven-v0"), [1])
+    [1]
+    """
+    start, _, observe = plant.nominal_functions
+    state = start(np.random.default_rng(0))
+    places = [state_place(observe, state, goal) for goal in observed]
+    return [place for place in places if place is not None]
+
+
+@dataclasses.dataclass(frozen=True)
+class SetpointSteps:
+    """A plant whose set-points step once in every episode."""
+
+    plant: Dynamics
+    begins: tuple[int, int]
+    """The step of an episode from which on, and the one before which, set-points step."""
+
+
+def with_setpoint_steps(
+    plant: Dynamics, setpoints: list[int], horizon: int
+) -> tuple[SetpointSteps | None, int]:
+    """Return a plant whose set-points step once in every episode, and the simulator steps that were made.
+
+    Every episode draws when they step, between a quarter and three quarters of it, and to what: the
+    set-points of another start. None where the set-points are no numbers of the state, are the same in all
+    starts, or change by themselves: then a design meets what the plant declares.
+
+    Parameters
+    ----------
+    plant
+        The plant.
+    setpoints
+        Their places in an observation.
+    horizon
+        Steps of an episode.
+
+    Examples
+    --------
+    >>> import spaql
+    >>> found, steps = with_setpoint_steps(spaql.problems.find_dynamics("spaql/Oven-v0"), [1], 150)
+    >>> found.begins, found.plant.plant_dims, steps
+    ((37, 112), 6, 300)
+    """
+    places = state_places(plant, setpoints)
+    if not places or len(places) < len(setpoints):
+        return None, 0
+    start = plant.nominal_functions[0]
+    rng = np.random.default_rng(0)
+    starts = np.array([start(rng) for _ in range(_STARTS)])
+    if not np.ptp(starts[:, places], axis=0).any():
+        return None, 0
+    changes, steps = _change_by_themselves(plant, places, starts[:2], horizon)
+    if changes:
+        return None, steps
+    first, end = (int(share * horizon) for share in _BEGINS)
+    begins = first, max(first + 1, end)
+    return SetpointSteps(_stepped(plant, tuple(places), begins), begins), steps
+
+
+def _change_by_themselves(plant: Dynamics, places: list[int], starts: Any, horizon: int) -> tuple[bool, int]:
+    """Return whether the plant's own equations change its set-points, and the steps that showed it."""
+    _, step, _ = plant.nominal_functions
+    space = plant.action_space
+    steps = 0
+    assert isinstance(space, Box)
+    for start in starts.tolist():
+        state = tuple(start)
+        for _ in range(horizon):
+            action = (space.low + space.high).astype(np.float64) / 2
+            state, _, terminated = step(state, action)
+            steps += 1
+            if any(state[j] != start[j] for j in places):
+                return True, steps
+            if terminated:
+                break
+    return False, steps
+
+
+def _stepped(plant: Dynamics, places: tuple[int, ...], begins: tuple[int, int]) -> Dynamics:
+    """Return the plant with longer states: when set-points step, the steps so far, and to what they step."""
+    start, step, observe = (_callable(one) for one in (plant.start, plant.step, plant.observe))
+    n, m, (first, end) = plant.plant_dims, len(places), begins
+    blank = (0.0,) * (2 + m)
+
+    def start_with_step(rng: np.random.Generator) -> Any:
+        state, other = start(rng), start(rng)
+        more = with_number(blank, 0, float(rng.integers(first, end)))
+        for j in range(m):
+            more = with_number(more, 2 + j, other[places[j]])
+        return state + more
+
+    @callable_by_kernels
+    def after_step(state: Any, result: Any) -> Any:
+        after, reward, terminated = result
+        more = with_number(state[n:], 1, state[n + 1] + 1.0)
+        if more[1] >= more[0]:
+            for j in range(m):
+                after = with_number(after, places[j], more[2 + j])
+        return after + more, reward, terminated
+
+    def plain(state: Any, action: Any) -> Any:
+        return after_step(state, step(state[:n], action))
+
+    def with_parameters(state: Any, action: Any, parameters: Any) -> Any:
+        return after_step(state, step(state[:n], action, parameters))
+
+    def with_rng(state: Any, action: Any, rng: Any) -> Any:
+        return after_step(state, step(state[:n], action, rng))
+
+    def with_both(state: Any, action: Any, parameters: Any, rng: Any) -> Any:
+        return after_step(state, step(state[:n], action, parameters, rng))
+
+    def observe_first(state: Any) -> Any:
+        return observe(state[:n])
+
+    forms: dict[tuple[str, ...], Callable[..., Any]] = {
+        (): plain,
+        ("parameters",): with_parameters,
+        ("rng",): with_rng,
+        ("parameters", "rng"): with_both,
+    }
+    return dataclasses.replace(
+        plant,
+        id=derived_id(plant, "steps", begins),
+        start=start_with_step,
+        step=forms[plant.disturbances.extras],
+        observe=observe_first,
+    )
+
+
+def _callable(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of the plant that both kernels and Python call."""
+    return function if hasattr(function, "py_func") else callable_by_kernels(function)
