@@ -17,6 +17,8 @@ from spaql.problems.state_variables import state_place
 
 _BEGINS = (0.25, 0.75)
 """The shares of an episode between which set-points step."""
+_NEVER = 1e9
+"""The step at which set-points step in an episode without such a step."""
 _STARTS = 8
 """Starts that show whether set-points differ; from two of them, whether they change by themselves."""
 
@@ -38,7 +40,7 @@ def state_places(plant: Dynamics, observed: list[int]) -> list[int]:
 
 @dataclasses.dataclass(frozen=True)
 class SetpointSteps:
-    """A plant whose set-points step once in every episode."""
+    """A plant whose set-points step once in half of its episodes."""
 
     plant: Dynamics
     begins: tuple[int, int]
@@ -48,11 +50,12 @@ class SetpointSteps:
 def with_setpoint_steps(
     plant: Dynamics, setpoints: list[int], horizon: int
 ) -> tuple[SetpointSteps | None, int]:
-    """Return a plant whose set-points step once in every episode, and the simulator steps that were made.
+    """Return a plant whose set-points step in half of its episodes, and the simulator steps that were made.
 
-    Every episode draws when they step, between a quarter and three quarters of it, and to what: the
-    set-points of another start. None where the set-points are no numbers of the state, are the same in all
-    starts, or change by themselves: then a design meets what the plant declares.
+    Such an episode draws when they step, between a quarter and three quarters of it, and to what: the
+    set-points of another start. The other half is as the plant declares it. None where the set-points are no
+    numbers of the state, are the same in all starts, or change by themselves: then a design meets what the
+    plant declares.
 
     Parameters
     ----------
@@ -113,7 +116,8 @@ def _stepped(plant: Dynamics, places: tuple[int, ...], begins: tuple[int, int]) 
 
     def start_with_step(rng: np.random.Generator) -> Any:
         state, other = start(rng), start(rng)
-        more = with_number(blank, 0, float(rng.integers(first, end)))
+        begin = float(rng.integers(first, end))
+        more = with_number(blank, 0, begin if rng.random() < 0.5 else _NEVER)
         for j in range(m):
             more = with_number(more, 2 + j, other[places[j]])
         return state + more

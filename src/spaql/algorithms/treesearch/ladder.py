@@ -122,7 +122,7 @@ class Ladder:
         if self.setpoint_steps is not None:
             first, end = self.setpoint_steps.begins
             notes.append(
-                f"Set-points step once in every training episode, between samples {first} and {end}, to "
+                f"Set-points step in half of the training episodes, between samples {first} and {end}, to "
                 "those of another start. Evaluations are of the plant's own episodes, without such a step."
             )
         if self.usual.action:
