@@ -169,10 +169,6 @@ def rung(returns: NDArray[np.float64], kinds: tuple[str, ...], leaves: int = 1, 
         np.full(len(returns), changes),
         price=0.1,
         worst_weight=0.1,
-        nominal=0.0,
-        at_rest=0.0,
-        movement=0.0,
-        switches=changes,
     )
 
 

@@ -21,9 +21,9 @@ from spaql.algorithms.treesearch.evaluator import DIGITS, Evaluator
 from spaql.algorithms.treesearch.finish import enough_digits, simplify
 from spaql.algorithms.treesearch.lqr import lqr_racer, lqr_structure, swing_up_racer
 from spaql.algorithms.treesearch.racer import LEAST_OF_BEST, Racer
-from spaql.algorithms.treesearch.rungs import SHARE, Rung, choose
+from spaql.algorithms.treesearch.rungs import SHARE, Nominal, Rung, choose
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
-from spaql.algorithms.treesearch.structures import ENERGY, NEXT, Meaning, Structure
+from spaql.algorithms.treesearch.structures import CONSTANT, ENERGY, NEXT, Meaning, Structure
 from spaql.algorithms.treesearch.trees import CandidateTree, Rng, find_leaf, random_cut, split
 from spaql.classical import linearise, operating_point
 from spaql.errors import SettingError
@@ -50,8 +50,6 @@ _JUDGED = (30, 200)
 """Starts of a judgement, at least and at most."""
 _JUDGEMENTS = 40
 """About so many judgements take a tenth of the budget."""
-_ROOM = 0.2
-"""The largest share of the budget for evaluating all rungs anew; else the search's own evaluation serves."""
 _STARTS = 128
 """Starts of a generation when the best rung is polished, if there is room for them."""
 _RESTED = 16
@@ -60,10 +58,8 @@ _MEASURED = 8
 """Random controllers by which features are measured."""
 _SPLITS = 2
 """Trees of two leaves that are tried."""
-STAGES = (
-    *("measure", "swing_up", "race", "all", "remove", "leaves"),
-    *("choose", "polish", "terms", "last", "done"),
-)
+BEFORE_CHOICE = ("measure", "swing_up", "race", "all", "remove", "leaves", "choose")
+STAGES = (*BEFORE_CHOICE, "polish", "terms", "last", "done")
 
 
 class Ladder:
@@ -112,7 +108,12 @@ class Ladder:
         return self.block(rung.structure).controller(rung.tree, self.digits)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return what a person wants to know of each rung, the plainest first; the best is marked."""
+        """Return what a person wants to know of each rung, the plainest first; the best is marked.
+
+        Empty before one is chosen.
+        """
+        if any(rung.nominal is None for rung in self.rungs):
+            return []
         rows = [rung.row() | {"chosen": i == self.best} for i, rung in enumerate(self.rungs)]
         return sorted(rows, key=lambda row: (row["leaves"], row["numbers"]))
 
@@ -286,6 +287,8 @@ class Ladder:
         for form in more:
             rung = max((one for one in self.rungs if one.structure.form == form), key=lambda one: one.score)
             kinds = [kind for kind in more[form] if self.meaning.has((kind,))]
+            if self.usual.action:  # it is the constant
+                kinds = [kind for kind in kinds if kind != CONSTANT]
             self._try(rung.structure.with_kinds((*rung.structure.kinds, *kinds)), rung, share, rng)
         self.stage, self.turn = "remove", 0
         self.racers = []
@@ -345,20 +348,16 @@ class Ladder:
         self.stage = "choose"
 
     def _choose(self, rng: Rng) -> None:
-        """Evaluate all rungs from the same fresh starts, by which they are compared from now on.
+        """Choose a rung by an evaluation of all of them from the same starts.
 
-        The search has chosen among them from the starts before, so that the best of them may be lucky.
+        They are fresh ones, if a tenth of the budget is enough: the best of the search may have been lucky.
         """
         evaluator = self.evaluator
-        n = self._judged_starts(len(self.rungs))
-        cost = n * len(self.rungs) * evaluator.length
-        if cost <= _ROOM * self.budget or not len(evaluator.judging_starts):
-            foreign = not len(evaluator.judging_starts)  # a rung of another plant
-            evaluator.judging_starts = evaluator.starts(rng, n)
-            self.rungs = [
-                self._judged(one.structure, one.tree) if foreign else self._played_anew(one)
-                for one in self.rungs
-            ]
+        n = self._affordable(len(self.rungs))
+        if n >= _JUDGED[0] or not len(evaluator.judging_starts):
+            evaluator.judging_starts = evaluator.starts(rng, min(max(n, _JUDGED[0]), _JUDGED[1]))
+            self.rungs = [self._judged(one.structure, one.tree) for one in self.rungs]
+        self.rungs = [self._measured(one) for one in self.rungs]
         self.best = choose(self.rungs)
         rung = self.rungs[self.best]
         self.racers = [(rung.structure, Racer.of(rung.tree, step=0.3))]
@@ -366,8 +365,10 @@ class Ladder:
 
     def _judged_starts(self, judgements: int) -> int:
         """Return the number of starts of which so many judgements take a tenth of the budget."""
-        wanted = int(0.1 * self.budget / (judgements * self.evaluator.length))
-        return min(max(wanted, _JUDGED[0]), _JUDGED[1])
+        return min(max(self._affordable(judgements), _JUDGED[0]), _JUDGED[1])
+
+    def _affordable(self, judgements: int) -> int:
+        return int(0.1 * self.budget / (judgements * self.evaluator.length))
 
     def _polish(self, rng: Rng) -> None:
         """Go on with the best rung, by more starts in each generation."""
@@ -384,14 +385,15 @@ class Ladder:
         rung = self.rungs[self.best]
         block = self._use(rung.structure)
         left = TERMS * self.budget - self.spent
-        error = max(2 * rung.at_rest, 0.01 * self._largest_error())
+        assert rung.nominal is not None
+        error = max(2 * rung.nominal.at_rest, 0.01 * self._largest_error())
         tree = simplify(
             self.evaluator,
             rung.tree,
             rung.score,
             left,
             SHARE * abs(rung.score),
-            lambda tree: self._nominal(block, tree)["at_rest"] <= error,
+            lambda tree: self._nominal(block, tree).at_rest <= error,
         )
         structure = block.plainer(tree)  # what no term uses is not part of it
         less = self.block(structure).like(tree, block)
@@ -467,14 +469,12 @@ class Ladder:
             changes,
             self.evaluator.price,
             self.settings.worst_weight,
-            **self._nominal(block, tree),
+            None if self.stage in BEFORE_CHOICE else self._nominal(block, tree),
         )
 
-    def _played_anew(self, rung: Rung) -> Rung:
-        """Return a rung as the common starts show it, after these have changed."""
-        self._use(rung.structure)
-        returns, changes = self._from_common_starts(rung.tree)
-        return replace(rung, returns=returns, changes=changes)
+    def _measured(self, rung: Rung) -> Rung:
+        """Return a rung with its measures in the plant's own episodes."""
+        return replace(rung, nominal=self._nominal(self._use(rung.structure), rung.tree))
 
     def _from_common_starts(self, tree: CandidateTree) -> tuple[Floats, Floats]:
         """Return returns and priced changes of a controller from the common starts."""
@@ -482,7 +482,7 @@ class Ladder:
         played = self.evaluator.play(tree, vectors, starts, Phase.OWN_PLAY, digits=DIGITS)
         return played.returns[0], played.changes[0]
 
-    def _nominal(self, block: Block, tree: CandidateTree) -> dict[str, float]:
+    def _nominal(self, block: Block, tree: CandidateTree) -> Nominal:
         """Return the measures of a rung in the plant's own episodes."""
         evaluator, horizon = self.evaluator, self.meaning.problem.horizon
         evaluator.plant = None
@@ -492,12 +492,12 @@ class Ladder:
         )
         evaluator.plant = self.design
         errors = [j for j, one in enumerate(block.features) if one.name in self.meaning.errors]
-        return {
-            "nominal": math.fsum(played.returns[0].tolist()) / _RESTED,
-            "at_rest": _rest_error(played.visited[:, errors], horizon),
-            "movement": math.fsum(played.movement[0].tolist()) / max(1, played.steps),
-            "switches": math.fsum(played.switches[0].tolist()) / _RESTED,
-        }
+        return Nominal(
+            math.fsum(played.returns[0].tolist()) / _RESTED,
+            _rest_error(played.visited[:, errors], horizon),
+            math.fsum(played.movement[0].tolist()) / max(1, played.steps),
+            math.fsum(played.switches[0].tolist()) / _RESTED,
+        )
 
     def _largest_error(self) -> float:
         return max(self.usual.sizes[name] for name in self.meaning.errors)

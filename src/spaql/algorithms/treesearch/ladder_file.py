@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.algorithms.treesearch.block import Usual
-from spaql.algorithms.treesearch.ladder import STAGES, Ladder
+from spaql.algorithms.treesearch.ladder import BEFORE_CHOICE, STAGES, Ladder
 from spaql.algorithms.treesearch.racer import Racer
-from spaql.algorithms.treesearch.rungs import Rung
+from spaql.algorithms.treesearch.rungs import Nominal, Rung
 from spaql.algorithms.treesearch.structures import ORDER, Structure
 from spaql.algorithms.treesearch.trees import CandidateTree
 from spaql.archive import number, typed
 from spaql.errors import ArchiveError
 from spaql.kernels.treesearch.candidates import Floats
 
-_MEASURES = ("price", "worst_weight", "nominal", "at_rest", "movement", "switches")
+_MEASURES = ("price", "worst_weight")
 
 
 def ladder_state(ladder: Ladder) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -38,6 +38,7 @@ def ladder_state(ladder: Ladder) -> tuple[dict[str, Any], dict[str, NDArray[Any]
             {
                 "form": rung.structure.form,
                 "kinds": list(rung.structure.kinds),
+                "nominal": None if rung.nominal is None else rung.nominal._asdict(),
                 **{name: getattr(rung, name) for name in _MEASURES},
             }
             for rung in ladder.rungs
@@ -77,6 +78,8 @@ def restore_ladder(ladder: Ladder, data: Mapping[str, Any], arrays: Mapping[str,
         ladder.rungs.append(_rung(ladder, one, _part(arrays, f"rung.{i}.")))
     if (ladder.rungs and ladder.best >= len(ladder.rungs)) or (ladder.stage == "race" and not ladder.racers):
         raise ArchiveError("The search in the file has too few rungs or racers.")
+    if ladder.stage not in BEFORE_CHOICE and any(rung.nominal is None for rung in ladder.rungs):
+        raise ArchiveError("The search in the file has chosen among structures that were not measured.")
 
 
 def _operating_point(
@@ -107,7 +110,10 @@ def _rung(ladder: Ladder, data: Mapping[str, Any], arrays: Mapping[str, NDArray[
     if returns.shape != changes.shape or returns.shape != (n or len(returns),) or not len(returns):
         raise ArchiveError("A structure in the file was not evaluated from the starts in it.")
     measures = {name: number(data, name) for name in _MEASURES}
-    return Rung(block.structure, tree, block.parameters(tree), returns, changes, **measures)
+    kept = data["nominal"]
+    nominal = None if kept is None else Nominal(*(number(kept, name) for name in Nominal._fields))
+    size = block.parameters(tree)
+    return Rung(block.structure, tree, size, returns, changes, **measures, nominal=nominal)
 
 
 def _structure(ladder: Ladder, form: Any, kinds: Any) -> Structure:

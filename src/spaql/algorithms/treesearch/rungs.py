@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,19 @@ SHARE = 0.01
 """What a kind of feature, or a leaf, must gain, as a share of the best score."""
 _DIVERGED = -1e280
 """Values below are of episodes in which the plant left the finite numbers."""
+
+
+class Nominal(NamedTuple):
+    """Measures of a controller in the plant's own episodes."""
+
+    mean: float
+    """Mean return."""
+    at_rest: float
+    """The largest mean error of the last quarter of an episode."""
+    movement: float
+    """Mean change of an action from one sample to the next, as a share of its range."""
+    switches: float
+    """Switches between leaves without a change of a set-point, per episode."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,14 +50,8 @@ class Rung:
     price: float
     """Of a change."""
     worst_weight: float
-    nominal: float
-    """Mean return in the plant's own episodes."""
-    at_rest: float
-    """The largest mean error of the last quarter of one of them."""
-    movement: float
-    """Mean change of an action from one sample to the next, as a share of its range, in these."""
-    switches: float
-    """Switches between leaves without a change of a set-point, per episode."""
+    nominal: Nominal | None = None
+    """Measures in the plant's own episodes; none before a rung is chosen."""
 
     @cached_property
     def parts(self) -> Floats:
@@ -101,15 +108,16 @@ class Rung:
 
     def row(self) -> dict[str, Any]:
         """Return what a person wants to know of it."""
+        assert self.nominal is not None
         return {
             "structure": self.structure.name,
             "score": self.score,
             "return": self.mean,
             "worst": float(self.returns.min()),
-            "nominal": self.nominal,
-            "error at rest": self.at_rest,
-            "movement": self.movement,
-            "switches": self.switches,
+            "nominal": self.nominal.mean,
+            "error at rest": self.nominal.at_rest,
+            "movement": self.nominal.movement,
+            "switches": self.nominal.switches,
             "leaves": self.tree.n_leaves,
             "numbers": self.parameters,
         }
