@@ -30,6 +30,8 @@ _AT_REST = 1e-6
 """Largest change within a step, relative to the usual size of a number, that counts as rest."""
 _PROBED = 8
 """Visited states at which it is tested what depends on a state variable."""
+_NEGLIGIBLE = 1e-4
+"""Share of its range below which an action at the operating point is 0."""
 _INDEPENDENT = 1e-9
 
 
@@ -158,6 +160,7 @@ class _Linearisation:
         pairs = dict(self._problem.setpoint_places)
         state, action = self._rest(visited[:, 0].mean(axis=0), moving, size, pairs)
         within = (self._low <= action) & (action <= self._high)
+        action = np.where(np.abs(action) < _NEGLIGIBLE * (self._high - self._low), 0.0, action)
         return OperatingPoint(self._seen(state), action, self._steps) if within.all() else None
 
     def result(self) -> LinearPlant:

@@ -82,10 +82,13 @@ class Block:
         return cls(meaning, structure, tuple(features), arrays, units)
 
     def one_law(self) -> CandidateTree:
-        """Return a tree of one leaf with gains of 0; without a constant unless the structure has one."""
+        """Return a tree of one leaf with gains of 0.
+
+        It has a constant if the structure has one, or to begin at what holds the plant.
+        """
         tree = one_leaf(len(self.meaning.actions), len(self.features), listed=False)
         if CONSTANT not in self.structure.kinds:
-            tree.free[:, :, 0] = False
+            tree.free[:, :, 0] = self.units.action_centre != 0.0
         tree.free[:, :, 1:] &= ~(self.even | self._between)
         return tree
 
