@@ -82,7 +82,8 @@ class Dynamics:
         Standard deviation of the noise on observations, by their names; cut at a tenth of the range.
     delay
         Dead time of the action in samples; of a range, such as `(2, 4)`, every episode draws one. Before the
-        first action the actuator rests at 0, or at the end of its range next to 0.
+        first action the actuator rests at 0, or at the end of its range next to 0: one in absolute units
+        begins there, and not where it holds the plant. Declare deviations if that is not meant.
     rate_limit
         The largest change of an action within a sample, by the names of actions.
     gain
