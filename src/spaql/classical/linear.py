@@ -154,16 +154,13 @@ class _Linearisation:
         self._start, self._step, self._observe = plant.nominal_functions
 
     def operating_point(self) -> OperatingPoint | None:
-        visited = self._visited()
-        size = visited.reshape(-1, visited.shape[2]).std(axis=0)
-        moving = [j for j in range(visited.shape[2]) if np.ptp(visited[:, :, j], axis=1).max() > 0]
-        pairs = dict(self._problem.setpoint_places)
-        state, action = self._rest(visited[:, 0].mean(axis=0), moving, size, pairs)
+        state, action, _, _ = self._steady_state()
         within = (self._low <= action) & (action <= self._high)
         action = np.where(np.abs(action) < _NEGLIGIBLE * (self._high - self._low), 0.0, action)
         return OperatingPoint(self._seen(state), action, self._steps) if within.all() else None
 
-    def result(self) -> LinearPlant:
+    def _steady_state(self) -> tuple[Floats, Floats, _Choice, Floats]:
+        """Return a steady state, its action, which state variables are at rest in it, and their usual sizes."""
         visited = self._visited()
         size = visited.reshape(-1, visited.shape[2]).std(axis=0)
         moving = [j for j in range(visited.shape[2]) if np.ptp(visited[:, :, j], axis=1).max() > 0]
@@ -174,14 +171,15 @@ class _Linearisation:
         for choice in self._choices(visited, size, moving, numbers, pairs):
             found = self._rest(middle, choice.moving, size, pairs, choice.regulated)
             if found is not None:
-                break
-        else:
-            raise SettingError(
-                f"No steady state of {self._problem.name} was found at its "
-                f"{'set-points' if pairs else 'reference'}: is there an action that holds it there?"
-            )
-        state, action = found
-        moving, numbers, _ = choice
+                return *found, choice, size
+        raise SettingError(
+            f"No steady state of {self._problem.name} was found at its "
+            f"{'set-points' if pairs else 'reference'}: is there an action that holds it there?"
+        )
+
+    def result(self) -> LinearPlant:
+        state, action, (moving, numbers, _), size = self._steady_state()
+        pairs = dict(self._problem.setpoint_places)
         slopes = self._slopes(state, action, moving, size, numbers)
         kept = _relevant(*slopes[::2])
         a, b, c = slopes[0][np.ix_(kept, kept)], slopes[1][kept], slopes[2][:, kept]
