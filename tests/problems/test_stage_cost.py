@@ -376,7 +376,7 @@ def test_a_price_is_charged_once_where_a_problem_is_changed() -> None:
     assert problem.dynamics is not None
     changed = [
         dataclasses.replace(problem, dynamics=None),
-        dataclasses.replace(problem, env=problem.dynamics.id, dynamics=None),
+        dataclasses.replace(problem, env=problem.dynamics.id, dynamics=None, plant={}),
         with_parameters(problem, {"masspole": 0.2}),
     ]
     for one in changed:

@@ -70,15 +70,15 @@ def with_parameters(problem: Problem, values: Mapping[str, float], bench: Bench 
     """
     if (declared := _declared(problem)) is not None:
         plant = with_plant_parameters(declared, _checked(problem, values)) if values else declared
-        return dataclasses.replace(problem, env=plant.id, dynamics=plant)
+        return dataclasses.replace(problem, env=plant.id, dynamics=plant, plant={})
     problem = _nominal(problem)
     values = _checked(problem, values)
     taken = _arguments(problem, problem.make().unwrapped)
     arguments = {name: value for name, value in values.items() if name in taken}
     attributes = {name: value for name, value in values.items() if name not in taken}
-    env = dataclasses.replace(problem, options={**problem.options, **arguments}).make()
+    env = dataclasses.replace(problem, options={**problem.options, **arguments}, plant={}).make()
     _set(env.unwrapped, attributes, bench)
-    made = dataclasses.replace(problem, env=None, options={}, template=env)
+    made = dataclasses.replace(problem, env=None, options={}, template=env, plant={})
     _check_made(made, problem, values, attributes)
     return made
 
@@ -93,7 +93,7 @@ def _nominal(problem: Problem) -> Problem:
     """Return the problem in Gymnasium's environment, also if it names the compiled version of it."""
     plain = (problem.env or "").removeprefix("spaql/")
     env = plain if plain in BENCHES else problem.env
-    return dataclasses.replace(problem, env=env, dynamics=None)
+    return dataclasses.replace(problem, env=env, dynamics=None, plant={})
 
 
 def _arguments(problem: Problem, plant: Any) -> dict[str, Any]:

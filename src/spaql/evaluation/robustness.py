@@ -129,7 +129,9 @@ def robustness(
         results[name] = run(policy, dataclasses.replace(make_problem(variant), dynamics=None))
     if (plant := problem.dynamics) is not None and plant.declares_more:
         other = perturbed(plant)
-        results["perturbed"] = run(policy, dataclasses.replace(problem, env=other.id, dynamics=other))
+        results["perturbed"] = run(
+            policy, dataclasses.replace(problem, env=other.id, dynamics=other, plant={})
+        )
     spread = watched.visited.std(axis=0)
     for level in noise:
         noisy = NoisyPolicy(policy, level * spread, generator(seed, Purpose.DISTURBANCE, 0))
