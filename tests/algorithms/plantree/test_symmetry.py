@@ -423,12 +423,12 @@ def test_a_mirror_of_an_environment_without_names_has_default_names(algorithm, s
 
 
 def test_a_run_finds_the_mirror_and_says_so(tmp_path: Path) -> None:
-    run, words = tmp_path / "run", ["--quiet", "--effort", "0.005", "--leaves", "8", "--seed", "1"]
+    run, words = tmp_path / "run", ["--quiet", "--effort", "0.02", "--leaves", "8", "--seed", "1"]
     train = [
         "train",
         "CartPole-v1",
         "--total-timesteps",
-        "800",
+        "1200",
         "--out",
         str(run),
         *words,
