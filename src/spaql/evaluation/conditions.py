@@ -58,4 +58,4 @@ def in_condition(problem: Problem, condition: str) -> Problem:
     if problem.dynamics is None:
         raise SettingError(f"Only compiled plants can be perturbed, and this runs on {problem.runs_on}.")
     plant = perturbed(problem.dynamics)
-    return dataclasses.replace(problem, env=plant.id, dynamics=plant)
+    return dataclasses.replace(problem, env=plant.id, dynamics=plant, plant={})
