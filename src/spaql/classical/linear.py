@@ -160,7 +160,7 @@ class _Linearisation:
         return OperatingPoint(self._seen(state), action, self._steps) if within.all() else None
 
     def _steady_state(self) -> tuple[Floats, Floats, _Choice, Floats]:
-        """Return a steady state, its action, what is at rest in it, and the usual sizes of state variables."""
+        """Return a steady state, its action, what is at rest in it, and the usual size of each variable."""
         visited = self._visited()
         size = visited.reshape(-1, visited.shape[2]).std(axis=0)
         moving = [j for j in range(visited.shape[2]) if np.ptp(visited[:, :, j], axis=1).max() > 0]
