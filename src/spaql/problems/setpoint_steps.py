@@ -152,11 +152,15 @@ def _stepped(plant: Dynamics, places: tuple[int, ...], begins: tuple[int, int]) 
         ("rng",): with_rng,
         ("parameters", "rng"): with_both,
     }
+    chosen = forms[plant.disturbances.extras]
+    for function in (start_with_step, chosen, observe_first):
+        # Cached code refers to the module of the plant, and is linked by name.
+        function.__qualname__ += f"_{plant.start.__module__}_{plant.step.__module__}_{plant.digest[:16]}"
     return dataclasses.replace(
         plant,
         id=derived_id(plant, "steps", begins),
         start=start_with_step,
-        step=forms[plant.disturbances.extras],
+        step=chosen,
         observe=observe_first,
     )
 
