@@ -48,15 +48,20 @@ def ladder_cells(rungs: Sequence[Mapping[str, Any]]) -> Rows:
             "score": f"{row['score']:.4g}",
             "return": f"{row['return']:.4g}",
             "worst": f"{row['worst']:.4g}",
-            "nominal": f"{row['nominal']:.4g}",
-            "error at rest": f"{row['error at rest']:.2g}",
-            "movement": f"{100 * row['movement']:.2g} %",
-            "switches": f"{row['switches']:.2g}",
+            "nominal": _cell(row["nominal"], ".4g"),
+            "error at rest": _cell(row["error at rest"], ".2g"),
+            "movement": "" if row["movement"] is None else f"{100 * row['movement']:.2g} %",
+            "switches": _cell(row["switches"], ".2g"),
             "leaves": str(row["leaves"]),
             "parameters": str(row["numbers"]),
         }
         for row in rungs
     ]
+
+
+def _cell(value: float | None, digits: str) -> str:
+    """Return a number, or nothing where it was not measured."""
+    return "" if value is None else f"{value:{digits}}"
 
 
 def return_cells(rows: Sequence[Judged]) -> Rows:

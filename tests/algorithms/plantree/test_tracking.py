@@ -42,7 +42,7 @@ def test_an_oven_with_dead_time_gets_integral_action_from_few_steps(oven: spaql.
 def candidates_of(policy: FeatureController) -> Candidates:
     """Return a controller as the only candidate of a search."""
     arrays = policy.arrays
-    block = FeatureBlock(arrays.table, arrays.limiter, policy.memory_size)
+    block = FeatureBlock(arrays.table, arrays.limiter, policy.memory_size, np.array([1]))
     allowed = np.ones((len(arrays.left), len(policy.actions)), np.bool_)
     return Candidates(arrays.left, allowed, arrays.numbers[np.newaxis], block)
 

@@ -110,10 +110,8 @@ class Ladder:
     def rows(self) -> list[dict[str, Any]]:
         """Return what a person wants to know of each rung, the plainest first; the best is marked.
 
-        Empty before one is chosen.
+        Measures of the plant's own episodes are None before the choice.
         """
-        if any(rung.nominal is None for rung in self.rungs):
-            return []
         rows = [rung.row() | {"chosen": i == self.best} for i, rung in enumerate(self.rungs)]
         return sorted(rows, key=lambda row: (row["leaves"], row["numbers"]))
 

@@ -107,17 +107,17 @@ class Rung:
         return bool(self.returns.min() < _DIVERGED)
 
     def row(self) -> dict[str, Any]:
-        """Return what a person wants to know of it."""
-        assert self.nominal is not None
+        """Return what a person wants to know of it; measures of the plant's own episodes may be None."""
+        own = self.nominal._asdict() if self.nominal else dict.fromkeys(Nominal._fields)
         return {
             "structure": self.structure.name,
             "score": self.score,
             "return": self.mean,
             "worst": float(self.returns.min()),
-            "nominal": self.nominal.mean,
-            "error at rest": self.nominal.at_rest,
-            "movement": self.nominal.movement,
-            "switches": self.nominal.switches,
+            "nominal": own["mean"],
+            "error at rest": own["at_rest"],
+            "movement": own["movement"],
+            "switches": own["switches"],
             "leaves": self.tree.n_leaves,
             "numbers": self.parameters,
         }
