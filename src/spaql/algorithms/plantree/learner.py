@@ -267,7 +267,9 @@ class PlanTreeLearner(Learner):
         if spent >= last:
             self._turn = 0
             self._rules = (
-                self._designed() if self.tracks else self._last_choice(self.candidates or self._search())
+                self._designed()
+                if self.tracks
+                else self._last_choice(self.candidates or self._search(last=True))
             )
         else:
             turn = sum(spent >= bound for bound in bounds)
@@ -280,7 +282,7 @@ class PlanTreeLearner(Learner):
                     self._playing = len(self.designs) - 1
                     return
                 if again:
-                    self.candidates = self._search()
+                    self.candidates = self._search(last=turn + 2 > _TURNS)
                 self._playing = self.candidates.index(self._choose(self.candidates, last=False))
 
     # -- plans and controllers -----------------------------------------------------------------------------
@@ -323,7 +325,7 @@ class PlanTreeLearner(Learner):
     def conclude(self) -> None:
         """Search for the controller of the memory as it is now, unless that was done."""
         if self._rules is None:
-            self._rules = self._designed() if self.tracks else self._last_choice(self._search())
+            self._rules = self._designed() if self.tracks else self._last_choice(self._search(last=True))
 
     def adopt(self, memory: Memory, rules: RuleTree) -> None:
         """Take over transitions that were not played here, and the controller that was made from them."""
@@ -455,14 +457,17 @@ class PlanTreeLearner(Learner):
             self._plan = self._make_plan()
         return self._plan
 
-    def _search(self) -> list[Candidate]:
-        """Return the candidates that have played, and those of a new search."""
+    def _search(self, *, last: bool) -> list[Candidate]:
+        """Return the candidates that have played, and those of a new search.
+
+        The last search is also made without the mirror that was found, which is kept only if it is as good.
+        """
         played = [one for one in self.candidates if one.returns]
         if not len(self.memory):
             return [Candidate(idle_rules(self.code, self.task))]
         mirror = self.mirror
         found = self._search_with(mirror, played)
-        if mirror is not None and self.settings.mirror == "auto":
+        if last and mirror is not None and self.settings.mirror == "auto":
             plain, rng = self._search_with(None, played), np.random.default_rng((self._build_seed, 2))
             if not keeps_mirror(self.memory, self.code, self.settings, found, plain, rng):
                 self._unmirrored, found = len(self.memory), plain

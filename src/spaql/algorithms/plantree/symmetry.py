@@ -43,10 +43,10 @@ _SIGNS, _LISTED = 8, 4
 """Most observations that may change their sign, and most Discrete actions of which all swaps are tried."""
 _ALIKE = 1.5
 """Most times by which the standard deviations of swapped observations differ."""
-_WORSE, _NONE = 1.645, 1e-6
-"""Most standard errors by which a mirrored fit may predict held-out samples worse than a fit without the
-mirror does, which is the one-sided test at 5 %; and the least standard error, as a share of the variance of
-an output's change: exact fits differ by their rounding errors."""
+_BIASED, _NONE = 4.5, 1e-4
+"""Most standard errors by which the errors of a mirrored fit may be to one side, on the worst output; and the
+least standard error, as a share of the standard deviation of an output's change: that of an exact fit is its
+rounding error."""
 _SIDE = 0.05
 """Least share of the samples on either side of 0 of an observation that changes its sign: one that is never
 negative, or nearly always 0, would tell nothing about its mirror image."""
@@ -91,8 +91,8 @@ def find_mirror(memory: Memory, code: ActionCode, *, ends: bool = True) -> Mirro
     times what the laws of the halves differ: laws average noise, which hides a wrong mirror in the errors.
     None is accepted that the samples do not distinguish from the same one with one sign changed; so none that
     changes one sign and nothing else, which differs by one sign from no mirror at all. By default mirrored
-    ends must be predicted as ends. At last a plant that is fitted to one half and its mirror images must not
-    predict the samples of the other worse than one that is fitted to the half alone.
+    ends must be predicted as ends. At last the errors of a plant that is fitted to one half and its mirror
+    images must not be to one side on the samples of the other half.
     """
     if len(memory) < FEWEST or memory.ended.all():
         return None
@@ -104,7 +104,7 @@ def find_mirror(memory: Memory, code: ActionCode, *, ends: bool = True) -> Mirro
     best = min(accepted, key=lambda one: one.difference)
     rivals = [one for one in tested if one.ends and _rival(best.mirror, one.mirror)]
     apart = all(one.difference >= _APART * max(1.0, best.difference) for one in rivals)
-    return best.mirror if apart and halves.loss(best.mirror) <= _WORSE else None
+    return best.mirror if apart and halves.bias(best.mirror) <= _BIASED else None
 
 
 def _rival(mirror: Mirror, other: Mirror) -> bool:
@@ -187,9 +187,7 @@ class _Halves:
         self._other = [
             self._predict(self._cells[1 - k], z[held], inputs[held])[0] for k, held in enumerate(self._held)
         ]
-        self._errors = [one - self._truth(k, after) for k, (one, _) in enumerate(own)]
-        """What the law of each half errs on those rows."""
-        error = [one[inside] for one, (_, inside) in zip(self._errors, own, strict=True)]
+        error = [(one - self._truth(k, after))[inside] for k, (one, inside) in enumerate(own)]
         difference = [(one - other)[inside] for (one, inside), other in zip(own, self._other, strict=True)]
         self._own = self._sizes(error), self._sizes(difference)
 
@@ -268,31 +266,36 @@ class _Halves:
         ]
         return ratios[0], ratios[1], covered
 
-    def loss(self, mirror: Mirror) -> float:
-        """Return by how many standard errors laws of a half with its mirror images predict the other worse.
+    def bias(self, mirror: Mirror) -> float:
+        """Return how many standard errors the errors of a mirrored fit are from treating both sides alike.
 
-        That is the worst over outputs. Squared errors are compared with those of the laws of the half alone,
-        beyond whose largest hundredth they do not count, in blocks: steps that follow each other err alike.
+        Laws of a half with its mirror images cannot tell one side from the other. So on the held-out samples
+        of the other half, which are on one side each, their errors must cancel: those of an output that
+        changes its sign, the differences of swapped ones, and of all others the errors on one side and those
+        on the other. That is the worst over outputs. The largest hundredth of the errors is cut, and means
+        are over blocks: steps that follow each other err alike.
         """
         memory = self._memory
         own = self._samples(memory.states, memory.actions, memory.nexts)
         images = mirror.states(memory.states), mirror.actions(memory.actions), mirror.states(memory.nexts)
         x, y = (np.concatenate(pair) for pair in zip(own, self._samples(*images), strict=True))
-        after, squares = self._scale.z(memory.nexts), []
+        after = self._scale.z(memory.nexts)
+        errors = []
         for k, held in enumerate(self._held):
             rows = np.concatenate([self._fitted[k], len(memory) + self._fitted[k]])
             cells = _cells(x, y / self._spread, rows, self._dims)
             found, _ = self._predict(cells, x[held, 1 : 1 + self._dims], x[held, 1 + self._dims :])
-            errors = np.stack([self._errors[k], found - self._truth(k, after)]) / self._spread
-            squares.append(errors[:, :, self._used] ** 2)
-        plain, mirrored = np.concatenate(squares, axis=1)
-        most = np.sort(plain, axis=0)[int(_PARTS[-1] * (len(plain) - 1))]
-        worse = np.minimum(mirrored, most) - np.minimum(plain, most)
-        block = np.concatenate(self._held) // _BLOCK
-        blocks = np.array([means(worse[block == one].T) for one in np.unique(block)])
+            errors.append((found - self._truth(k, after)) / self._spread)
+        held = np.concatenate(self._held)
+        sides = np.sign(memory.states[held][:, mirror.sides])
+        sided = _sided(np.concatenate(errors), self._used, mirror, sides)
+        most = np.sort(np.abs(sided), axis=0)[int(_PARTS[-1] * (len(sided) - 1))]
+        sided = np.clip(sided, -most, most)
+        block = held // _BLOCK
+        blocks = np.array([means(sided[block == one].T) for one in np.unique(block)])
         average, spread = moments(blocks)
         error = spread / math.sqrt(len(blocks) - 1)
-        return float((average / np.maximum(error, _NONE)).max(initial=-np.inf))
+        return float((np.abs(average) / np.maximum(error, _NONE)).max(initial=0.0))
 
     def _ends_agree(self, mirror: Mirror) -> bool:
         memory = self._memory
@@ -307,6 +310,20 @@ class _Halves:
         recognised = mean(ended)
         enough = recognised * len(ended) >= _FEWEST_ENDS and recognised >= _RECOGNISED
         return enough and mean(found[~memory.ended]) <= _FALSE_ENDS
+
+
+def _sided(errors: Floats, used: NDArray[np.bool_], mirror: Mirror, sides: Floats) -> Floats:
+    """Return the parts of errors that cancel over both sides of a mirror, one per column."""
+    columns = []
+    for j in np.flatnonzero(used).tolist():
+        other = mirror.order[j] if j < len(mirror.order) else j
+        if other != j:
+            columns.append(errors[:, j] - errors[:, other])
+        elif j < len(mirror.signs) and mirror.signs[j] < 0:
+            columns.append(errors[:, j])
+        else:  # the reward, too
+            columns.extend(errors[:, j] * side for side in sides.T)
+    return np.stack(columns, axis=1)
 
 
 def _cells(x: Floats, y: Floats, rows: Ints, dims: int) -> _Cells:
