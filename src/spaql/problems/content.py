@@ -219,9 +219,13 @@ class _Walk:
         elif issubclass(kind, tuple) and hasattr(kind, "_fields"):
             fields = (kind._fields, self.token(name, getattr(kind, "_field_defaults", {})))
             functions = (types.FunctionType, property, classmethod, staticmethod)
-            own = {k: v for k, v in own.items() if isinstance(v, functions) and not _is_generated(v)}
+            own = {k: v for k, v in own.items() if isinstance(v, functions) and not self._is_of_python(v)}
         parts = [(key, self._refer(f"{name}.{key}", own[key])) for key in sorted(own)]
         return ("class", bases, fields, parts)
+
+    def _is_of_python(self, method: Any) -> bool:
+        """Return whether a method of a named tuple was written by Python, not by a person."""
+        return _is_generated(method) or self._by_name(_module_of(getattr(method, "__func__", method)))
 
     def _default(self, name: str, value: Any) -> Any:
         return "" if value is dataclasses.MISSING else self.token(name, value)
