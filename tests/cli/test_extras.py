@@ -73,5 +73,5 @@ def test_the_first_runs_tell_nothing_of_the_time_that_is_left(
     said = []
     for now[0] in (30.0, 60.0):
         progress.update(Outcome(run, 100))
-        said.append("s left" in capsys.readouterr().err)
+        said.append(" left" in capsys.readouterr().err)
     assert said == [False, True]

@@ -168,6 +168,8 @@ def test_a_declared_plant_is_also_tested_perturbed() -> None:
     policy = spaql.RandomPolicy(oven.states, oven.actions)
     slow = {"time constant [s]": [180.0]}
     rows = robustness(policy, oven, values=slow, noise=[0.1], disturbance=[], episodes=4)
-    names = ["nominal", "time constant [s] = 180", "perturbed", "noise 10 %", "one step late"]
+    declared = [f"{name} × {factor}" for name in oven.dynamics.parameters for factor in (0.8, 1.2)]
+    names = ["nominal", *declared, "time constant [s] = 180", "perturbed", "noise 10 %", "one step late"]
     assert [row.change for row in rows] == names
-    assert len({row.mean for row in rows[:3]}) == 3  # without draws, a random policy is constant
+    changed = len(declared) + 3  # without draws, a random policy is constant
+    assert len({row.mean for row in rows[:changed]}) == changed

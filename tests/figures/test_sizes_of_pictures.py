@@ -69,7 +69,7 @@ def test_a_tree_of_forty_leaves_is_at_most_1600_pixels_wide(balanced: bool, tmp_
 def test_the_axis_of_a_response_is_in_s_min_or_h(seconds: float, unit: str, last: float) -> None:
     signal = tuple(np.zeros(100))
     panel = ResponsePanel("level [m]", signal, (signal,))
-    record = ResponseRecord("", "", ("this",), seconds, "s", 30, 60, "load", (panel,))
+    record = ResponseRecord("", "", ("this",), seconds, "s", (30,), 60, "load", (panel,))
     axes = draw(record).axes[0]
     assert axes.get_xlabel() == f"time [{unit}]"
     assert axes.get_lines()[0].get_xdata()[-1] == pytest.approx(last)

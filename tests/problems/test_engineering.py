@@ -12,7 +12,7 @@ from gymnasium.utils.env_checker import check_env
 import spaql
 from spaql.classical import tune
 from spaql.evaluation import evaluate_control
-from spaql.problems import find_dynamics, perturbed
+from spaql.problems import Perturbation, find_dynamics, perturbed
 from spaql.registration import HORIZONS
 
 # The returns of a fixed sequence of actions from the start of seed 0, in the equations without noise. The
@@ -71,7 +71,7 @@ def test_the_equations_are_as_they_were(id: str) -> None:
     assert plant.horizon == HORIZONS[id]
     other = perturbed(plant)
     assert other.observation_space == plant.observation_space
-    assert other.disturbances.gain == plant.perturbation.gain
+    assert other.disturbances.gain == (plant.perturbation or Perturbation()).gain
     assert any(other.disturbances.noise)
 
 

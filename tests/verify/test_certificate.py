@@ -134,7 +134,12 @@ def test_hostile_files_raise_archive_errors(file, tmp_path, name):
 
 def test_damaged_files_raise_archive_errors(file, tmp_path):
     content = file.read_bytes()
-    for damaged in (b"", content[:100], content[:-1], content[:200] + b"x" + content[201:]):
+    for damaged in (
+        b"",
+        content[:100],
+        content[:-1],
+        content[:200] + bytes([content[200] ^ 1]) + content[201:],
+    ):
         (tmp_path / "damaged.proof").write_bytes(damaged)
         with pytest.raises(spaql.ArchiveError):
             check_certificate(tmp_path / "damaged.proof")

@@ -134,7 +134,7 @@ def draw(
       growth  the partition while the agent learns; trains anew, to the same bytes
       sizes   the return of smaller trees
       plant   the cells of the learned plant, and where it is wrong (plantree)
-      response  a step of each set-point, then a load, beside a tuned PID controller
+      response  a step of each set-point, then a load, compared with a tuned PID
       coverage  the states of the log it was fitted to, and where it leaves them
       counterexample  an episode that refutes what `spaql verify` asked
 

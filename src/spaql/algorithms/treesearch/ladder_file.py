@@ -127,7 +127,7 @@ def _part(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[
 
 
 def _finite(arrays: Mapping[str, NDArray[Any]], name: str) -> Floats:
-    array = np.array(typed(arrays[name], np.float64), order="C")
+    array = typed(arrays[name], np.float64)
     if not np.isfinite(array).all():
         raise ArchiveError(f"The search in the file has {name} that are not finite numbers.")
-    return array
+    return np.array(array, order="C")

@@ -114,7 +114,7 @@ class TreeSearchLearner(Learner):
     def robust(self) -> bool:
         """Whether it designs for perturbed plants: where they are declared, and on the ladder."""
         design = self._climbs.design if self._climbs else self.search.evaluator.plant
-        return design is not None
+        return design is not None and not self.settings.nominal
 
     @property
     def _measured(self) -> bool:
