@@ -98,7 +98,7 @@ def operating_point(problem: Problem, seed: int = 0) -> OperatingPoint | None:
     --------
     >>> from spaql import make_problem
     >>> found = operating_point(make_problem("spaql/Oven-v0"))
-    >>> 0.2 < found.action[0] < 0.4
+    >>> bool(0.2 < found.action[0] < 0.4)
     True
     """
     plant = problem.dynamics
