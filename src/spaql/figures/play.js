@@ -452,7 +452,8 @@ function buildPlan() {
   add(`load on ${plain(data.plan.loaded)}`, -most, most, () => plan.load, (x) => { plan.load = x; });
   add(`load begins at [${word}]`, 0, end, () => plan.begins * step, (x) => { plan.begins = Math.round(x / step); });
 }
-function replanned() { stop(); later(() => { for (const box of planBoxes) box.show(); restart(); }); }
+function replan() { for (const box of planBoxes) box.show(); restart(); }
+function replanned() { stop(); later(replan); }
 
 function drawLegend() {
   const parts = [];
@@ -830,8 +831,12 @@ function saved() {
 
 // ---- what changes what ------------------------------------------------------------------------------------
 
-let waiting = 0;
-function later(draw) { if (!waiting) waiting = requestAnimationFrame(() => { waiting = 0; draw(); }); }
+const waiting = new Set();
+/** Call a function before the next frame, once: none that waits is lost to another one. */
+function later(draw) {
+  if (!waiting.size) requestAnimationFrame(() => { const draws = [...waiting]; waiting.clear(); for (const one of draws) one(); });
+  waiting.add(draw);
+}
 
 /** Draw everything that depends on the moment. */
 function moment() {
@@ -855,7 +860,7 @@ function moveTo(start) {
   stop(); view.start = start; view.t = 0;
   if (view.plan) data.plan.places.forEach((place, k) => { view.plan.goals[k][0] = start[place]; });
   view.path = rollout(start, tree, view.plan);
-  later(() => { for (const box of planBoxes) box.show(); restart(); });
+  later(replan);
 }
 
 /** Steps a second when it plays: as in reality, but for episodes that would be over at once or take long. */
@@ -966,7 +971,8 @@ function begin() {
   measureReaches();
   if (data.plan) buildPlan();
   buildTree(); showView(); update(); choose(places.findIndex((place) => !data.memory || place.leaf));
-  new ResizeObserver(() => later(() => { moment(); drawReturns(); })).observe($("play"));
+  const resized = () => { moment(); drawReturns(); };
+  new ResizeObserver(() => later(resized)).observe($("play"));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { moment(); drawReturns(); drawLegend(); });
 }
 
