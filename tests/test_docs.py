@@ -146,21 +146,6 @@ def test_the_plants_are_counted_as_they_are_registered() -> None:
     assert {words[word] for word in found} == {len(listed)}
 
 
-def test_the_zoo_is_described_by_its_entries() -> None:
-    shown = (ROOT / "docs" / "zoo.md").read_text(encoding="utf-8")
-    entries = json.loads((ROOT / "src" / "spaql" / "zoo" / "entries.json").read_text(encoding="utf-8"))
-    rows = re.findall(r"^\| `([\w-]+)` \| (\S+) \| (\S+) ± (\S+) \| (\S+) \| (\d+) \| (\d+) \|", shown, re.M)
-    assert rows == [
-        (
-            entry["name"],
-            entry["problem"],
-            *(f"{entry[name]:.1f}" for name in ("mean", "ci95", "worst")),
-            *(str(entry[name]) for name in ("leaves", "numbers")),
-        )
-        for entry in entries
-    ]
-
-
 def test_a_figure_of_the_readme_is_that_of_its_page() -> None:
     (lander,) = re.findall(
         r"^\| LunarLander-v3 \| 2 million \| 5 \| (\S+ ± \S+) \|",
