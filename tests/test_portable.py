@@ -21,7 +21,7 @@ POSIX_MODULES = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "termios", "
 FALLBACKS = {
     "os.kill": "leases.py",
     "os.link": "leases.py",
-    "os.sched_getaffinity": "workers.py",
+    "os.sched_getaffinity": "local.py",
     "os.readlink": "leases.py",
 }
 """What some systems do not have, and the one file that knows what to do then."""
