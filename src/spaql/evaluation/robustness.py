@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.evaluation.bench import Bench, find_bench
+from spaql.evaluation.conditions import PERTURBED, in_condition
 from spaql.evaluation.episodes import Playable, evaluate, policy_and_problem
 from spaql.evaluation.plant_parameters import parameters_of, with_parameters
 from spaql.policy import DelayedPolicy, DisturbedPolicy, NoisyPolicy, Policy, RecordingPolicy
-from spaql.problems import EnvironmentLike, Problem, make_problem, perturbed
+from spaql.problems import EnvironmentLike, Problem, make_problem
 from spaql.problems.perturbed import paired_states
 from spaql.rollouts.batches import fresh_states
 from spaql.rollouts.play import play
@@ -127,11 +128,8 @@ def robustness(
             results[f"{name} = {value:g}"] = run(policy, with_parameters(problem, {name: value}, bench))
     for name, variant in (variants or {}).items():
         results[name] = run(policy, dataclasses.replace(make_problem(variant), dynamics=None))
-    if (plant := problem.dynamics) is not None and plant.declares_more:
-        other = perturbed(plant)
-        results["perturbed"] = run(
-            policy, dataclasses.replace(problem, env=other.id, dynamics=other, plant={})
-        )
+    if declares:
+        results[PERTURBED] = run(policy, in_condition(problem, PERTURBED))
     spread = watched.visited.std(axis=0)
     for level in noise:
         noisy = NoisyPolicy(policy, level * spread, generator(seed, Purpose.DISTURBANCE, 0))
