@@ -241,7 +241,7 @@ def verdict_data(verdict: Verdict) -> dict[str, Any]:
     return {
         "plant": verdict.plant,
         "learned": bool(verdict.learned),
-        "statement": verdict.statement.text,
+        "statement": verdict.sentence,
         "proven": verdict.proven,
         "refuted": verdict.refuted,
         "undecided": verdict.undecided,

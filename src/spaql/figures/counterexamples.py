@@ -73,7 +73,7 @@ def compute_counterexample(path: Path, source: Agent | Controller) -> Counterexa
         raise SettingError(f"Nothing was verified of {path} yet: `spaql verify {path}` looks for one.")
     found = verdict.counterexample
     if found is None:
-        raise SettingError(f"No counterexample was found when {path} was verified: {verdict.statement.text}.")
+        raise SettingError(f"No counterexample was found when {path} was verified: {verdict.sentence}.")
     loop = verified_loop(verdict, source)
     episode = played_with_actions(loop.dynamics, loop.player, found.start, delayed=verdict.delayed)
     steps = list(islice(episode, found.step + 1 + _AFTER))
@@ -111,8 +111,8 @@ def _note(verdict: Verdict) -> str:
     assert found is not None
     about = f"{ABOUT_LEARNED.capitalize()}: {verdict.learned}. " if verdict.learned else ""
     text = (
-        f"{about}Refuted: from {box_text(verdict.statement.starts)}{verdict.disturbed}, "
-        f"{verdict.statement.text}. From the state {', '.join(f'{x:.6g}' for x in found.start)}, {found.why}."
+        f"{about}Refuted: from {box_text(verdict.statement.starts, wider=False)}{verdict.disturbed}, "
+        f"{verdict.sentence}. From the state {', '.join(f'{x:.6g}' for x in found.start)}, {found.why}."
     )
     return "\n".join(textwrap.wrap(text, 105))
 

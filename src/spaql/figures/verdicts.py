@@ -96,7 +96,8 @@ def compute_verdict(verdict: Verdict, axes: tuple[int, int] = (0, 1)) -> Verdict
     return VerdictRecord(
         f"{verdict.plant}{learned}: proven from {percent(verdict.proven)} of the states",
         _wrapped(
-            f"{about}From {box_text(verdict.statement.starts)}{verdict.disturbed}: {verdict.statement.text}."
+            f"{about}From {box_text(verdict.statement.starts, wider=False)}{verdict.disturbed}: "
+            f"{verdict.sentence}."
             + (f" The map is at {', '.join(fixed)}." if fixed else "")
         ),
         verdict.names[x],

@@ -298,12 +298,12 @@ class Dynamics:
 
     def _with_all(self, step: Callable[..., Any]) -> Callable[..., Any]:
         """Return `step` as a function of the state and the action alone."""
-        extras = self.disturbances.extras
         given = {
             "parameters": tuple((low + high) / 2 for low, high in self.disturbances.parameters),
             "rng": Draws(np.zeros(2, np.int64)),
         }
-        return lambda state, action: step(state, action, *(given[name] for name in extras))
+        extras = tuple(given[name] for name in self.disturbances.extras)
+        return lambda state, action: step(state, action, *extras)
 
     @property
     def content(self) -> Content:

@@ -2,6 +2,7 @@
 
 This is a second implementation, by other means than the prover's, and imports nothing of it. A set holds
 c + sum(g[k] * e[k]) + r * e0 for all e in [-1, 1], cut to the interval [lo, hi]; each is an array over boxes.
+A set without finite bounds may also be infinite or NaN, and so may all that is computed from it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ Mask = NDArray[np.bool_]
 _EPS = 2.0**-52
 _TINY = 1e-290
 _SINGLE = 2.0**-23
+_SINGLE_MOST = 3.4e38
 
 
 def _below(x: Floats) -> Floats:
@@ -45,6 +47,11 @@ class Sets:
         """Bounds of r + sum |g|."""
         return np.asarray((self.r + np.abs(self.g).sum(axis=0)) * (1 + 1e-13) + _TINY)
 
+    @property
+    def known(self) -> Mask:
+        """Where it is a number, neither infinite nor NaN."""
+        return np.isfinite(self.lo) & np.isfinite(self.hi)
+
     def taken(self, chosen: NDArray[np.int64] | Mask) -> Sets:
         """Return the sets of some boxes."""
         return Sets(self.c[chosen], self.g[:, chosen], self.r[chosen], self.lo[chosen], self.hi[chosen])
@@ -57,6 +64,15 @@ def interval(lo: Floats, hi: Floats, symbols: int) -> Sets:
     c = np.where(bad, 0.0, 0.5 * np.where(bad, 0.0, lo) + 0.5 * np.where(bad, 0.0, hi))
     r = np.where(bad, np.inf, _above(_above(np.maximum(hi - c, c - lo))))
     return Sets(c, np.zeros((symbols, len(c))), r, lo, hi)
+
+
+def of_known(found: Sets, *operands: Sets) -> Sets:
+    """Return a set, anything where an operand is not known: min, max, sin or % of NaN may be NaN."""
+    known = np.all([x.known for x in operands], axis=0)
+    if known.all():
+        return found
+    everywhere = np.full_like(found.lo, np.inf)
+    return where(known, found, interval(-everywhere, everywhere, len(found.g)))
 
 
 def settled(c: Floats, g: Floats, r: Floats, size: Floats, lo: Floats, hi: Floats) -> Sets:
@@ -138,7 +154,8 @@ def divided(x: Sets, y: Sets) -> Sets:
     corners = np.stack([x.lo / lo, x.lo / hi, x.hi / lo, x.hi / hi])
     low = np.where(apart, np.fmax(found.lo, _below(corners.min(axis=0))), -np.inf)
     high = np.where(apart, np.fmin(found.hi, _above(corners.max(axis=0))), np.inf)
-    return settled(found.c, found.g, np.where(apart, found.r, np.inf), np.zeros_like(mid), low, high)
+    quotient = settled(found.c, found.g, np.where(apart, found.r, np.inf), np.zeros_like(mid), low, high)
+    return of_known(quotient, x, y)
 
 
 def larger(x: Sets, y: Sets) -> Sets:
@@ -152,7 +169,7 @@ def larger(x: Sets, y: Sets) -> Sets:
     both = added(chord, y)
     lo, hi = np.maximum(x.lo, y.lo), np.maximum(x.hi, y.hi)
     both = settled(both.c, both.g, both.r, np.zeros_like(a), np.fmax(both.lo, lo), np.fmin(both.hi, hi))
-    return where(first, x, where(second, y, both))
+    return of_known(where(first, x, where(second, y, both)), x, y)
 
 
 def where(mask: Mask, x: Sets, y: Sets) -> Sets:
@@ -178,7 +195,7 @@ def wave(x: Sets, function: Callable[[Floats], Floats], phase: float) -> Sets:
     error = 0.5 * half * half * np.maximum(np.abs(lo), np.abs(hi)) * (1 + 1e-13)
     error += 64 * _EPS * (1 + np.abs(mid)) * (1 + half)
     form = affine(x, slope, value - slope * mid, error, lo, hi)
-    return where(wide, interval(lo, hi, len(x.g)), form)
+    return of_known(where(wide, interval(lo, hi, len(x.g)), form), x)
 
 
 def rising(
@@ -189,7 +206,7 @@ def rising(
     allowed: Mask,
 ) -> Sets:
     """Return an ascending function, by its tangent and a bound of the second derivative over [lo, hi]."""
-    allowed = allowed & np.isfinite(x.lo) & np.isfinite(x.hi)
+    allowed = allowed & x.known
     lo, hi = np.where(allowed, x.lo, 1.0), np.where(allowed, x.hi, 1.0)
     first, last = function(lo), function(hi)
     low, high = first - 8 * _EPS * np.abs(first) - _TINY, last + 8 * _EPS * np.abs(last) + _TINY
@@ -209,7 +226,10 @@ def rounded(x: Sets) -> Sets:
     """Return x, rounded to single precision or not."""
     size = np.abs(x.c) + x.spread
     lo, hi = (end + sign * (_SINGLE * np.abs(end) + 1e-44) for end, sign in ((x.lo, -1), (x.hi, 1)))
-    return settled(x.c, x.g, x.r + _SINGLE * size + 1e-44, size, lo, hi)
+    lo, hi = np.where(lo > -_SINGLE_MOST, lo, -np.inf), np.where(hi < _SINGLE_MOST, hi, np.inf)
+    found = settled(x.c, x.g, x.r + _SINGLE * size + 1e-44, size, lo, hi)
+    inside = np.isfinite(lo) & np.isfinite(hi)
+    return where(inside, found, interval(lo, hi, len(x.g)))
 
 
 def widened(x: Sets, by: float) -> Sets:
@@ -234,12 +254,12 @@ def remainder(x: Sets, period: float, *, signed: bool) -> Sets:
     same = (first == last) & (np.abs(first) < 1e6)
     shift = np.where(same, -first * period, 0.0)
     form = affine(x, np.ones_like(lo), shift, 16 * _EPS * (np.abs(shift) + period), lo, hi)
-    return where(same, form, interval(lo, hi, len(x.g)))
+    return of_known(where(same, form, interval(lo, hi, len(x.g))), x)
 
 
 def table_value(x: Sets, points: Floats, values: Floats) -> Sets:
     """Return the value of a table that is linear between its points, by its least and most rise."""
-    known = np.isfinite(x.lo) & np.isfinite(x.hi)
+    known = x.known
     lo, hi = np.where(known, x.lo, 0.0), np.where(known, x.hi, 0.0)
     first, last = np.interp(lo, points, values), np.interp(hi, points, values)
     inside = (points[:, None] > lo) & (points[:, None] < hi)
@@ -264,7 +284,7 @@ def angle(y: Sets, x: Sets) -> Sets:
     most = math.pi * (1 + 4 * _EPS)
     lo = np.where(clear, corners.min(axis=0) - 64 * _EPS, -most)
     hi = np.where(clear, corners.max(axis=0) + 64 * _EPS, most)
-    return interval(lo, hi, len(x.g))
+    return of_known(interval(lo, hi, len(x.g)), y, x)
 
 
 def narrowed(g: Sets, ranges: Floats) -> tuple[Floats, Mask]:

@@ -222,6 +222,12 @@ class ClosedLoop:
             rebox=REBOX,
         )
 
+    @property
+    def turning(self) -> tuple[str, ...]:
+        """The numbers of the state that have a period: they are known up to whole turns."""
+        period = periods(self.step, self.observe, len(self.names))
+        return tuple(name for name, turn in zip(self.names, period, strict=True) if turn > 0.0)
+
     def needed(self, numbers: Sequence[int], *, flags: bool) -> list[int]:
         """Return the numbers of the state that some of them depend on, in the closed loop, for ever.
 

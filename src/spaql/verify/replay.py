@@ -77,11 +77,15 @@ def refutes(
     steps: int,
     delayed: bool = False,
 ) -> Counterexample | None:
-    """Play a start, and return what refutes the statement, or None if nothing does in some steps."""
+    """Play a start, and return what refutes the statement, or None if nothing does in some steps.
+
+    Nothing does either where Python refuses what the compiled plant computes, such as the root of -1.
+    """
     limit = statement.within if statement.reaches else None
     last = limit + _AFTER if limit is not None else statement.within or steps
     first = tuple(float(x) for x in start)
-    for k, (state, ended) in enumerate(played(dynamics, tree, start, delayed=delayed)):
+    episode = _while_computed(played(dynamics, tree, start, delayed=delayed))
+    for k, (state, ended) in enumerate(episode):
         if statement.termination == "failure" and ended:
             return Counterexample(first, k, state, "it terminates")
         if statement.termination == "goal" and ended:
@@ -103,6 +107,16 @@ def refutes(
         if k >= last:
             return None
     return None
+
+
+def _while_computed(
+    episode: Iterator[tuple[tuple[float, ...], bool]],
+) -> Iterator[tuple[tuple[float, ...], bool]]:
+    """Yield the states of an episode, until Python refuses to compute one."""
+    try:
+        yield from episode
+    except (ArithmeticError, ValueError):
+        return
 
 
 def _outside(

@@ -109,6 +109,7 @@ def verify(
         "statement": asked,
         "names": smaller.names,
         "left_out": left_out,
+        "turning": smaller.turning,
         "disturbed": _disturbances(loop, noise, delayed, number),
         "delayed": delayed,
         "number": number,
@@ -217,6 +218,8 @@ class _Replay:
     def __init__(self, loop: ClosedLoop, smaller: ClosedLoop, asked: Statement, delayed: bool) -> None:
         self._loop, self._asked, self._delayed = loop, asked, delayed
         self._kept = [loop.names.index(name) for name in smaller.names]
+        self._period = np.zeros(len(loop.names))
+        self._period[self._kept] = smaller.arrays.period
 
     def first(self, starts: NDArray[np.float64]) -> Counterexample | None:
         """Return the first counterexample among some starts, those in the middle of the box first."""
@@ -238,7 +241,7 @@ class _Replay:
                 asked,
                 loop.names,
                 start,
-                loop.arrays.period.tolist(),
+                self._period.tolist(),
                 steps=5 * loop.dynamics.horizon,
                 delayed=self._delayed,
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
@@ -12,12 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
+from spaql.formatting import range_text
 from spaql.kernels.verify.points import play
 from spaql.verify.closed_loop import ClosedLoop, tree_arrays
 
 Box = Mapping[str, tuple[float, float]]
 """Ranges of numbers of the state, by name; numbers that are not named are free."""
 
+UP_TO_TURNS = " (up to whole turns)"
+"""Said of the ranges of angles that are known up to whole turns only."""
 _ENOUGH = 5
 """How many horizons a statement allows for by default."""
 _DRAWN = 200
@@ -95,23 +98,30 @@ class Statement:
     @property
     def text(self) -> str:
         """The statement in words."""
+        return self.sentence()
+
+    def sentence(self, turning: Collection[str] = ()) -> str:
+        """Return the statement in words; `turning` are angles, of which it holds up to whole turns."""
         parts = []
         if self.termination == "goal":
             parts.append(f"it terminates (the goal) within {self.within:,} steps")
         elif self.target is not None:
             stays = " and stays there for ever" if self.stays else ""
-            parts.append(f"it comes to {box_text(self.target)} within {self.within:,} steps{stays}")
+            parts.append(f"it comes to {box_text(self.target, turning)} within {self.within:,} steps{stays}")
         elif self.termination == "failure":
             parts.append("it does not terminate" if self.lasts else "it never terminates")
         if self.allowed:
             never = "does not leave" if self.lasts else "never leaves"
-            parts.append(f"it {never} {box_text(self.allowed)}")
+            parts.append(f"it {never} {box_text(self.allowed, turning)}")
         return " and ".join(parts) + (f" in {self.within:,} steps" if self.lasts else "")
 
 
-def box_text(box: Box) -> str:
-    """Return a box in words."""
-    return ", ".join(f"{name} {low:.4g} to {high:.4g}" for name, (low, high) in box.items())
+def box_text(box: Box, turning: Collection[str] = (), *, wider: bool = True) -> str:
+    """Return a box in words, rounded outwards if `wider`, as what is promised, else inwards."""
+    return ", ".join(
+        f"{name} {range_text(*ends, wider=wider)}{UP_TO_TURNS if name in turning else ''}"
+        for name, ends in box.items()
+    )
 
 
 _POLE_ANGLE = 12 * 2 * math.pi / 360

@@ -11,16 +11,28 @@ from typing import Any
 import numpy as np
 
 Condition = tuple[str, int, int]
+Decision = tuple[Condition, bool, bool]
+"""A comparison, its answer, and whether the answer was settled: what gives the other one is not followed."""
 Range = tuple[float, float]
 Row = tuple[str, int, int, float]
 
 _PACKAGE = os.path.dirname(__file__) + os.sep
 INDEX_RANGE = 256
 """Most values of an index into a table."""
+WHOLE_MOST = 2.0**53
+"""Whole numbers up to it are exact as floats; those of the machine wrap beyond 2**63."""
 
 
 class NotTracedError(Exception):
-    """A function does something that cannot be traced; the message says what, and what to write instead."""
+    """A function does something that cannot be traced; the message says what, and what to write instead.
+
+    Found before the function is run, it has the file and the line.
+    """
+
+    def __init__(self, said: str, file: str = "", line: int = 0) -> None:
+        super().__init__(said)
+        self.file = file
+        self.line = line
 
 
 class LostPathError(Exception):
@@ -49,7 +61,8 @@ class Recorder:
 
     def begin(self, plan: list[bool]) -> None:
         """Start on another path, along which the first conditions have the planned answers."""
-        self.decided: list[tuple[Condition, bool]] = []
+        self.decided: list[Decision] = []
+        self._compared: set[int] = set()
         self._plan = plan
         self._range: dict[int, Range] = {}
         self._times: dict[tuple[Any, int], int] = {}
@@ -109,13 +122,15 @@ class Recorder:
     def decide(self, kind: str, first: int, second: int, *, repeats: bool = True) -> bool:
         """Return the truth of a comparison on this path: settled by the ranges, or planned, or true.
 
-        With `repeats`, a place in the source that asks too often loses the path.
+        Ranges know no NaN. So a settled comparison of what may be NaN is a condition as well. With `repeats`, a place in the source that asks too often loses the path.
         """
         settled = _settled(kind, self._range[first], self._range[second])
-        for condition, answer in self.decided:
+        for condition, answer, _ in self.decided:
             if condition == (kind, first, second):
                 return answer
         if settled is not None:
+            if not self._is_number(first) or not self._is_number(second):
+                self._decide((kind, first, second), settled, settled=True)
             return settled
         if repeats:
             place = _place()
@@ -124,9 +139,23 @@ class Recorder:
                 raise LostPathError
         n = len(self.decided)
         answer = self._plan[n] if n < len(self._plan) else True
-        self.decided.append(((kind, first, second), answer))
+        self._decide((kind, first, second), answer, settled=False)
         self._narrow(kind, first, second, answer)
         return answer
+
+    def require(self, kind: str, first: int, second: int) -> None:
+        """Follow only what fulfils a comparison: of all else, what is returned is not known."""
+        if not (_settled(kind, self._range[first], self._range[second]) and self._is_number(first)):
+            self._decide((kind, first, second), True, settled=True)
+            self._narrow(kind, first, second, True)
+
+    def _decide(self, condition: Condition, answer: bool, *, settled: bool) -> None:
+        self.decided.append((condition, answer, settled))
+        self._compared |= {condition[1], condition[2]}
+
+    def _is_number(self, row: int) -> bool:
+        """Return whether a row is no NaN, or was compared before on this path, which shows it."""
+        return row in self._compared or self.rows[row][0] in ("const", "input")
 
     def _narrow(self, kind: str, first: int, second: int, answer: bool) -> None:
         a, b = self._range[first], self._range[second]
@@ -169,8 +198,12 @@ def _operation_bounds(name: str, a: Range, b: Range) -> Range:
         return max(a[0], b[0]), max(a[1], b[1])
     if name == "abs":
         return max(0.0, a[0], -a[1]), max(-a[0], a[1])
-    if name == "floor" and all(map(math.isfinite, a)):
-        return float(math.floor(a[0])), float(math.floor(a[1]))
+    if name == "floor":
+        return float(np.floor(a[0])), float(np.floor(a[1]))
+    if name == "square":
+        return 0.0, max(a[0] * a[0], a[1] * a[1])
+    if name == "mod":
+        return 0.0, b[1]
     if name == "single":
         return a
     if name in ("sin", "cos", "tanh"):
@@ -193,55 +226,12 @@ RECORDERS: list[Recorder] = []
 """The recorder that is in use is the last."""
 
 
-class Comparison:
-    """A comparison of symbols; asked for its truth, it is decided."""
-
-    def __init__(self, kind: str, first: Symbol, second: Symbol, *, negated: bool = False) -> None:
-        self._condition = kind, first, second
-        self._negated = negated
-
-    def __bool__(self) -> bool:
-        kind, *operands = self._condition
-        adapts = _is_single(operands)
-        first, second = (_adapted(operand) if adapts else operand.row for operand in operands)
-        return RECORDERS[-1].decide(kind, first, second) != self._negated
-
-    def __invert__(self) -> Comparison:
-        return Comparison(*self._condition, negated=not self._negated)
-
-    def __and__(self, other: Any) -> bool:
-        return bool(self) and bool(other)
-
-    def __or__(self, other: Any) -> bool:
-        return bool(self) or bool(other)
-
-    __rand__, __ror__ = __and__, __or__
-
-    def __mul__(self, other: Any) -> Any:
-        return float(bool(self)) * other
-
-    def __add__(self, other: Any) -> Any:
-        return float(bool(self)) + other
-
-    def __sub__(self, other: Any) -> Any:
-        return float(bool(self)) - other
-
-    def __rsub__(self, other: Any) -> Any:
-        return other - float(bool(self))
-
-    def __float__(self) -> float:
-        return float(bool(self))
-
-    def __int__(self) -> int:
-        return int(bool(self))
-
-    __rmul__, __radd__, __index__ = __mul__, __add__, __int__
-
-
 _EXACT = ("neg", "abs", "floor", "min", "max")
 _ROUNDED = ("add", "sub", "mul", "div", "square", "sqrt")
 _OPERATORS = ("add", "sub", "mul", "div", "square", "neg", "abs", "mod")
 """Those that keep numbers of NumPy; the functions of `math` return floats of Python."""
+_OF_WHOLE = ("add", "sub", "mul", "square", "neg", "abs", "mod", "min", "max")
+"""Those that return a whole number of whole numbers."""
 
 
 def made(name: str, *operands: Symbol) -> Symbol:
@@ -261,9 +251,21 @@ def made(name: str, *operands: Symbol) -> Symbol:
         exact = adapted == [operand.row for operand in operands]
         return Symbol(row if exact else record("single", row), "single")
     row = record(name, *(operand.row for operand in operands))
+    if kinds == {"whole"} and name in _OF_WHOLE:
+        return whole(row)
     if name in ("min", "max"):  # it is one of the operands
         return Symbol(row, "single" if "single" in kinds else "double" if kinds == {"double"} else "literal")
     return Symbol(row, "double" if "double" in kinds and name in _OPERATORS else "literal")
+
+
+def whole(row: int) -> Symbol:
+    """Return the symbol of a row as a whole number of the machine, where it is exact."""
+    low, high = RECORDERS[-1].range(row)
+    if low < -WHOLE_MOST:
+        RECORDERS[-1].require("<=", lifted(-WHOLE_MOST).row, row)
+    if high > WHOLE_MOST:
+        RECORDERS[-1].require("<=", row, lifted(WHOLE_MOST).row)
+    return Symbol(row, "whole")
 
 
 def _is_single(operands: Sequence[Symbol]) -> bool:
@@ -280,27 +282,36 @@ def _adapted(operand: Symbol) -> int:
     return RECORDERS[-1].row("single", operand.row)
 
 
+_KINDS: tuple[tuple[Any, str], ...] = (
+    (np.float32, "single"),
+    (np.float64, "double"),
+    (bool | int | np.bool_ | np.int64, "whole"),
+    (float, "literal"),
+)
+
+
 def lifted(x: Any) -> Symbol:
     """Return the symbol of a number."""
     if isinstance(x, Symbol):
         return x
-    if isinstance(x, Comparison):
-        x = float(bool(x))
-    if isinstance(x, np.ndarray) and x.ndim == 0:
-        x = x.item()
-    if isinstance(x, Symbol):
-        return x
-    if isinstance(x, bool | int | float | np.float32 | np.integer | np.bool_):
-        kind = "single" if isinstance(x, np.float32) else "double" if isinstance(x, np.float64) else "literal"
-        return Symbol(RECORDERS[-1].row("const", value=float(x)), kind)
+    for types, kind in _KINDS:
+        if isinstance(x, types):
+            if kind == "whole" and abs(x) > WHOLE_MOST:
+                raise NotTracedError(f"{x} is too large for a whole number: write it as a float")
+            return Symbol(RECORDERS[-1].row("const", value=float(x)), kind)
     raise NotTracedError(f"a {type(x).__name__} is used as a number: compute with floats")
+
+
+class Elementwise:
+    """What works element by element: the base of arrays of symbols."""
 
 
 class Symbol:
     """A number that is not known yet: a row of the tape.
 
-    `precision` is `single` or `double` for numbers of NumPy of that type, and `literal` for floats of Python,
-    which adapt to the others.
+    `precision` is `single` or `double` for numbers of NumPy of that type, `whole` for whole numbers, and
+    `literal` for floats of Python, which adapt to the others. A comparison is decided at once, so that its
+    truth is a bool as any other.
     """
 
     __slots__ = ("precision", "row")
@@ -340,7 +351,9 @@ class Symbol:
         return made("mod", self, positive_constant(other, "%"))
 
     def __floordiv__(self, other: Any) -> Any:
-        return made("floor", _operated("div", self, other))
+        divisor = lifted(other)
+        found = made("floor", made("div", self, divisor))
+        return whole(found.row) if self.precision == divisor.precision == "whole" else found
 
     def __neg__(self) -> Symbol:
         return made("neg", self)
@@ -352,6 +365,8 @@ class Symbol:
         return made("abs", self)
 
     def __pow__(self, power: Any) -> Symbol:
+        if self.precision == "whole":
+            raise NotTracedError("a power of a whole number: write float(x) for x, or a product")
         if isinstance(power, Symbol) or not float(power).is_integer() or not 1 <= abs(int(power)) <= 16:
             if not isinstance(power, Symbol) and power == 0.5:
                 return made("sqrt", self)
@@ -370,23 +385,23 @@ class Symbol:
     def __rpow__(self, base: Any) -> Symbol:
         raise NotTracedError("the exponent of a power must be a constant: write math.exp(x * log_of_base)")
 
-    def __lt__(self, other: Any) -> Any:
-        return Comparison("<", self, lifted(other))
+    def __lt__(self, other: Any) -> bool:
+        return _compared("<", self, lifted(other))
 
-    def __le__(self, other: Any) -> Any:
-        return Comparison("<=", self, lifted(other))
+    def __le__(self, other: Any) -> bool:
+        return _compared("<=", self, lifted(other))
 
-    def __gt__(self, other: Any) -> Any:
-        return Comparison("<", lifted(other), self)
+    def __gt__(self, other: Any) -> bool:
+        return _compared("<", lifted(other), self)
 
-    def __ge__(self, other: Any) -> Any:
-        return Comparison("<=", lifted(other), self)
+    def __ge__(self, other: Any) -> bool:
+        return _compared("<=", lifted(other), self)
 
-    def __eq__(self, other: Any) -> Any:
-        return Comparison("==", self, lifted(other))
+    def __eq__(self, other: Any) -> bool:
+        return _compared("==", self, lifted(other))
 
-    def __ne__(self, other: Any) -> Any:
-        return Comparison("==", self, lifted(other), negated=True)
+    def __ne__(self, other: Any) -> bool:
+        return not _compared("==", self, lifted(other))
 
     def __bool__(self) -> bool:
         return not RECORDERS[-1].decide("==", self.row, lifted(0.0).row)
@@ -397,13 +412,21 @@ class Symbol:
             "comparisons, min, max, abs, and of math sin, cos, tan, atan, atan2, sqrt, exp, log, tanh, fmod"
         )
 
+    def __str__(self) -> str:
+        raise NotTracedError("a number is written as text, which is not traced")
+
+    def __format__(self, form: str) -> str:
+        raise NotTracedError("a number is written as text, which is not traced")
+
+    __repr__ = __str__
+
     def __round__(self, digits: int | None = None) -> Symbol:
         raise NotTracedError("round() is not traced: write math.floor(x + 0.5)")
 
     def __index__(self) -> int:
         """Return an index of a table; a path for every value that it may have."""
         low, high = RECORDERS[-1].range(self.row)
-        if RECORDERS[-1].rows[self.row][0] not in ("floor", "neg", "input") and low != high:
+        if self.precision != "whole":
             raise NotTracedError("an index of a table must be int(...) of a number")
         if not high - low < INDEX_RANGE:
             raise NotTracedError(
@@ -413,28 +436,27 @@ class Symbol:
         for index in range(math.ceil(low), math.floor(high)):
             if RECORDERS[-1].decide("==", self.row, lifted(float(index)).row, repeats=False):
                 return index
+        RECORDERS[-1].require("<=", self.row, lifted(math.floor(high)).row)
         return math.floor(high)
 
-    __int__ = __index__
+
+def _compared(kind: str, first: Symbol, second: Symbol) -> bool:
+    """Return the truth of a comparison on this path."""
+    operands = first, second
+    adapts = _is_single(operands)
+    rows = [_adapted(operand) if adapts else operand.row for operand in operands]
+    return RECORDERS[-1].decide(kind, rows[0], rows[1])
 
 
 def _operated(name: str, first: Any, second: Any) -> Any:
-    if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
-        return np.frompyfunc(lambda a, b: made(name, lifted(a), lifted(b)), 2, 1)(
-            *(x if isinstance(x, np.ndarray) else _boxed(x) for x in (first, second))
-        )
+    """Return the symbol of an operation; of an array, NotImplemented, as it knows better."""
+    if isinstance(first, Elementwise) or isinstance(second, Elementwise):
+        return NotImplemented
     return made(name, lifted(first), lifted(second))
-
-
-def _boxed(x: Any) -> Any:
-    """Return a symbol in an array, from which NumPy broadcasts it."""
-    box = np.empty((), object)
-    box[()] = x
-    return box
 
 
 def positive_constant(x: Any, what: str) -> Symbol:
     """Return the symbol of the right operand of a remainder, which must be a positive constant."""
-    if isinstance(x, Symbol) or not float(x) > 0.0:
+    if isinstance(x, Symbol | Elementwise) or not 0.0 < float(x) < math.inf:
         raise NotTracedError(f"the right operand of {what} must be a positive constant")
     return lifted(x)

@@ -8,7 +8,6 @@ truth of a comparison; if the ranges of the inputs do not settle it, both answer
 
 from __future__ import annotations
 
-import linecache
 import math
 import os
 import types
@@ -19,10 +18,12 @@ import numpy as np
 
 from spaql.errors import SettingError
 from spaql.problems import Dynamics
-from spaql.verify.shims import BUILTINS, FUNCTIONS, MODULES, ShimModule
+from spaql.verify.arrays import Array, captured
+from spaql.verify.reading import globals_read, place
+from spaql.verify.shims import BUILTINS, FUNCTIONS, known_attribute, unknown_function
 from spaql.verify.symbols import (
     RECORDERS,
-    Condition,
+    Decision,
     LostPathError,
     NotTracedError,
     Range,
@@ -40,7 +41,7 @@ attempts; a path that repeats a condition more often may return anything (a loop
 _ANYWHERE = (-math.inf, math.inf)
 
 Call = Callable[[list[Symbol]], tuple[Sequence[Any], Any]]
-Path = tuple[list[tuple[Condition, bool]], tuple[int, ...], bool]
+Path = tuple[list[Decision], tuple[int, ...], bool]
 
 
 def trace_step(dynamics: Dynamics, *, delayed: bool = False) -> Tape:
@@ -77,7 +78,7 @@ def trace_step(dynamics: Dynamics, *, delayed: bool = False) -> Tape:
 
     def call(x: list[Symbol]) -> tuple[Sequence[Any], Any]:
         used = x[n : n + wide]
-        action: Any = used[0] if listed else np.array([Symbol(u.row, "double") for u in used], dtype=object)
+        action = _action(used, listed)
         if delayed and listed:
             action = whole_action(action, len(dynamics.actions))
         after, _, ended = step(tuple(x[:n]), action)
@@ -105,7 +106,7 @@ def _declared(dynamics: Dynamics) -> str:
 def whole_action(waiting: Symbol, count: int) -> Symbol:
     """Return the action of a list that is nearest to a number."""
     low, high = BUILTINS["max"], BUILTINS["min"]
-    return made("floor", high(low(waiting + 0.5, 0.0), count - 0.5))
+    return Symbol(made("floor", high(low(waiting + 0.5, 0.0), count - 0.5)).row, "whole")
 
 
 def trace_observe(dynamics: Dynamics) -> Tape:
@@ -146,8 +147,7 @@ def trace_nominal(dynamics: Dynamics, *, simulated: bool = False) -> tuple[Tape,
     _, step, observe = map(_for_each_path, functions)
 
     def call(x: list[Symbol]) -> tuple[Sequence[Any], Any]:
-        used = x[n:]
-        action: Any = used[0] if listed else np.array([Symbol(u.row, "double") for u in used], dtype=object)
+        action = _action(x[n:], listed)
         after, reward, ended = step(tuple(x[:n]), action)
         return (*after, reward), ended
 
@@ -162,6 +162,15 @@ def trace_nominal(dynamics: Dynamics, *, simulated: bool = False) -> tuple[Tape,
             f"the observation of {dynamics.id}",
         ),
     )
+
+
+def _action(given: Sequence[Symbol], listed: bool) -> Symbol | Array:
+    """Return the action as a function takes it: the number of one in a list, or an array."""
+    if listed:
+        return Symbol(given[0].row, "whole")
+    values = np.empty(len(given), object)
+    values[:] = [Symbol(u.row, "double") for u in given]
+    return Array(values)
 
 
 def _for_each_path(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -180,37 +189,52 @@ def _rebound(function: Callable[..., Any], done: dict[int, Any]) -> Callable[...
     if id(plain) in done:
         rebound: Callable[..., Any] = done[id(plain)]
         return rebound
-    names: dict[str, Any] = dict(BUILTINS)
+    names: dict[str, Any] = {**BUILTINS, "__builtins__": BUILTINS}
+    used = globals_read(plain, BUILTINS)
     cells = tuple(types.CellType() for _ in plain.__closure__ or ())
     copy = types.FunctionType(plain.__code__, names, plain.__name__, None, cells or None)
     done[id(plain)] = copy
 
     def known(value: Any) -> Any:
+        """Return what stands for something from outside of the function."""
         if isinstance(value, types.ModuleType):
-            return MODULES.get(value) or ShimModule(value, {}, known)
+            return _Module(value, known)
         if id(value) in FUNCTIONS:
             return FUNCTIONS[id(value)]
         if hasattr(value, "py_func") or isinstance(value, types.FunctionType):
             return _rebound(value, done)
-        if type(value) is tuple:
-            return tuple(known(one) for one in value)
-        if isinstance(value, np.ndarray) and value.dtype == np.float32:
-            return np.frompyfunc(lifted, 1, 1)(value)
-        return lifted(value) if isinstance(value, np.float32) else value
+        if isinstance(value, tuple):
+            found = tuple(known(one) for one in value)
+            return found if type(value) is tuple else type(value)(*found)
+        if isinstance(value, np.ndarray):
+            return captured(value)
+        if isinstance(value, np.float32):
+            return lifted(value)
+        if isinstance(value, bool | int | float | str | np.int64 | np.bool_ | None):
+            return value
+        if callable(value):
+            raise unknown_function(getattr(value, "__name__", repr(value)))
+        raise NotTracedError(f"a {type(value).__name__} is used: pass its numbers, or a tuple of them")
 
     copy.__defaults__ = known(plain.__defaults__)
     copy.__kwdefaults__ = plain.__kwdefaults__ and {k: known(v) for k, v in plain.__kwdefaults__.items()}
-    used = _names(plain.__code__)
-    names |= {k: known(v) for k, v in plain.__globals__.items() if k in used or k == "__builtins__"}
+    names |= {k: known(v) for k, v in plain.__globals__.items() if k in used}
     for cell, given in zip(cells, plain.__closure__ or (), strict=True):
         cell.cell_contents = known(given.cell_contents)
     return copy
 
 
-def _names(code: types.CodeType) -> set[str]:
-    """Return the global names of a function and of those that are defined in it."""
-    inner = (_names(const) for const in code.co_consts if isinstance(const, types.CodeType))
-    return set(code.co_names).union(*inner)
+class _Module:
+    """A module of which functions and constants are known when they are used."""
+
+    def __init__(self, module: types.ModuleType, known: Callable[[Any], Any]) -> None:
+        self._module = module
+        self._known = known
+
+    def __getattr__(self, name: str) -> Any:
+        if self._module in (math, np):
+            return known_attribute(self._module, name)
+        return self._known(getattr(self._module, name))
 
 
 def _traced(call: Call, ranges: Sequence[Range], outputs: int, what: str) -> Tape:
@@ -224,7 +248,8 @@ def _traced(call: Call, ranges: Sequence[Range], outputs: int, what: str) -> Tap
         finally:
             RECORDERS.pop()
         if paths is not None:
-            tree = _decision_tree(paths, 0)
+            lost = (recorder.row("unknown"),) * outputs, False
+            tree = _decision_tree(paths, 0, lost)
             return Tape(tape_arrays(recorder.rows, recorder.tables, tree), len(ranges), recorder.draws)
     raise SettingError(
         f"Cannot trace {what}: it has more than {_LIMITS[-1][1]} paths through its conditions. Use fewer "
@@ -251,8 +276,9 @@ def _all_paths(recorder: Recorder, call: Call, inputs: int, outputs: int, most: 
             raise NotTracedError(f"{len(rows)} numbers are returned, and {outputs} are expected")
         decided = recorder.decided
         paths.append((list(decided), rows, ended))
-        for n in range(len(plan), len(decided)):
-            waiting.append([answer for _, answer in decided[:n]] + [not decided[n][1]])
+        for n, (_, given, settled) in enumerate(decided):
+            if n >= len(plan) and not settled:
+                waiting.append([answer for _, answer, _ in decided[:n]] + [not given])
         if len(paths) + len(waiting) > most:
             return None
     return paths
@@ -260,23 +286,27 @@ def _all_paths(recorder: Recorder, call: Call, inputs: int, outputs: int, most: 
 
 def _refusal(error: Exception, what: str) -> str:
     """Return what cannot be traced, with the line of the user's source."""
-    place, trace = "", error.__traceback__
+    where, trace = "", error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
         if not file.startswith(_PACKAGE):
-            line = linecache.getline(file, trace.tb_lineno).strip()
-            place = f" at {os.path.basename(file)}, line {trace.tb_lineno}" + (f" (`{line}`)" if line else "")
+            where = place(file, trace.tb_lineno)
         trace = trace.tb_next
+    if isinstance(error, NotTracedError) and error.file:
+        where = place(error.file, error.line)
     said = error if isinstance(error, NotTracedError) else f"{type(error).__name__}: {error}"
-    return f"Cannot trace {what}{place}: {said}."
+    return f"Cannot trace {what}{where}: {said}."
 
 
-def _decision_tree(paths: list[Path], depth: int) -> DecisionTree:
-    """Return the decision tree of paths; a condition whose sides are equal is left out."""
-    if len(paths) == 1:
-        return paths[0][1], paths[0][2]
-    condition = paths[0][0][depth][0]
-    yes, no = (
-        _decision_tree([p for p in paths if p[0][depth][1] is answer], depth + 1) for answer in (True, False)
-    )
+def _decision_tree(paths: list[Path], depth: int, lost: DecisionTree) -> DecisionTree:
+    """Return the decision tree of paths; a condition whose sides are equal is left out.
+
+    What follows from the other answer to a settled condition is lost.
+    """
+    decided, rows, ended = paths[0]
+    if len(decided) == depth:
+        return rows, ended
+    condition = decided[depth][0]
+    sides = ([p for p in paths if p[0][depth][1] is answer] for answer in (True, False))
+    yes, no = (_decision_tree(side, depth + 1, lost) if side else lost for side in sides)
     return yes if yes == no else (condition, yes, no)

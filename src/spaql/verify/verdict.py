@@ -47,6 +47,8 @@ class Verdict:
     """Of each cell: 0 proven, 1 refuted, 2 undecided; an axis for each number that matters."""
     times: NDArray[np.int32]
     """Steps that suffice from each cell; -1 where not proven."""
+    turning: tuple[str, ...] = ()
+    """Angles, of which it holds up to whole turns."""
     disturbed: str = ""
     """The disturbances that it holds for, in words."""
     learned: str = ""
@@ -61,13 +63,18 @@ class Verdict:
     details: dict[str, Any] = field(default_factory=dict)
 
     @property
+    def sentence(self) -> str:
+        """The statement in words, with the angles of which it holds up to whole turns."""
+        return self.statement.sentence(self.turning)
+
+    @property
     def text(self) -> str:
         """One sentence for each of proven, refuted and undecided."""
-        where = box_text(self.statement.starts)
+        where = box_text(self.statement.starts, wider=False)
         about = f" ({ABOUT_LEARNED}: {self.learned})" if self.learned else ""
         steps = f" At most {self.longest:,} steps are needed." if self.longest else ""
         lines = [
-            f"{self.plant}{about}, from {where}{self.disturbed}: {self.statement.text}.",
+            f"{self.plant}{about}, from {where}{self.disturbed}: {self.sentence}.",
             f"Proven from {percent(self.proven)} of these states.{steps} Refuted: {percent(self.refuted)}. "
             f"Undecided: {percent(self.undecided)}. {duration(self.seconds)} of processor time.",
         ]

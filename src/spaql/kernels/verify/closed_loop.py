@@ -21,6 +21,7 @@ from spaql.kernels.verify.forms import (
     C,
     R,
     copy_row,
+    is_bounded,
     put_affine,
     put_const,
     put_hull,
@@ -108,10 +109,12 @@ def look(
         if noise[j] > 0.0:
             m[seen + j, R] += noise[j]
             settle(m, seen + j, m[seen + j, LOW] - noise[j], m[seen + j, HIGH] + noise[j])
-        if not (m[seen + j, LOW] > -math.inf and m[seen + j, HIGH] < math.inf):
+        if not is_bounded(m, seen + j):
             return False
     for i in range(sums.shape[0]):
         put_weighted(m, seen + n + i, 0.0, sums, i, seen, work)
+        if not is_bounded(m, seen + n + i):
+            return False
     return True
 
 
@@ -221,8 +224,11 @@ def rebox(m: Floats, state: int, n: int, factor: float) -> None:
 
 
 @njit_in_place
-def put_law(tree: TreeArrays, m: Floats, law: int, seen: int, action: int, work: int) -> None:
-    """Write the action of a law, from row `action` on; the scores of a switching law."""
+def put_law(tree: TreeArrays, m: Floats, law: int, seen: int, action: int, work: int) -> bool:
+    """Write the action of a law, from row `action` on; the scores of a switching law.
+
+    Returns False if they may not be numbers.
+    """
     for i in range(tree.offset.shape[1]):
         if tree.kind == CHOICES:
             put_const(m, action + i, tree.offset[law, i])
@@ -230,12 +236,15 @@ def put_law(tree: TreeArrays, m: Floats, law: int, seen: int, action: int, work:
         if tree.offset[law, i] == -math.inf:
             continue
         put_weighted(m, action + i, tree.offset[law, i], tree.gain[law], i, seen, work)
+        if not is_bounded(m, action + i):
+            return False
         if tree.kind != SWITCHING:
             put_const(m, work + 4, tree.low[i])
             put_max(m, action + i, action + i, work + 4, work)
             put_const(m, work + 4, tree.high[i])
             put_min(m, action + i, action + i, work + 4, work)
             put_single(m, action + i, action + i)
+    return True
 
 
 @njit_in_place
@@ -287,7 +296,10 @@ def move(
     rows: int,
     parts: int,
 ) -> int:
-    """Add the parts that one action leads to, for states and action from row `inputs` on."""
+    """Add the parts that one action leads to, for states and action from row `inputs` on.
+
+    Returns how many there are now, or -1 if a next state may not be a number.
+    """
     m, n = mem.m, period.shape[0]
     run_set(tape, m, rows, inputs, 0)
     count = find_paths(tape, m, rows, mem.ends, mem.stack)
@@ -302,6 +314,9 @@ def move(
             copy_row(m, after + j, rows + tape.outputs[leaf, j])
         if count > 1 and not cut_to_path(tape, m, rows, end, after, mem.e, 0):
             continue
+        for j in range(n):
+            if not is_bounded(m, rows + tape.outputs[leaf, j]):
+                return -1
         mem.terminated[parts] = tape.flags[leaf]
         for j in range(n):
             put_next(m, after + j, n, period[j], push[j])
@@ -353,7 +368,8 @@ def advance(loop: LoopArrays, mem: Memory, here: Floats, source: int) -> int:
             if not look(loop.observe, tree.sums, loop.noise, mem, inputs, seen, rows, 0):
                 return -1
         law = mem.leaves[c]
-        put_law(tree, m, law, seen, laws, 0)
+        if not put_law(tree, m, law, seen, laws, 0):
+            return -1
         if tree.kind == SWITCHING:
             for j in range(n):
                 copy_row(m, leaf_state + j, inputs + j)

@@ -4,11 +4,12 @@ A number is known as c + sum(a[k] * e[k]) + r * e0, all e in [-1, 1], and at the
 [low, high]: what is known is their intersection. Both are one row of a matrix: c, r, low, high, a[0], ...
 
 All operations here round to nearest, so every result is followed by a slack: intervals are moved outwards by
-more than an ulp, and r grows by a multiple of 2**-52 of a bound on all that was added. So a row holds what
+more than an ulp, and r grows by a multiple of 2**-52 of a bound on all that was added. So a bounded row holds what
 real arithmetic returns, and what the same operation returns in double precision for any numbers in its
 operands: a proof is about the program that runs, and about the equations in it. `sin`, `exp` and so on of the
 machine are taken to be right within 4 ulp. Single precision is an unknown relative error of 2**-23, which
-covers rounding and none.
+covers rounding and none. A row that is not bounded may be infinite or NaN: nothing is known of it, nor of what is
+computed from it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ EPS = 2.0**-52
 TINY = 1e-290
 SINGLE_EPS = 2.0**-23
 SINGLE_TINY = 1e-44
+SINGLE_MOST = 3.4e38
 LARGEST_ANGLE = 1e5
 """Beyond it the sine and cosine of a set are anything in [-1, 1]."""
 
@@ -56,6 +58,12 @@ def spread(m: Floats, z: int) -> float:
 
 
 @njit_in_place
+def is_bounded(m: Floats, z: int) -> bool:
+    """Return whether row z has finite bounds: then it is a number, neither infinite nor NaN."""
+    return bool(m[z, LOW] > -math.inf and m[z, HIGH] < math.inf)
+
+
+@njit_in_place
 def put_interval(m: Floats, z: int, low: float, high: float) -> None:
     """Set row z to an interval, without a form; anything if it is not one."""
     for k in range(A, m.shape[1]):
@@ -68,6 +76,12 @@ def put_interval(m: Floats, z: int, low: float, high: float) -> None:
     else:
         m[z, C], m[z, R] = 0.0, math.inf
     m[z, LOW], m[z, HIGH] = low, high
+
+
+@njit_in_place
+def put_unknown(m: Floats, z: int) -> None:
+    """Set row z to anything, NaN as well."""
+    put_interval(m, z, -math.inf, math.inf)
 
 
 @njit_in_place
@@ -246,7 +260,7 @@ def put_quotient(m: Floats, z: int, x: int, y: int, work: int) -> None:
     """Set row z to x / y, anything if y may be 0; uses a row of work."""
     low, high = m[y, LOW], m[y, HIGH]
     if not (low > 0.0 or high < 0.0) or not (math.isfinite(low) and math.isfinite(high)):
-        put_interval(m, z, -math.inf, math.inf)
+        put_unknown(m, z)
         return
     mid = 0.5 * (low + high)
     rad = up(max(high - mid, mid - low))
@@ -264,6 +278,9 @@ def put_quotient(m: Floats, z: int, x: int, y: int, work: int) -> None:
 def put_single(m: Floats, z: int, x: int) -> None:
     """Set row z to x, rounded to single precision or not; z may be x."""
     size, low, high = abs(m[x, C]) + spread(m, x), m[x, LOW], m[x, HIGH]
+    if not (low > -SINGLE_MOST and high < SINGLE_MOST):
+        put_unknown(m, z)
+        return
     copy_row(m, z, x)
     m[z, R] += SINGLE_EPS * size + SINGLE_TINY
     low, high = low - SINGLE_EPS * abs(low) - SINGLE_TINY, high + SINGLE_EPS * abs(high) + SINGLE_TINY

@@ -51,6 +51,7 @@ from spaql.kernels.verify.forms import (
     R,
     copy_row,
     down,
+    is_bounded,
     put_affine,
     put_const,
     put_interval,
@@ -62,6 +63,7 @@ from spaql.kernels.verify.forms import (
     put_single,
     put_square,
     put_sum,
+    put_unknown,
     put_wave,
     settle,
     spread,
@@ -79,8 +81,8 @@ def put_function(m: Floats, z: int, x: int, op: int) -> None:
     low, high = m[x, LOW], m[x, HIGH]
     outside = (op == SQRT and not low >= 0.0) or (op == LOG and not low > 0.0)
     outside = outside or (op == TAN and not (low > -1.57 and high < 1.57))
-    if outside or not (math.isfinite(low) and math.isfinite(high)):
-        put_interval(m, z, -math.inf, math.inf)
+    if outside:
+        put_unknown(m, z)
         return
     first, last = function(op, low), function(op, high)
     bottom = first - 4 * EPS * abs(first) - TINY
@@ -115,9 +117,8 @@ def put_function(m: Floats, z: int, x: int, op: int) -> None:
 def put_atan2(m: Floats, z: int, y: int, x: int, work: int) -> None:
     """Set row z to atan2(y, x), by its tangent plane; uses two rows of work."""
     y_low, y_high, x_low, x_high = m[y, LOW], m[y, HIGH], m[x, LOW], m[x, HIGH]
-    finite = math.isfinite(y_low) and math.isfinite(y_high) and math.isfinite(x_low)
     # The angle jumps across the negative x axis, and is none at the origin.
-    if not (finite and math.isfinite(x_high) and (x_low > 0.0 or y_low > 0.0 or y_high < 0.0)):
+    if not (x_low > 0.0 or y_low > 0.0 or y_high < 0.0):
         put_interval(m, z, -3.1415926535897936, 3.1415926535897936)
         return
     a, b = math.atan2(y_low, x_low), math.atan2(y_low, x_high)
@@ -161,9 +162,6 @@ def put_mod(m: Floats, z: int, x: int, period: float) -> None:
 def put_fmod(m: Floats, z: int, x: int, period: float) -> None:
     """Set row z to the remainder of C, which has the sign of x."""
     a, b = m[x, LOW], m[x, HIGH]
-    if not (math.isfinite(a) and math.isfinite(b)):
-        put_interval(m, z, -period, period)
-        return
     low = max(np.floor(a / period - 1e-9), 0.0) if a >= 0.0 else -np.floor(-a / period + 1e-9)
     high = np.floor(b / period + 1e-9) if b >= 0.0 else -max(np.floor(-b / period - 1e-9), 0.0)
     bottom, top = -period if a < 0.0 else 0.0, period if b > 0.0 else 0.0
@@ -177,9 +175,6 @@ def put_fmod(m: Floats, z: int, x: int, period: float) -> None:
 def put_interp(m: Floats, z: int, x: int, tables: Floats, table: int) -> None:
     """Set row z to the value of a table, by the chord over the range of x."""
     low, high = m[x, LOW], m[x, HIGH]
-    if not (math.isfinite(low) and math.isfinite(high)):
-        put_interval(m, z, -math.inf, math.inf)
-        return
     first, last = interpolate(tables, table, low), interpolate(tables, table, high)
     slope = (last - first) / (high - low) if high > low else 0.0
     bottom, top = min(first, last), max(first, last)
@@ -198,7 +193,7 @@ def put_interp(m: Floats, z: int, x: int, tables: Floats, table: int) -> None:
             )
     size += abs(slope) * (abs(low) + abs(high))
     if not math.isfinite(size):
-        put_interval(m, z, -math.inf, math.inf)
+        put_unknown(m, z)
         return
     slack = 32 * EPS * size + TINY
     error = 0.5 * (above - below) + slack
@@ -208,7 +203,11 @@ def put_interp(m: Floats, z: int, x: int, tables: Floats, table: int) -> None:
 
 @njit_in_place
 def run_set(tape: TapeArrays, m: Floats, base: int, inputs: int, work: int) -> None:
-    """Write the rows of a tape, from row `base` of the matrix on, for sets in the rows from `inputs` on."""
+    """Write the rows of a tape, from row `base` of the matrix on, for sets in the rows from `inputs` on.
+
+    What is computed from a row that is not bounded is not bounded either, even where min, max, sin or % would
+    bound a number: it may be NaN.
+    """
     for i in range(tape.code.shape[0]):
         op, z = tape.code[i], base + i
         if op == CONST:
@@ -218,9 +217,13 @@ def run_set(tape: TapeArrays, m: Floats, base: int, inputs: int, work: int) -> N
             copy_row(m, z, inputs + tape.first[i])
             continue
         if op == UNKNOWN:
-            put_interval(m, z, -math.inf, math.inf)
+            put_unknown(m, z)
             continue
         x, y = base + tape.first[i], base + tape.second[i]
+        has_second = op != INTERP and tape.second[i] >= 0
+        if not is_bounded(m, x) or (has_second and not is_bounded(m, y)):
+            put_unknown(m, z)
+            continue
         if op == ADD:
             put_sum(m, z, x, y, 1.0)
         elif op == SUB:
@@ -280,10 +283,7 @@ def find_paths(tape: TapeArrays, m: Floats, base: int, ends: Ints, stack: Ints) 
             continue
         x, y = base + tape.branch[node, 1], base + tape.branch[node, 2]
         a, b, c, d = m[x, LOW], m[x, HIGH], m[y, LOW], m[y, HIGH]
-        if (
-            not (a > -math.inf and b < math.inf and c > -math.inf and d < math.inf)
-            or top + 2 > stack.shape[0]
-        ):
+        if not (is_bounded(m, x) and is_bounded(m, y)) or top + 2 > stack.shape[0]:
             return -1
         if kind == LESS:
             yes, no = a < d, b >= c
