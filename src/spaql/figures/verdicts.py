@@ -97,8 +97,7 @@ def compute_verdict(verdict: Verdict, axes: tuple[int, int] = (0, 1)) -> Verdict
         f"{verdict.plant}{learned}: proven from {percent(verdict.proven)} of the states",
         _wrapped(
             f"{about}From {box_text(verdict.statement.starts, wider=False)}{verdict.disturbed}: "
-            f"{verdict.sentence}."
-            + (f" The map is at {', '.join(fixed)}." if fixed else "")
+            f"{verdict.sentence}." + (f" The map is at {', '.join(fixed)}." if fixed else "")
         ),
         verdict.names[x],
         verdict.names[y],

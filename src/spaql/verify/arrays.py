@@ -126,7 +126,7 @@ class Array(Elementwise):
     def __eq__(self, other: Any) -> Any:
         raise NotTracedError("a comparison of arrays: compare their elements")
 
-    __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__  # type: ignore[assignment]
+    __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__
 
     def __bool__(self) -> bool:
         raise NotTracedError("the truth of an array: compare its elements")
@@ -209,8 +209,8 @@ def _product(first: Any, second: Any) -> Any:
     for i in range(len(rows)):
         for j in range(columns.shape[1]):
             found[i, j] = _dot(rows[i].tolist(), columns[:, j].tolist())
-    found = found.reshape(a.shape[:-1] + b.shape[1:])
-    return Array(found) if found.ndim else found[()]
+    result = found.reshape(a.shape[:-1] + b.shape[1:])
+    return Array(result) if result.ndim else result[()]
 
 
 def _dot(first: list[Any], second: list[Any]) -> Symbol:

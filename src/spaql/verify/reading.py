@@ -1,7 +1,7 @@
 """What of Python the tracer executes: the instructions of a function against those that are modelled.
 
-The tracer runs a function with symbols for its numbers. Whatever reaches a symbol is recorded or refused by it;
-what would never reach one (a caught error, an identity, a list that Numba makes one of whole numbers, text) is
+The tracer runs a function with symbols for its numbers. What reaches a symbol is recorded or refused by it.
+What would never reach one (a caught error, an identity, a list that Numba makes one of whole numbers, text) is
 refused here, before the function is run, with the line.
 """
 
@@ -19,7 +19,7 @@ from spaql.verify.symbols import NotTracedError
 _KNOWN = frozenset(
     """
     CACHE CALL CALL_FUNCTION_EX CALL_KW COMPARE_OP COPY COPY_FREE_VARS END_FOR EXTENDED_ARG FOR_ITER GET_ITER
-    KW_NAMES MAKE_CELL MAKE_FUNCTION NOP NOT_TAKEN POP_ITER POP_TOP PRECALL PUSH_NULL RERAISE RESUME SWAP TO_BOOL
+    KW_NAMES MAKE_CELL MAKE_FUNCTION NOP NOT_TAKEN POP_ITER POP_TOP PRECALL PUSH_NULL RERAISE RESUME SWAP
     BINARY_OP BINARY_SLICE BINARY_SUBSCR STORE_SLICE STORE_SUBSCR UNARY_NEGATIVE UNARY_NOT UNARY_POSITIVE
     BUILD_LIST BUILD_SLICE BUILD_TUPLE LIST_APPEND LIST_EXTEND LIST_TO_TUPLE UNPACK_EX UNPACK_SEQUENCE
     JUMP_BACKWARD JUMP_BACKWARD_NO_INTERRUPT JUMP_FORWARD JUMP_IF_FALSE_OR_POP JUMP_IF_TRUE_OR_POP
@@ -27,8 +27,8 @@ _KNOWN = frozenset(
     LOAD_ASSERTION_ERROR LOAD_ATTR LOAD_CLOSURE LOAD_COMMON_CONSTANT LOAD_CONST LOAD_DEREF LOAD_FAST
     LOAD_FAST_AND_CLEAR LOAD_FAST_BORROW LOAD_FAST_BORROW_LOAD_FAST_BORROW LOAD_FAST_CHECK LOAD_FAST_LOAD_FAST
     LOAD_GLOBAL LOAD_METHOD LOAD_SMALL_INT STORE_DEREF STORE_FAST STORE_FAST_LOAD_FAST STORE_FAST_STORE_FAST
-    RAISE_VARARGS RETURN_CONST RETURN_VALUE SET_FUNCTION_ATTRIBUTE
-    """.split()
+    RAISE_VARARGS TO_BOOL RETURN_CONST RETURN_VALUE SET_FUNCTION_ATTRIBUTE
+    """.split()  # noqa: SIM905
 )
 """Instructions of Python 3.11 to 3.14. A version with others refuses more, until they are added."""
 _OPERATORS = frozenset(("+", "-", "*", "/", "//", "%", "**", "@", "&", "|", "^", "[]"))
@@ -73,7 +73,9 @@ def globals_read(function: types.FunctionType, builtins: Mapping[str, Any]) -> s
         lists -= name == "LIST_TO_TUPLE" or instruction.argrepr == "INTRINSIC_LIST_TO_TUPLE"  # (*a, b)
     if stores is not None and lists:
         # Numba makes a list of whole numbers one that holds no other.
-        raise refusal("a function that sets elements makes lists: write tuples, as np.array((1.0, 2.0))", *stores)
+        raise refusal(
+            "a function that sets elements makes lists: write tuples, as np.array((1.0, 2.0))", *stores
+        )
     return used
 
 

@@ -131,7 +131,9 @@ def _interp(x: Any, points: Any, values: Any) -> Any:
 def _is_of_floats(dtype: Any) -> bool:
     """Return whether the type of an array is the one that is traced."""
     if dtype not in (None, _double, _float):
-        raise NotTracedError("an array of another type than np.float64: write int(x) or np.float32(x) of its elements")
+        raise NotTracedError(
+            "an array of another type than np.float64: write int(x) or np.float32(x) of its elements"
+        )
     return dtype is not None
 
 
@@ -253,8 +255,8 @@ def known_attribute(module: types.ModuleType, name: str) -> Any:
 def unknown_function(name: str) -> NotTracedError:
     """Return the refusal of a function."""
     return NotTracedError(
-        f"{name} is not known for sets: use +, -, *, /, comparisons, min, max, abs, and of math sin, cos, tan, "
-        "atan, atan2, sqrt, exp, log, tanh, fmod"
+        f"{name} is not known for sets: use +, -, *, /, comparisons, min, max, abs, and of math sin, cos, "
+        "tan, atan, atan2, sqrt, exp, log, tanh, fmod"
     )
 
 

@@ -122,7 +122,8 @@ class Recorder:
     def decide(self, kind: str, first: int, second: int, *, repeats: bool = True) -> bool:
         """Return the truth of a comparison on this path: settled by the ranges, or planned, or true.
 
-        Ranges know no NaN. So a settled comparison of what may be NaN is a condition as well. With `repeats`, a place in the source that asks too often loses the path.
+        Ranges know no NaN. So a settled comparison of what may be NaN is a condition as well. With `repeats`,
+        a place in the source that asks too often loses the path.
         """
         settled = _settled(kind, self._range[first], self._range[second])
         for condition, answer, _ in self.decided:

@@ -164,7 +164,7 @@ def trace_nominal(dynamics: Dynamics, *, simulated: bool = False) -> tuple[Tape,
     )
 
 
-def _action(given: Sequence[Symbol], listed: bool) -> Symbol | Array:
+def _action(given: Sequence[Symbol], listed: bool) -> Any:
     """Return the action as a function takes it: the number of one in a list, or an array."""
     if listed:
         return Symbol(given[0].row, "whole")

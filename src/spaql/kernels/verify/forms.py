@@ -4,12 +4,12 @@ A number is known as c + sum(a[k] * e[k]) + r * e0, all e in [-1, 1], and at the
 [low, high]: what is known is their intersection. Both are one row of a matrix: c, r, low, high, a[0], ...
 
 All operations here round to nearest, so every result is followed by a slack: intervals are moved outwards by
-more than an ulp, and r grows by a multiple of 2**-52 of a bound on all that was added. So a bounded row holds what
-real arithmetic returns, and what the same operation returns in double precision for any numbers in its
-operands: a proof is about the program that runs, and about the equations in it. `sin`, `exp` and so on of the
-machine are taken to be right within 4 ulp. Single precision is an unknown relative error of 2**-23, which
-covers rounding and none. A row that is not bounded may be infinite or NaN: nothing is known of it, nor of what is
-computed from it.
+more than an ulp, and r grows by a multiple of 2**-52 of a bound on all that was added. So a bounded row
+holds what real arithmetic returns, and what the same operation returns in double precision for any numbers in
+its operands: a proof is about the program that runs, and about the equations in it. `sin`, `exp` and so on of
+the machine are taken to be right within 4 ulp. Single precision is an unknown relative error of 2**-23, which
+covers rounding and none. A row that is not bounded may be infinite or NaN: nothing is known of it, nor of
+what is computed from it.
 """
 
 from __future__ import annotations
