@@ -19,19 +19,26 @@ _GUARDED = (
     "np.float32({a})",
     *("np.interp({a}, (-1.0, -0.2, 0.5, 2.0), (0.3, -1.0, {c}, 0.1))", "TABLE[int(min(max({a}, 0.0), 2.9))]"),
 )
+_PARTIAL = (
+    *("math.sqrt({x})", "math.log({x})", "{a} / {b}", "{x} ** 0.5", "math.exp(500.0 * {x})", "math.tan({x})"),
+    *("min(max({a}, -1.0), 1.0)", "max({c}, {a})", "math.sin({x})", "{x} % {c}", "math.tanh({x})"),
+    *("math.fmod({x}, {c})", "math.atan2({x}, {y})", "np.sign({a})", "float(int({a}))", "{a} // {c}"),
+    *("{a} * {a} * 1e200", "np.interp({a}, (-1.0, 1.0), (0.3, {c}))", "float({a} < {b}) + 0.5 * ({a} > {c})"),
+)
+"""What may be infinite or NaN, and what makes a finite number of that."""
 _BINARY = ("{a} + {b}", "{a} - {b}", "{a} * {b}", "min({a}, {b})", "max({a}, {b})", "{a} * {a}", "{a} * {c}")
 _CONDITIONS = ("{a} < {b}", "{a} >= {c}", "{a} <= {b} and {b} > {c}", "{a} == {b}", "not {a} > {c}")
 """{a} and {b} are numbers, {x} and {y} the same in double precision, {c} is a constant."""
 _NUMBER = itertools.count()
 
 
-def program(rng: np.random.Generator, lines: int, conditions: int) -> str:
-    """Return the source of `step(state, action)` of two numbers and one."""
+def program(rng: np.random.Generator, lines: int, conditions: int, *, partial: bool = False) -> str:
+    """Return the source of `step(state, action)` of two numbers and one; what is `partial` may return NaN."""
     names = ["x", "y", "u"]
     body = ["x, y = state", "u = action[0]"]
 
     def expression() -> str:
-        form = str(rng.choice([*_BINARY * 2, *_UNARY, *_GUARDED]))
+        form = str(rng.choice([*_BINARY * 2, *(_PARTIAL * 3 if partial else ()), *_UNARY, *_GUARDED]))
         a, b = rng.choice(names, 2)
         x, y = f"np.float64({a})", f"np.float64({b})"
         return form.format(a=a, b=b, x=x, y=y, c=round(float(rng.uniform(0.2, 3.0)), 2))

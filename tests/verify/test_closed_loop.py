@@ -137,6 +137,42 @@ def test_played_states_of_random_plants_are_in_their_sets(seed):
     check(dynamics, tree, rng, middle - half, middle + half, 3, 8)
 
 
+def test_what_the_compiled_step_returns_is_in_the_sets_or_they_are_not_known():
+    """Of plants that return NaN or refuse a number somewhere: wherever a set is known, all is a number."""
+    rng, known_sets, checked, odd = np.random.default_rng(0), 0, 0, 0
+    for _ in range(25):
+        dynamics = None
+        while dynamics is None:
+            try:
+                dynamics = plant(program(rng, int(rng.integers(2, 6)), 2, partial=True))
+            except (spaql.SettingError, ArithmeticError, ValueError):
+                pass  # at the start already
+        leaf = map(np.array, ([-1], [0.0], [-1], [-1], [0]))
+        spaces = dynamics.observation_space, dynamics.action_space
+        tree = RuleTree(*leaf, Constants(np.array([[0.25]])), *spaces)
+        loop, step = ClosedLoop.of(dynamics, tree), dynamics._compiled_functions[1]
+        for _ in range(60):
+            middle, half = rng.uniform(-1.5, 1.5, 2), rng.choice([1e-6, 1e-2, 0.2], 2)
+            middle = np.where(rng.random(2) < 0.2, 0.0, middle)
+            sets = followed(loop, middle - half, middle + half, 1)
+            known_sets += bool(sets)
+            for k in range(12):
+                state = tuple((middle + half * rng.uniform(-1, 1, 2) if k else middle).tolist())
+                try:
+                    after, _, ended = step(state, np.array([0.25]))
+                except ArithmeticError:  # compiled, a division by 0 is refused, too
+                    after, ended = (np.nan, np.nan), False
+                odd += not np.all(np.isfinite(after))
+                for parts in sets:
+                    checked += 1
+                    assert np.all(np.isfinite(after)), (state, after)
+                    inside = (flag == ended and holds(part, after, np.zeros(2)) for part, flag in parts)
+                    assert any(inside), (state, after)
+    assert known_sets > 300
+    assert odd > 300
+    assert checked > 3000
+
+
 MIXED = (
     *("np.float32(x) - 0.1", "np.float32(x) * 3 - 0.3", "np.float32(0.1) * 0.3 - x", "GAIN * 0.3 - x"),
     *("max(np.float32(x), x)", "max(x, np.float32(x))", "min(np.float32(x), x)", "min(0.1, np.float32(x))"),

@@ -5,6 +5,7 @@ import linecache
 import math
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 
@@ -24,6 +25,7 @@ def plant(body: str, observations=X, **named) -> spaql.Dynamics:
     file = f"false-{next(NUMBER)}.py"
     linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
     space: dict[str, Any] = {"math": math, "np": np, "random": np.random, "TABLE": np.array([1.0, 2.0])}
+    space |= {name: named.pop(name) for name in ("helper", "first") if name in named}
     exec(compile(source, file, "exec"), space)
     start = tuple(0.382 * low + 0.618 * high for low, high in observations.values())
     return spaql.Dynamics(
@@ -240,6 +242,7 @@ REFUSED = {
     "an array of whole numbers": ("a = np.zeros(1, np.int64)\na[0] = 0.5 * x\nk = a[0]", "np.float64"),
     "whole numbers in an array": ("a = np.array((1, 2))\na[0] = 0.5 * x\nk = a[0]", "such as 1.0"),
     "np.full of a whole number": ("a = np.full(2, 1)\na[0] = 0.5 * x\nk = a[0]", "such as 1.0"),
+    "whole numbers computed": ("a = np.array((1, 2)) * 2\na[0] = 0.5 * x\nk = a[0]", "as 1.0"),
     "an array in single precision": ("a = np.empty(1, np.float32)\na[0] = x\nk = float(a[0])", "np.float64"),
     "a list of whole numbers": ("a = [1, 2]\na[0] = x\nk = a[0]", "write tuples"),
     "an array from outside": ("TABLE[0] = x\nk = 0.0", "outside of the function"),
@@ -264,6 +267,25 @@ REFUSED = {
     "a power of a whole number": ("k = int(x) ** 2", "write float(x)"),
     "an attribute": ("step.calls = x\nk = 0.0", "an attribute that is set"),
 }
+
+
+def test_functions_that_numba_compiles_to_something_else_are_refused():
+    def helper(x):
+        return 0.5 * x
+
+    def first(values, x):
+        values[0] = x
+        return values[0]
+
+    for odd, said in (
+        (numba.njit("float32(float32)")(helper), "a signature"),
+        (numba.njit(fastmath=True)(helper), "fastmath"),
+        (numba.njit(locals={"x": numba.float32})(helper), "locals"),
+    ):
+        with pytest.raises(spaql.SettingError, match=said):
+            trace_step(plant("return (helper(state[0]),), 0.0, False", helper=odd))
+    with pytest.raises(spaql.SettingError, match="takes or returns a list"):
+        trace_step(plant("return (float(first([1, 2], state[0])),), 0.0, False", first=first))
 
 
 @pytest.mark.parametrize("name", REFUSED)

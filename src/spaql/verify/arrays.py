@@ -152,7 +152,11 @@ def _objects(values: Any) -> NDArray[Any]:
 def broadcast(function: Callable[..., Any], *operands: Any) -> Array:
     """Return the array of a function of the elements of several, or of one for all."""
     values = [x.values if isinstance(x, Array) else _objects(x) for x in operands]
-    return Array(_objects(np.frompyfunc(function, len(values), 1)(*values)))
+    found = _objects(np.frompyfunc(function, len(values), 1)(*values))
+    floats = all(lifted(x).precision in ("double", "literal") for x in found.ravel())
+    return Array(
+        found, "" if floats else "it is not of floats in double precision; write whole numbers as 1.0"
+    )
 
 
 def _each(name: str, first: Any, second: Any) -> Array:

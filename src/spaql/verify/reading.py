@@ -1,7 +1,7 @@
 """What of Python the tracer executes: the instructions of a function against those that are modelled.
 
 The tracer runs a function with symbols for its numbers. What reaches a symbol is recorded or refused by it.
-What would never reach one (a caught error, an identity, a list that Numba makes one of whole numbers, text) is
+What would never reach one (a caught error, an identity, text, a list that Numba makes one of integers) is
 refused here, before the function is run, with the line.
 """
 
@@ -11,8 +11,10 @@ import dis
 import linecache
 import os
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+
+from numba.core.dispatcher import Dispatcher
 
 from spaql.verify.symbols import NotTracedError
 
@@ -77,6 +79,37 @@ def globals_read(function: types.FunctionType, builtins: Mapping[str, Any]) -> s
             "a function that sets elements makes lists: write tuples, as np.array((1.0, 2.0))", *stores
         )
     return used
+
+
+def plain_function(function: Any) -> types.FunctionType:
+    """Return the Python function; one that Numba compiles to something else is refused."""
+    plain = function
+    if isinstance(function, Dispatcher):
+        plain, options = function.py_func, function.targetoptions
+        asked = [name for name in ("fastmath", "parallel") if options.get(name)]
+        asked += ["locals"] if function.locals else []
+        asked += [] if function._can_compile else ["a signature"]
+        if asked:
+            raise NotTracedError(f"{plain.__name__} is compiled with {', '.join(asked)}: leave that out")
+    if not isinstance(plain, types.FunctionType):
+        raise NotTracedError(f"{function!r} is not a Python function: write it as one")
+    return plain
+
+
+def without_lists(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that refuses to take or return lists, whose elements it might set."""
+
+    def checked(*given: Any, **named: Any) -> Any:
+        result = function(*given, **named)
+        if _has_list((given, tuple(named.values()), result)):
+            raise NotTracedError("a function takes or returns a list: write a tuple")
+        return result
+
+    return checked
+
+
+def _has_list(value: Any) -> bool:
+    return isinstance(value, list) or (isinstance(value, tuple) and any(map(_has_list, value)))
 
 
 def _instructions(code: types.CodeType) -> Iterator[tuple[types.CodeType, dis.Instruction]]:

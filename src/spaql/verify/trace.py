@@ -19,7 +19,7 @@ import numpy as np
 from spaql.errors import SettingError
 from spaql.problems import Dynamics
 from spaql.verify.arrays import Array, captured
-from spaql.verify.reading import globals_read, place
+from spaql.verify.reading import globals_read, place, plain_function, without_lists
 from spaql.verify.shims import BUILTINS, FUNCTIONS, known_attribute, unknown_function
 from spaql.verify.symbols import (
     RECORDERS,
@@ -183,9 +183,7 @@ def _for_each_path(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _rebound(function: Callable[..., Any], done: dict[int, Any]) -> Callable[..., Any]:
     """Return the plain Python function with globals and a closure that know symbols."""
-    plain = getattr(function, "py_func", function)
-    if not isinstance(plain, types.FunctionType):
-        raise NotTracedError(f"{function!r} is not a Python function: write it as one")
+    plain = plain_function(function)
     if id(plain) in done:
         rebound: Callable[..., Any] = done[id(plain)]
         return rebound
@@ -193,7 +191,7 @@ def _rebound(function: Callable[..., Any], done: dict[int, Any]) -> Callable[...
     used = globals_read(plain, BUILTINS)
     cells = tuple(types.CellType() for _ in plain.__closure__ or ())
     copy = types.FunctionType(plain.__code__, names, plain.__name__, None, cells or None)
-    done[id(plain)] = copy
+    done[id(plain)] = without_lists(copy)
 
     def known(value: Any) -> Any:
         """Return what stands for something from outside of the function."""
@@ -221,7 +219,8 @@ def _rebound(function: Callable[..., Any], done: dict[int, Any]) -> Callable[...
     names |= {k: known(v) for k, v in plain.__globals__.items() if k in used}
     for cell, given in zip(cells, plain.__closure__ or (), strict=True):
         cell.cell_contents = known(given.cell_contents)
-    return copy
+    traced: Callable[..., Any] = done[id(plain)]
+    return traced
 
 
 class _Module:
