@@ -22,8 +22,8 @@ _GUARDED = (
 _PARTIAL = (
     *("math.sqrt({x})", "math.log({x})", "{a} / {b}", "{x} ** 0.5", "math.exp(500.0 * {x})", "math.tan({x})"),
     *("min(max({a}, -1.0), 1.0)", "max({c}, {a})", "math.sin({x})", "{x} % {c}", "math.tanh({x})"),
-    *("math.fmod({x}, {c})", "math.atan2({x}, {y})", "np.sign({a})", "float(int({a}))", "{a} // {c}"),
-    *("{a} * {a} * 1e200", "np.interp({a}, (-1.0, 1.0), (0.3, {c}))", "float({a} < {b}) + 0.5 * ({a} > {c})"),
+    *("np.fmod({x}, {c})", "math.atan2({x}, {y})", "np.sign({a})", "float(int({a}))", "{a} // {c}"),
+    *("{a} * {a} * 1e200", "np.interp({a}, (-1.0, 1.0), (0.3, {c}))", "({a} < {b}) + 0.5 * ({a} > {c})"),
 )
 """What may be infinite or NaN, and what makes a finite number of that."""
 _BINARY = ("{a} + {b}", "{a} - {b}", "{a} * {b}", "min({a}, {b})", "max({a}, {b})", "{a} * {a}", "{a} * {c}")

@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 import spaql
+from spaql.kernels.verify.closed_loop import advance, new_memory, put_box
+from spaql.kernels.verify.forms import HIGH, LOW, A
 from spaql.policy import Constants, RuleTree
 from spaql.verify import Statement, trace_step
+from spaql.verify.closed_loop import ClosedLoop
 from spaql.verify.verdict import PROVEN
 
 NUMBER = itertools.count()
@@ -143,6 +146,12 @@ MAY_BE_NAN = {
         [(1.5,)],
         0.4,
     ),
+    "single precision": (
+        "x, = state\nf = np.float32(3e38 * x)\nreturn (min(max(float(f - f), 0.0), 1.0),), 0.0, False",
+        Statement(starts=X, allowed=X, within=1),
+        [(1.5,)],
+        0.4,
+    ),
     "an index": (
         "x, = state\nk = int(min(max(math.log(x), 0.0), 0.9))\nreturn (TABLE[k],), 0.0, False",
         Statement(starts=WIDER, allowed={"x": (-2, 3)}, within=1),
@@ -167,6 +176,19 @@ def test_what_may_be_nan_is_not_proven(name):
     starts = proven_starts(verdict, special)
     assert not contradicted(dynamics, statement, verdict.names, starts).any()
     assert least < verdict.proven < 1.0
+
+
+@pytest.mark.parametrize("name", MAY_BE_NAN)
+def test_nothing_is_known_of_a_set_that_may_hold_nan(name):
+    body, statement, (special,), _ = MAY_BE_NAN[name]
+    dynamics = plant(body, dict(statement.starts))
+    loop = ClosedLoop.of(dynamics, at_rest(dynamics))
+    memory, middle = new_memory(loop.arrays), np.array(special)
+    put_box(memory.m, 0, middle - 1e-3, middle + 1e-3)
+    box = memory.m[np.newaxis, : len(middle), : A + len(middle)].copy()
+    parts = advance(loop.arrays, memory, box, 0)
+    known = [np.isfinite(part[:, [LOW, HIGH]]).all() for part in memory.parts[: max(parts, 0)]]
+    assert parts == -1 or not all(known)
 
 
 TRUTHS = {
@@ -273,10 +295,6 @@ def test_functions_that_numba_compiles_to_something_else_are_refused():
     def helper(x):
         return 0.5 * x
 
-    def first(values, x):
-        values[0] = x
-        return values[0]
-
     for odd, said in (
         (numba.njit("float32(float32)")(helper), "a signature"),
         (numba.njit(fastmath=True)(helper), "fastmath"),
@@ -284,6 +302,13 @@ def test_functions_that_numba_compiles_to_something_else_are_refused():
     ):
         with pytest.raises(spaql.SettingError, match=said):
             trace_step(plant("return (helper(state[0]),), 0.0, False", helper=odd))
+
+
+def test_a_list_is_not_given_to_a_function_that_may_set_its_elements():
+    def first(values, x):
+        values[0] = x
+        return values[0]
+
     with pytest.raises(spaql.SettingError, match="takes or returns a list"):
         trace_step(plant("return (float(first([1, 2], state[0])),), 0.0, False", first=first))
 
