@@ -88,7 +88,7 @@ def plain_function(function: Any) -> types.FunctionType:
         plain, options = function.py_func, function.targetoptions
         asked = [name for name in ("fastmath", "parallel") if options.get(name)]
         asked += ["locals"] if function.locals else []
-        asked += [] if function._can_compile else ["a signature"]
+        asked += [] if getattr(function, "_can_compile", True) else ["a signature"]
         if asked:
             raise NotTracedError(f"{plain.__name__} is compiled with {', '.join(asked)}: leave that out")
     if not isinstance(plain, types.FunctionType):
