@@ -1,19 +1,24 @@
-"""Plant faults in the arithmetic, the cuts and the tracer of `spaql.verify`: do the tests find them?
+"""Plant faults in the arithmetic, the cuts and the tracer of `spaql.verify`: are they found?
 
-    python benchmarks/verify_faults.py [FIRST]
+    python benchmarks/verify_faults.py [--by tests] [--by fuzzer] [--only TEXT] [--out verify-faults.jsonl]
 
-Each fault is one replacement in a copy of the sources. The tests of sets, closed loops and tapes are run on
-it without compilation, so that a fault takes seconds.
+Each fault is one replacement in a copy of the sources. The tests of sets, closed loops and tapes are run on it
+without compilation, so that a fault takes seconds; what they do not find is left to the fuzzer of plants
+(`tests/verify/test_fuzz.py`), which stops at the first contradiction. Faults that are in the file already are
+not planted again, so the script can be stopped at any time.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -162,42 +167,73 @@ NOT_UNCOMPILED = "test_helpers_arrays_tables_and_loops"
 """Python refuses the root of a negative number, for which Numba returns NaN."""
 
 
-def found(file: str, old: str, new: str) -> str:
-    """Return what the tests say of a fault."""
-    with tempfile.TemporaryDirectory() as folder:
-        shutil.copytree(
-            ROOT / "src", Path(folder) / "src", ignore=shutil.ignore_patterns("*.nb*", "__pycache__")
-        )
-        target = Path(folder) / "src" / "spaql" / file
-        source = target.read_text()
-        if source.count(old) < 1:
-            return "the source has changed: the fault does not apply"
-        target.write_text(source.replace(old, new, 1))
-        paths = [str(Path(folder) / "src"), *os.environ.get("PYTHONPATH", "").split(os.pathsep)[1:]]
-        env = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(paths)}
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-W", "ignore", "-p", "no:cacheprovider"]
-        if file in (SEARCH, CHECK):
-            command += OF_WHOLE_PROOFS
-        else:
-            command += reversed(TESTS) if file.startswith("verify") else TESTS
+FUZZER = "tests/verify/test_fuzz.py"
+
+
+def planted(folder: Path, fault: tuple[str, str, str], by: list[str]) -> str:
+    """Return what finds a fault in a copy of the sources, which is as before afterwards."""
+    file, old, new = fault
+    target = folder / "spaql" / file
+    source = target.read_text()
+    if old not in source:
+        return "the source has changed: the fault does not apply"
+    target.write_text(source.replace(old, new, 1))
+    try:
+        for means in by:
+            if said := _tested(folder, file, compiled=means == "fuzzer"):
+                return f"{means}: {said}"
+    finally:
+        target.write_text(source)
+    return "NOT FOUND"
+
+
+def _tested(folder: Path, file: str, *, compiled: bool) -> str:
+    """Return the first test that fails, and nothing if none does."""
+    paths = [str(folder), *os.environ.get("PYTHONPATH", "").split(os.pathsep)[1:]]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-W", "ignore", "-p", "no:cacheprovider"]
+    if compiled:
+        command.append(FUZZER)
+    else:
+        env["NUMBA_DISABLE_JIT"] = "1"
+        command += OF_WHOLE_PROOFS if file in (SEARCH, CHECK) else TESTS
         command += ["-k", f"not many_boxes and not ten_million and not {NOT_UNCOMPILED}"]
-        done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
     last = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return f"found by {last[0].split(' ')[1].rpartition('::')[2]}" if done.returncode else "NOT FOUND"
+    return last[0].split(" ")[1].rpartition("::")[2] if done.returncode else ""
+
+
+def table(records: list[dict[str, str]]) -> str:
+    """Return how many faults of each file are found by what."""
+    means = sorted({record["found"].partition(":")[0] for record in records})
+    lines = [" ".join(f"{one:>12.12}" for one in means) + "  of"]
+    for file in [*dict.fromkeys(record["file"] for record in records), ""]:
+        own = [record for record in records if file in ("", record["file"])]
+        counts = Counter(record["found"].partition(":")[0] for record in own)
+        lines.append(" ".join(f"{counts[one]:12}" for one in means) + f" {len(own):3}  {file or 'all'}")
+    return "\n".join(lines)
 
 
 def main() -> None:
-    missed = 0
-    first = int(sys.argv[1]) if len(sys.argv) > 1 else 1
-    for number, fault in enumerate(FAULTS[first - 1 :], first):
-        began = time.monotonic()
-        said = found(*fault)
-        missed += not said.startswith("found")
-        print(
-            f"{number:2} {fault[0]:32} {said}  ({time.monotonic() - began:.0f} s)  {fault[1][:50]!r}",
-            flush=True,
-        )
-    print(f"{len(FAULTS) - first + 1 - missed} of {len(FAULTS) - first + 1} found")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--by", action="append", choices=("tests", "fuzzer"))
+    parser.add_argument("--only", default="", help="faults of files whose name has this text")
+    parser.add_argument("--out", type=Path, default=Path("verify-faults.jsonl"))
+    asked = parser.parse_args()
+    records = [json.loads(line) for line in asked.out.read_text().splitlines()] if asked.out.exists() else []
+    done = {(record["file"], record["old"], record["new"]) for record in records}
+    todo = [fault for fault in FAULTS if fault not in done and asked.only in fault[0]]
+    with tempfile.TemporaryDirectory() as name, asked.out.open("a", encoding="utf-8") as file:
+        folder = Path(name) / "src"
+        shutil.copytree(ROOT / "src", folder)
+        for fault in todo:
+            began = time.monotonic()
+            said = planted(folder, fault, asked.by or ["tests", "fuzzer"])
+            records.append({**dict(zip(("file", "old", "new"), fault, strict=True)), "found": said})
+            file.write(json.dumps(records[-1]) + "\n")
+            file.flush()
+            print(f"{fault[0]:32} {said}  ({time.monotonic() - began:.0f} s)  {fault[1][:50]!r}", flush=True)
+    print(table(records))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Random plants as Python source, of all that Numba accepts, to be proven and then played.
 
 A plant is a few plain statements, one or two *features* (comparisons of comparisons, casts, arrays, loops,
-tables, sources of NaN and so on), and a next state that shrinks and adds what was computed, bounded. So a good
-share can be proven, whatever the features do. Everything is drawn from the plant's number alone.
+tables, sources of NaN and so on), and a next state that shrinks and adds what was computed, bounded. So a
+good share can be proven, whatever the features do. Everything is drawn from the plant's number alone.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
         "{v} = ({a} - {c}) ** 0.5",
         "{v} = math.exp(800.0 * {a}) - math.exp(800.0 * {a})",
         "{v} = math.atan2({a} / {b}, {c})",
-        "{v} = np.clip({a} / {b}, -1.0, 1.0)",
+        "{v} = min(1.0, max({a} / {b}, -1.0))",
         "{v} = math.tanh(1.0 / ({a} - {c}))",
         "{v} = 1.0 if {a} / {b} == {a} / {b} else 3.0",
         "{v} = np.interp({a} / {b}, (-1.0, 0.0, 1.0), (0.2, 0.9, -0.4))",
@@ -232,11 +232,11 @@ _PLAIN = (
 _BOUNDED = (
     *("min(max({v}, -1.0), 1.0)", "max(min({v}, 1.0), -1.0)", "math.sin({v})", "math.tanh({v})", "{v} % 1.0"),
     *("(1.0 if {v} > {c} else -1.0)", "(1.0 if {v} < {c} else 0.0)", "min(1.0, max(-1.0, {v}))", "{v}"),
-    *("math.atan({v}) / 2.0", "np.clip({v}, -1.0, 1.0)", "(0.0 if {v} <= {c} else 1.0)", "min(max(0.0, {v}), 1.0)"),
+    *("math.atan({v}) / 2.0", "(0.0 if {v} <= {c} else 1.0)", "min(max(0.0, {v}), 1.0)"),
 )
 _CONSTANTS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 
-GLOBALS = '''
+GLOBALS = """
 import math
 import random
 
@@ -276,7 +276,7 @@ def _scaled(factor):
 
 
 scaled = _scaled(0.7)
-'''
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -289,7 +289,9 @@ class Case:
     dims: int
     listed: bool
     width: float
-    """The starts are from minus this to this, in each number of the state."""
+    """States are from minus this to this, in each number."""
+    starts: tuple[tuple[float, float], ...]
+    """For each number of the state. The ends and the width of cells are exact."""
     threshold: float
     """The controller's: of the first number, in single precision."""
     actions: tuple[float, float]
@@ -304,19 +306,20 @@ class Case:
 
     @property
     def statement(self) -> spaql.verify.Statement:
+        starts = dict(zip(self.names, self.starts, strict=True))
         box = {name: (-self.width, self.width) for name in self.names}
         if self.kind == "goal":
-            return spaql.verify.Statement(starts=box, termination="goal", within=self.within)
+            return spaql.verify.Statement(starts=starts, termination="goal", within=self.within)
         if self.kind == "reaches":
             near = {name: (-self.width / 2, self.width / 2) for name in self.names}
-            return spaql.verify.Statement(starts=box, target=near, stays=True, within=self.within)
+            return spaql.verify.Statement(starts=starts, target=near, stays=True, within=self.within)
         if self.kind == "lasts":
-            return spaql.verify.Statement(starts=box, allowed=box, within=self.within)
-        return spaql.verify.Statement(starts=box, allowed=box)
+            return spaql.verify.Statement(starts=starts, allowed=box, within=self.within)
+        return spaql.verify.Statement(starts=starts, allowed=box)
 
     @property
     def plant(self) -> spaql.Dynamics:
-        start = (0.3, -0.2)[: self.dims]
+        start = (0.3, 0.2)[: self.dims]
         return spaql.Dynamics(
             id="fuzzed/Plant-v0",
             start=lambda rng: start,
@@ -337,7 +340,7 @@ class Case:
     @property
     def step(self) -> Any:
         """The function of a step, not compiled."""
-        file = f"fuzzed-{self.number}-{hash(self.source)}.py"
+        file = f"fuzzed-{self.number}.py"
         text = GLOBALS + self.source
         linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
         space: dict[str, Any] = {"__name__": "fuzzed"}
@@ -350,8 +353,11 @@ def case(number: int, feature: str | None = None) -> Case:
     rng = random.Random(number)
     dims, listed = rng.choice((1, 1, 2)), rng.random() < 0.3
     names = ["x", "y"][:dims]
-    body = [f"{', '.join(names)}{',' if dims == 1 else ''} = state", f"u = {'float(action)' if listed else 'action[0]'}"]
-    numbers = [*names, *names, "u"]
+    body = [
+        f"{', '.join(names)}{',' if dims == 1 else ''} = state",
+        f"u = {'float(action)' if listed else 'action[0]'}",
+    ]
+    numbers = [*names] * 4 + ["u"]
     chosen = [feature or rng.choice(list(FEATURES))]
     if feature is None and rng.random() < 0.4:
         chosen.append(rng.choice(list(FEATURES)))
@@ -363,29 +369,46 @@ def case(number: int, feature: str | None = None) -> Case:
         a, b, c, d = (rng.choice(one) for one in (numbers, numbers, _CONSTANTS, _CONSTANTS))
         return text.format(a=a, b=b, c=c, d=d, e=-rng.choice(_CONSTANTS), v=name)
 
+    results = []
     for i, (text, named) in enumerate(lines):
         name = f"v{i}"
+        results += [name] * bool(named)
         body += filled(text if named else "{v} = " + text, name).split("\n")
-        numbers += [name] * 3
+        numbers += [name] * 2
     width = rng.choice((1.0, 1.0, 2.0))
     for j, name in enumerate(names):
         shrink = round(rng.uniform(-0.6, 0.6), 2)
-        part = filled(rng.choice(_BOUNDED), f"v{len(lines) - 1}" if j == 0 else rng.choice(numbers))
+        part = filled(rng.choice(_BOUNDED), results[-1 - j % len(results)])
         adds = round(rng.uniform(0.1, 1.05) * (1.0 - abs(shrink)) * width, 3)
-        other = f" + {round(rng.uniform(-0.1, 0.1), 2)} * {rng.choice(names + ['u'])}" * (rng.random() < 0.4)
+        other = f" + {round(rng.uniform(-0.1, 0.1), 2)} * {rng.choice([*names, 'u'])}" * (rng.random() < 0.4)
         body.append(f"n{name} = {shrink} * {name} + {adds} * {part}{other}")
-    ends = f"n{rng.choice(names)} > {round(rng.uniform(0.8, 1.5) * width, 2)}" if rng.random() < 0.3 else "False"
+    ends = (
+        f"n{rng.choice(names)} > {round(rng.uniform(0.8, 1.5) * width, 2)}" if rng.random() < 0.3 else "False"
+    )
     body.append(f"return ({', '.join('n' + name for name in names)},), 0.0, {ends}")
-    kind = rng.choice(("stays", "lasts", "reaches", "goal", "goal", "goal"))
+    actions = (-0.5, rng.choice((0.0, 1.0)))
+    if listed:
+        actions = (float(rng.randrange(3)), float(rng.randrange(3)))
+    starts = [(-width, width)] * dims
+    kinds = ("stays", "lasts", "reaches")
+    kind = rng.choice(kinds if "NaN" in chosen else (*kinds, *["goal"] * 6))
+    if kind == "goal":  # of a small box the next states are near each other: other ones stand out
+        parts = rng.choice((4, 16, 64))
+        size = 2.0 * width / parts
+        lows = [-width + size * rng.randrange(parts) for _ in names]
+        starts = [(low, low + size) for low in lows]
     return Case(
         number=number,
+        starts=tuple(starts),
         features=tuple(chosen),
         source="\n\ndef step(state, action):\n" + "".join(f"    {line}\n" for line in body),
         dims=dims,
         listed=listed,
         width=width,
         threshold=rng.choice((0.0, 0.25, -0.5)),
-        actions=(float(rng.randrange(3)), float(rng.randrange(3))) if listed else (-0.5, rng.choice((0.0, 1.0))),
+        actions=actions,
+        if listed
+        else (-0.5, rng.choice((0.0, 1.0))),
         kind=kind,
         within={"lasts": rng.choice((1, 2, 5)), "reaches": 30, "goal": 1, "stays": 0}[kind],
     )
@@ -404,15 +427,15 @@ def starts_of(given: Case, verdict: Any, count: int = 200) -> list[tuple[tuple[f
     """Return states in proven cells, with the steps that are proven to suffice: corners, zeros and so on."""
     rng = random.Random(given.number)
     side = verdict.status.shape[0]
-    size = 2.0 * given.width / side  # exact, for it is a power of two
     proven = [tuple(cell) for cell in np.argwhere(verdict.status == 0).tolist()]
     special = (0.0, -0.0, 5e-324, -5e-324, 0.5, -0.5, 0.25, 1.0, -1.0, 0.75, 1.5, -1.5)
     found = []
     for i in range(count):
         cell = proven[i % len(proven)] if i < count // 2 else rng.choice(proven)
         state = []
-        for place in cell:
-            bottom = -given.width + place * size
+        for place, (low, high) in zip(cell, given.starts, strict=True):
+            size = (high - low) / side
+            bottom = low + place * size
             x = bottom + rng.choice((0.0, 0.5, 1.0, rng.random(), rng.random())) * size
             inside = [s for s in special if bottom <= s <= bottom + size]
             if inside and rng.random() < 0.5:
@@ -428,19 +451,23 @@ def contradiction(given: Case, step: Any, start: tuple[float, ...], time: int) -
     state = start
     last = {"stays": 40, "lasts": given.within, "reaches": time + 20, "goal": time}[given.kind]
     for k in range(last + 1):
-        if given.kind != "goal" and not all(-given.width <= x <= given.width for x in state) and (
-            given.kind != "reaches"
+        if (
+            given.kind != "goal"
+            and not all(-given.width <= x <= given.width for x in state)
+            and (given.kind != "reaches")
         ):
             return f"{state} is not allowed (step {k})"
-        if given.kind == "reaches" and k >= time:
-            if not all(abs(x) <= given.width / 2 for x in state):
-                return f"{state} is not in the target (step {k}, proven for {time})"
+        if given.kind == "reaches" and k >= time and not all(abs(x) <= given.width / 2 for x in state):
+            return f"{state} is not in the target (step {k}, proven for {time})"
         if k == last:
             break
         seen = float(np.float32(state[0]))
         given_action = given.actions[0] if seen < given.threshold else given.actions[1]
         action = int(given_action) if given.listed else np.array([given_action])
-        state, _, ended = step(state, action)
+        try:
+            state, _, ended = step(state, action)
+        except IndexError as error:  # of a tuple; that of an array is not checked
+            return f"its step raises {error!r} in {state} (step {k})"
         if not all(map(math.isfinite, state)) and not (ended and given.kind == "goal"):
             return f"{state} is not finite (step {k + 1})"
         if ended and given.kind == "goal":
@@ -483,7 +510,8 @@ def examined(number: int, feature: str | None = None) -> Outcome:
         levels = 5 if given.dims == 1 else 3
         verdict, _ = searched(given.tree(plant), plant, given.statement, seconds=0.5, levels=levels)
     except SettingError as error:
-        return Outcome(given, "refused by the tracer", str(error))
+        by_numba = "Numba cannot compile" in str(error)
+        return Outcome(given, f"refused by {'Numba' if by_numba else 'the tracer'}", str(error))
     if verdict.proven == 0.0:
         return Outcome(given, "undecided")
     step = compiled(given)
@@ -499,7 +527,8 @@ def examined(number: int, feature: str | None = None) -> Outcome:
 def _images(given: Case, plant: spaql.Dynamics) -> tuple[list[float], list[float]]:
     """Return a box around the next states as they were traced: a proof of it is wrong wherever that is."""
     loop = closed_loop(given.tree(plant), plant)
-    starts = np.random.default_rng(given.number).uniform(-given.width, given.width, (100, given.dims))
+    low, high = np.array(given.starts).T
+    starts = np.random.default_rng(given.number).uniform(low, high, (100, given.dims))
     with np.errstate(all="ignore"):
         after = play(loop.step.arrays, loop.observe.arrays, loop.arrays.tree, starts, 1)[0][:, 1]
     after = after[np.isfinite(after).all(axis=1)]

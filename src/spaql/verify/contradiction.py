@@ -39,8 +39,8 @@ class Contradiction:
         """Return what to say of it."""
         start = ", ".join(repr(x) for x in self.path[0].tolist())
         return (
-            f"This is a fault of spaql: the prover says proven, and the plant itself contradicts. From the state "
-            f"{start}, {self.why} (step {self.step:,}). So nothing is proven. Please report it with {file}, "
+            "This is a fault of spaql: the prover says proven, and the plant itself contradicts. From the "
+            f"state {start}, {self.why} (step {self.step:,}). So nothing is proven. Please report it with {file}, "
             "which holds what repeats it: the plant, the controller, the statement and the episode."
         )
 

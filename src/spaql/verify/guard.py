@@ -1,8 +1,8 @@
 """The guard of proofs: episodes of the compiled plant from proven states, before "proven" is said.
 
-A proof is about what the tracer read of a plant and how sets were followed. The guard shares neither: it plays
-the compiled functions that training uses with the controller as it is exported. What contradicts the verdict is
-a fault of the prover.
+A proof is about what the tracer read of a plant and how sets were followed. The guard shares neither: it
+plays the compiled functions that training uses with the controller as it is exported. What contradicts the
+verdict is a fault of the prover.
 """
 
 from __future__ import annotations
@@ -98,7 +98,14 @@ class _Compiled:
     def step(self, states: Floats, actions: Floats) -> tuple[Floats, Flags]:
         n, after = len(states), states.copy()
         seen, rewards, ended = np.empty((n, self._width)), np.empty(n), np.empty(n, np.bool_)
-        self._loops.step(np.ones(n, np.bool_), actions.copy(), after, seen, rewards, ended)
+        try:
+            self._loops.step(np.ones(n, np.bool_), actions.copy(), after, seen, rewards, ended)
+        except Exception as error:  # whatever a user's function raises
+            raise ContradictedProofError(
+                "This is a fault of spaql: the prover says proven, and the plant's step raises "
+                f"{error!r} in a state that is proven, or comes from one. So nothing is proven. Please "
+                "report it."
+            ) from error
         return after, ended
 
 
@@ -177,7 +184,7 @@ class _Episodes:
         most = np.full(len(number), EPISODES[0][1])
         for count, steps in EPISODES[1:]:
             most[number < count] = steps
-        return np.minimum(proven + _AFTER * asked.stays, most)
+        return np.asarray(np.minimum(proven + _AFTER * asked.stays, most), np.int64)
 
     def _state_of(
         self, states: Floats, seen: Floats, ended: Flags, step: int, times: Ints
