@@ -114,9 +114,8 @@ def main() -> None:
                     print(record.get("source", ""), flush=True)
     print(summary(records))
     spent = time.process_time() - began
-    print(
-        f"\n{len(todo):,} plants in {spent:.0f} s of processor time, {len(todo) / max(spent, 1e-9):.1f} a second"
-    )
+    speed = len(todo) / max(spent, 1e-9)
+    print(f"\n{len(todo):,} plants in {spent:.0f} s of processor time, {speed:.1f} a second")
 
 
 if __name__ == "__main__":

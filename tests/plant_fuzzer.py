@@ -307,11 +307,11 @@ class Case:
     @property
     def statement(self) -> spaql.verify.Statement:
         starts = dict(zip(self.names, self.starts, strict=True))
-        box = {name: (-self.width, self.width) for name in self.names}
+        box = dict.fromkeys(self.names, (-self.width, self.width))
         if self.kind == "goal":
             return spaql.verify.Statement(starts=starts, termination="goal", within=self.within)
         if self.kind == "reaches":
-            near = {name: (-self.width / 2, self.width / 2) for name in self.names}
+            near = dict.fromkeys(self.names, (-self.width / 2, self.width / 2))
             return spaql.verify.Statement(starts=starts, target=near, stays=True, within=self.within)
         if self.kind == "lasts":
             return spaql.verify.Statement(starts=starts, allowed=box, within=self.within)
@@ -324,7 +324,7 @@ class Case:
             id="fuzzed/Plant-v0",
             start=lambda rng: start,
             step=self.step,
-            observations={name: (-2.0, 2.0) for name in self.names},
+            observations=dict.fromkeys(self.names, (-2.0, 2.0)),
             actions=("first", "second", "third") if self.listed else {"u": (-1.0, 1.0)},
             horizon=50,
         )
@@ -407,8 +407,6 @@ def case(number: int, feature: str | None = None) -> Case:
         width=width,
         threshold=rng.choice((0.0, 0.25, -0.5)),
         actions=actions,
-        if listed
-        else (-0.5, rng.choice((0.0, 1.0))),
         kind=kind,
         within={"lasts": rng.choice((1, 2, 5)), "reaches": 30, "goal": 1, "stays": 0}[kind],
     )

@@ -40,8 +40,8 @@ class Contradiction:
         start = ", ".join(repr(x) for x in self.path[0].tolist())
         return (
             "This is a fault of spaql: the prover says proven, and the plant itself contradicts. From the "
-            f"state {start}, {self.why} (step {self.step:,}). So nothing is proven. Please report it with {file}, "
-            "which holds what repeats it: the plant, the controller, the statement and the episode."
+            f"state {start}, {self.why} (step {self.step:,}). So nothing is proven. Please report it with "
+            f"{file}, which holds what repeats it: the plant, the controller, the statement and the episode."
         )
 
 
