@@ -14,8 +14,8 @@ import pytest
 import spaql
 
 NAMES = [
-    "AQL", "Agent", "ArchiveError", "BadEnvironmentError", "CheckReport", "Controller", "Dynamics",
-    "Evaluation", "Fitted", "Hardware", "History", "Learner", "MissingExtraError", "Partition",
+    "AQL", "Agent", "ArchiveError", "BadEnvironmentError", "CheckReport", "ContradictedProofError", "Controller",
+    "Dynamics", "Evaluation", "Fitted", "Hardware", "History", "Learner", "MissingExtraError", "Partition",
     "PartitionLearner", "PartitionPolicy", "PlanTree", "Policy", "Problem", "RandomPolicy", "Results",
     "RuleTree", "Run", "SPAQL", "SPAQLTS", "SettingError", "Settings", "SpaqlError", "Summary", "TreeSearch",
     "UnsupportedSpaceError", "__version__", "check_agent", "check_problem", "distil", "evaluate", "fit",

@@ -26,6 +26,7 @@ from spaql.problems import Dynamics
 from spaql.verify.closed_loop import ClosedLoop, ExportedTree, box_of
 from spaql.verify.contradiction import Contradiction, keep
 from spaql.verify.learned import LearnedPlant
+from spaql.verify.prover import reduced
 from spaql.verify.statement import Box
 from spaql.verify.verdict import PROVEN, Verdict
 
@@ -138,7 +139,8 @@ class _Episodes:
         self._kept = [loop.names.index(name) for name in verdict.names]
         self._noise = np.broadcast_to(np.asarray(noise, np.float64), loop.noise.shape)
         self._push = loop.push * (np.arange(len(loop.names)) < plant.state_dims)
-        self._period = loop.arrays.period
+        self._period = np.zeros(len(loop.names))
+        self._period[self._kept] = reduced(loop, self._asked)[0].arrays.period
         self._cells = np.flatnonzero(verdict.status == PROVEN)
         self._special = [_special_values(loop, verdict, j) for j in range(len(loop.names))]
 
