@@ -278,7 +278,8 @@ def _tested(folder: Path, file: str, compiled: str) -> str:
         command.append(compiled)
     else:
         env["NUMBA_DISABLE_JIT"] = "1"
-        command += OF_WHOLE_PROOFS if file in (SEARCH, CHECK) else TESTS
+        ordered = reversed(TESTS) if file.startswith("verify") else TESTS
+        command += OF_WHOLE_PROOFS if file in (SEARCH, CHECK) else ordered
         command += ["-k", f"not many_boxes and not ten_million and not {NOT_UNCOMPILED}"]
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
     last = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
