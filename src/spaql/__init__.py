@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from spaql.errors import (
         ArchiveError,
         BadEnvironmentError,
+        ContradictedProofError,
         MissingExtraError,
         SettingError,
         SpaqlError,
@@ -68,6 +69,7 @@ __all__ = [
     "ArchiveError",
     "BadEnvironmentError",
     "CheckReport",
+    "ContradictedProofError",
     "Controller",
     "Dynamics",
     "Evaluation",
@@ -146,6 +148,7 @@ _HOMES = {
     "spaql.errors": (
         "ArchiveError",
         "BadEnvironmentError",
+        "ContradictedProofError",
         "MissingExtraError",
         "SettingError",
         "SpaqlError",

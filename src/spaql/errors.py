@@ -66,6 +66,10 @@ class ArchiveError(SpaqlError, ValueError):
     """A file is damaged, or was not written by spaql."""
 
 
+class ContradictedProofError(SpaqlError, RuntimeError):
+    """`spaql.verify` proved what the plant itself contradicts: a fault of the prover."""
+
+
 class MissingExtraError(SpaqlError, ImportError):
     """A package of an optional extra is not installed."""
 

@@ -267,6 +267,11 @@ class Dynamics:
         return with_stage_cost(inner, observe, self.plant_dims, reward)
 
     @property
+    def compiled_functions(self) -> Functions:
+        """The compiled `start`, `step` and `observe` that are simulated, disturbances included."""
+        return self._compiled_functions
+
+    @property
     def _plain_functions(self) -> Functions:
         return plain_function(self.start), plain_function(self.step), plain_function(self.observe)
 

@@ -45,20 +45,31 @@ def played(
 def played_with_actions(
     dynamics: Plant, tree: RuleTree | ExportedTree, start: Sequence[float], *, delayed: bool = False
 ) -> Iterator[tuple[tuple[float, ...], bool, tuple[float, ...]]]:
-    """Yield states and terminations as `played` does, with the action that is applied in each state."""
-    step = dynamics.nominal_functions[1] if isinstance(dynamics, Dynamics) else dynamics.step
-    observe = getattr(dynamics.observe, "py_func", dynamics.observe)
+    """Yield states and terminations as `played` does, with the action that is applied in each state.
+
+    The functions are those that are simulated: compiled, 0 / 0 is NaN and no error. The last state is
+    one whose observation is NaN, or whose step raises an error.
+    """
+    step, observe = dynamics.step, dynamics.observe
+    if isinstance(dynamics, Dynamics):
+        _, step, observe = dynamics.compiled_functions
     n, listed = dynamics.state_dims, not isinstance(dynamics.actions, Mapping)
     first = float(getattr(_space(tree), "start", 0.0))
     state, ended = tuple(float(x) for x in start), False
     while True:
         seen = np.array(observe(state[:n]), np.float32)
+        if np.isnan(seen).any():
+            yield state, ended, ()
+            return
         given = np.asarray(tree.act(seen[np.newaxis])[0], np.float64).ravel()
         applied = np.array(state[n:]) if delayed else given
         if delayed and listed:
             applied = first + np.clip(np.floor(applied - first + 0.5), 0.0, len(dynamics.actions) - 1.0)
         yield state, ended, tuple(applied.tolist())
-        after, _, ended = step(state[:n], int(applied[0]) if listed else applied)
+        try:
+            after, _, ended = step(state[:n], int(applied[0]) if listed else applied)
+        except Exception:  # whatever a user's function raises
+            return
         state = (*after, *(given.tolist() if delayed else ()))
 
 
@@ -84,8 +95,8 @@ def refutes(
     limit = statement.within if statement.reaches else None
     last = limit + _AFTER if limit is not None else statement.within or steps
     first = tuple(float(x) for x in start)
-    episode = _while_computed(played(dynamics, tree, start, delayed=delayed))
-    for k, (state, ended) in enumerate(episode):
+    k, state = 0, first
+    for k, (state, ended) in enumerate(played(dynamics, tree, start, delayed=delayed)):
         if statement.termination == "failure" and ended:
             return Counterexample(first, k, state, "it terminates")
         if statement.termination == "goal" and ended:
@@ -106,17 +117,7 @@ def refutes(
                 return None
         if k >= last:
             return None
-    return None
-
-
-def _while_computed(
-    episode: Iterator[tuple[tuple[float, ...], bool]],
-) -> Iterator[tuple[tuple[float, ...], bool]]:
-    """Yield the states of an episode, until Python refuses to compute one."""
-    try:
-        yield from episode
-    except (ArithmeticError, ValueError):
-        return
+    return Counterexample(first, k, state, "an observation is NaN, or its step raises an error")
 
 
 def _outside(

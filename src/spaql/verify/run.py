@@ -19,6 +19,7 @@ from spaql.problems import Dynamics, EnvironmentLike, Problem, make_problem
 from spaql.values import real_number
 from spaql.verify.closed_loop import ClosedLoop, ExportedTree
 from spaql.verify.forward import ForwardSearch
+from spaql.verify.guard import guarded
 from spaql.verify.learned import LearnedPlant
 from spaql.verify.prover import BackwardSearch, Clock, Progress, reduced
 from spaql.verify.replay import Counterexample, refutes
@@ -48,7 +49,8 @@ def verify(
     """Prove or refute a statement about the closed loop of a controller and a plant given as equations.
 
     Every cell of the statement's starts is proven, refuted or undecided. What is proven holds for every
-    state in the cell, for the program that runs in double precision and for the equations in it.
+    state in the cell, for the program that runs in double precision and for the equations in it. Before it
+    is returned, episodes of the compiled plant from proven states are compared with it.
 
     Parameters
     ----------
@@ -76,6 +78,11 @@ def verify(
     progress
         Called with the share that is proven and the share of the time that is spent.
 
+    Raises
+    ------
+    ContradictedProofError
+        If the plant itself contradicts what was proven, which is a fault of the prover.
+
     Examples
     --------
     >>> import math, numpy as np, spaql
@@ -94,6 +101,40 @@ def verify(
     >>> verdict = verify(tree, plant)
     >>> verdict.proven, verdict.counterexample
     (1.0, None)
+    """
+    verdict, loop = searched(
+        source,
+        env,
+        statement,
+        seconds=seconds,
+        noise=noise,
+        push=push,
+        delayed=delayed,
+        number=number,
+        learned=learned,
+        levels=levels,
+        progress=progress,
+    )
+    return guarded(verdict, loop, noise)
+
+
+def searched(
+    source: Source,
+    env: EnvironmentLike | None = None,
+    statement: Statement | None = None,
+    *,
+    seconds: float = 60.0,
+    noise: Sequence[float] | float = 0.0,
+    push: Sequence[float] | float = 0.0,
+    delayed: bool = False,
+    number: str | None = None,
+    learned: bool = False,
+    levels: int | None = None,
+    progress: Progress | None = None,
+) -> tuple[Verdict, ClosedLoop]:
+    """Return what the prover says, not yet compared with the compiled plant, and the closed loop.
+
+    The parameters are those of `verify`.
     """
     real_number("seconds", seconds, above=0)
     options: dict[str, Any] = {"noise": noise, "push": push, "delayed": delayed, "number": number}
@@ -117,15 +158,15 @@ def verify(
     }
     replay = _Replay(loop, smaller, asked, delayed)
     if not asked.forward or asked.reaches:
-        return _by_cells(smaller, asked, Clock(seconds), report, replay, common, levels)
+        return _by_cells(smaller, asked, Clock(seconds), report, replay, common, levels), loop
     if not asked.lasts:
-        return _forward(smaller, asked, Clock(seconds), report, replay, common)
+        return _forward(smaller, asked, Clock(seconds), report, replay, common), loop
     found = _by_cells(smaller, asked, Clock(_CELLS_FIRST * seconds), report, replay, common, levels)
     if found.proven == 1.0 or found.counterexample is not None:
-        return found
+        return found, loop
     after = _forward(smaller, asked, Clock((1.0 - _CELLS_FIRST) * seconds), report, replay, common)
     spent = found.seconds + after.seconds
-    return dataclasses.replace(after if after.proven == 1.0 else found, seconds=spent)
+    return dataclasses.replace(after if after.proven == 1.0 else found, seconds=spent), loop
 
 
 def _by_cells(

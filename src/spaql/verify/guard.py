@@ -1,0 +1,338 @@
+"""The guard of proofs: episodes of the compiled plant from proven states, before "proven" is said.
+
+A proof is about what the tracer read of a plant and how sets were followed. The guard shares neither: it
+plays the compiled functions that training uses with the controller as it is exported. What contradicts the
+verdict is a fault of the prover.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from types import CodeType
+from typing import Any, Protocol
+
+import numpy as np
+from gymnasium.spaces import Discrete
+from numpy.typing import NDArray
+
+from spaql.errors import ContradictedProofError
+from spaql.formatting import counted
+from spaql.kernels.jit import ENABLED
+from spaql.kernels.plantree.raw_model import predict_all
+from spaql.kernels.verify.codes import CONST
+from spaql.policy import RuleTree
+from spaql.problems import Dynamics
+from spaql.verify.closed_loop import ClosedLoop, ExportedTree, box_of
+from spaql.verify.contradiction import Contradiction, keep
+from spaql.verify.learned import LearnedPlant
+from spaql.verify.prover import reduced
+from spaql.verify.statement import Box
+from spaql.verify.verdict import PROVEN, Verdict
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+EPISODES = ((100_000, 50), (10_000, 300), (1_000, 2_000))
+"""How many episodes are played for how many steps, if the statement is about as many."""
+_AFTER = 200
+"""Steps after a target is reached in which a state may leave it, where it has to stay."""
+_TOGETHER = 5_000
+_SPECIAL = 0.3
+"""Share of the starts that are at special values, where these are proven."""
+_SMALL = (0.0, -0.0, 5e-324, -5e-324, 2.2250738585072014e-308, -2.2250738585072014e-308)
+_MOST_CONSTANTS = 500
+_WIDEST = 10.0
+"""Range of numbers that do not matter, on either side, where the plant declares none."""
+
+
+def guarded(verdict: Verdict, loop: ClosedLoop, noise: Sequence[float] | float = 0.0) -> Verdict:
+    """Return a verdict with a remark on the episodes that agree with it.
+
+    Parameters
+    ----------
+    verdict
+        What was found.
+    loop
+        The closed loop that it is about, with all numbers of its state.
+    noise
+        Bound of the error of each observation, as given to `verify`.
+
+    Raises
+    ------
+    ContradictedProofError
+        If an episode from a proven state does not do what is proven. What repeats it is kept in a file.
+    """
+    if not ENABLED or verdict.proven == 0.0:  # without compilation there is no compiled plant
+        return verdict
+    episodes = _Episodes(verdict, loop, noise)
+    for first in range(0, EPISODES[0][0], _TOGETHER):
+        found = episodes.contradiction(first)
+        if found is not None:
+            raise ContradictedProofError(found.text(keep(found, verdict, loop)))
+    remark = f"{counted(EPISODES[0][0], 'episode')} played from proven states agree."
+    return dataclasses.replace(verdict, remarks=(*verdict.remarks, remark))
+
+
+class _Plant(Protocol):
+    """Many copies of a plant, one per row."""
+
+    def observe(self, states: Floats) -> Floats:
+        """Return observations in single precision, as doubles."""
+
+    def step(self, states: Floats, actions: Floats) -> tuple[Floats, Flags]:
+        """Return the next states, and whether each has terminated."""
+
+
+class _Compiled:
+    """The compiled plant, as training and evaluation step it."""
+
+    def __init__(self, dynamics: Dynamics) -> None:
+        self._loops, self._width = dynamics.loops, len(dynamics.observations)
+
+    def observe(self, states: Floats) -> Floats:
+        seen = np.empty((len(states), self._width))
+        self._loops.observe(states, seen)
+        return seen
+
+    def step(self, states: Floats, actions: Floats) -> tuple[Floats, Flags]:
+        n, after = len(states), states.copy()
+        seen, rewards, ended = np.empty((n, self._width)), np.empty(n), np.empty(n, np.bool_)
+        try:
+            self._loops.step(np.ones(n, np.bool_), actions.copy(), after, seen, rewards, ended)
+        except Exception as error:  # whatever a user's function raises
+            raise ContradictedProofError(
+                "This is a fault of spaql: the prover says proven, and the plant's step raises "
+                f"{error!r} in a state that is proven, or comes from one. So nothing is proven. Please "
+                "report it."
+            ) from error
+        return after, ended
+
+
+class _Learned:
+    """The learned plant, as its model predicts; it terminates where that counts for the statement."""
+
+    def __init__(self, plant: LearnedPlant) -> None:
+        self._plant, self._space = plant, plant.model.observation_space
+
+    def observe(self, states: Floats) -> Floats:
+        return states.astype(np.float32).astype(np.float64)
+
+    def step(self, states: Floats, actions: Floats) -> tuple[Floats, Flags]:
+        model = self._plant.model
+        after, _, chance = predict_all(model.plant, states, model.inputs_of(actions, len(states)))
+        inside = np.clip(after, self._space.low.ravel(), self._space.high.ravel(), dtype=np.float64)
+        return inside, chance >= 1.0 if self._plant.certain else chance > 0.0
+
+
+class _Episodes:
+    """Episodes from proven states, in a fixed order."""
+
+    def __init__(self, verdict: Verdict, loop: ClosedLoop, noise: Sequence[float] | float) -> None:
+        self._verdict, self._loop, self._asked = verdict, loop, verdict.statement
+        plant = loop.dynamics
+        self._plant: _Plant = _Compiled(plant) if isinstance(plant, Dynamics) else _Learned(plant)  # type: ignore[arg-type]
+        player = loop.player
+        self._player = ExportedTree(player, "double") if isinstance(player, RuleTree) else player
+        self._listed = isinstance(loop.tree.action_space, Discrete)
+        self._kept = [loop.names.index(name) for name in verdict.names]
+        self._noise = np.broadcast_to(np.asarray(noise, np.float64), loop.noise.shape)
+        self._push = loop.push * (np.arange(len(loop.names)) < plant.state_dims)
+        self._period = np.zeros(len(loop.names))
+        self._period[self._kept] = reduced(loop, self._asked)[0].arrays.period
+        self._cells = np.flatnonzero(verdict.status == PROVEN)
+        self._special = [_special_values(loop, verdict, j) for j in range(len(loop.names))]
+
+    def contradiction(self, first: int) -> Contradiction | None:
+        """Play the next episodes, and return the first that contradicts the verdict."""
+        row, step = self._failure(first, None)
+        if row < 0:
+            return None
+        path: list[Floats] = []
+        self._failure(first, path, row)
+        return Contradiction(np.array(path), step, self._why(path[-1], step), first + row)
+
+    def _failure(self, first: int, path: list[Floats] | None, watched: int = -1) -> tuple[int, int]:
+        """Play episodes; returns the row of the first that fails and its step, or -1.
+
+        The states of a row that is watched are added to the path.
+        """
+        rng = np.random.default_rng(first)
+        states, times = self._starts(rng)
+        row, last = np.arange(len(states)), self._last(first + np.arange(len(states)), times)
+        signs = rng.choice([-1.0, 1.0], (len(states), len(self._noise) + len(self._push)))
+        ended = np.zeros(len(states), np.bool_)
+        for step in range(int(last.max()) + 1):
+            if path is not None:
+                path.extend(states[row == watched])
+            seen = self._plant.observe(states[:, : self._loop.dynamics.state_dims])
+            failed, over = self._state_of(states, seen, ended, step, times)
+            if failed.any():
+                return int(row[failed][0]), step
+            going_on = ~(over | (step >= last))
+            if not going_on.any():
+                break
+            if not going_on.all():
+                states, seen, times = states[going_on], seen[going_on], times[going_on]
+                row, last, signs = row[going_on], last[going_on], signs[going_on]
+            states, ended = self._next(states, seen, signs, rng)
+        return -1, 0
+
+    def _last(self, number: Ints, times: Ints) -> Ints:
+        """Return the last step of episodes: what is proven of them, and no more than `EPISODES` has."""
+        asked = self._asked
+        proven = times if asked.reaches else np.full(len(times), asked.within or EPISODES[-1][1])
+        most = np.full(len(number), EPISODES[0][1])
+        for count, steps in EPISODES[1:]:
+            most[number < count] = steps
+        return np.asarray(np.minimum(proven + _AFTER * asked.stays, most), np.int64)
+
+    def _state_of(
+        self, states: Floats, seen: Floats, ended: Flags, step: int, times: Ints
+    ) -> tuple[Flags, Flags]:
+        """Return which episodes contradict the verdict, and which have done all that is proven."""
+        asked = self._asked
+        over = ended & (asked.termination == "goal")
+        failed = ended & (asked.termination == "failure")
+        failed |= ~np.isfinite(states[:, self._kept]).all(axis=1) | np.isnan(seen).any(axis=1)
+        failed |= self._outside(asked.allowed, states)
+        if asked.termination == "goal":
+            return (failed | (step >= times)) & ~over, over
+        if asked.target is not None:
+            away = self._outside(asked.target, states)
+            failed |= away & (step >= times)
+            over |= ~away & (not asked.stays)
+        return failed, over
+
+    def _outside(self, box: Box, states: Floats) -> Flags:
+        """Return which states are outside of a box; NaN is outside of each."""
+        outside = np.zeros(len(states), np.bool_)
+        for name, (low, high) in box.items():
+            j = self._loop.names.index(name)
+            x = states[:, j]
+            if self._period[j] > 0.0:
+                x = x - np.floor((x - 0.5 * (low + high)) / self._period[j] + 0.5) * self._period[j]
+            outside |= ~((x >= low) & (x <= high))
+        return outside
+
+    def _why(self, state: Floats, step: int) -> str:
+        """Return what is wrong with a state that contradicts the verdict."""
+        asked, row = self._asked, state[np.newaxis]
+        for name, x in zip(self._loop.names, state, strict=True):
+            if name in self._verdict.names and not np.isfinite(x):
+                return f"{name} is {x}"
+            if name in asked.allowed and self._outside({name: asked.allowed[name]}, row)[0]:
+                return f"{name} leaves what is allowed: it is {x}"
+        if np.isnan(self._plant.observe(row[:, : self._loop.dynamics.state_dims])).any():
+            return "an observation is NaN"
+        if asked.termination == "goal":
+            return f"it has not terminated after {step:,} steps"
+        if asked.target is not None and self._outside(asked.target, row)[0]:
+            return f"it is not in the target after {step:,} steps"
+        return "it terminates"
+
+    def _next(
+        self, states: Floats, seen: Floats, signs: Floats, rng: np.random.Generator
+    ) -> tuple[Floats, Flags]:
+        """Return the states after a step of the closed loop, and which have terminated."""
+        n = self._loop.dynamics.state_dims
+        given = np.asarray(self._player.act(self._disturbed(seen, signs, rng)), np.float64)
+        given = given.reshape(len(states), -1)
+        waiting = states[:, n:]
+        applied = waiting if self._verdict.delayed else given
+        if self._verdict.delayed and self._listed:
+            applied = np.clip(np.floor(applied + 0.5), 0.0, len(self._loop.dynamics.actions) - 1.0)
+        after, ended = self._plant.step(np.ascontiguousarray(states[:, :n]), applied)
+        after = np.hstack([after, given]) if self._verdict.delayed else after
+        if self._push.any():
+            after += self._push * _drawn(signs[:, len(self._noise) :], rng)
+        return after, ended
+
+    def _disturbed(self, seen: Floats, signs: Floats, rng: np.random.Generator) -> Floats:
+        """Return observations with errors, a step of single precision within their bounds."""
+        if not self._noise.any():
+            return seen
+        single = seen.astype(np.float32)
+        wrong = (seen + self._noise * _drawn(signs[:, : len(self._noise)], rng)).astype(np.float32)
+        return np.asarray(np.nextafter(wrong, single), np.float64)
+
+    def _starts(self, rng: np.random.Generator) -> tuple[Floats, Ints]:
+        """Return proven states, and the steps that are proven to suffice from each."""
+        verdict, n = self._verdict, _TOGETHER
+        shape = np.array(verdict.status.shape)
+        size = (verdict.high - verdict.low) / shape
+        cell = np.stack(np.unravel_index(rng.choice(self._cells, n), verdict.status.shape), axis=1)
+        share = rng.random((n, len(shape)))
+        kind = rng.integers(0, 6, share.shape)  # the lower end, the upper end, the middle, or anywhere
+        for k, place in enumerate((0.0, 1.0, 0.5)):
+            share[kind == k] = place
+        states = self._all_numbers(verdict.low + (cell + share) * size, rng)
+        near = rng.choice([-np.inf, 0.0, np.inf], states.shape)
+        states = np.where(near == 0.0, states, np.nextafter(states, near))
+
+        special = states.copy()
+        for j, values in enumerate(self._special):
+            here = rng.random(n) < 0.7
+            special[here, j] = rng.choice(values, int(here.sum()))
+        special = np.where(near == 0.0, special, np.nextafter(special, near))
+        kept = special[:, self._kept]
+        there = np.clip(np.floor((kept - verdict.low) / size), 0, shape - 1).astype(np.int64)
+        proven = verdict.status[tuple(there.T)] == PROVEN
+        proven &= np.all((kept >= verdict.low) & (kept <= verdict.high), axis=1) & (rng.random(n) < _SPECIAL)
+        states[proven], cell[proven] = special[proven], there[proven]
+
+        bottom = verdict.low + cell * size
+        top = np.minimum(np.minimum(bottom + size, verdict.low + (cell + 1) * size), verdict.high)
+        states[:, self._kept] = np.clip(states[:, self._kept], bottom, top)
+        return states, verdict.times[tuple(cell.T)].astype(np.int64)
+
+    def _all_numbers(self, kept: Floats, rng: np.random.Generator) -> Floats:
+        """Return whole states: numbers that do not matter are anywhere."""
+        loop = self._loop
+        known = dict(loop.dynamics.observations) | loop.waiting_ranges() | dict(self._asked.starts)
+        low, high = box_of(loop.names, known)
+        low, high = np.maximum(low, -_WIDEST), np.minimum(high, _WIDEST)
+        states = rng.uniform(np.minimum(low, high), high, (len(kept), len(loop.names)))
+        states[:, self._kept] = kept
+        return states
+
+
+def _drawn(signs: Floats, rng: np.random.Generator) -> Floats:
+    """Return shares of a bound: the same end at every step, any end, or anything, by the row."""
+    mode = np.arange(len(signs))[:, np.newaxis] % 3
+    changing = rng.uniform(-1.0, 1.0, signs.shape)
+    return np.where(mode == 0, signs, np.where(mode == 1, np.sign(changing), changing))
+
+
+def _special_values(loop: ClosedLoop, verdict: Verdict, j: int) -> Floats:
+    """Return values of a number of the state at which a plant, a controller or a statement may change."""
+    asked, name, arrays = verdict.statement, loop.names[j], loop.arrays
+    ends = [box[name] for box in (asked.starts, asked.allowed, asked.target or {}) if name in box]
+    period = arrays.period[j]
+    known = [*_SMALL, 1.0, -1.0, period, -period, period / 2, -period / 2, *np.ravel(ends)]
+    tree = arrays.tree
+    compares = (tree.feature >= 0) & (tree.feature < len(arrays.same))
+    known += tree.threshold[compares][arrays.same[tree.feature[compares]] == j].tolist()
+    written: set[float] = set()
+    if isinstance(loop.dynamics, Dynamics):
+        for function in (loop.dynamics.step, loop.dynamics.observe):
+            _add_constants(getattr(function, "py_func", function).__code__, written)
+    for tape in (arrays.step, arrays.observe):
+        written |= set(tape.value[tape.code == CONST].tolist())
+    some = sorted(x for x in written if np.isfinite(x))[:_MOST_CONSTANTS]
+    values = np.array([*_SMALL, *_SMALL, *known, *some, *(-x for x in some)], np.float64)
+    return values[np.isfinite(values)]
+
+
+def _add_constants(code: CodeType, found: set[float]) -> None:
+    """Add the numbers that are written in a function."""
+    waiting: list[Any] = list(code.co_consts)
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, CodeType):
+            waiting += one.co_consts
+        elif isinstance(one, tuple | frozenset):
+            waiting += one
+        elif isinstance(one, int | float) and abs(one) < 1e300:
+            found.add(float(one))
