@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import spaql
 from spaql.cli import main
 from spaql.experiments.table import interval, number_cell
-from spaql.formatting import number, places, with_interval
+from spaql.formatting import number, places, range_text, with_interval
 from spaql.rollouts import Evaluation
 
 SAME = [
@@ -113,3 +113,11 @@ def test_commands_tell_returns_of_every_scale_apart(unit: float, tmp_path: Path)
     shown = CliRunner().invoke(main, ["simplify", run, "--episodes", "5"], catch_exceptions=False).output
     mean, half = shown.splitlines()[-2].replace(",", "").split("%")[-1].split("±")
     assert float(mean) < 0 < float(half.split()[0]), shown
+
+
+@given(low=st.floats(allow_nan=False), high=st.floats(allow_nan=False), wider=st.booleans())
+def test_a_printed_range_is_implied_or_implies(low, high, wider):
+    low, high = min(low, high), max(low, high)
+    first, last = (float(end) for end in range_text(low, high, wider=wider).split(" to "))
+    assert first <= last
+    assert first <= low <= high <= last if wider else low <= first <= last <= high

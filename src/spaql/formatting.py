@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
 _NEGLIGIBLE = 1e-6
 """An interval below this share of its mean counts as rounding: all values are equal."""
@@ -116,3 +117,25 @@ def duration(seconds: float) -> str:
     """
     length, unit = time_unit(seconds)
     return f"{seconds / length:.3g} {unit}"
+
+
+def range_text(low: float, high: float, *, wider: bool) -> str:
+    """Return a range with up to four significant digits each, rounded outwards if `wider`, else inwards.
+
+    What is promised is printed wider, what is assumed narrower: the printed sentence then follows from the
+    exact one. A range that would become empty inwards has more digits.
+
+    Examples
+    --------
+    >>> range_text(-1.00045, 1.00045, wider=True), range_text(-1.00045, 1.00045, wider=False)
+    ('-1.001 to 1.001', '-1 to 1')
+    >>> range_text(0.1, math.inf, wider=True), range_text(1.00041, 1.00042, wider=False)
+    ('0.1 to inf', '1.00041 to 1.00042')
+    """
+    for digits in range(4, 18):
+        down, up = (Context(digits, rounding) for rounding in (ROUND_FLOOR, ROUND_CEILING))
+        first = float((down if wider else up).create_decimal(repr(float(low))))
+        last = float((up if wider else down).create_decimal(repr(float(high))))
+        if first <= last and (wider or first < last or low == high):
+            break
+    return f"{first:.{digits}g} to {last:.{digits}g}"
