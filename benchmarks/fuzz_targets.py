@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from click.testing import CliRunner
+from fuzz_certificates import forge, grow_certificates, use_certificate
 from mutants import mutant_of, mutate_text
 
 import spaql
@@ -89,12 +90,15 @@ class Target:
     seeds: Callable[[Path], list[bytes]]
     mutate: Callable[[list[bytes], random.Random], tuple[bytes, bool]]
     """Gives a mutant, and whether it may be taken for sound."""
-    attempt: Callable[[Path, bytes], None]
+    attempt: Callable[[Path, bytes], object]
+    """Uses a mutant; returns what became of it, if there is more than one answer."""
     refusals: tuple[type[Exception], ...]
     constant: int = 100_000_000
     """Bytes that a mutant may take beside twice its size."""
     allowed: tuple[str, ...] = ()
     """Events of the audit hook that are its business."""
+    seconds: float = 2.0
+    """On the processor, so that a busy machine makes no difference; what takes longer hangs."""
 
 
 def use_model(folder: Path, content: bytes) -> None:
@@ -106,6 +110,8 @@ def use_model(folder: Path, content: bytes) -> None:
         use_plant(PlantModel.load(path))
         return
     model = spaql.load(path)
+    if isinstance(model.policy, spaql.RuleTree):
+        str(model.policy)
     batch = np.random.default_rng(0).normal(size=(3, *model.problem.states.space.shape))
     actions = model.policy.act(batch, np.zeros(3, np.int64), None)
     if isinstance(model, spaql.Agent) and not all(model.problem.actions.space.contains(a) for a in actions):
@@ -223,6 +229,9 @@ TARGETS = {
     "study": Target(lambda _: [STUDY], mutate_text, use_study, (spaql.SpaqlError,)),
     "store": Target(
         grow_store, mutate_text, use_store, (spaql.SettingError,), allowed=("socket.gethostname",)
+    ),
+    "certificate": Target(
+        grow_certificates, forge, use_certificate, (spaql.ArchiveError,), allowed=FORBIDDEN, seconds=20.0
     ),
     "cli": Target(grow_words, mutate_words, use_command, (), allowed=FORBIDDEN),
 }

@@ -171,6 +171,31 @@ def typed(array: NDArray[Any], kind: Any) -> NDArray[Any]:
     return array
 
 
+def is_tree(
+    left: NDArray[Any], right: NDArray[Any], inner: NDArray[np.bool_], *, shared_leaves: bool = False
+) -> bool:
+    """Return whether nodes form a tree: children come after parents, and all but node 0 have one parent.
+
+    Whoever walks through all ways of a tree then visits each node once: what a file can ask for is bounded by
+    its size. With `shared_leaves`, a leaf may be the child of several nodes.
+
+    Examples
+    --------
+    >>> inner = np.array([True, True, False])
+    >>> is_tree(np.array([1, 2, -1]), np.array([2, 2, -1]), inner)
+    False
+    >>> is_tree(np.array([1, 2, -1]), np.array([2, 2, -1]), inner, shared_leaves=True)
+    True
+    """
+    count = len(inner)
+    children, parents = np.concatenate([left[inner], right[inner]]), np.tile(np.flatnonzero(inner), 2)
+    if not count or np.any(children <= parents) or np.any(children >= count):
+        return False
+    times = np.bincount(children, minlength=count)
+    times[0] = 1
+    return bool(np.all((times == 1) | ((times > 1) & ~inner & shared_leaves)))
+
+
 def number(
     data: Mapping[str, Any],
     name: str,

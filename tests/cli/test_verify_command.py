@@ -60,6 +60,7 @@ def test_a_certificate_is_written_and_checked(run: str, tmp_path: Path) -> None:
     checked = json.loads(command("--check", str(file), "--json").stdout)
     assert checked["holds"]
     assert checked["confirmed"] == checked["claimed"] > 0.05
+    assert command(run, "--check", str(file)).stdout.strip().endswith("It is about this run.")
 
 
 def test_a_verdict_without_anything_to_certify_is_printed(run: str, tmp_path: Path) -> None:

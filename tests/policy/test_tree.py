@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from oblique_trees import oblique_trees, points
 from spaql import RuleTree, SettingError
 from spaql.errors import ArchiveError
+from spaql.export.tree_data import tree_data, tree_from_data
 from spaql.interpret import minimised
 from spaql.policy import Choices, Constants, Laws, SwitchingLaws, text
 from spaql.policy.nodes import Nodes
@@ -311,3 +312,60 @@ def test_a_file_with_other_sums_or_scores_is_refused(name: str, array: np.ndarra
         tree_from(data, {**arrays, name: array})
     with pytest.raises(ArchiveError):
         tree_from({**data, "leaves": "laws"}, arrays)
+
+
+def shared_rules(depth: int) -> RuleTree:
+    """A tree of depth + 1 nodes, whose rules have both children in common."""
+    place = np.arange(depth + 1)
+    after, inner = np.minimum(place + 1, depth), place < depth
+    return RuleTree(
+        feature=np.where(inner, place % 2, -1),
+        threshold=0.1 * place,
+        left=after,
+        right=after,
+        leaf=np.where(inner, -1, 0),
+        leaves=Choices(np.array([0])),
+        observation_space=SEEN,
+        action_space=Discrete(2),
+    )
+
+
+def test_a_file_has_a_copy_of_each_shared_rule_and_is_a_tree() -> None:
+    tree = shared_rules(5)
+    data, arrays = tree_to(tree)
+    again = tree_from(data, arrays)
+    assert (tree.n_nodes, again.n_nodes) == (6, 32)
+    assert str(again) == str(tree)
+    assert tree_from_data(tree_data(tree)).n_nodes == 32
+    with pytest.raises(SettingError, match="simplify it first"):
+        tree_to(shared_rules(60))
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        (shared_rules(60).left, shared_rules(60).right),  # 2^60 ways
+        ([1, 2, -1, -1, -1], [2, 3, -1, -1, -1]),  # a leaf of two rules is sound, and one of none is not
+        ([1, 0, -1], [2, 2, -1]),
+        ([1, 1, -1], [2, 2, -1]),
+        ([9, 2, -1], [2, 2, -1]),
+        ([-1, 2, -1], [2, 2, -1]),
+    ],
+)
+def test_files_with_rules_that_are_not_a_tree_are_refused(left, right) -> None:
+    left, right = np.array(left, np.int32), np.array(right, np.int32)
+    inner = (left >= 0) & (np.arange(len(left)) < len(left) - 1)
+    inner[0] = True
+    data, arrays = tree_to(shared_rules(1))
+    arrays |= {
+        "feature": np.where(inner, 0, -1).astype(np.int32),
+        "threshold": np.zeros(len(left)),
+        "left": left,
+        "right": right,
+        "leaf": np.where(inner, -1, 0).astype(np.int32),
+    }
+    with pytest.raises(ArchiveError, match="not a tree"):
+        tree_from(data, arrays)
+    nodes = {part: arrays[part].tolist() for part in ("feature", "threshold", "left", "right", "leaf")}
+    with pytest.raises(ArchiveError, match="not a tree"):
+        tree_from_data({**tree_data(shared_rules(1)), "nodes": nodes})

@@ -78,7 +78,10 @@ def _ranges(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) 
     help="write what was proven to a file that --check can check",
 )
 @click.option(
-    "--check", "checked", type=click.Path(path_type=Path), help="check a certificate, in place of RUN"
+    "--check",
+    "checked",
+    type=click.Path(path_type=Path),
+    help="check a certificate; with RUN, also that it is about its plant and its controller",
 )
 @quiet_option
 @algorithm_option
@@ -115,11 +118,19 @@ def verify(
       spaql verify runs/fitted --learned
       spaql verify runs/tanks --certificate tanks.proof
       spaql verify --check tanks.proof
+      spaql verify runs/tanks --check tanks.proof
     """
-    if (run is None) == (checked is None):
-        raise SettingError("Give either RUN, a run folder or model file, or --check FILE.")
+    if run is None and checked is None:
+        raise SettingError("Give RUN, a run folder or model file, or --check FILE, or both.")
+    options: dict[str, Any] = {
+        "noise": _one_or_many(noise),
+        "push": _one_or_many(push),
+        "delayed": late,
+        "number": number,
+        "learned": learned,
+    }
     if checked is not None:
-        return _check(checked)
+        return _check(checked, run, options)
     assert run is not None
     if map_file is not None:
         require("The map", "plot")
@@ -130,21 +141,11 @@ def verify(
     statement = _statement(closed_loop(agent, learned=learned, delayed=late), asked)
     bar = _Bar(seconds, show=not quiet)
     try:
-        verdict = spaql.verify(
-            agent,
-            statement=statement,
-            seconds=seconds,
-            noise=_one_or_many(noise),
-            push=_one_or_many(push),
-            delayed=late,
-            number=number,
-            learned=learned,
-            progress=bar,
-        )
+        verdict = spaql.verify(agent, statement=statement, seconds=seconds, progress=bar, **options)
     finally:
         bar.close()
-    files, missing = _write(verdict, map_file, axes, certificate)
-    wrote = "".join(f"\nWrote {file}." for file in files) + store(verdict, run)
+    files, about, missing = _write(verdict, map_file, axes, certificate)
+    wrote = "".join(f"\nWrote {file}." for file in files) + about + store(verdict, run)
     return Report(
         verdict_data(verdict) | {"files": files} | ({"no_certificate": missing} if missing else {}),
         verdict.text + wrote + (missing and f"\nNo certificate is written. {missing}"),
@@ -209,9 +210,9 @@ def _statement(loop: Any, asked: dict[str, Any]) -> Statement | None:
 
 def _write(
     verdict: Verdict, map_file: Path | None, axes: tuple[int, int] | None, certificate: Path | None
-) -> tuple[list[str], str]:
-    """Write the map and the certificate; returns their paths, and why there is no certificate."""
-    files, missing = [], ""
+) -> tuple[list[str], str, str]:
+    """Write the map and the certificate; returns their paths, what the certificate is about, or why not."""
+    files, about, missing = [], "", ""
     if map_file is not None:
         from spaql.figures import compute_verdict, save_as
 
@@ -221,17 +222,23 @@ def _write(
         from spaql.verify.certificate import save_certificate
 
         try:
-            save_certificate(verdict, certificate)
+            about = f"\nThe certificate is about this: {save_certificate(verdict, certificate)}."
             files.append(str(certificate))
         except SettingError as error:
             missing = str(error)
-    return files, missing
+    return files, about, missing
 
 
-def _check(file: Path) -> Report:
+def _check(file: Path, run: Path | None, options: dict[str, Any]) -> Report:
+    """Check a certificate, and whether it is about the closed loop of a run with some options."""
     from spaql.verify.check import check_certificate
 
-    result = check_certificate(file)
+    if run is None:
+        result = check_certificate(file)
+    else:
+        from spaql.verify.certificate import check_of_run
+
+        result = check_of_run(file, read_to_play(existing_run(run)), **options)
     return Report(result.data, result.text, code=0 if result.holds else 1)
 
 

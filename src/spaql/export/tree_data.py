@@ -10,6 +10,7 @@ from gymnasium.spaces import Discrete
 
 from spaql.archive import reading
 from spaql.policy import Choices, Constants, Laws, Leaves, RuleTree, SwitchingLaws
+from spaql.policy.tree_file import check_rules, with_own_rules
 from spaql.spaces import describe_space, space_from
 
 _KINDS: dict[str, tuple[type[Any], dict[str, type[Any]]]] = {
@@ -23,6 +24,7 @@ _NODES = ("feature", "threshold", "left", "right", "leaf")
 
 def tree_data(tree: RuleTree, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return a tree as data that JSON can hold, with more of it after its names."""
+    tree = with_own_rules(tree)
     data = {
         "observation_space": describe_space(tree.observation_space),
         "action_space": describe_space(tree.action_space),
@@ -59,6 +61,7 @@ def tree_from_data(data: Mapping[str, Any]) -> RuleTree:
         if made is SwitchingLaws and isinstance(actions, Discrete):
             table["start"] = int(actions.start)
         nodes = {part: data["nodes"][part] for part in _NODES}
+        check_rules(*(np.array(nodes[part], np.int64) for part in ("feature", "left", "right")))
         return RuleTree(
             **nodes | {"threshold": [float(t) for t in nodes["threshold"]]},
             leaves=made(**table),

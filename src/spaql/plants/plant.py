@@ -246,11 +246,7 @@ def check_tree(feature: Ints, threshold: Floats, left: Ints, right: Ints, looked
     count = len(feature)
     if count < 1 or any(array.shape != (count,) for array in (feature, threshold, left, right)):
         raise SettingError("The arrays of a tree must have one row for each of one or more nodes.")
-    inner, place = feature >= 0, np.arange(count)
-    children = np.concatenate([left[inner], right[inner]])
     if np.any(feature >= looked_at) or not np.isfinite(threshold).all():
         raise SettingError(f"A tree must test numbers 0 to {looked_at - 1} with finite thresholds.")
-    if np.any(np.stack([left[inner], right[inner]]) <= place[inner]) or np.any(children >= count):
-        raise SettingError("The children of a node must come after it.")
-    if len(np.unique(children)) != len(children) or len(children) != count - 1:
-        raise SettingError("Every node but the first must be the child of exactly one other.")
+    if not archive.is_tree(left, right, feature >= 0):
+        raise SettingError("The children of a node come after it, and all but the first are of exactly one.")

@@ -22,6 +22,8 @@ from spaql.spaces import action_names, count_actions, observation_names
 
 _LOCKS = 2**14
 """The most locks of a tree: each takes many times more memory than in a file."""
+_MOST = 2**62
+"""Leaves that are counted: of shared subtrees there may be more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +44,7 @@ class RuleTree(Policy):
     `x[feature[i]] < threshold[i]`, in double precision, and goes to `left[i]` if so, else to `right[i]`. The
     numbers x are those of the observation, and after them its weighted sums by `combinations`; a sum that is
     NaN, because infinite observations cancel in it, is not below any threshold. A node may be the child of
-    several: equal subtrees are stored once.
+    several: equal subtrees are stored once in memory, and in a file only equal leaves.
 
     Examples
     --------
@@ -317,7 +319,7 @@ class RuleTree(Policy):
         sizes = np.ones(self.n_nodes, np.int64)
         for i in range(self.n_nodes - 1, -1, -1):
             if self.feature[i] >= 0:
-                sizes[i] = sizes[self.left[i]] + sizes[self.right[i]]
+                sizes[i] = min(sizes[self.left[i]] + sizes[self.right[i]], _MOST)
         return sizes
 
     @cached_property

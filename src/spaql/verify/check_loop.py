@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.archive import typed
+from spaql.archive import is_tree, number, typed
 from spaql.errors import ArchiveError
 from spaql.verify import check_sets as sets
 from spaql.verify.check_sets import Sets
+from spaql.verify.check_tape import MOST_CONDITIONS, Tape, operation, require
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -21,175 +23,26 @@ Arrays = Mapping[str, NDArray[Any]]
 _CHOICES, _NUMBERS, _SWITCHING = 0, 1, 2
 _NARROW = 0.3
 _TURN_SLACK = 1e-12
-_WITHOUT_OPERANDS = ("const", "input", "unknown")
-_ONE_OPERAND = (
-    "neg",
-    "abs",
-    "square",
-    "sqrt",
-    "sin",
-    "cos",
-    "tan",
-    "exp",
-    "log",
-    "atan",
-    "tanh",
-    "floor",
-    "single",
-)
+_EPS = 2.0**-52
+_PERIODS = (0.0, math.tau, 360.0)
+_MOST_LEAVES = 4096
+_MEMORY = 2**26
+"""Most numbers that a step takes at a time."""
+_WORK, _WORK_OF_A_BYTE = 400_000, 20
+"""Operations on up to 1,000 sets that are spent on any file, and on each of its bytes."""
 
 
-def _require(holds: bool, what: str) -> None:
-    if not holds:
-        raise ArchiveError(f"The certificate is not valid: {what}.")
+class Work:
+    """What may still be spent on a file, so that none takes longer than its size explains."""
 
+    def __init__(self, size: int) -> None:
+        self._left = float(_WORK + _WORK_OF_A_BYTE * size)
 
-@dataclass
-class Tape:
-    """A tape of a certificate."""
-
-    names: list[str]
-    first: Ints
-    second: Ints
-    value: Floats
-    branch: Ints
-    outputs: Ints
-    flags: NDArray[np.bool_]
-    tables: Floats
-
-    @classmethod
-    def read(cls, arrays: Arrays, operations: list[str], inputs: int, outputs: int) -> Tape:
-        """Return the tape of a file; one that is not valid is refused."""
-        ints = {
-            name: typed(arrays[name], np.int64) for name in ("code", "first", "second", "branch", "outputs")
-        }
-        value, tables = (typed(arrays[name], np.float64) for name in ("value", "tables"))
-        flags = typed(arrays["flags"], np.bool_)
-        code, rows = ints["code"], len(ints["code"])
-        _require(all(a.shape == (rows,) for a in (ints["first"], ints["second"], value)), "a tape has gaps")
-        _require(bool(np.all((code >= 0) & (code < len(operations)))), "an operation is not known")
-        names = [operations[i] for i in code]
-        known = {*_WITHOUT_OPERANDS, *_ONE_OPERAND, "add", "sub", "mul", "div", "min", "max", "atan2"}
-        _require(set(names) <= known | {"mod", "fmod", "interp"}, "an operation is not known")
-        _require(tables.ndim == 3 and tables.shape[1] == 2, "a table has no points")
-        for i, name in enumerate(names):
-            a, b = int(ints["first"][i]), int(ints["second"][i])
-            if name in _WITHOUT_OPERANDS:
-                _require(name != "input" or 0 <= a < inputs, "an input does not exist")
-                continue
-            _require(0 <= a < i, "an operation comes before its operand")
-            if name == "interp":
-                _require(0 <= b < len(tables), "a table does not exist")
-            elif name not in _ONE_OPERAND:
-                _require(0 <= b < i, "an operation comes before its operand")
-            if name in ("mod", "fmod"):
-                _require(names[b] == "const" and 0 < value[b] < math.inf, "a remainder has no period")
-        tape = cls(
-            names, ints["first"], ints["second"], value, ints["branch"], ints["outputs"], flags, tables
-        )
-        tape._check_tree(rows, outputs)
-        return tape
-
-    def _check_tree(self, rows: int, outputs: int) -> None:
-        leaves = len(self.flags)
-        _require(self.outputs.shape == (leaves, outputs), "the outputs are not those of the plant")
-        _require(bool(np.all((self.outputs >= 0) & (self.outputs < rows))), "an output does not exist")
-        _require(self.branch.ndim == 2 and self.branch.shape[1] == 7 and len(self.branch) > 0, "no decisions")
-        for node, (kind, a, b, yes, no, leaf, _) in enumerate(self.branch.tolist()):
-            if kind < 0:
-                _require(0 <= leaf < leaves, "a leaf does not exist")
-            else:
-                _require(kind < 3 and min(a, b) >= 0 and max(a, b) < rows, "a condition is not valid")
-                _require(node < min(yes, no) and max(yes, no) < len(self.branch), "decisions go in circles")
-
-    def run(self, inputs: list[Sets]) -> list[Sets]:
-        """Return all rows for sets of inputs."""
-        rows: list[Sets] = []
-        like = inputs[0]
-        for name, a, b, value in zip(
-            self.names, self.first.tolist(), self.second.tolist(), self.value.tolist(), strict=True
-        ):
-            if name == "const":
-                rows.append(sets.constant(value, like))
-            elif name == "input":
-                rows.append(inputs[a])
-            elif name == "interp":
-                points, values = self.tables[b]
-                kept = ~np.isnan(points)
-                rows.append(sets.table_value(rows[a], points[kept], values[kept]))
-            elif name in ("mod", "fmod"):
-                rows.append(sets.remainder(rows[a], float(self.value[b]), signed=name == "fmod"))
-            else:
-                x = rows[a] if name != "unknown" else like
-                rows.append(_operation(name, x, rows[b] if name not in _ONE_OPERAND and b >= 0 else x))
-        return rows
-
-    def paths(self) -> list[tuple[list[tuple[int, int, int, bool]], int]]:
-        """Return the conditions on the way to each leaf, with their answers, and the leaf."""
-        found, waiting = [], [(0, [])]  # type: ignore[var-annotated]
-        while waiting:
-            node, way = waiting.pop()
-            kind, a, b, yes, no, leaf, _ = self.branch[node].tolist()
-            if kind < 0:
-                found.append((way, leaf))
-            else:
-                waiting += [(yes, [*way, (kind, a, b, True)]), (no, [*way, (kind, a, b, False)])]
-        return found
-
-
-def _operation(name: str, x: Sets, y: Sets) -> Sets:
-    one = np.ones_like(x.lo, np.bool_)
-    match name:
-        case "add" | "sub":
-            return sets.added(x, y, 1.0 if name == "add" else -1.0)
-        case "mul":
-            return sets.multiplied(x, y)
-        case "div":
-            return sets.divided(x, y)
-        case "neg":
-            return sets.negated(x)
-        case "max":
-            return sets.larger(x, y)
-        case "min":
-            return sets.negated(sets.larger(sets.negated(x), sets.negated(y)))
-        case "abs":
-            return sets.larger(x, sets.negated(x))
-        case "square":
-            return sets.squared(x)
-        case "sin":
-            return sets.wave(x, np.sin, math.pi / 2)
-        case "cos":
-            return sets.wave(x, np.cos, 0.0)
-        case "atan2":
-            return sets.angle(x, y)
-        case "floor":
-            return sets.interval(np.floor(x.lo), np.floor(x.hi), len(x.g))
-        case "single":
-            return sets.rounded(x)
-        case "sqrt":
-            return sets.rising(
-                x, np.sqrt, lambda m, v: 0.5 / v, lambda lo, hi: 0.25 / (lo * np.sqrt(lo)), x.lo >= 0
-            )
-        case "exp":
-            return sets.rising(x, np.exp, lambda m, v: v, lambda lo, hi: np.exp(hi), one)
-        case "log":
-            return sets.rising(x, np.log, lambda m, v: 1 / m, lambda lo, hi: 1 / (lo * lo), x.lo > 0)
-        case "atan":
-            return sets.rising(
-                x, np.arctan, lambda m, v: 1 / (1 + m * m), lambda lo, hi: np.full_like(lo, 0.65), one
-            )
-        case "tanh":
-            return sets.rising(x, np.tanh, lambda m, v: 1 - v * v, lambda lo, hi: np.full_like(lo, 0.77), one)
-        case "tan":
-            inside = (x.lo > -1.57) & (x.hi < 1.57)
-            return sets.rising(x, np.tan, lambda m, v: 1 + v * v, _tan_bend, inside)
-    everywhere = np.full_like(x.lo, np.inf)
-    return sets.interval(-everywhere, everywhere, len(x.g))
-
-
-def _tan_bend(lo: Floats, hi: Floats) -> Floats:
-    steep = np.maximum(np.abs(np.tan(lo)), np.abs(np.tan(hi)))
-    return np.asarray(2 * steep * (1 + steep * steep))
+    def spend(self, operations: int, on: int) -> None:
+        """Count operations on a number of sets."""
+        self._left -= operations * (1.0 + on / 1_000.0)
+        if self._left < 0.0:
+            raise ArchiveError("The certificate takes more work to check than one of its size may.")
 
 
 @dataclass
@@ -241,6 +94,41 @@ def joined(parts: list[Parts]) -> Parts:
     return Parts(*(np.concatenate([getattr(part, name) for part in parts], axis=-1) for name in names))
 
 
+@dataclass(frozen=True)
+class Law:
+    """What the leaves of a tree compute."""
+
+    kind: int
+    start: int
+    """The first action of a list."""
+    gain: Floats
+    offset: Floats
+    low: Floats
+    high: Floats
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any], arrays: Arrays, seen: int) -> Law:
+        """Return the laws of a file; laws that are not valid are refused."""
+        gain, offset, low, high = (
+            typed(arrays[f"tree.{name}"], np.float64) for name in ("gain", "offset", "low", "high")
+        )
+        kind = number(data, "tree_kind", _CHOICES, _SWITCHING, whole=True)
+        law = cls(kind, number(data, "tree_start", -(2**31), 2**31, whole=True), gain, offset, low, high)
+        require(offset.ndim == 2 and offset.shape[1] > 0, "laws have no numbers")
+        require(gain.shape == (*offset.shape, seen), "laws have other observations")
+        require(low.shape == high.shape == offset.shape[1:], "laws have other bounds")
+        require(kind != _CHOICES or offset.shape[1] == 1, "an action has several numbers")
+        never = (offset == -math.inf) & (kind == _SWITCHING)
+        known = np.isfinite(gain).all() and np.all(np.isfinite(offset) | never) and np.all(low <= high)
+        require(bool(known) and not never.all(axis=1).any(), "a law is not finite")
+        return law
+
+    @property
+    def wide(self) -> int:
+        """How many numbers the plant takes as an action."""
+        return self.offset.shape[1] if self.kind == _NUMBERS else 1
+
+
 class Loop:
     """The closed loop of a certificate."""
 
@@ -250,72 +138,101 @@ class Loop:
         )
         n = self.n = len(self.period)
         seen = len(self.noise)
-        _require(1 <= n <= 8 and self.push.shape == (n,), "the state has no numbers")
-        floats = np.concatenate([self.period, self.noise, self.push])
-        _require(bool(np.all(np.isfinite(floats) & (floats >= 0))), "a bound is negative")
+        shapes = self.period.ndim == self.noise.ndim == 1 and self.push.shape == (n,)
+        require(shapes and 1 <= n <= 8 and seen > 0, "the state has no numbers")
+        bounds = np.concatenate([self.noise, self.push])
+        require(bool(np.all(np.isfinite(bounds) & (bounds >= 0))), "a bound is negative")
+        require(isinstance(data["operations"], list), "there are no operations")
         operations = [str(name) for name in data["operations"]]
-        tree = {name.removeprefix("tree."): a for name, a in arrays.items() if name.startswith("tree.")}
-        self.kind, self.start = int(data["tree_kind"]), int(data["tree_start"])
-        _require(self.kind in (_CHOICES, _NUMBERS, _SWITCHING), "the leaves are of no known kind")
-        for name in ("threshold", "sums", "gain", "offset", "low", "high"):
-            setattr(self, f"_{name}", typed(tree[name], np.float64))
-        for name in ("feature", "left", "right", "leaf"):
-            setattr(self, f"_{name}", typed(tree[name], np.int64))
-        self._check_tree(seen)
-        wide = 1 if self.kind != _NUMBERS else self._offset.shape[1]  # type: ignore[attr-defined]
+        self._law = Law.read(data, arrays, seen)
+        self._sums = typed(arrays["tree.sums"], np.float64)
+        require(self._sums.ndim == 2 and self._sums.shape[1] == seen, "sums have other observations")
+        require(bool(np.isfinite(self._sums).all()), "a sum has a weight that is not finite")
+        self._leaves = self._all_leaves(arrays, seen)
         parts = [
             {k.removeprefix(prefix): a for k, a in arrays.items() if k.startswith(prefix)}
             for prefix in ("step.", "observe.")
         ]
-        self.step = Tape.read(parts[0], operations, n + wide, n)
+        self.step = Tape.read(parts[0], operations, n + self._law.wide, n)
         self.observe = Tape.read(parts[1], operations, n, seen)
-        _require(len(self.observe.flags) == 1, "an observation depends on conditions")
-        self._paths, self._leaves = self.step.paths(), self._all_leaves()
+        require(len(self.observe.branch) == 1, "an observation depends on conditions")
+        self._paths = self.step.paths()
+        self._check_periods()
+        self._tree = {k: a for k, a in arrays.items() if k.startswith("tree.")}
+        self.work = Work(sum(a.nbytes for a in arrays.values()))
+        conditions = sum(1 + len(way) for way, _ in self._paths)
+        rows = 2 * len(self.observe.names) + (len(self._sums) + self._law.gain[0].size) * seen
+        self._operations = rows + len(self.step.names) + 2 * n * conditions
+        width = (self.step.width + 2 * self.observe.width + 8 * seen + 2 * conditions) * (2 * n + 4)
+        self._together = max(1, _MEMORY // width)
 
-    def _check_tree(self, seen: int) -> None:
-        a: Any = self
-        nodes, laws = len(a._feature), len(a._offset)
-        _require(
-            all(x.shape == (nodes,) for x in (a._threshold, a._left, a._right, a._leaf)), "a tree has gaps"
-        )
-        _require(a._sums.ndim == 2 and a._sums.shape[1] == seen, "sums have other observations")
-        _require(
-            a._offset.ndim == 2 and a._gain.shape == (*a._offset.shape, seen), "laws have other observations"
-        )
-        wide = a._offset.shape[1]
-        _require(a._low.shape == a._high.shape == (wide,), "laws have other bounds")
-        for node in range(nodes):
-            if a._feature[node] >= 0:
-                _require(a._feature[node] < seen + len(a._sums), "a rule compares nothing")
-                children = (int(a._left[node]), int(a._right[node]))
-                _require(node < min(children) and max(children) < nodes, "rules go in circles")
-            else:
-                _require(0 <= a._leaf[node] < laws, "a leaf has no law")
-        _require(nodes > 0, "there is no tree")
+    def _check_periods(self) -> None:
+        """Refuse a period that the tapes do not show: the loop must be the same after a whole turn."""
+        for j, period in enumerate(self.period.tolist()):
+            require(period in _PERIODS, "a period is neither 2 pi nor 360")
+            shown = not period or (
+                self.step.is_shifted(j, period, j) and self.observe.is_shifted(j, period, None)
+            )
+            require(shown, f"the equations of the plant do not show the period of number {j}")
 
-    def _all_leaves(self) -> list[tuple[dict[tuple[int, bool], float], int]]:
+    @property
+    def equations(self) -> str:
+        """The SHA-256 of all that the plant computes."""
+        sha = hashlib.sha256()
+        for tape in (self.step, self.observe):
+            tape.digest(sha)
+        return sha.hexdigest()
+
+    @property
+    def controller(self) -> str:
+        """The SHA-256 of all that the controller computes."""
+        sha = hashlib.sha256(repr((self._law.kind, self._law.start)).encode())
+        for name, array in sorted(self._tree.items()):
+            sha.update(f"{name} {array.dtype} {array.shape}".encode() + array.tobytes())
+        return sha.hexdigest()
+
+    @property
+    def terminates(self) -> bool:
+        """Whether the plant can terminate."""
+        return bool(self.step.flags.any())
+
+    def _all_leaves(self, arrays: Arrays, seen: int) -> list[tuple[dict[tuple[int, bool], float], int]]:
         """Return the tightest bounds on the way to each leaf, (number, upper): bound, and its law."""
-        a: Any = self
-        found, waiting = [], [(0, {})]  # type: ignore[var-annotated]
+        feature, left, right, leaf = (
+            typed(arrays[f"tree.{name}"], np.int64) for name in ("feature", "left", "right", "leaf")
+        )
+        threshold = typed(arrays["tree.threshold"], np.float64)
+        shapes = all(a.shape == (feature.size,) for a in (feature, left, right, leaf, threshold))
+        require(shapes, "a tree has gaps")
+        inner = feature >= 0
+        require(is_tree(left, right, inner, shared_leaves=True), "rules are not a tree")
+        require(bool(np.all(feature < seen + len(self._sums))), "a rule compares nothing")
+        require(not np.isnan(threshold[inner]).any(), "a rule has no threshold")
+        laws = (leaf >= 0) & (leaf < len(self._law.offset))
+        require(bool(np.all(laws | inner)), "a leaf has no law")
+        require(int(inner.sum()) < _MOST_LEAVES, "the tree has too many leaves")
+        found: list[tuple[dict[tuple[int, bool], float], int]] = []
+        waiting: list[tuple[int, dict[tuple[int, bool], float]]] = [(0, {})]
+        total = 0
         while waiting:
             node, way = waiting.pop()
-            j, cut = int(a._feature[node]), float(a._threshold[node])
+            total += len(way)
+            require(total <= MOST_CONDITIONS, "the ways through the tree are too long")
+            j, cut = int(feature[node]), float(threshold[node])
             if j < 0:
-                found.append((way, int(a._leaf[node])))
-                _require(len(found) <= 4096, "the tree has too many leaves")
+                found.append((way, int(leaf[node])))
                 continue
             lower = {**way, (j, True): min(cut, way.get((j, True), math.inf))}
             upper = {**way, (j, False): max(cut, way.get((j, False), -math.inf))}
-            waiting += [(int(a._left[node]), lower), (int(a._right[node]), upper)]
+            waiting += [(int(left[node]), lower), (int(right[node]), upper)]
         return found
 
     def seen(self, states: list[Sets]) -> list[Sets]:
         """Return what the tree compares: observations, and weighted sums of them."""
-        a: Any = self
         rows = self.observe.run(states)
         found = [sets.rounded(rows[row]) for row in self.observe.outputs[0]]
         found = [sets.widened(x, by) if by else x for x, by in zip(found, self.noise.tolist(), strict=True)]
-        return found + [self._weighted(0.0, weights, found) for weights in a._sums]
+        return found + [self._weighted(0.0, weights, found) for weights in self._sums]
 
     def _weighted(self, offset: float, weights: Floats, seen: list[Sets]) -> Sets:
         total = sets.constant(offset, seen[0])
@@ -328,18 +245,22 @@ class Loop:
                 total = sets.added(total, scaled)
         return total
 
-    def advance(self, parts: Parts) -> list[tuple[Parts, bool]]:
-        """Return the parts after a step, each group with whether its episodes have terminated."""
-        states = parts.states()
-        seen = self.seen(states)
-        # Only finite observations lead to an action that is known.
+    def advance(self, parts: Parts) -> Iterator[tuple[Parts, bool]]:
+        """Yield the parts after a step, each group with whether its episodes have terminated."""
+        for first in range(0, len(parts.owner), self._together):
+            yield from self._advance(parts.taken(np.arange(len(parts.owner))[first : first + self._together]))
+
+    def _advance(self, parts: Parts) -> list[tuple[Parts, bool]]:
+        seen = self.seen(parts.states())
         found: list[tuple[Parts, bool]] = []
         for bounds, law in self._leaves:
+            self.work.spend(len(bounds) + 1, len(parts.owner))
             possible = np.ones(len(parts.owner), np.bool_)
             for (j, is_upper), bound in bounds.items():
                 possible &= ~(seen[j].lo >= bound) if is_upper else ~(seen[j].hi < bound)
             chosen = np.flatnonzero(possible)
             if len(chosen):
+                self.work.spend(self._operations + 2 * self.n * len(bounds), len(chosen))
                 self._in_leaf(parts.taken(chosen), [x.taken(chosen) for x in seen], bounds, law, found)
         return found
 
@@ -351,7 +272,7 @@ class Loop:
         law: int,
         found: list[tuple[Parts, bool]],
     ) -> None:
-        a: Any = self
+        laws = self._law
         states = parts.states()
         conditions = []
         for (j, is_upper), bound in bounds.items():
@@ -368,28 +289,28 @@ class Loop:
             x if known.all() else sets.where(known, x, sets.interval(x.lo * np.nan, x.hi, len(x.g)))
             for x in seen
         ]
-        if self.kind == _SWITCHING:
+        if laws.kind == _SWITCHING:
             scores = {
-                i: self._weighted(float(a._offset[law, i]), a._gain[law, i], seen)
-                for i in range(a._offset.shape[1])
-                if a._offset[law, i] > -math.inf
+                i: self._weighted(float(laws.offset[law, i]), laws.gain[law, i], seen)
+                for i in range(laws.offset.shape[1])
+                if laws.offset[law, i] > -math.inf
             }
             for i, score in scores.items():
                 lower = [sets.added(other, score, -1.0) for k, other in scores.items() if k != i]
                 here, left = _cut(states, lower)
                 if len(left):
-                    self._move(here, [sets.constant(float(self.start + i), here[0])], owner[left], found)
+                    self._move(here, [sets.constant(float(laws.start + i), here[0])], owner[left], found)
             return
         actions = []
-        for i in range(a._offset.shape[1]):
-            if self.kind == _CHOICES:
-                actions.append(sets.constant(float(a._offset[law, i]), states[0]))
+        for i in range(laws.offset.shape[1]):
+            if laws.kind == _CHOICES:
+                actions.append(sets.constant(float(laws.offset[law, i]), states[0]))
                 continue
-            u = self._weighted(float(a._offset[law, i]), a._gain[law, i], seen)
-            if math.isfinite(a._low[i]):
-                u = sets.larger(u, sets.constant(float(a._low[i]), u))
-            if math.isfinite(a._high[i]):
-                u = _operation("min", u, sets.constant(float(a._high[i]), u))
+            u = self._weighted(float(laws.offset[law, i]), laws.gain[law, i], seen)
+            if math.isfinite(laws.low[i]):
+                u = sets.larger(u, sets.constant(float(laws.low[i]), u))
+            if math.isfinite(laws.high[i]):
+                u = operation("min", u, sets.constant(float(laws.high[i]), u))
             actions.append(sets.rounded(u))
         self._move(states, actions, owner, found)
 
@@ -449,7 +370,7 @@ class Loop:
                 turns = np.where(np.isfinite(x.c), np.floor(x.c / self.period[j] + 0.5), 0.0)
                 shift = turns * self.period[j]
                 x = Sets(x.c - shift, x.g, x.r, x.lo - shift, x.hi - shift)
-                wide += _TURN_SLACK
+                wide += _TURN_SLACK + 4 * _EPS * float(np.abs(shift).max(initial=0.0))
             if wide:
                 x = sets.widened(x, wide)
             rest = (x.r + np.abs(x.g[n:]).sum(axis=0)) * (1 + 1e-12)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.archive import typed
+from spaql.archive import is_tree, typed
 from spaql.errors import ArchiveError
 from spaql.kernels.treesearch.candidates import Bools, Floats, Ints, Units, in_raw_units
 
@@ -104,10 +104,7 @@ class CandidateTree:
             != (shape[:1], shape[:1])
         ):
             raise ArchiveError("A tree in the file does not match its problem.")
-        inner = left >= 0
-        pairs = np.sort(np.concatenate([left[inner], left[inner] + 1]))
-        ordered = (left[inner] > np.flatnonzero(inner)).all()
-        if not len(left) or not ordered or not np.array_equal(pairs, np.arange(1, len(left))):
+        if not is_tree(left, left + 1, left >= 0):
             raise ArchiveError("A tree in the file has nodes in the wrong order.")
         finite = np.isfinite(numbers).all() and np.isfinite(exact).all()
         if not finite or not allowed.any(axis=1).all():

@@ -1,0 +1,311 @@
+"""Forged certificates: what is confirmed of one is played, by the file's own equations in plain Python."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mutants import NUMBERS, mutate_array, mutate_inside, with_hash
+
+import spaql
+from spaql import archive
+from spaql.policy import Constants, Laws, RuleTree
+from spaql.verify import Statement, check_loop
+from spaql.verify.certificate import save_certificate
+from spaql.verify.check import confirmed, load_certificate
+from spaql.verify.check_claim import FIELDS, Claim
+
+_WORK = 3_000
+"""Operations that a check may take: far fewer than the checker allows, for the sake of time."""
+_STARTS, _STEPS = 6, 60
+_NEAR = 1e-9
+"""By which a played state may miss a range: the rounding of the ends of cells."""
+_VALUES = (0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 1e-9, 1e9, 1e300, math.inf, -math.inf, math.nan, math.tau, 360.0)
+_WHOLE = (-(2**63), -1, 0, 1, 2, 3, 5, 25, 100, 2**31, 2**62)
+X = {"x": (-1.0, 1.0)}
+
+
+def halves(state: Any, action: Any) -> Any:
+    return (0.5 * state[0] + 0.1 * action[0],), 0.0, False
+
+
+def rises(state: Any, action: Any) -> Any:
+    return (state[0] + 0.5 + 0.1 * action[0],), 0.0, state[0] > 0.8
+
+
+def jumps(state: Any, action: Any) -> Any:
+    if state[0] < 0.0:
+        return (-0.5 * state[0],), 0.0, False
+    return (0.7 * math.sin(state[0]) - 0.1 * action[0],), 0.0, state[0] > 5.0
+
+
+def turns(state: Any, action: Any) -> Any:
+    return (state[0] - 0.5 * math.sin(state[0]), 0.5 * state[1]), 0.0, False
+
+
+def circle(state: Any) -> Any:
+    return math.cos(state[0]), math.sin(state[0]), state[1]
+
+
+def grow_certificates(folder: Path) -> list[bytes]:
+    """Make a small certificate of each claim, of some plants and controllers."""
+    check_loop._WORK, check_loop._WORK_OF_A_BYTE = _WORK, 0
+    asked = (
+        Statement(starts=X, allowed=X),
+        Statement(starts=X, target={"x": (-0.3, 0.3)}, allowed=X, within=6),
+        Statement(starts=X, target={"x": (-0.3, 0.3)}, stays=True, within=6),
+        Statement(starts=X, termination="goal", within=9),
+        Statement(starts=X, allowed={"x": (-2.0, 2.0)}, within=3),
+        Statement(starts={"x": (-0.5, 0.5)}, allowed=X, forward=True),
+    )
+    found = []
+    for step, statement in itertools.product((halves, rises, jumps), asked):
+        plant = _plant(step, X)
+        found.append(_certificate(folder, plant, statement))
+    plant = _plant(turns, {"cos(a)": (-1.0, 1.0), "sin(a)": (-1.0, 1.0), "w": (-1.0, 1.0)}, circle)
+    box = {"a [rad]": (-math.pi, math.pi), "w": (-1.0, 1.0)}
+    for statement in (
+        Statement(starts=box, target={"a [rad]": (-1.0, 1.0)}, stays=True, within=9),
+        Statement(starts=box, allowed={"w": (-1.0, 1.0)}, within=3),
+    ):
+        found.append(_certificate(folder, plant, statement))
+    return [content for content in found if content]
+
+
+def _plant(step: Any, observations: dict[str, tuple[float, float]], observe: Any = None) -> spaql.Dynamics:
+    dims = 2 if observe else 1
+    options = {"observe": observe} if observe else {}
+    name = f"fuzz/{step.__name__.title()}-v0"
+    return spaql.Dynamics(
+        id=name,
+        start=lambda rng: (0.1,) * dims,
+        step=step,
+        observations=observations,
+        actions={"u": (-1, 1)},
+        horizon=50,
+        **options,
+    )
+
+
+def _certificate(folder: Path, plant: spaql.Dynamics, statement: Statement) -> bytes:
+    n = len(plant.observations)
+    spaces = (plant.observation_space, plant.action_space)
+    laws = Laws(np.full((2, 1, n), -0.2), np.zeros((2, 1)), np.array([-1.0]), np.array([1.0]))
+    trees = (
+        RuleTree(*map(np.array, ([-1], [0.0], [-1], [-1], [0])), Constants(np.zeros((1, 1))), *spaces),
+        RuleTree(
+            *map(np.array, ([0, -1, -1], [0.1, 0, 0], [1, -1, -1], [2, -1, -1], [-1, 0, 1])), laws, *spaces
+        ),
+    )
+    for tree in trees[::-1]:
+        try:
+            save_certificate(spaql.verify(tree, plant, statement, levels=2, seconds=3), folder / "seed")
+            return (folder / "seed").read_bytes()
+        except spaql.SettingError:
+            continue
+    return b""
+
+
+def forge(files: list[bytes], rng: random.Random) -> tuple[bytes, bool]:
+    """Change what a certificate says, with a right hash."""
+    content, kind = rng.choice(files), rng.randrange(10)
+    if kind == 0:
+        return with_hash(mutate_inside(content, rng)), True
+    if kind == 1:
+        return mutate_array(content, rng), True
+    document, other = archive.loads(content), archive.loads(rng.choice(files))
+    data, arrays = dict(document.data), {name: np.array(a) for name, a in document.arrays.items()}
+    if kind == 2:  # another claim, with the fields that it needs
+        claim = rng.choice(list(FIELDS))
+        data = {name: data.get(name, other.data.get(name, 1)) for name in FIELDS[claim][0]} | {"claim": claim}
+        both = {**other.arrays, **arrays}
+        arrays = {name: np.array(both[name]) for name in FIELDS[claim][1] if name in both}
+    for _ in range(rng.choice((1, 1, 2, 4))):
+        _change(data, arrays, other, rng)
+    try:
+        return archive.dumps(data, arrays), True
+    except (ValueError, TypeError, spaql.SpaqlError):
+        return content, True
+
+
+def _change(
+    data: dict[str, Any], arrays: dict[str, Any], other: archive.Document, rng: random.Random
+) -> None:
+    kind = rng.randrange(6)
+    if kind == 0:
+        name = rng.choice([k for k in data if k not in ("kind", "operations", "numbers")])
+        value = data[name]
+        near = [value + 1, value * 2, value // 2] if isinstance(value, int) else [value]
+        data[name] = rng.choice([*near, other.data.get(name, value), rng.choice(NUMBERS)])
+        return
+    name = rng.choice(sorted(arrays))
+    array = arrays[name]
+    if kind == 1 and name in other.arrays:
+        arrays[name] = np.array(other.arrays[name])
+    elif kind == 2 and name.split(".")[0] in ("step", "observe", "tree"):
+        part = name.split(".")[0] + "."
+        arrays |= {k: np.array(a) for k, a in other.arrays.items() if k.startswith(part)}
+    elif array.size:
+        at = rng.randrange(array.size)
+        flat = array.reshape(-1)
+        if array.dtype == np.float64:
+            flat[at] = rng.choice((*_VALUES, flat[at] * 1.5, flat[at] * 0.5, -flat[at], flat[at] + 1e-7))
+        elif array.dtype == np.bool_:
+            flat[at] = not flat[at]
+        else:
+            ends = np.iinfo(array.dtype)
+            flat[at] = min(
+                max(rng.choice((*_WHOLE, int(flat[at]) + 1, int(flat[at]) - 1)), ends.min), ends.max
+            )
+        if rng.random() < 0.2 and array.dtype == np.float64:
+            flat[:] = flat[at]
+
+
+def use_certificate(folder: Path, content: bytes) -> str:
+    """Check a certificate; plays what is confirmed, and returns what the checker said."""
+    path = folder / "mutant.proof"
+    path.write_bytes(content)
+    document = load_certificate(path)
+    with archive.reading("certificate"):
+        claim, share, times = confirmed(document.data, document.arrays)
+        text = claim.text
+    if share < claim.share:
+        return "not confirmed"
+    play_confirmed(claim, times, document.data, document.arrays, random.Random(text))
+    return "confirmed"
+
+
+def play_confirmed(
+    claim: Claim, times: Any, data: Mapping[str, Any], arrays: Mapping[str, Any], rng: random.Random
+) -> None:
+    """Play from confirmed states; raises if an episode contradicts the claim."""
+    low, high = claim.starts
+    n = len(low)
+    side = 1 if times is None else round(len(times) ** (1 / n))
+    cells = [0] if times is None else np.flatnonzero(times >= 0).tolist()
+    for _ in range(_STARTS):
+        place = np.unravel_index(rng.choice(cells), (side,) * n)
+        share = [rng.choice((1e-6, 1 - 1e-6, 0.5, rng.random())) for _ in range(n)]
+        size = (high - low) / side
+        start = [float(low[j] + (place[j] + share[j]) * size[j]) for j in range(n)]
+        why = _contradiction(claim, data, arrays, start, rng)
+        if why:
+            raise AssertionError(f"wrongly confirmed: {claim.text}; from {start}: {why}")
+
+
+def _contradiction(claim: Claim, data: Any, arrays: Any, start: list[float], rng: random.Random) -> str:
+    reached, ended, state = False, False, start
+    for step in range(min(claim.limit or _STEPS, _STEPS) + 1):
+        keeps, home = (_inside(state, box, arrays["period"]) for box in (claim.keep, claim.home))
+        reached |= home
+        if claim.kind == "reaches" and reached:
+            return ""
+        if not keeps:
+            return f"step {step} leaves with {state}"
+        if step == claim.limit and claim.kind == "reaches and stays" and not home:
+            return f"not there after {step} steps"
+        if step == claim.limit > 0:
+            break
+        state, ended = _after(data, arrays, state, rng)
+        if ended and claim.kind != "terminates":
+            return f"terminates at step {step + 1}"
+        if ended:
+            return ""
+    if step == claim.limit and claim.kind == "reaches" and not reached:
+        return "never there"
+    if step == claim.limit and claim.kind == "terminates":
+        return "does not terminate"
+    return ""
+
+
+def _inside(state: list[float], box: Any, periods: Any) -> bool:
+    for x, low, high, period in zip(state, *box.tolist(), periods.tolist(), strict=True):
+        if math.isnan(x) and low == -math.inf and high == math.inf:
+            continue
+        near = _NEAR * (1 + abs(x))
+        around = range(-30, 31) if period else (0,)
+        if not any(low - near <= x + k * period <= high + near for k in around):
+            return False
+    return True
+
+
+def _after(data: Any, arrays: Any, state: list[float], rng: random.Random) -> tuple[list[float], bool]:
+    """Return the next state, and whether the episode has terminated, by the equations of a file."""
+    part = {name: arrays[name] for name in arrays}
+    seen, _ = _run(data, part, "observe.", state)
+    noise = [rng.choice((-1.0, 0.0, 1.0, rng.uniform(-1, 1))) * b for b in part["noise"].tolist()]
+    seen = [float(np.float32(x)) + e for x, e in zip(seen, noise, strict=True)]
+    seen += [sum(w * x for w, x in zip(row, seen, strict=False) if w) for row in part["tree.sums"].tolist()]
+    node = 0
+    while (j := int(part["tree.feature"][node])) >= 0:
+        side = "left" if seen[j] < part["tree.threshold"][node] else "right"
+        node = int(part[f"tree.{side}"][node])
+    law = int(part["tree.leaf"][node])
+    gain, offset = part["tree.gain"][law].tolist(), part["tree.offset"][law].tolist()
+    scores = [
+        c + sum(k * x for k, x in zip(row, seen, strict=False) if k)
+        for row, c in zip(gain, offset, strict=True)
+    ]
+    if data["tree_kind"] == 2:
+        actions = [float(data["tree_start"] + max(range(len(scores)), key=lambda i: scores[i]))]
+    elif data["tree_kind"] == 0:
+        actions = offset
+    else:
+        ends = zip(scores, part["tree.low"].tolist(), part["tree.high"].tolist(), strict=True)
+        actions = [float(np.float32(min(max(u, low), high))) for u, low, high in ends]
+    after, ended = _run(data, part, "step.", [*state, *actions])
+    push = [rng.choice((-1.0, 1.0, rng.uniform(-1, 1))) * b for b in part["push"].tolist()]
+    return [x + e for x, e in zip(after, push, strict=True)], ended
+
+
+def _run(data: Any, arrays: Any, prefix: str, inputs: list[float]) -> tuple[list[float], bool]:
+    """Run a tape on numbers, row by row."""
+    tape = {name.removeprefix(prefix): arrays[name] for name in arrays if name.startswith(prefix)}
+    rows: list[float] = []
+    for code, a, b, value in zip(
+        *(tape[name].tolist() for name in ("code", "first", "second", "value")), strict=True
+    ):
+        name = data["operations"][code]
+        x = rows[a] if name not in ("const", "input", "unknown") else 0.0
+        if name == "interp":
+            points, values = tape["tables"][b]
+            kept = ~np.isnan(points)
+            rows.append(float(np.interp(x, points[kept], values[kept])))
+            continue
+        y = rows[b] if 0 <= b < len(rows) else 0.0
+        match name:
+            case "const":
+                rows.append(value)
+            case "input":
+                rows.append(inputs[a])
+            case "unknown":
+                rows.append(0.0)
+            case _:
+                rows.append(_operation(name, x, y))
+    node = tape["branch"][0].tolist()
+    while node[0] >= 0:
+        x, y = rows[node[1]], rows[node[2]]
+        holds = (x < y, x <= y, x == y)[node[0]]
+        node = tape["branch"][node[3] if holds else node[4]].tolist()
+    return [rows[row] for row in tape["outputs"][node[5]].tolist()], bool(tape["flags"][node[5]])
+
+
+def _operation(name: str, x: float, y: float) -> float:
+    """Return the result of an operation in double precision; NaN or infinity as the machine has it."""
+    with np.errstate(all="ignore"):
+        a, b = np.float64(x), np.float64(y)
+        two = {
+            "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "min": np.minimum,
+            "max": np.maximum, "atan2": np.arctan2, "mod": np.mod, "fmod": np.fmod,
+        }  # fmt: skip
+        one = {
+            "neg": np.negative, "abs": np.abs, "square": np.square, "sqrt": np.sqrt, "sin": np.sin,
+            "cos": np.cos, "tan": np.tan, "exp": np.exp, "log": np.log, "atan": np.arctan, "tanh": np.tanh,
+            "floor": np.floor, "single": np.float32,
+        }  # fmt: skip
+        return float(two[name](a, b) if name in two else one[name](a))
