@@ -18,7 +18,6 @@ from spaql.export.c_common import (
     TYPES,
     checks,
     comment,
-    in_comment,
     literal,
     names_in,
     needs_infinity,
@@ -36,6 +35,7 @@ from spaql.export.misra import check_misra, checked_standard, reviewed
 from spaql.export.numbers import Fixed
 from spaql.export.target_controller import MachineController
 from spaql.export.trace import RuleTrace
+from spaql.languages import in_comment
 from spaql.policy import Laws
 
 _PROGRAM = "driver.exe" if os.name == "nt" else "driver"

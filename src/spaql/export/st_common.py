@@ -18,11 +18,6 @@ LIBRARY = """
 """Functions and function blocks of the standard library, whose names some compilers refuse for variables."""
 
 
-def comment(text: str) -> str:
-    """Return a text that can stand in a comment."""
-    return text.replace("*)", "* )")
-
-
 def literal(kind: str, x: float) -> str:
     """Return a number as a typed literal, with the decimal point that the standard requires."""
     text = str(np.float32(x)) if kind == "REAL" else repr(x)

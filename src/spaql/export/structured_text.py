@@ -13,22 +13,17 @@ from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
-from spaql.export.comments import heading, identifiers, name_of_action
+from spaql.export.comments import heading, name_of_action
 from spaql.export.conditions import Keywords, nested, terms
 from spaql.export.equivalence import Run, Target
 from spaql.export.memory.structured_text import StructuredTextMemory
-from spaql.export.st_common import LIBRARY, comment, literal, python_statements
+from spaql.export.st_common import LIBRARY, literal, python_statements
 from spaql.export.target_controller import MachineController
+from spaql.languages import STRUCTURED_TEXT, identifiers, in_comment
 from spaql.policy import Laws
 
 _KEYWORDS = Keywords("IF {} THEN", "ELSIF {} THEN", "ELSE", "END_IF;")
-_RESERVED = """
-    abs acos action and array asin at atan bool by byte case configuration constant cos date dint do
-    dword else elsif end exit exp expt false for from function if in initial int interval ln log lreal
-    lword max min mod move mux not of on or program read_only read_write real repeat resource retain
-    return rol ror sel shl shr sin single sint sqrt step string struct sub tan task then time to
-    transition true type udint uint ulint until usint var while with word xor u
-"""
+_RESERVED = f"{STRUCTURED_TEXT} u "
 _TYPES = {"double": "LREAL", "float": "REAL"}
 
 
@@ -46,16 +41,16 @@ class StructuredText(Target):
             )
         tree, kind = controller.tree, _TYPES[controller.number.name]
         block = name[0].upper() + name[1:]
-        lines = [f"(* {comment(line)} *)" for line in heading(controller, f"{name}.st") if line]
+        lines = [f"(* {in_comment(line)} *)" for line in heading(controller, f"{name}.st") if line]
         lines += [f"FUNCTION_BLOCK {block}", "VAR_INPUT"]
         inputs, outputs, sums = _names(controller)
         for word, seen in zip(inputs, tree.observations, strict=True):
-            lines.append(f"    {word} : {kind}; (* {comment(seen)} *)")
+            lines.append(f"    {word} : {kind}; (* {in_comment(seen)} *)")
         lines += ["END_VAR", "VAR_OUTPUT"]
         whole = isinstance(tree.action_space, Discrete)
         notes = name_of_action(controller, "number of the action: ") if whole else tree.actions
         for word, note in zip(outputs, notes, strict=True):
-            lines.append(f"    {word} : {'DINT' if whole else kind}; (* {comment(note)} *)")
+            lines.append(f"    {word} : {'DINT' if whole else kind}; (* {in_comment(note)} *)")
         lines += ["END_VAR"]
         own = ["u"] if isinstance(tree.leaves, Laws) or controller.switches else []
         own += ["best"] if controller.switches else []
@@ -117,7 +112,7 @@ def _body(
         if controller.scores(row):
             return list(_switching_law(controller, inputs, outputs[0], row))
         lines, note = said(controller.leaf_value(row)), controller.leaf_name(row)
-        return [f"{lines[0]} (* {comment(note)} *)"] if note else lines
+        return [f"{lines[0]} (* {in_comment(note)} *)"] if note else lines
 
     unknown = "\n    OR ".join(f"({word} <> {word})" for word in inputs)
     safe = [f"{line} (* the safe action *)" for line in said(controller.safe)]
@@ -149,10 +144,10 @@ def _switching_law(
     """
     first, *others = controller.scores(row)
     yield from _sum(controller, inputs, "best", first[2], first[1])
-    yield f"{output} := {first[0]}; (* {comment(controller.action_name(first[0]))} *)"
+    yield f"{output} := {first[0]}; (* {in_comment(controller.action_name(first[0]))} *)"
     for number, offset, gain in others:
         yield from _sum(controller, inputs, "u", gain, offset)
-        note = comment(controller.action_name(number))
+        note = in_comment(controller.action_name(number))
         yield f"IF (u > best) OR (best <> best) THEN best := u; {output} := {number}; (* {note} *)"
         yield "END_IF;"
     default = int(controller.tree.default_action[0])

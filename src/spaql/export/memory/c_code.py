@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.export.c_common import TYPES, arithmetic_checks, comment_of, in_comment
+from spaql.export.c_common import TYPES, arithmetic_checks, comment_of
 from spaql.export.compilers import FLAGS, compiled, compiler_version
 from spaql.export.equivalence import EquivalenceError
 from spaql.export.memory.build import program_of
@@ -26,6 +26,7 @@ from spaql.export.memory.tracking import track_program
 from spaql.export.misra import check_misra, checked_standard, reviewed
 from spaql.export.trace import MemoryTrace
 from spaql.kernels.features import Floats
+from spaql.languages import in_comment
 
 _PROGRAM = "driver.exe" if os.name == "nt" else "driver"
 
@@ -108,7 +109,7 @@ class CSyntax(Syntax):
 
     def note(self, text: str) -> str:
         """Return a comment."""
-        return f"/* {text} */"
+        return f"/* {in_comment(text)} */"
 
     def assigned(self, name: str, value: str) -> str:
         """Return an assignment."""

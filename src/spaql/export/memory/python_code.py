@@ -18,6 +18,7 @@ from spaql.export.memory.machine import MemoryMachine
 from spaql.export.memory.program import All, Program, Some
 from spaql.export.memory.syntax import Syntax
 from spaql.kernels.features import Floats
+from spaql.languages import in_comment
 
 
 class PythonMemory(MemoryTarget):
@@ -28,7 +29,7 @@ class PythonMemory(MemoryTarget):
 
     def write(self, machine: MemoryMachine, name: str) -> dict[str, bytes]:
         """Return the files of a controller, by name."""
-        head = "\n".join(heading(machine, f"{name}.py")).replace("\\", "\\\\").replace('"""', "'''")
+        head = "\n".join(map(in_comment, heading(machine, f"{name}.py")))
         lines = [f'"""{head}\n"""', "", "", *_class(machine, program_of(machine))]
         return {f"{name}.py": ("\n".join(lines) + "\n").encode()}
 
@@ -86,7 +87,7 @@ class PythonSyntax(Syntax):
 
     def note(self, text: str) -> str:
         """Return a comment."""
-        return f"# {text}"
+        return f"# {in_comment(text)}"
 
     def assigned(self, name: str, value: str) -> str:
         """Return an assignment."""
@@ -114,10 +115,12 @@ def _class(machine: MemoryMachine, program: Program) -> Iterator[str]:
     yield from ("    def reset(self):", '        """Forget everything, before the first sample."""')
     for one in program.state:
         value = {"real": repr(one.reset), "flag": str(bool(one.reset)), "leaf": str(int(one.reset))}[one.kind]
-        yield f"        self.{one.name} = {value}  # {one.note}"
+        yield f"        self.{one.name} = {value}  # {in_comment(one.note)}"
     yield from ("", "    def act(self, observation):", '        """Return the action for an observation.', "")
-    yield from (f"        observation[{j}]  {name}" for j, name in enumerate(controller.observations))
-    yield from (f"        action[{k}]  {name}" for k, name in enumerate(controller.actions))
+    yield from (
+        f"        observation[{j}]  {in_comment(name)}" for j, name in enumerate(controller.observations)
+    )
+    yield from (f"        action[{k}]  {in_comment(name)}" for k, name in enumerate(controller.actions))
     yield '        """'
     comma = "," if len(program.inputs) == 1 else ""
     yield f"        {', '.join(program.inputs)}{comma} = map(float, observation)"

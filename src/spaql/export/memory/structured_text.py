@@ -18,8 +18,9 @@ from spaql.export.memory.machine import MemoryMachine
 from spaql.export.memory.program import All, Program, Some, State
 from spaql.export.memory.syntax import Syntax
 from spaql.export.memory.tracking import track_program
-from spaql.export.st_common import LIBRARY, comment, literal, python_expression, python_statements
+from spaql.export.st_common import LIBRARY, literal, python_expression, python_statements
 from spaql.kernels.features import Floats
+from spaql.languages import in_comment
 
 _TYPES = {"double": "LREAL", "float": "REAL"}
 _KINDS = {"real": "LREAL", "flag": "BOOL", "leaf": "DINT"}
@@ -34,7 +35,7 @@ class StructuredTextMemory(MemoryTarget):
 
     def write(self, machine: MemoryMachine, name: str) -> dict[str, bytes]:
         """Return the files of a controller, by name."""
-        lines = [f"(* {comment(line)} *)" for line in heading(machine, f"{name}.st", _USE) if line]
+        lines = [f"(* {in_comment(line)} *)" for line in heading(machine, f"{name}.st", _USE) if line]
         lines += _block(machine, program_of(machine, manual=True), name[0].upper() + name[1:])
         return {f"{name}.st": ("\n".join(lines) + "\n").encode()}
 
@@ -96,7 +97,7 @@ class StructuredTextSyntax(Syntax):
 
     def note(self, text: str) -> str:
         """Return a comment."""
-        return f"(* {comment(text)} *)"
+        return f"(* {in_comment(text)} *)"
 
     def assigned(self, name: str, value: str) -> str:
         """Return an assignment."""
@@ -128,19 +129,19 @@ def _block(machine: MemoryMachine, program: Program, block: str) -> Iterator[str
     yield f"FUNCTION_BLOCK {block}"
     yield from ("VAR_INPUT", "    reset : BOOL; (* TRUE for a sample that begins anew *)")
     for word, name in zip(program.inputs, controller.observations, strict=True):
-        yield f"    {syntax.plain(word)} : {kind}; (* {comment(name)} *)"
+        yield f"    {syntax.plain(word)} : {kind}; (* {in_comment(name)} *)"
     yield "    manual : BOOL; (* TRUE for manual mode; bumpless when it ends *)"
     for word, name in zip(program.manual, controller.actions, strict=True):
-        yield f"    {word} : {kind}; (* given by hand in manual mode: {comment(name)} *)"
+        yield f"    {word} : {kind}; (* given by hand in manual mode: {in_comment(name)} *)"
     yield "    track : BOOL; (* TRUE where the inputs below are what the actuators applied *)"
     for word, name in zip(track.inputs, controller.actions, strict=True):
-        yield f"    {word} : {kind}; (* applied since the last sample: {comment(name)} *)"
+        yield f"    {word} : {kind}; (* applied since the last sample: {in_comment(name)} *)"
     yield from ("END_VAR", "VAR_OUTPUT")
     for word, name in zip(program.outputs, controller.actions, strict=True):
-        yield f"    {outputs.get(word, syntax.plain(word))} : {kind}; (* {comment(name)} *)"
+        yield f"    {outputs.get(word, syntax.plain(word))} : {kind}; (* {in_comment(name)} *)"
     yield from ("END_VAR", "VAR")
     for one in program.state:
-        yield f"    {one.name} : {_KINDS[one.kind]} := {_value(one)}; (* {comment(one.note)} *)"
+        yield f"    {one.name} : {_KINDS[one.kind]} := {_value(one)}; (* {in_comment(one.note)} *)"
     yield from (f"    {syntax.plain(word)} : LREAL;" for word in [*outputs, *program.numbers])
     yield from (f"    {word} : BOOL;" for word in program.flags)
     yield from ("END_VAR", "", "IF reset THEN")

@@ -21,6 +21,7 @@ from spaql.export.source.language import (
     run,
     version_of,
 )
+from spaql.languages import RUST, in_comment
 
 FLAGS = ("--edition=2021", "-O", "-D", "warnings")
 """Flags with which exported controllers compile without a warning."""
@@ -38,7 +39,7 @@ class Rust(Language):
 
     def text(self, source: Source) -> str:
         """Return the content of the file."""
-        lines = [f"//! {line}".rstrip() for line in source.heading]
+        lines = [f"//! {in_comment(line)}".rstrip() for line in source.heading]
         lines += ["//!", "//! It uses nothing but `core`, and is for crates with `no_std`, too."]
         single = source.number == "float"
         for name, part in source.parts.items():
@@ -69,12 +70,7 @@ class RustSyntax(LanguageSyntax):
 
     words = MappingProxyType({All: "&&", Some: "||"})
     otherwise, end, kept = "} else {", "}", "self.{}"
-    reserved = """
-        abstract act as async await become box break const continue controller crate do dyn else enum extern
-        false final fn for gen if impl in let loop macro match mod move mut observation override priv pub ref
-        return self static struct super trait true try type typeof union unsafe unsized use virtual where
-        while yield
-    """
+    reserved = f"{RUST} act controller observation"
 
     def __init__(self, program: Program, singles: Sequence[str] = ()) -> None:
         super().__init__(program)
@@ -105,7 +101,7 @@ class RustSyntax(LanguageSyntax):
 
     def note(self, text: str) -> str:
         """Return a comment."""
-        return f"// {text}"
+        return f"// {in_comment(text)}"
 
     def opening(self, condition: str, *, further: bool) -> str:
         """Return the line before the statements of a condition."""
@@ -143,7 +139,7 @@ def _act(source: Source, receiver: str = "") -> Iterator[str]:
     seen = (f"observation[{j}]  {name}" for j, name in enumerate(source.observations))
     yield "/// Returns the action for an observation."
     yield "///"
-    yield from (f"/// {line}  " for line in (*seen, *source.actions))
+    yield from (f"/// {in_comment(line)}  " for line in (*seen, *source.actions))
     yield _ALLOWED
     n, m, _ = source.widths
     made = "i32" if source.discrete else f"[{kind}; {m}]"
@@ -167,7 +163,7 @@ def _object(source: Source) -> Iterator[str]:
     yield "/// What the controller remembers: one for each plant."
     yield from ("#[derive(Clone, Copy, Debug)]", "pub struct Controller {")
     for one in source.program.state:
-        yield from (f"    /// {one.note}", f"    pub {one.name}: {kinds[one.kind]},")
+        yield from (f"    /// {in_comment(one.note)}", f"    pub {one.name}: {kinds[one.kind]},")
     yield from ("}", "", "impl Controller {", "    /// Returns a controller before the first sample.")
     yield from ("    #[must_use]", "    pub const fn new() -> Self {", "        Self {")
     yield from (f"            {one.name}: {syntax.value(one)}," for one in source.program.state)
