@@ -7,7 +7,7 @@ the numbers of the action, and then those of the state.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,19 +51,30 @@ def player_of_episodes(play: Player, width: int) -> MemoryRun:
     return run
 
 
-def driven(command: Sequence[str], folder: Path, width: int) -> Player:
+def driven(
+    command: Sequence[str], folder: Path, width: int, variables: Mapping[str, str] | None = None
+) -> Player:
     """Return the function that plays samples by a program, which reads and writes the files in a folder.
 
-    `width` is how many numbers it writes for a sample.
+    `width` is how many numbers it writes for a sample; `variables` are of its environment.
     """
 
     def play(samples: Floats) -> Floats:
         samples.tofile(folder / SAMPLES)
         (folder / PLAYED).unlink(missing_ok=True)
-        run(command, folder, EquivalenceError, "The exported controller failed")
+        run(command, folder, EquivalenceError, "The exported controller failed", variables=variables)
         return np.fromfile(folder / PLAYED).reshape(-1, width)
 
     return play
+
+
+def run_file(name: str) -> list[str]:
+    """Return the lines of Python that run a file in a namespace."""
+    return [
+        "namespace = {}",
+        f"with open('{name}.py', encoding='utf-8') as file:",
+        f"    exec(compile(file.read(), '{name}.py', 'exec'), namespace)",
+    ]
 
 
 def driven_by_python(
@@ -75,9 +86,17 @@ def driven_by_python(
     `played`. A row has `inputs` numbers after that for a reset.
     """
     lines = ["import array", *setup, "rows, played = array.array('d'), array.array('d')"]
-    lines += [f"with open({SAMPLES!r}, 'rb') as file:", "    rows.frombytes(file.read())", "rows = rows.tolist()"]
+    lines += [
+        f"with open({SAMPLES!r}, 'rb') as file:",
+        "    rows.frombytes(file.read())",
+        "rows = rows.tolist()",
+    ]
     lines += [f"for at in range(0, len(rows), {inputs + 1}):", f"    row = rows[at : at + {inputs + 1}]"]
-    lines += [*(f"    {line}" for line in sample), f"with open({PLAYED!r}, 'wb') as file:", "    played.tofile(file)"]
+    lines += [
+        *(f"    {line}" for line in sample),
+        f"with open({PLAYED!r}, 'wb') as file:",
+        "    played.tofile(file)",
+    ]
     driver = folder / "_driver.py"
     driver.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return driven([sys.executable, "-I", "-S", "-B", driver.name], folder, width)

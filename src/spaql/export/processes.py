@@ -16,7 +16,16 @@ from spaql.formatting import duration
 SECONDS = 1800.0
 """The time limit of a process; a slow interpreter needs minutes for large controllers."""
 _KEPT = (
-    *("PATH", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SDKROOT", "DEVELOPER_DIR"),
+    *(
+        "PATH",
+        "LANG",
+        "LC_ALL",
+        "LC_CTYPE",
+        "LD_LIBRARY_PATH",
+        "DYLD_LIBRARY_PATH",
+        "SDKROOT",
+        "DEVELOPER_DIR",
+    ),
     *("SYSTEMROOT", "WINDIR", "COMSPEC", "PATHEXT", "INCLUDE", "LIB", "LIBPATH"),
     *("NODE_PATH", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "CARGO_HOME"),
 )
@@ -59,9 +68,16 @@ def completed(
     return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
-def run(command: Sequence[str], folder: Path, error: type[SpaqlError], failed: str, given: bytes = b"") -> bytes:
+def run(
+    command: Sequence[str],
+    folder: Path,
+    error: type[SpaqlError],
+    failed: str,
+    given: bytes = b"",
+    variables: Mapping[str, str] | None = None,
+) -> bytes:
     """Run a command in a folder; returns its output, and raises an error with a few lines if it fails."""
-    done = completed(command, folder, given)
+    done = completed(command, folder, given, variables=variables)
     if done.returncode:
         lines = (done.stderr.strip() or done.stdout.strip()).decode(errors="replace").splitlines()
         said = lines[-2:] if lines[:1] == ["Traceback (most recent call last):"] else lines[:5]

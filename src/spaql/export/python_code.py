@@ -7,7 +7,6 @@ import platform
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Discrete
@@ -17,6 +16,7 @@ from spaql.export.comments import heading, name_of_action
 from spaql.export.conditions import Keywords, chosen_form, nested, numbered, refuse_form, terms
 from spaql.export.equivalence import Run, Target
 from spaql.export.memory.python_code import PythonMemory
+from spaql.export.played import driven_by_python, player_of_rows, run_file
 from spaql.export.target_controller import MachineController
 from spaql.languages import PYTHON, identifiers, in_comment
 from spaql.policy import Laws, SwitchingLaws
@@ -85,15 +85,16 @@ class PythonCode(Target):
         return {f"{name}.py": ("\n".join([*lines, *body(controller, compared, function)]) + "\n").encode()}
 
     def load(self, controller: MachineController, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
-        """Execute the file; returns the function from inputs to actions."""
-        namespace: dict[str, Any] = {}
-        exec(compile(files[f"{name}.py"], f"{name}.py", "exec"), namespace)
-        act = namespace["act"]
-
-        def run(inputs: NDArray[Any]) -> NDArray[np.float64]:
-            return np.array([act(row) for row in inputs.tolist()], np.float64).reshape(len(inputs), -1)
-
-        return run
+        """Return the function from inputs to actions, which an interpreter of its own computes."""
+        (folder / f"{name}.py").write_bytes(files[f"{name}.py"])
+        sample = ["action = act(row[1:])"]
+        discrete = isinstance(controller.tree.action_space, Discrete)
+        sample += ["played.append(action)" if discrete else "played.extend(action)"]
+        setup, widths = (
+            [*run_file(name), "act = namespace['act']"],
+            (controller.tree.dims, controller.n_actions),
+        )
+        return player_of_rows(driven_by_python(setup, sample, folder, *widths))
 
     def tool(self) -> str:
         """Return the name and version of the tool that runs the files."""

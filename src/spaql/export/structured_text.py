@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,9 @@ from spaql.export.comments import heading, name_of_action
 from spaql.export.conditions import Keywords, nested, terms
 from spaql.export.equivalence import Run, Target
 from spaql.export.memory.structured_text import StructuredTextMemory
-from spaql.export.st_common import LIBRARY, literal, python_statements
+from spaql.export.played import player_of_rows
+from spaql.export.st_common import LIBRARY, literal
+from spaql.export.st_reader import FunctionBlock
 from spaql.export.target_controller import MachineController
 from spaql.languages import STRUCTURED_TEXT, identifiers, in_comment
 from spaql.policy import Laws
@@ -64,11 +65,21 @@ class StructuredText(Target):
 
     def load(self, controller: MachineController, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
         """Interpret the text as the standard defines it; returns the function from inputs to actions."""
-        return read(files[f"{name}.st"].decode())
+        block = FunctionBlock.read(files[f"{name}.st"].decode())
+        play = player_of_rows(block.player(folder, block.outputs, resets=False))
+
+        def run(inputs: NDArray[Any]) -> NDArray[np.float64]:
+            if bool(block.singles & set(block.inputs)) != (inputs.dtype == np.float32):
+                raise SettingError(
+                    f"The inputs are {inputs.dtype}, not of the type that the function block declares."
+                )
+            return play(inputs)
+
+        return run
 
     def tool(self) -> str:
         """Return the name and version of the tool that runs the files."""
-        return "spaql.export.structured_text.read, which follows the standard; not run on a PLC"
+        return "spaql.export.st_reader, which follows the standard; not run on a PLC"
 
     def with_memory(self) -> StructuredTextMemory:
         """Return the target for controllers with memory."""
@@ -181,32 +192,3 @@ def _sum(
         before = "" if offset is None else f"{name} + "
         yield f"{name} := {before}({literal('LREAL', weight)} * {seen});"
         offset = 0.0
-
-
-def read(text: str) -> Run:
-    """Return the function that a function block of assignments and conditions computes.
-
-    REAL and LREAL are IEEE 754 numbers of 32 and 64 bits, as in the standard; a literal is the nearest number
-    of its type.
-    """
-    text = re.sub(r"\(\*.*?\*\)", "", text)
-    kinds = dict(re.findall(r"(\w+) : (L?REAL|DINT);", text))
-    parts = dict(re.findall(r"(VAR_INPUT|VAR_OUTPUT)(.*?)END_VAR", text, re.DOTALL))
-    inputs, outputs = (re.findall(r"(\w+) :", parts[part]) for part in ("VAR_INPUT", "VAR_OUTPUT"))
-    body = text[text.rindex("END_VAR") + len("END_VAR") : text.index("END_FUNCTION_BLOCK")]
-    lines = [f"def act({', '.join(inputs)}):", *python_statements(body)]
-    lines.append(f"    return ({', '.join(outputs)},)")
-    namespace: dict[str, Any] = {"single": lambda x: float(np.float32(x))}
-    exec("\n".join(lines), namespace)
-    act = namespace["act"]
-    singles = {name for name, kind in kinds.items() if kind == "REAL"}
-
-    def run(batch: NDArray[Any]) -> NDArray[np.float64]:
-        if bool(singles & set(inputs)) != (batch.dtype == np.float32):
-            raise SettingError(
-                f"The inputs are {batch.dtype}, not of the type that the function block declares."
-            )
-        with np.errstate(over="ignore", under="ignore"):
-            return np.array([act(*row) for row in batch.tolist()], np.float64).reshape(len(batch), -1)
-
-    return run

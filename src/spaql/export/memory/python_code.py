@@ -6,18 +6,14 @@ import platform
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from spaql.export.memory.build import program_of
-from spaql.export.memory.check import Bools, MemoryTarget, Run
+from spaql.export.memory.check import MemoryTarget, Run
 from spaql.export.memory.comments import heading
 from spaql.export.memory.machine import MemoryMachine
 from spaql.export.memory.program import All, Program, Some
 from spaql.export.memory.syntax import Syntax
-from spaql.kernels.features import Floats
+from spaql.export.played import driven_by_python, player_of_episodes, run_file
 from spaql.languages import in_comment
 
 
@@ -34,26 +30,14 @@ class PythonMemory(MemoryTarget):
         return {f"{name}.py": ("\n".join(lines) + "\n").encode()}
 
     def load(self, machine: MemoryMachine, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
-        """Execute the file; returns the function that plays episodes."""
-        namespace: dict[str, Any] = {}
-        exec(compile(files[f"{name}.py"], f"{name}.py", "exec"), namespace)
-        kept = [one.name for one in program_of(machine).state]
-
-        def run(resets: Bools, inputs: NDArray[Any]) -> tuple[Floats, Floats]:
-            actions, states = [], []
-            for row in range(inputs.shape[1]):
-                controller = namespace["Controller"]()
-                for reset, observation in zip(resets[:, row].tolist(), inputs[:, row].tolist(), strict=True):
-                    if reset:
-                        controller.reset()
-                    actions.append(controller.act(observation))
-                    states.append([float(getattr(controller, name)) for name in kept])
-            shape = (inputs.shape[1], inputs.shape[0], -1)
-            played = (np.array(part, np.float64).reshape(shape) for part in (actions, states))
-            done, after = (part.transpose(1, 0, 2) for part in played)
-            return done, after
-
-        return run
+        """Return the function that plays episodes, in an interpreter that runs the file."""
+        (folder / f"{name}.py").write_bytes(files[f"{name}.py"])
+        setup = [*run_file(name), "controller = namespace['Controller']()"]
+        sample = ["if row[0] > 0.0:", "    controller.reset()", "played.extend(controller.act(row[1:]))"]
+        sample += [f"played.append(controller.{one.name})" for one in program_of(machine).state]
+        n, m = len(machine.controller.observations), len(machine.controller.actions)
+        width = m + machine.controller.memory_size
+        return player_of_episodes(driven_by_python(setup, sample, folder, n, width), m)
 
     def tool(self) -> str:
         """Return the name and version of the tool that runs the files."""

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from spaql.export.memory.build import program_of
-from spaql.export.memory.check import Bools, MemoryTarget, Run
+from spaql.export.memory.check import MemoryTarget, Run
 from spaql.export.memory.comments import heading
 from spaql.export.memory.machine import MemoryMachine
 from spaql.export.memory.program import All, Program, Some, State
 from spaql.export.memory.syntax import Syntax
 from spaql.export.memory.tracking import track_program
-from spaql.export.st_common import LIBRARY, literal, python_expression, python_statements
-from spaql.kernels.features import Floats
+from spaql.export.played import player_of_episodes
+from spaql.export.st_common import LIBRARY, literal
+from spaql.export.st_reader import FunctionBlock
 from spaql.languages import in_comment
 
 _TYPES = {"double": "LREAL", "float": "REAL"}
@@ -41,29 +37,13 @@ class StructuredTextMemory(MemoryTarget):
 
     def load(self, machine: MemoryMachine, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
         """Interpret the text as the standard defines it; returns the function that plays episodes."""
-        program = program_of(machine)
-        kept = [one.name for one in program.state]
-        block = FunctionBlock(files[f"{name}.st"].decode())
-
-        def run(resets: Bools, inputs: NDArray[Any]) -> tuple[Floats, Floats]:
-            actions, states = [], []
-            for row in range(inputs.shape[1]):
-                block.restart()
-                for reset, observation in zip(resets[:, row].tolist(), inputs[:, row].tolist(), strict=True):
-                    actions.append(block.call(reset, *observation))
-                    states.append([float(block.variables[name]) for name in kept])
-            shape = (inputs.shape[1], inputs.shape[0], -1)
-            played = (np.array(part, np.float64).reshape(shape) for part in (actions, states))
-            done, after = (part.transpose(1, 0, 2) for part in played)
-            return done, after
-
-        return run
+        block = FunctionBlock.read(files[f"{name}.st"].decode())
+        shown = [*block.outputs, *(one.name for one in program_of(machine).state)]
+        return player_of_episodes(block.player(folder, shown, resets=True), len(block.outputs))
 
     def tool(self) -> str:
         """Return the name and version of the tool that runs the files."""
-        return (
-            "spaql.export.memory.structured_text.FunctionBlock, which follows the standard; not run on a PLC"
-        )
+        return "spaql.export.st_reader, which follows the standard; not run on a PLC"
 
 
 class StructuredTextSyntax(Syntax):
@@ -158,38 +138,3 @@ def _value(one: State) -> str:
     if one.kind == "real":
         return literal("LREAL", one.reset)
     return str(bool(one.reset)).upper() if one.kind == "flag" else str(int(one.reset))
-
-
-class FunctionBlock:
-    """A function block of assignments and conditions, interpreted as the standard defines it.
-
-    Its variables keep their values from call to call, and begin with their initial values.
-    """
-
-    def __init__(self, text: str) -> None:
-        text = re.sub(r"\(\*.*?\*\)", "", text)
-        parts = dict(re.findall(r"(VAR_INPUT|VAR_OUTPUT|VAR)\n(.*?)END_VAR", text, re.DOTALL))
-        declared = {part: re.findall(r"(\w+) : (\w+)(?: := (.*?))?;", parts[part]) for part in parts}
-        self._inputs = [name for name, _, _ in declared["VAR_INPUT"]]
-        self._outputs = [name for name, _, _ in declared["VAR_OUTPUT"]]
-        names = [name for part in declared.values() for name, _, _ in part]
-        body = text[text.rindex("END_VAR") + len("END_VAR") : text.index("END_FUNCTION_BLOCK")]
-        lines = ["def sample():", f"    global {', '.join(names)}", *python_statements(body)]
-        self.variables: dict[str, Any] = {"single": lambda x: float(np.float32(x))}
-        for part in declared.values():
-            for name, kind, value in part:
-                default = "FALSE" if kind == "BOOL" else "0.0"
-                self.variables[name] = eval(python_expression(value or default), dict(self.variables))
-        self._initial = {name: self.variables[name] for name in names}
-        exec("\n".join(lines), self.variables)
-
-    def restart(self) -> None:
-        """Give all variables their initial values."""
-        self.variables.update(self._initial)
-
-    def call(self, *inputs: Any) -> tuple[float, ...]:
-        """Return the outputs of a call, which may change the variables."""
-        self.variables.update(zip(self._inputs, inputs, strict=True))
-        with np.errstate(over="ignore", under="ignore"):
-            self.variables["sample"]()
-        return tuple(self.variables[name] for name in self._outputs)

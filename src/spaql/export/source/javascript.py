@@ -7,17 +7,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from spaql.export.memory.program import All, Program, Some
-from spaql.export.source.language import (
-    PLAYED,
-    SAMPLES,
-    Language,
-    LanguageSyntax,
-    Player,
-    Source,
-    driven,
-    find_program,
-    version_of,
-)
+from spaql.export.played import PLAYED, SAMPLES, Player, driven
+from spaql.export.processes import find_program, version_of
+from spaql.export.source.language import Language, LanguageSyntax, Source
 from spaql.languages import JAVASCRIPT, in_comment
 
 

@@ -15,21 +15,11 @@ from types import MappingProxyType
 import numpy as np
 
 from spaql.errors import SettingError
-from spaql.export.compilers import MissingToolError
 from spaql.export.equivalence import SLOW_POINTS
 from spaql.export.memory.program import All, Program, Some
-from spaql.export.source.language import (
-    PLAYED,
-    SAMPLES,
-    Language,
-    LanguageSyntax,
-    Player,
-    Source,
-    driven,
-    find_program,
-    run,
-    version_of,
-)
+from spaql.export.played import PLAYED, SAMPLES, Player, driven
+from spaql.export.processes import MissingToolError, find_program, run, version_of
+from spaql.export.source.language import Language, LanguageSyntax, Source
 from spaql.languages import in_comment
 
 PACKAGE = "@micropython/micropython-webassembly-pyscript"
@@ -219,7 +209,7 @@ def _interpreter() -> Path:
         f"The npm package {PACKAGE} is not installed, which the equivalence check of MicroPython needs: "
         "npm install it here, or set NODE_PATH to its folder"
     )
-    return Path(run([node, "-e", ask], Path.cwd(), MissingToolError, failed).strip())
+    return Path(run([node, "-e", ask], Path.cwd(), MissingToolError, failed).decode().strip())
 
 
 def _host(source: Source) -> str:

@@ -8,17 +8,9 @@ from types import MappingProxyType
 
 from spaql.export.equivalence import SLOW_POINTS
 from spaql.export.memory.program import All, Program, Some, State
-from spaql.export.source.language import (
-    PLAYED,
-    SAMPLES,
-    Language,
-    LanguageSyntax,
-    Player,
-    Source,
-    driven,
-    find_program,
-    version_of,
-)
+from spaql.export.played import PLAYED, SAMPLES, Player, driven
+from spaql.export.processes import find_program, version_of
+from spaql.export.source.language import Language, LanguageSyntax, Source
 from spaql.languages import OCTAVE, in_comment
 
 _OCTAVE = "octave-cli"

@@ -9,18 +9,9 @@ from types import MappingProxyType
 
 from spaql.errors import SpaqlError
 from spaql.export.memory.program import All, Compare, Condition, Name, Number, Program, Some, State
-from spaql.export.source.language import (
-    PLAYED,
-    SAMPLES,
-    Language,
-    LanguageSyntax,
-    Player,
-    Source,
-    driven,
-    find_program,
-    run,
-    version_of,
-)
+from spaql.export.played import PLAYED, SAMPLES, Player, driven
+from spaql.export.processes import find_program, run, version_of
+from spaql.export.source.language import Language, LanguageSyntax, Source
 from spaql.languages import RUST, in_comment
 
 FLAGS = ("--edition=2021", "-O", "-D", "warnings")
