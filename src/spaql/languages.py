@@ -173,6 +173,17 @@ def in_dot(text: str) -> str:
     return '"' + printable(text).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
+def in_figure(text: str) -> str:
+    r"""Return a text for Matplotlib, to which signs of dollars begin and end formulas.
+
+    Examples
+    --------
+    >>> print(in_figure(r"a $\frac$"))
+    a \$\frac\$
+    """
+    return printable(text, "\n").replace("$", "\\$")
+
+
 def in_markdown(text: str) -> str:
     """Return a text in a cell of a Markdown table, without tags and links.
 
