@@ -32,6 +32,10 @@ _KEPT = (
 """What compilers and interpreters need of the environment: where programs and libraries are."""
 
 
+_WIDEST = 300
+"""Characters of a line of an error, at most: some interpreters show the source, all of it in one line."""
+
+
 class MissingToolError(SpaqlError, OSError):
     """A program that the equivalence check needs is not installed."""
 
@@ -81,7 +85,7 @@ def run(
     if done.returncode:
         lines = (done.stderr.strip() or done.stdout.strip()).decode(errors="replace").splitlines()
         said = lines[-2:] if lines[:1] == ["Traceback (most recent call last):"] else lines[:5]
-        raise error("\n".join([f"{failed} ({done.returncode}):", *said]))
+        raise error("\n".join([f"{failed} ({done.returncode}):", *(line[:_WIDEST] for line in said)]))
     return done.stdout
 
 

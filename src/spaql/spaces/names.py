@@ -77,7 +77,8 @@ def check_names(what: str, names: Sequence[str], *, blank: bool = True) -> tuple
     """
     for name in names:
         if not isinstance(name, str) or not name.isprintable() or not (blank or name.strip()):
-            raise SettingError(f"{what} has {name!r}: a name is a text on one line, such as 'speed [m/s]'.")
+            shown = repr(name)[:80]
+            raise SettingError(f"{what} has {shown}: a name is a text on one line, such as 'speed [m/s]'.")
     return tuple(names)
 
 
