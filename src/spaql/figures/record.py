@@ -51,7 +51,7 @@ def with_plain_text(record: Any) -> Any:
         return in_figure(record)
     if isinstance(record, tuple):
         return tuple(map(with_plain_text, record))
-    if not dataclasses.is_dataclass(record):
+    if not dataclasses.is_dataclass(record) or isinstance(record, type):
         return record
     fields = (field.name for field in dataclasses.fields(record))
     return dataclasses.replace(record, **{name: with_plain_text(getattr(record, name)) for name in fields})
