@@ -38,6 +38,8 @@ from spaql.export.wasm.loader import loader
 from spaql.export.wasm.target import _interface, _memory_interface
 from spaql.policy import Choices, FeatureController, Lag
 
+pytestmark = pytest.mark.slow
+
 GRAMMARS = {
     ".c": tree_sitter_c,
     ".h": tree_sitter_c,
