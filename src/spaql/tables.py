@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import csv
-import html
 import io
 from collections.abc import Iterable, Mapping, Sequence
+
+from spaql.languages import in_csv, in_html, in_markdown, printable
 
 _LATEX = str.maketrans(
     {
@@ -34,7 +35,7 @@ def markdown(cells: Sequence[Mapping[str, str]]) -> str:
     """Return rows as a Markdown table."""
     head = list(cells[0])
     lines = [head, ["---"] * len(head), *(list(row.values()) for row in cells)]
-    safe = ([cell.replace("|", r"\|") for cell in line] for line in lines)
+    safe = (map(in_markdown, line) for line in lines)
     return "\n".join(f"| {' | '.join(line)} |" for line in safe) + "\n"
 
 
@@ -61,9 +62,8 @@ def aligned(cells: Sequence[Mapping[str, str]]) -> str:
 def comma_separated(cells: Sequence[Mapping[str, str]]) -> str:
     """Return rows as CSV."""
     text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, list(cells[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(cells)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows([*map(in_csv, row)] for row in (cells[0], *(row.values() for row in cells)))
     return text.getvalue()
 
 
@@ -81,7 +81,7 @@ def latex(cells: Sequence[Mapping[str, str]]) -> str:
 
 def _latex_cell(value: str) -> str:
     """Return a cell; a leading bracket is protected, as an option of the line break before it otherwise."""
-    plain = value.translate(_LATEX)
+    plain = printable(value).translate(_LATEX)
     return f"{{{plain}}}" if plain.startswith(("[", "*")) else plain
 
 
@@ -95,7 +95,7 @@ def html_table(cells: Sequence[Mapping[str, str]]) -> str:
     """
 
     def row(values: Iterable[str], tag: str) -> str:
-        return "<tr>" + "".join(f"<{tag}>{html.escape(value)}</{tag}>" for value in values) + "</tr>"
+        return "<tr>" + "".join(f"<{tag}>{in_html(value)}</{tag}>" for value in values) + "</tr>"
 
     body = "".join(row(line.values(), "td") for line in cells)
     return f"<table><thead>{row(cells[0], 'th')}</thead><tbody>{body}</tbody></table>"

@@ -19,9 +19,9 @@ from spaql import ArchiveError, RuleTree, SettingError
 from spaql.cli import main
 from spaql.export import EXPORTERS, EquivalenceError, tree_from_json
 from spaql.export.c_code import CCode
-from spaql.export.comments import identifiers
 from spaql.export.json_tree import SCHEMA
 from spaql.export.sql_case import literal
+from spaql.languages import identifiers
 from spaql.policy import Choices, Laws
 
 

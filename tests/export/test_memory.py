@@ -17,8 +17,8 @@ from spaql.export import EquivalenceError, controller_from_json
 from spaql.export.memory.check import check_memory_equivalence, episodes
 from spaql.export.memory.json_form import SCHEMA
 from spaql.export.memory.machine import machine_of
-from spaql.export.memory.structured_text import FunctionBlock
 from spaql.export.python_code import PythonCode
+from spaql.export.st_reader import FunctionBlock
 from spaql.policy import Error, FeatureController, Lag, LowPass, Observed
 from spaql.policy.features import FEATURES
 
@@ -269,7 +269,7 @@ def test_a_json_file_that_is_not_sound_is_refused(path, value, tmp_path):
         controller_from_json(tmp_path / "controller.json")
 
 
-def test_a_function_block_keeps_its_variables():
+def test_a_function_block_keeps_its_variables(tmp_path):
     text = """FUNCTION_BLOCK Count
 VAR_INPUT
     by : LREAL;
@@ -286,7 +286,16 @@ END_IF;
 sum := kept;
 END_FUNCTION_BLOCK
 """
-    block = FunctionBlock(text)
-    assert [block.call(x) for x in (1.0, -1.0, 2.0)] == [(3.5,), (3.5,), (5.5,)]
-    block.restart()
-    assert block.call(0.0) == (2.5,)
+    play = FunctionBlock.read(text).player(tmp_path, ["sum"], resets=False)
+    samples = np.array([[0.0, 1.0], [0.0, -1.0], [0.0, 2.0]])
+    assert play(samples).tolist() == [[3.5], [3.5], [5.5]]
+    assert play(samples[1:2]).tolist() == [[2.5]]
+
+
+@pytest.mark.parametrize(
+    "said", ["__import__('os').system('touch it')", "by.real", "[x for x in by]", "(lambda: by)()", "by if"]
+)
+def test_a_function_block_is_arithmetic_and_comparisons_only(said):
+    text = "VAR_INPUT\n    by : LREAL;\nEND_VAR\nVAR_OUTPUT\n    sum : LREAL;\nEND_VAR\n"
+    with pytest.raises(SettingError, match="Unknown expression"):
+        FunctionBlock.read(f"FUNCTION_BLOCK Count\n{text}sum := {said};\nEND_FUNCTION_BLOCK\n")

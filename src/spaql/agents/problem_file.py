@@ -21,6 +21,7 @@ from spaql.spaces import (
     describe_space,
     observation_names,
     space_from,
+    stored_names,
 )
 from spaql.values import plain
 
@@ -82,6 +83,7 @@ def problem_from(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) ->
         setpoints, angles, sample_time = _meaning(data, observation_names(states, names))
         if not (env is None or isinstance(env, str)) or not isinstance(options, dict):
             raise ArchiveError(f"The file names no environment: {env!r} with {options!r}.")
+        stored_names("environment", [env or "", *options])
         made = StandardActions.of(actions, levels, _names(data, "actions", count_actions(actions)))
         dynamics = find_dynamics(env) if env is not None and data["compiled"] else None
         stage = _stage_cost(data.get("stage_cost"), observation_names(states, names), made)
@@ -91,7 +93,7 @@ def problem_from(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) ->
         if dynamics is not None and dynamics.stage_cost is not None:  # as the plant declares them now
             constraints = dynamics.stage_cost.constraints
         return Problem(
-            name=str(data["name"]),
+            name=stored_names("problem", [data["name"]])[0],
             env=env,
             options=options,
             horizon=number(data, "horizon", 1, _MOST, whole=True),
@@ -176,7 +178,7 @@ def _reward_range(values: Any) -> tuple[float, float]:
 
 def _names(data: Mapping[str, Any], what: str, n: int) -> tuple[str, ...]:
     """Read the names of observations or actions; early files have none."""
-    names = tuple(str(name) for name in data.get(what, ()))
+    names = stored_names(what, data.get(what, ()))
     if names and len(names) != n:
         raise ArchiveError(f"The file names {len(names)} {what}, and its space has {n}.")
     return names

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from spaql.cli.report import read_numbers
+from spaql.cli.report import read_numbers, say
 from spaql.errors import ChangedPlantWarning, SettingError, nearest
+from spaql.languages import on_terminal
 
 if TYPE_CHECKING:
     from spaql.agents import Agent, Controller
@@ -123,14 +124,16 @@ def refuse_failed(summary: Summary) -> None:
     """End the command with the first of the errors if runs of a study failed."""
     if summary.failed:
         run_id, error = next(iter(summary.failed.items()))
-        raise click.ClickException(f"{len(summary.failed)} runs failed, {run_id} for one: {error}")
+        raise click.ClickException(
+            on_terminal(f"{len(summary.failed)} runs failed, {run_id} for one: {error}")
+        )
 
 
 def read(run: Path) -> Agent | Controller:
     """Return the agent or controller of a run; a warning that its plant has changed is shown."""
     source, messages = _read(run)
     for message in messages:
-        click.echo(f"Warning: {message}", err=True)
+        say(f"Warning: {message}", err=True)
     return source
 
 

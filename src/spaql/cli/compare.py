@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.arguments import quiet_option, ray_option, refuse_failed, workers_option
-from spaql.cli.report import Report, reports
+from spaql.cli.report import Report, reports, say
 from spaql.errors import require
 from spaql.formatting import counted
 
@@ -99,7 +99,7 @@ def compare(
         if ray is None and any(run.algorithm in NETWORKS for run in runs):
             require("A network", "baselines")
         if not quiet:
-            click.echo(f"{len(runs):,} runs", err=True)
+            say(f"{len(runs):,} runs", err=True)
         refuse_failed(sweep(runs, store.root, workers=workers, ray=ray, progress_bar=not quiet))
     command = "spaql compare" + " --quick" * quick + " --limit" * limit
     pairs, limits = write_comparison(store, out, command, size.limit if limit else None)

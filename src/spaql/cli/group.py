@@ -12,7 +12,9 @@ from typing import Any, TextIO
 
 import click
 
+from spaql.cli.report import say
 from spaql.errors import SpaqlError, SpaqlWarning, nearest
+from spaql.languages import on_terminal
 
 FAILED, INTERRUPTED, BROKEN_PIPE = 1, 130, 141
 """Exit codes besides 0 and click's 2; the last two are 128 plus the signal's number, as in a shell."""
@@ -94,9 +96,9 @@ class LazyGroup(click.Group):
             nearest_one = list(error.possibilities or [])[:1]
             raise click.NoSuchOption(error.option_name, possibilities=nearest_one, ctx=error.ctx) from None
         except SpaqlError as error:
-            raise click.ClickException(f"{error}{_options_for(error)}") from error
+            raise click.ClickException(on_terminal(f"{error}{_options_for(error)}")) from error
         except KeyboardInterrupt:
-            click.echo("Interrupted.", err=True)
+            say("Interrupted.", err=True)
             raise click.exceptions.Exit(INTERRUPTED) from None
         except BrokenPipeError:
             # Otherwise Python would report at exit that the rest cannot be written either.
@@ -104,7 +106,7 @@ class LazyGroup(click.Group):
             raise click.exceptions.Exit(BROKEN_PIPE) from None
         except OSError as error:
             where = f": {error.filename}" if error.filename else ""
-            raise click.ClickException(f"{error.strerror or error}{where}") from error
+            raise click.ClickException(on_terminal(f"{error.strerror or error}{where}")) from error
 
 
 def _show_warning(
@@ -117,9 +119,9 @@ def _show_warning(
 ) -> None:
     """Show the message alone of a warning that is for the user, with its place in the code of any other."""
     if issubclass(category, SpaqlWarning):
-        click.echo(f"Warning: {message}", err=True)
+        say(f"Warning: {message}", err=True)
     else:
-        click.echo(warnings.formatwarning(message, category, filename, lineno), nl=False, err=True)
+        say(warnings.formatwarning(message, category, filename, lineno), nl=False, err=True)
 
 
 def _prepare(command: click.Command, name: str) -> None:

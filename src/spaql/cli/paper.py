@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.arguments import Choice, quiet_option, ray_option, refuse_failed, workers_option
-from spaql.cli.report import Report, reports
+from spaql.cli.report import Report, reports, say
 from spaql.errors import SettingError, nearest, require
 from spaql.formatting import duration
 
@@ -99,7 +99,7 @@ def paper(
         if only and name not in only:
             continue
         if not quiet:
-            click.echo(f"{_STAGES[name]}: {len(runs):,} runs", err=True)
+            say(f"{_STAGES[name]}: {len(runs):,} runs", err=True)
         refuse_failed(sweep(runs, store.root, workers=workers, ray=ray, progress_bar=not quiet))
     files = paper_figures(scaling, long, size, out, figures) if figures else []
     claims: list[Claim] = []

@@ -15,6 +15,8 @@ from typing import Any
 
 import click
 
+from spaql.languages import on_terminal
+
 
 @dataclass(frozen=True)
 class Report:
@@ -41,13 +43,18 @@ def reports(what: str) -> Callable[[Callable[..., Report]], Callable[..., None]]
                 made = report.data if as_json else report.text
                 made = made() if callable(made) else made
             shown = json.dumps(without_infinities(made), allow_nan=False) if as_json else made
-            click.echo(shown, nl=not shown.endswith("\n"))
+            say(shown, nl=not shown.endswith("\n"))
             if report.code:
                 raise click.exceptions.Exit(report.code)
 
         return reporting
 
     return decorate
+
+
+def say(text: str, *, nl: bool = True, err: bool = False) -> None:
+    """Print text, without control sequences that came with names."""
+    click.echo(on_terminal(text), nl=nl, err=err)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import click
 
 from spaql.cli.arguments import quiet_option, ray_option, workers_option
 from spaql.cli.group import FAILED, INTERRUPTED
-from spaql.cli.report import Report, reports
+from spaql.cli.report import Report, reports, say
 from spaql.formatting import duration
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def sweep(
             runs, folder, workers=workers, ray=ray, checkpoint_every=checkpoint_every, progress_bar=not quiet
         )
     except KeyboardInterrupt:
-        click.echo(f"Interrupted: the same command goes on with what is missing in {folder}.", err=True)
+        say(f"Interrupted: the same command goes on with what is missing in {folder}.", err=True)
         raise click.exceptions.Exit(INTERRUPTED) from None
     code = FAILED if summary.failed else 0
     return Report({"folder": str(folder), **dataclasses.asdict(summary)}, _text(summary, folder), code)

@@ -29,7 +29,7 @@ from spaql.cli.arguments import (
 )
 from spaql.cli.group import INTERRUPTED
 from spaql.cli.interrupt import StopOnInterrupt
-from spaql.cli.report import Report, names, numbers, plain, reports
+from spaql.cli.report import Report, names, numbers, plain, reports, say
 from spaql.cli.tries import refuse_tries, report_tries
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.evaluation import evaluate
@@ -302,7 +302,7 @@ def train(
         algo = suited(problem)
         made = {}
         if algo != "plantree" and not quiet:
-            click.echo(_CHOSEN, err=True)
+            say(_CHOSEN, err=True)
     if iterations is None and total_timesteps is None:
         total_timesteps = _SEARCH_STEPS if algo == "treesearch" else _STEPS
     budget = Budget(
@@ -317,7 +317,7 @@ def train(
     env = agent.problem.name  # an id without a version has got one
     name = agent.learner_type.name
     if (advice := recommended(name, total_timesteps, agent.problem)) and not quiet:
-        click.echo(advice, err=True)
+        say(advice, err=True)
     folder = out or Path("runs") / re.sub(r"[/\\:]", "-", env) / name / f"seed={agent.seed}"
     if ray is not None and (name != "treesearch" or agent.problem.dynamics is not None):
         why = f"--algo {name} plays one episode at a time" if name != "treesearch" else f"{env} is compiled"
@@ -351,7 +351,7 @@ def train(
         agent = resumed(agent, folder, same_seed=seed is not None)
         total_timesteps, iterations = budget.left(agent)
         if not (iterations or total_timesteps):
-            click.echo(_nothing_left(agent, folder, by_steps=iterations is None), err=True)
+            say(_nothing_left(agent, folder, by_steps=iterations is None), err=True)
     with StopOnInterrupt() as interrupt, _advised(env, horizon), _kept(agent, folder), _live(live) as page:
         if iterations or total_timesteps or not resume:
             agent.learn(
@@ -367,7 +367,7 @@ def train(
         if page is not None and not interrupt.pressed:
             page.show(agent)
         if interrupt.pressed:
-            click.echo(
+            say(
                 f"Interrupted: what was learned so far is saved in {folder}; --resume goes on with it.\n"
                 "Judging it now: Ctrl-C again skips that.",
                 err=True,
@@ -530,7 +530,7 @@ def _live(wanted: bool) -> Iterator[LivePage | None]:
     from spaql.figures.live import LivePage
 
     with LivePage() as page:
-        click.echo(f"The controller so far is shown at {page.address}", err=True)
+        say(f"The controller so far is shown at {page.address}", err=True)
         yield page
 
 

@@ -24,7 +24,7 @@ from spaql.agents.train_tries import (
 from spaql.agents.tries import shown_try
 from spaql.cli.group import INTERRUPTED
 from spaql.cli.interrupt import StopOnInterrupt
-from spaql.cli.report import Report
+from spaql.cli.report import Report, say
 from spaql.errors import SettingError, SpaqlError
 from spaql.evaluation import evaluate
 from spaql.formatting import counted, number, places, with_interval
@@ -68,7 +68,7 @@ def report_tries(
         nonlocal finished
         finished += 1
         if not quiet:
-            click.echo(shown_try(index, tries, one), err=True)
+            say(shown_try(index, tries, one), err=True)
 
     def prove(index: int, trained: Agent) -> float:
         import spaql
@@ -77,13 +77,13 @@ def report_tries(
         verdicts[index] = spaql.verify(trained)
         proven = verdicts[index].proven
         if not quiet:
-            click.echo(f"try {index + 1} of {tries}: proven from {percent(proven)} of the states", err=True)
+            say(f"try {index + 1} of {tries}: proven from {percent(proven)} of the states", err=True)
         return proven
 
     try:
         tried = _trained(agent, budget, folder, tries, workers, report, prove if verified else None)
     except KeyboardInterrupt:
-        click.echo(
+        say(
             f"Interrupted: {finished} of {tries} tries are finished in {folder}, and none is picked; "
             "--resume goes on with the others.",
             err=True,

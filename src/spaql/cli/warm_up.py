@@ -8,7 +8,7 @@ from contextlib import closing, suppress
 import click
 
 from spaql.cli.arguments import complete_environment, quiet_option
-from spaql.cli.report import Report, reports
+from spaql.cli.report import Report, reports, say
 from spaql.formatting import counted, duration
 
 _STEPS, _EFFORT = 300, 0.001
@@ -43,7 +43,7 @@ def warm_up(envs: tuple[str, ...], quiet: bool) -> Report:
         compile_kernels(kernels(), compiling)
     for env in envs:
         if not quiet:
-            click.echo(f"compiling what {env} needs", err=True)
+            say(f"compiling what {env} needs", err=True)
         with suppress(UnsupportedSpaceError, SettingError):
             agent = PlanTree(env, seed=0, effort=_EFFORT)
             evaluate(agent.learn(total_timesteps=_STEPS, progress_bar=False), episodes=1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,6 @@ from spaql.export.c_common import (
     TYPES,
     checks,
     comment,
-    in_comment,
     literal,
     names_in,
     needs_infinity,
@@ -34,8 +32,10 @@ from spaql.export.equivalence import EquivalenceError, Run, Target
 from spaql.export.memory.c_code import CMemory
 from spaql.export.misra import check_misra, checked_standard, reviewed
 from spaql.export.numbers import Fixed
+from spaql.export.processes import run
 from spaql.export.target_controller import MachineController
 from spaql.export.trace import RuleTrace
+from spaql.languages import in_comment
 from spaql.policy import Laws
 
 _PROGRAM = "driver.exe" if os.name == "nt" else "driver"
@@ -106,11 +106,9 @@ def run_program(
 ) -> NDArray[np.float64]:
     """Return the actions of a compiled controller for rows of inputs."""
     dtype = controller.number.dtype
-    given = subprocess.run(command, input=inputs.astype(dtype).tobytes(), capture_output=True)
-    if given.returncode:
-        said = given.stderr.decode(errors="replace").strip().splitlines()[:5]
-        raise EquivalenceError("\n".join([f"The exported controller failed ({given.returncode}):", *said]))
-    outputs = np.frombuffer(given.stdout, dtype).reshape(-1, controller.n_actions)
+    failed, given = "The exported controller failed", inputs.astype(dtype).tobytes()
+    written = run(command, Path(command[0]).parent, EquivalenceError, failed, given)
+    outputs = np.frombuffer(written, dtype).reshape(-1, controller.n_actions)
     return controller.number.actions(outputs)
 
 

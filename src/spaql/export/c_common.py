@@ -8,18 +8,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.export.comments import heading, identifiers
+from spaql.export.comments import heading
 from spaql.export.conditions import terms
 from spaql.export.numbers import Fixed
 from spaql.export.target_controller import MachineController
+from spaql.languages import C, identifiers, in_comment
 from spaql.policy import Laws, SwitchingLaws
 
 TYPES = {"double": "double", "float": "float", "fixed": "int32_t"}
-_RESERVED = """
-    auto break case char const continue default do double else enum extern float for goto if inline int
-    long register restrict return short signed sizeof static struct switch typedef union unsigned void
-    volatile while action observation cut node action_of main
-"""
+_RESERVED = f"{C} action observation cut node action_of "
 
 CUT = (
     "/* The law's result cut to its bounds; the safe action if it is NaN. */",
@@ -49,11 +46,6 @@ def comment_of(lines: Sequence[str]) -> list[str]:
     """Return lines as a comment."""
     kept = enumerate(map(in_comment, lines))
     return [*(f"{'/*' if not i else ' *'} {line}".rstrip() for i, line in kept), " */"]
-
-
-def in_comment(text: str) -> str:
-    """Return a text that neither begins nor ends a comment."""
-    return text.replace("*/", "* /").replace("/*", "/ *")
 
 
 def checks(controller: MachineController) -> Iterator[str]:

@@ -1,12 +1,9 @@
-"""Comments and identifiers of exported files."""
+"""Comments of exported files."""
 
 from __future__ import annotations
 
-import keyword
 import math
-import re
 import textwrap
-from collections.abc import Sequence
 from importlib.metadata import version
 
 from gymnasium.spaces import Discrete
@@ -56,26 +53,3 @@ def name_of_action(controller: MachineController, label: str = "action[0]  ") ->
         return [f"action[{i}]  {name}" for i, name in enumerate(tree.actions)]
     first = int(tree.action_space.start)
     return [label + ", ".join(f"{first + i}: {name}" for i, name in enumerate(tree.actions))]
-
-
-def identifiers(names: Sequence[str], reserved: str = "") -> tuple[str, ...]:
-    """Return distinct identifiers for names; units and signs become underscores.
-
-    None is a keyword of Python, or one of the reserved words, which are given in one string.
-
-    Examples
-    --------
-    >>> identifiers(["pole angle [rad]", "cos(angle)", "2nd", "pole-angle rad"])
-    ('pole_angle_rad', 'cos_angle', 'x2_2nd', 'x3_pole_angle_rad')
-    """
-    taken = {*reserved.split(), *map(str.lower, keyword.kwlist)}
-    made: list[str] = []
-    for i, name in enumerate(names):
-        word = re.sub(r"[^0-9a-zA-Z]+", "_", name).strip("_").lower()[:40].rstrip("_")
-        if not word or word[0].isdigit() or word in taken:
-            word = f"x{i}_{word}".rstrip("_")
-        while word in taken:
-            word += "_"
-        taken.add(word)
-        made.append(word)
-    return tuple(made)

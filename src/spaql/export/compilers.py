@@ -5,18 +5,14 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from spaql.errors import SpaqlError
+from spaql.export.processes import MissingToolError, run, version_of
 
 FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror", "-O2")
 """Flags with which exported controllers compile without a warning."""
-
-
-class MissingToolError(SpaqlError, OSError):
-    """A program that the equivalence check needs is not installed."""
 
 
 def compiler() -> list[str]:
@@ -47,15 +43,10 @@ def split_command(command: str, *, windows: bool) -> list[str]:
 def compiled(sources: Sequence[Path], program: Path, flags: Sequence[str] = FLAGS) -> Path:
     """Compile a program, with warnings as errors; returns its path."""
     command = [*compiler(), *flags, *map(str, sources), "-o", str(program)]
-    run = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace")
-    if run.returncode:
-        first = "\n".join(run.stderr.splitlines()[:5])
-        raise SpaqlError(f"{command[0]} does not compile the exported controller:\n{first}")
+    run(command, program.parent, SpaqlError, f"{command[0]} does not compile the exported controller")
     return program
 
 
 def compiler_version() -> str:
     """Return the first line of the compiler's `--version`."""
-    words = [*compiler(), "--version"]
-    run = subprocess.run(words, capture_output=True, encoding="utf-8", errors="replace")
-    return run.stdout.splitlines()[0]
+    return version_of(*compiler())

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from spaql.errors import SettingError, SpaqlError
-from spaql.export.compilers import MissingToolError
+from spaql.export.processes import MissingToolError, completed, version_of
 from spaql.export.sbom import bill_of_materials
 
 STANDARDS = ("misra",)
@@ -68,10 +67,8 @@ def check_misra(folder: Path, name: str) -> None:
     words = ["cppcheck", "--addon=misra", "--std=c99", "--inline-suppr", "--quiet", "--error-exitcode=1"]
     words += ["--template={file}:{line}: {id}", "--suppress=missingIncludeSystem"]
     words += [f"-D{one}" for one in _DEFINED] + [f"-U{one}" for one in _UNDEFINED]
-    found = subprocess.run(
-        [*words, f"{name}.c"], cwd=folder, capture_output=True, text=True, encoding="utf-8"
-    )
-    said = found.stderr.strip().splitlines()
+    found = completed([*words, f"{name}.c"], folder)
+    said = found.stderr.decode(errors="replace").strip().splitlines()
     if found.returncode or said:
         raise SpaqlError("\n".join(["The exported C violates rules of MISRA C:2012:", *said[:5]]))
 
@@ -80,8 +77,7 @@ def _version() -> str:
     """Return the name and version of cppcheck."""
     if shutil.which("cppcheck") is None:
         raise MissingToolError("cppcheck is not installed, which the standard 'misra' needs: install it.")
-    run = subprocess.run(["cppcheck", "--version"], capture_output=True, text=True, encoding="utf-8")
-    return run.stdout.strip()
+    return version_of("cppcheck")
 
 
 def _statement(name: str) -> bytes:

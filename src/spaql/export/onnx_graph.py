@@ -19,6 +19,7 @@ from spaql.export.memory.onnx_graph import OnnxMemory
 from spaql.export.onnx_modules import onnx_module, runtime_module
 from spaql.export.rewrite import written_out
 from spaql.export.target_controller import MachineController
+from spaql.languages import printable
 from spaql.policy import Laws, SwitchingLaws
 
 _LESS = 1
@@ -88,7 +89,7 @@ class _Graph:
             producer_name="spaql",
             producer_version=version("spaql"),
             ir_version=10,
-            doc_string="\n".join(heading(self._controller, f"{name}.onnx")),
+            doc_string="\n".join(map(printable, heading(self._controller, f"{name}.onnx"))),
         )
         self._onnx.checker.check_model(model)
         return model

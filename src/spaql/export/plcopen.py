@@ -20,8 +20,9 @@ _TC6, _XHTML = "http://www.plcopen.org/xml/tc6_0201", "http://www.w3.org/1999/xh
 _PARTS = {"VAR_INPUT": "inputVars", "VAR_OUTPUT": "outputVars", "VAR": "localVars"}
 _DATE = "1970-01-01T00:00:00"
 """The schema asks for one: the same controller has the same bytes."""
-_BLOCK = re.compile(r"FUNCTION_BLOCK (\w+)\n(.*END_VAR)\n(.*)END_FUNCTION_BLOCK", re.DOTALL)
-_VARIABLE = re.compile(r" *(\w+) : (\w+)(?: := (.*?))?;(?: \(\* (.*) \*\))?")
+_BLOCK = re.compile(r"^FUNCTION_BLOCK (\w+)\n(.*^END_VAR)\n(.*)^END_FUNCTION_BLOCK", re.DOTALL | re.MULTILINE)
+_SECTION = re.compile(r"^(VAR_INPUT|VAR_OUTPUT|VAR)\n(.*?)^END_VAR$", re.DOTALL | re.MULTILINE)
+_VARIABLE = re.compile(r"^ *(\w+) : (\w+)(?: := (.*?))?;(?: \(\* (.*) \*\))?$", re.MULTILINE)
 
 
 class PlcOpen(Target):
@@ -86,7 +87,7 @@ def as_xml(text: str, name: str) -> bytes:
     _add(types, "dataTypes")
     pou = _add(_add(types, "pous"), "pou", name=found[1], pouType="functionBlock")
     interface = _add(pou, "interface")
-    for kind, declared in re.findall(r"(VAR_INPUT|VAR_OUTPUT|VAR)\n(.*?)END_VAR", found[2], re.DOTALL):
+    for kind, declared in _SECTION.findall(found[2]):
         variables = _add(interface, _PARTS[kind])
         for word, type_, value, note in _VARIABLE.findall(declared):
             one = _add(variables, "variable", name=word)

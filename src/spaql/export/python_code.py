@@ -7,17 +7,18 @@ import platform
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
-from spaql.export.comments import heading, identifiers, name_of_action
+from spaql.export.comments import heading, name_of_action
 from spaql.export.conditions import Keywords, chosen_form, nested, numbered, refuse_form, terms
 from spaql.export.equivalence import Run, Target
 from spaql.export.memory.python_code import PythonMemory
+from spaql.export.played import driven_by_python, player_of_rows, run_file
 from spaql.export.target_controller import MachineController
+from spaql.languages import PYTHON, identifiers, in_comment
 from spaql.policy import Laws, SwitchingLaws
 
 _KEYWORDS = Keywords("if {}:", "elif {}:", "else:", "")
@@ -51,7 +52,7 @@ class PythonCode(Target):
     def write(self, controller: MachineController, name: str) -> dict[str, bytes]:
         """Return the files of a controller, by name."""
         tree = controller.tree
-        head = "\n".join(heading(controller, f"{name}.py")).replace("\\", "\\\\").replace('"""', "'''")
+        head = "\n".join(map(in_comment, heading(controller, f"{name}.py")))
         lines = [f'"""{head}\n"""', ""]
         body = _rules if chosen_form(tree, self.form) == "rules" else _table
         if isinstance(tree.leaves, Laws):
@@ -59,7 +60,7 @@ class PythonCode(Target):
         if isinstance(tree.leaves, SwitchingLaws):
             lines += _HIGHEST.splitlines()
         sums = (f"sum_{i}" for i in range(len(tree.combinations)))
-        compared = identifiers([*tree.observations, *sums], "act observation place x")
+        compared = identifiers([*tree.observations, *sums], f"{PYTHON} act observation place x")
         names = compared[: tree.dims]
         unknown = " or ".join(f"{name} != {name}" for name in names)
         if len(unknown) > 90:
@@ -69,9 +70,9 @@ class PythonCode(Target):
             "def act(observation):",
             '    """Return the action for an observation.',
             "",
-            *(f"    observation[{j}]  {seen}" for j, seen in enumerate(tree.observations)),
+            *(f"    observation[{j}]  {in_comment(seen)}" for j, seen in enumerate(tree.observations)),
             "",
-            *(f"    {line}" for line in name_of_action(controller, "The action is ")),
+            *(f"    {in_comment(line)}" for line in name_of_action(controller, "The action is ")),
             '    """',
             f"    {', '.join(names)}{',' if len(names) == 1 else ''} = map(float, observation)",
             f"    if {unknown}:",
@@ -84,15 +85,16 @@ class PythonCode(Target):
         return {f"{name}.py": ("\n".join([*lines, *body(controller, compared, function)]) + "\n").encode()}
 
     def load(self, controller: MachineController, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
-        """Execute the file; returns the function from inputs to actions."""
-        namespace: dict[str, Any] = {}
-        exec(compile(files[f"{name}.py"], f"{name}.py", "exec"), namespace)
-        act = namespace["act"]
-
-        def run(inputs: NDArray[Any]) -> NDArray[np.float64]:
-            return np.array([act(row) for row in inputs.tolist()], np.float64).reshape(len(inputs), -1)
-
-        return run
+        """Return the function from inputs to actions, which an interpreter of its own computes."""
+        (folder / f"{name}.py").write_bytes(files[f"{name}.py"])
+        sample = ["action = act(row[1:])"]
+        discrete = isinstance(controller.tree.action_space, Discrete)
+        sample += ["played.append(action)" if discrete else "played.extend(action)"]
+        setup, widths = (
+            [*run_file(name), "act = namespace['act']"],
+            (controller.tree.dims, controller.n_actions),
+        )
+        return player_of_rows(driven_by_python(setup, sample, folder, *widths))
 
     def tool(self) -> str:
         """Return the name and version of the tool that runs the files."""
@@ -117,7 +119,10 @@ def _rules(controller: MachineController, names: Sequence[str], function: list[s
             pairs = (f"({number}, {_sum(names, gain, offset)})" for number, offset, gain in scores)
             return [f"return _highest({int(controller.tree.default_action[0])}, {', '.join(pairs)})"]
         note = controller.leaf_name(row)
-        return [f"return {_action(controller, controller.leaf_value(row))}" + (f"  # {note}" if note else "")]
+        return [
+            f"return {_action(controller, controller.leaf_value(row))}"
+            + (f"  # {in_comment(note)}" if note else "")
+        ]
 
     yield from function
     yield from nested(controller.tree, _KEYWORDS, condition, leaf, level=1)

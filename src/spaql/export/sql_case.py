@@ -13,19 +13,15 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
-from spaql.export.comments import heading, identifiers
+from spaql.export.comments import heading
 from spaql.export.conditions import Keywords, nested, terms
 from spaql.export.equivalence import Run, Target
 from spaql.export.target_controller import MachineController
+from spaql.languages import SQL, identifiers, in_comment
 from spaql.policy import Laws
 
 _KEYWORDS = Keywords("CASE WHEN {} THEN", "WHEN {} THEN", "ELSE", "END")
-_RESERVED = """
-    all and as between by case check column create default delete desc distinct else end exists false
-    for from group having in index insert into is join key left like limit not null of on or order
-    primary range references right row select set table then to true union unique update user using
-    values when where with action
-"""
+_RESERVED = f"{SQL} action"
 _LARGEST = 1.7976931348623157e308
 
 
@@ -39,9 +35,12 @@ class SqlCase(Target):
         """Return the files of a controller, by name."""
         tree = controller.tree
         columns = identifiers(tree.observations, _RESERVED)
-        lines = [f"-- {line}".rstrip() for line in heading(controller, f"{name}.sql")]
+        lines = [f"-- {in_comment(line)}".rstrip() for line in heading(controller, f"{name}.sql")]
         lines += ["--", "-- Paste it into a SELECT list. The columns, in double precision, NULL for NaN:"]
-        lines += [f"--   {column}: {seen}" for column, seen in zip(columns, tree.observations, strict=True)]
+        lines += [
+            f"--   {column}: {in_comment(seen)}"
+            for column, seen in zip(columns, tree.observations, strict=True)
+        ]
         lines += [""]
         outputs = self.outputs(controller)
         for i, output in enumerate(outputs):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,22 +12,19 @@ from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
-from spaql.export.comments import heading, identifiers, name_of_action
+from spaql.export.comments import heading, name_of_action
 from spaql.export.conditions import Keywords, nested, terms
 from spaql.export.equivalence import Run, Target
 from spaql.export.memory.structured_text import StructuredTextMemory
-from spaql.export.st_common import LIBRARY, comment, literal, python_statements
+from spaql.export.played import player_of_rows
+from spaql.export.st_common import LIBRARY, literal
+from spaql.export.st_reader import FunctionBlock
 from spaql.export.target_controller import MachineController
+from spaql.languages import STRUCTURED_TEXT, identifiers, in_comment
 from spaql.policy import Laws
 
 _KEYWORDS = Keywords("IF {} THEN", "ELSIF {} THEN", "ELSE", "END_IF;")
-_RESERVED = """
-    abs acos action and array asin at atan bool by byte case configuration constant cos date dint do
-    dword else elsif end exit exp expt false for from function if in initial int interval ln log lreal
-    lword max min mod move mux not of on or program read_only read_write real repeat resource retain
-    return rol ror sel shl shr sin single sint sqrt step string struct sub tan task then time to
-    transition true type udint uint ulint until usint var while with word xor u
-"""
+_RESERVED = f"{STRUCTURED_TEXT} u "
 _TYPES = {"double": "LREAL", "float": "REAL"}
 
 
@@ -46,16 +42,16 @@ class StructuredText(Target):
             )
         tree, kind = controller.tree, _TYPES[controller.number.name]
         block = name[0].upper() + name[1:]
-        lines = [f"(* {comment(line)} *)" for line in heading(controller, f"{name}.st") if line]
+        lines = [f"(* {in_comment(line)} *)" for line in heading(controller, f"{name}.st") if line]
         lines += [f"FUNCTION_BLOCK {block}", "VAR_INPUT"]
         inputs, outputs, sums = _names(controller)
         for word, seen in zip(inputs, tree.observations, strict=True):
-            lines.append(f"    {word} : {kind}; (* {comment(seen)} *)")
+            lines.append(f"    {word} : {kind}; (* {in_comment(seen)} *)")
         lines += ["END_VAR", "VAR_OUTPUT"]
         whole = isinstance(tree.action_space, Discrete)
         notes = name_of_action(controller, "number of the action: ") if whole else tree.actions
         for word, note in zip(outputs, notes, strict=True):
-            lines.append(f"    {word} : {'DINT' if whole else kind}; (* {comment(note)} *)")
+            lines.append(f"    {word} : {'DINT' if whole else kind}; (* {in_comment(note)} *)")
         lines += ["END_VAR"]
         own = ["u"] if isinstance(tree.leaves, Laws) or controller.switches else []
         own += ["best"] if controller.switches else []
@@ -69,11 +65,21 @@ class StructuredText(Target):
 
     def load(self, controller: MachineController, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
         """Interpret the text as the standard defines it; returns the function from inputs to actions."""
-        return read(files[f"{name}.st"].decode())
+        block = FunctionBlock.read(files[f"{name}.st"].decode())
+        play = player_of_rows(block.player(folder, block.outputs, resets=False))
+
+        def run(inputs: NDArray[Any]) -> NDArray[np.float64]:
+            if bool(block.singles & set(block.inputs)) != (inputs.dtype == np.float32):
+                raise SettingError(
+                    f"The inputs are {inputs.dtype}, not of the type that the function block declares."
+                )
+            return play(inputs)
+
+        return run
 
     def tool(self) -> str:
         """Return the name and version of the tool that runs the files."""
-        return "spaql.export.structured_text.read, which follows the standard; not run on a PLC"
+        return "spaql.export.st_reader, which follows the standard; not run on a PLC"
 
     def with_memory(self) -> StructuredTextMemory:
         """Return the target for controllers with memory."""
@@ -117,7 +123,7 @@ def _body(
         if controller.scores(row):
             return list(_switching_law(controller, inputs, outputs[0], row))
         lines, note = said(controller.leaf_value(row)), controller.leaf_name(row)
-        return [f"{lines[0]} (* {comment(note)} *)"] if note else lines
+        return [f"{lines[0]} (* {in_comment(note)} *)"] if note else lines
 
     unknown = "\n    OR ".join(f"({word} <> {word})" for word in inputs)
     safe = [f"{line} (* the safe action *)" for line in said(controller.safe)]
@@ -149,10 +155,10 @@ def _switching_law(
     """
     first, *others = controller.scores(row)
     yield from _sum(controller, inputs, "best", first[2], first[1])
-    yield f"{output} := {first[0]}; (* {comment(controller.action_name(first[0]))} *)"
+    yield f"{output} := {first[0]}; (* {in_comment(controller.action_name(first[0]))} *)"
     for number, offset, gain in others:
         yield from _sum(controller, inputs, "u", gain, offset)
-        note = comment(controller.action_name(number))
+        note = in_comment(controller.action_name(number))
         yield f"IF (u > best) OR (best <> best) THEN best := u; {output} := {number}; (* {note} *)"
         yield "END_IF;"
     default = int(controller.tree.default_action[0])
@@ -186,32 +192,3 @@ def _sum(
         before = "" if offset is None else f"{name} + "
         yield f"{name} := {before}({literal('LREAL', weight)} * {seen});"
         offset = 0.0
-
-
-def read(text: str) -> Run:
-    """Return the function that a function block of assignments and conditions computes.
-
-    REAL and LREAL are IEEE 754 numbers of 32 and 64 bits, as in the standard; a literal is the nearest number
-    of its type.
-    """
-    text = re.sub(r"\(\*.*?\*\)", "", text)
-    kinds = dict(re.findall(r"(\w+) : (L?REAL|DINT);", text))
-    parts = dict(re.findall(r"(VAR_INPUT|VAR_OUTPUT)(.*?)END_VAR", text, re.DOTALL))
-    inputs, outputs = (re.findall(r"(\w+) :", parts[part]) for part in ("VAR_INPUT", "VAR_OUTPUT"))
-    body = text[text.rindex("END_VAR") + len("END_VAR") : text.index("END_FUNCTION_BLOCK")]
-    lines = [f"def act({', '.join(inputs)}):", *python_statements(body)]
-    lines.append(f"    return ({', '.join(outputs)},)")
-    namespace: dict[str, Any] = {"single": lambda x: float(np.float32(x))}
-    exec("\n".join(lines), namespace)
-    act = namespace["act"]
-    singles = {name for name, kind in kinds.items() if kind == "REAL"}
-
-    def run(batch: NDArray[Any]) -> NDArray[np.float64]:
-        if bool(singles & set(inputs)) != (batch.dtype == np.float32):
-            raise SettingError(
-                f"The inputs are {batch.dtype}, not of the type that the function block declares."
-            )
-        with np.errstate(over="ignore", under="ignore"):
-            return np.array([act(*row) for row in batch.tolist()], np.float64).reshape(len(batch), -1)
-
-    return run

@@ -11,7 +11,7 @@ from gymnasium.spaces import Discrete
 from spaql.archive import reading
 from spaql.policy import Choices, Constants, Laws, Leaves, RuleTree, SwitchingLaws
 from spaql.policy.tree_file import check_rules, with_own_rules
-from spaql.spaces import describe_space, space_from
+from spaql.spaces import check_names, describe_space, space_from, stored_names
 
 _KINDS: dict[str, tuple[type[Any], dict[str, type[Any]]]] = {
     "choices": (Choices, {"number": np.int64}),
@@ -28,8 +28,8 @@ def tree_data(tree: RuleTree, more: Mapping[str, Any] | None = None) -> dict[str
     data = {
         "observation_space": describe_space(tree.observation_space),
         "action_space": describe_space(tree.action_space),
-        "observations": list(tree.observations),
-        "actions": list(tree.actions),
+        "observations": list(check_names("observations", tree.observations)),
+        "actions": list(check_names("actions", tree.actions)),
         **(more or {}),
         "smallest": tree.smallest,
         "leaves": _leaves(tree.leaves),
@@ -67,8 +67,8 @@ def tree_from_data(data: Mapping[str, Any]) -> RuleTree:
             leaves=made(**table),
             observation_space=space_from(data["observation_space"]),
             action_space=actions,
-            observations=tuple(map(str, data["observations"])),
-            actions=tuple(map(str, data["actions"])),
+            observations=stored_names("observations", data["observations"]),
+            actions=stored_names("actions", data["actions"]),
             smallest=bool(data["smallest"]),
             combinations=np.array(data.get("combinations", []), np.float64),
         )

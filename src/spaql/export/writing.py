@@ -21,6 +21,7 @@ from spaql.export.target_controller import controller_of
 from spaql.export.test_states import random_points
 from spaql.export.trace import Trace
 from spaql.interpret import rule_tree
+from spaql.languages import is_keyword
 from spaql.policy import FeatureController, Policy, RuleTree
 from spaql.policy.resolve import PathLike, Source, policy_of
 from spaql.values import whole_number
@@ -66,6 +67,8 @@ def write(
     name = path.stem
     if not (name.isidentifier() and name.isascii()):
         raise SettingError(f"The file name {name!r} is used for functions: use letters, digits and _.")
+    if is_keyword(name):
+        raise SettingError(f"The file name {name!r} is a word of some language: give another.")
     points = whole_number("points", target.points if points is None else points, least=0)
     policy = policy_of(tree)
     if isinstance(policy, FeatureController):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import html
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -28,6 +27,7 @@ from spaql.figures.sizes import compute_sizes
 from spaql.figures.trees import MOST_LEAVES, compute_tree
 from spaql.formatting import counted, number, places, with_interval
 from spaql.interpret import rule_tree
+from spaql.languages import in_html
 from spaql.policy import FeatureController, RandomPolicy, RuleTree, SwitchingLaws, text
 from spaql.policy.feature_text import controller_text
 from spaql.problems import Problem
@@ -105,7 +105,7 @@ def policy_card(
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'
         f'<meta http-equiv="Content-Security-Policy" content="{_NO_NETWORK}">'
-        f"<title>{html.escape(problem.name)}: policy card</title>"
+        f"<title>{in_html(problem.name)}: policy card</title>"
         f"<style>{_STYLE.read_text('utf-8')}{PLAY_STYLE.read_text('utf-8')}</style></head>"
         f"<body>{''.join(parts)}</body></html>\n"
     )
@@ -119,8 +119,8 @@ def _header(source: Agent | Controller) -> str:
     else:
         kind = "controller with memory" if isinstance(source.policy, FeatureController) else "rule tree"
         made = f"a {kind} of its own" + "".join(f", {k} {v}" for k, v in source.origin.items())
-    title = html.escape(NAMES.get(problem.name, problem.name))
-    made = html.escape(f"A controller for {problem.name}{environment}: {made}.")
+    title = in_html(NAMES.get(problem.name, problem.name))
+    made = in_html(f"A controller for {problem.name}{environment}: {made}.")
     return f"<header><h1>{title}</h1><p>{made}</p></header>"
 
 
@@ -131,12 +131,12 @@ def _playable(source: Agent | Controller, controller: RuleTree | FeatureControll
     try:
         return play_section(compute_play(source, controller, seed=seed))
     except SettingError as error:
-        return f"<p>There is nothing to play with here. {html.escape(str(error))}</p>"
+        return f"<p>There is nothing to play with here. {in_html(str(error))}</p>"
 
 
 def _text_of(exact: RuleTree) -> Iterator[str]:
     yield f"<details open><summary>The exact rules, {counted(exact.n_leaves, 'leaf')}</summary>"
-    yield f"<pre>{html.escape(text(exact))}</pre></details>"
+    yield f"<pre>{in_html(text(exact))}</pre></details>"
 
 
 def _numbers(source: Agent | Controller, fresh: Evaluation, exact: RuleTree | None, seed: int) -> str:
@@ -162,7 +162,7 @@ def _numbers(source: Agent | Controller, fresh: Evaluation, exact: RuleTree | No
         shown["training steps"] = f"{int(last['training_steps']):,}"
         if last["interactions"] != last["training_steps"]:
             shown["interactions, evaluations included"] = f"{int(last['interactions']):,}"
-    boxes = (f"<div><b>{html.escape(v)}</b><span>{html.escape(k)}</span></div>" for k, v in shown.items())
+    boxes = (f"<div><b>{in_html(v)}</b><span>{in_html(k)}</span></div>" for k, v in shown.items())
     return f'<div class="figures">{"".join(boxes)}</div>'
 
 
@@ -217,10 +217,10 @@ def _rules(source: Agent | Controller, exact: RuleTree, episodes: int, seed: int
 def _with_memory(policy: FeatureController, drawn: bool) -> Iterator[str]:
     """Yield the features, laws and limits of a controller with memory, and a drawing of its tree."""
     yield "<h2>The controller</h2><p>Its rules and laws read features, some of which remember.</p>"
-    yield f"<pre>{html.escape(controller_text(policy, 4))}</pre>"
+    yield f"<pre>{in_html(controller_text(policy, 4))}</pre>"
     if drawn and 1 < policy.n_leaves <= MOST_LEAVES:
         yield f'<div class="scroll">{svg(compute_tree(policy.tree, title=""))}</div>'
-    yield f"<details><summary>The exact numbers</summary><pre>{html.escape(str(policy))}</pre></details>"
+    yield f"<details><summary>The exact numbers</summary><pre>{in_html(str(policy))}</pre></details>"
 
 
 def _drawn_tree(
@@ -238,7 +238,7 @@ def _drawn_tree(
             f"{with_interval(other.mean, other.ci95)} in {counted(episodes, 'other episode')}. The exact one "
             f"has {exact.n_leaves}."
         )
-    yield f"<p>{html.escape(summary)}</p>"
+    yield f"<p>{in_html(summary)}</p>"
     if chosen.tree.n_leaves <= MOST_LEAVES:
         yield f'<div class="scroll">{svg(compute_tree(chosen.tree, title=""))}</div>'
 
@@ -275,7 +275,7 @@ def _worst_cases(source: Agent | Controller, starts: int, seed: int) -> Iterator
     yield '<div class="sides"><div><h2>Where it fails</h2>'
     yield (
         f"<p>{result.share:.1%} of {len(result.starts):,} starts all over the plant's states succeed (95 % "
-        f"interval {low:.1%} to {high:.1%}): {html.escape(result.success_means)}. The worst:</p>"
+        f"interval {low:.1%} to {high:.1%}): {in_html(result.success_means)}. The worst:</p>"
     )
     yield f'<div class="scroll">{html_table(worst_cells(result, 10))}</div></div>'
     yield f"<div>{svg(compute_basin(source))}</div></div>"
@@ -283,7 +283,7 @@ def _worst_cases(source: Agent | Controller, starts: int, seed: int) -> Iterator
     yield f"{html_table(robustness_cells(robustness(source, seed=seed)))}</div>"
     if result.measures:
         yield (
-            f"<div><h2>The closed loop</h2><p>{html.escape(result.holds)}, over the starts that succeed.</p>"
+            f"<div><h2>The closed loop</h2><p>{in_html(result.holds)}, over the starts that succeed.</p>"
             f"{html_table(measure_cells(result))}</div>"
         )
     yield "</div>"
@@ -294,7 +294,7 @@ def _footer(path: Path | None, seed: int) -> str:
     if path is not None:
         file = model_file(path)
         digest = hashlib.sha256(file.read_bytes()).hexdigest()
-        which = f"{html.escape(file.name)}, SHA-256 <code>{digest}</code>"
+        which = f"{in_html(file.name)}, SHA-256 <code>{digest}</code>"
     return (
         f"<footer>{which}. Made by spaql {version('spaql')}, "
         f"with episodes of seed {seed}. No actions are drawn in maps, stress tests and robustness: there it "

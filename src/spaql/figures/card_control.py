@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,6 +23,7 @@ from spaql.evaluation.control_tables import (
 from spaql.evaluation.step_test import has_step_test
 from spaql.figures.drawing import svg
 from spaql.figures.response import compute_response
+from spaql.languages import in_html
 from spaql.tables import html_table
 
 
@@ -39,10 +39,10 @@ def control_section(source: Agent | Controller, episodes: int, seed: int) -> Ite
             yield f'<div class="scroll">{html_table(return_cells(judged))}</div>'
     refused = [f"There is no PID controller beside it. {why}" for why in found.refused.values()]
     lines = [found.verdict, *refused, *(row.law for row in rows)]
-    yield from (f"<p>{html.escape(line)}</p>" for line in lines if line)
+    yield from (f"<p>{in_html(line)}</p>" for line in lines if line)
     yield from _tables(rows, CONDITION_TEXTS[next(iter(found.conditions))])
     means = f"{MEASURES_MEAN} {INTERACTION_MEANS}" if len(rows[0].control.tracking) > 1 else MEASURES_MEAN
-    yield f"<p>{html.escape(means)}</p></div>"
+    yield f"<p>{in_html(means)}</p></div>"
     if has_step_test(source.problem):
         yield f"<div>{svg(compute_response(source, beside=['pid'], **options))}</div>"
     yield "</div>"
@@ -54,19 +54,19 @@ def ladder_section(source: Agent | Controller) -> Iterator[str]:
     if rungs:
         yield f'<h2>The ladder</h2><div class="scroll">{html_table(ladder_cells(rungs))}</div>'
         notes = source.design_notes if isinstance(source, TreeSearch) else []
-        yield from (f"<p>{html.escape(line)}</p>" for line in (LADDER_MEANS, *notes))
+        yield from (f"<p>{in_html(line)}</p>" for line in (LADDER_MEANS, *notes))
         if isinstance(source, PlanTree) and source.lags is not None:
-            yield f"<p>{html.escape(f'{LEARNED_MEANS} {lags_text(source.lags)}')}</p>"
+            yield f"<p>{in_html(f'{LEARNED_MEANS} {lags_text(source.lags)}')}</p>"
 
 
 def _tables(rows: list[Judged], where: str) -> Iterator[str]:
     first = rows[0].control
     for j, one in enumerate(first.tracking):
         title = f"{one.name} to {one.setpoint}, in fresh episodes of {where}"
-        yield f'<p>{html.escape(title)}</p><div class="scroll">{html_table(tracking_cells(rows, j))}</div>'
+        yield f'<p>{in_html(title)}</p><div class="scroll">{html_table(tracking_cells(rows, j))}</div>'
         if rows[0].response is not None:
             yield '<p>In a step test without noise, then under load</p><div class="scroll">'
             yield f"{html_table(step_test_cells(rows, j))}</div>"
     for j, action in enumerate(first.actuators):
-        yield f"<p>{html.escape(action.name)}</p>"
+        yield f"<p>{in_html(action.name)}</p>"
         yield f'<div class="scroll">{html_table(actuator_cells(rows, j))}</div>'

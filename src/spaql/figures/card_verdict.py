@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +11,7 @@ from spaql.agents.agent_file import verdict_file
 from spaql.errors import SpaqlError
 from spaql.figures.drawing import svg
 from spaql.figures.verdicts import compute_verdict
+from spaql.languages import in_html
 from spaql.verify.stored import verdict_about
 from spaql.verify.verdict import Verdict
 
@@ -24,13 +24,13 @@ def verdict_section(path: Path, source: Agent | Controller) -> Iterator[str]:
     try:
         verdict = verdict_about(verdict_file(path), source)
     except SpaqlError as error:
-        yield f"<h2>What is proven</h2><p>No verdict is shown. {html.escape(str(error))}</p>"
+        yield f"<h2>What is proven</h2><p>No verdict is shown. {in_html(str(error))}</p>"
         return
     if verdict is None:
         return
     first, *rest = verdict.text.split("\n")
-    yield f'<div class="sides"><div><h2>What is proven</h2><p>{html.escape(first)}</p>'
-    yield "".join(f"<p>{html.escape(line)}</p>" for line in rest)
+    yield f'<div class="sides"><div><h2>What is proven</h2><p>{in_html(first)}</p>'
+    yield "".join(f"<p>{in_html(line)}</p>" for line in rest)
     if not verdict.finished:
         yield "<p>The time was up before the search had ended: this is the answer until then.</p>"
     yield f"</div>{_map(verdict)}</div>"

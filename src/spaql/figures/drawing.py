@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from spaql.archive import write_atomically
 from spaql.errors import SettingError
-from spaql.figures.record import from_data, to_json
+from spaql.figures.record import from_data, to_json, with_plain_text
 from spaql.figures.style import styled
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ _PNG_WIDTH = 1600
 def draw(record: Record) -> Figure:
     """Draw a record of any kind."""
     with styled():
-        return _KIND_OF[type(record)].draw(record)
+        return _KIND_OF[type(record)].draw(with_plain_text(record))
 
 
 def write(record: Record, path: Path) -> None:

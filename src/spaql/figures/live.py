@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import threading
 import time
 from http import HTTPStatus
@@ -13,6 +12,7 @@ from spaql.agents import Agent, Controller
 from spaql.errors import SettingError
 from spaql.figures.card import policy_card
 from spaql.interpret import rule_tree
+from spaql.languages import in_html
 from spaql.policy import FeatureController
 
 _HERE = "127.0.0.1"
@@ -154,4 +154,4 @@ class LivePage:
 
 def _note(message: str) -> str:
     head = '<!doctype html><html lang="en"><meta charset="utf-8"><title>Training</title>'
-    return f"{head}<p>{html.escape(message)}</p></html>"
+    return f"{head}<p>{in_html(message)}</p></html>"

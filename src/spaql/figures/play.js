@@ -788,7 +788,7 @@ function choose(at) {
     const id = `edit-${k}`, rowBox = document.createElement("div");
     rowBox.className = "slider";
     if (one.names) {
-      rowBox.innerHTML = `<label for="${id}">${one.label}</label><select id="${id}"></select>`;
+      rowBox.innerHTML = `<label for="${id}">${escaped(one.label)}</label><select id="${id}"></select>`;
       one.names.forEach((name, a) => rowBox.lastChild.add(new Option(name, first + a)));
       rowBox.lastChild.value = one.holder[one.key];
       rowBox.lastChild.addEventListener("change", (event) => { one.holder[one.key] = Number(event.target.value); changed(); });

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import math
 from dataclasses import dataclass, replace
@@ -25,6 +24,7 @@ from spaql.export.source.javascript import JavaScript, class_lines
 from spaql.export.source.language import LanguageMemory
 from spaql.export.tree_data import tree_data
 from spaql.figures.play_plant import PagePlant, equations, learned, nominal, quiet
+from spaql.languages import in_html, in_script
 from spaql.plants import PlantModel
 from spaql.policy import FeatureController, RuleTree
 from spaql.policy.feature_table import formulas
@@ -241,7 +241,7 @@ def _visited(
 
 def play_section(play: Play) -> str:
     """Return the interactive part of a page as HTML, with its script."""
-    data = json.dumps(play.as_data(), allow_nan=False).replace("</", "<\\/")
+    data = in_script(play.as_data())
     script = _SCRIPT.read_text("utf-8").replace("/*PLANT*/null", play.plant.code)
     notes = [play.plant.note]
     if isinstance(play.controller, FeatureController):
@@ -250,7 +250,7 @@ def play_section(play: Play) -> str:
     notes.append("Edit what you like: nothing leaves this page until you download it.")
     return (
         f'<section id="play" aria-label="The controller, to play with">{_SKELETON}'
-        f'<p class="soft">{html.escape(" ".join(notes))}</p></section>'
+        f'<p class="soft">{in_html(" ".join(notes))}</p></section>'
         f'<script type="application/json" id="play-data">{data}</script><script>{script}</script>'
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from spaql.errors import SettingError
 from spaql.evaluation.step_test import StepPlan
+from spaql.languages import in_script
 from spaql.plants import PlantModel
 from spaql.problems import Dynamics
 
@@ -182,7 +182,7 @@ def learned(model: PlantModel, seed: int) -> PagePlant:
         f"The plant was learned from {model.steps:,} steps ({model.n_cells} cells): it is not the simulator, "
         "and an episode ends where that is more likely than not."
     )
-    code = f"learnedPlant({json.dumps(plant, allow_nan=False)})"
+    code = f"learnedPlant({in_script(plant)})"
     return PagePlant(note, code, model.observations, (False,) * model.dims, starts)
 
 
@@ -210,7 +210,7 @@ def _function(name: str, tape: Tape, *, ended: bool) -> str:
         elif kind == "interp":
             at, values = arrays.tables[b]
             table = [values_of[~np.isnan(at)].tolist() for values_of in (at, values)]
-            made = f"interp({json.dumps(table)}, r{a})"
+            made = f"interp({in_script(table)}, r{a})"
         elif kind in _FORMS:
             made = _FORMS[kind].format(f"r{a}", f"r{b}")
         else:

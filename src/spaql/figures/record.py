@@ -7,6 +7,7 @@ import json
 import math
 from typing import Any, get_args, get_origin, get_type_hints
 
+from spaql.languages import in_figure
 from spaql.values import with_null
 
 
@@ -36,3 +37,21 @@ def from_data(hint: Any, data: Any) -> Any:
     if hint is float and data is None:
         return math.nan
     return data
+
+
+def with_plain_text(record: Any) -> Any:
+    """Return a record whose texts are drawn as they are: none is read as a formula.
+
+    Examples
+    --------
+    >>> with_plain_text((1.5, ("a $b$",)))
+    (1.5, ('a \\\\$b\\\\$',))
+    """
+    if isinstance(record, str):
+        return in_figure(record)
+    if isinstance(record, tuple):
+        return tuple(map(with_plain_text, record))
+    if not dataclasses.is_dataclass(record) or isinstance(record, type):
+        return record
+    fields = (field.name for field in dataclasses.fields(record))
+    return dataclasses.replace(record, **{name: with_plain_text(getattr(record, name)) for name in fields})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from spaql.languages import in_dot
 from spaql.policy.text import leaf_text, number_text
 from spaql.policy.tree import RuleTree
 
@@ -39,7 +40,7 @@ def _lines(tree: RuleTree, digits: int | None) -> Iterator[str]:
         if tree.feature[i] < 0:
             continue
         question = f"{names[tree.feature[i]]} < {number_text(float(tree.threshold[i]), digits)}"
-        yield f"  n{i} [label={_quoted(question)}];"
+        yield f"  n{i} [label={in_dot(question)}];"
     if tree.feature[0] < 0:
         yield _leaf("l0", tree, 0, digits)
     for i in range(tree.n_nodes):
@@ -55,8 +56,4 @@ def _lines(tree: RuleTree, digits: int | None) -> Iterator[str]:
 
 def _leaf(name: str, tree: RuleTree, node: int, digits: int | None) -> str:
     text = leaf_text(tree, int(tree.leaf[node]), digits)
-    return f'  {name} [label={_quoted(text)}, style=filled, fillcolor="#e6e6e6"];'
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return f'  {name} [label={in_dot(text)}, style=filled, fillcolor="#e6e6e6"];'

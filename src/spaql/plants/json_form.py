@@ -14,7 +14,7 @@ from spaql.archive import load_json, reading, write_atomically
 from spaql.errors import ArchiveError
 from spaql.plants.plant import PlantModel
 from spaql.plants.plant_file import plant_of, plant_to, spaces_of
-from spaql.spaces import describe_space
+from spaql.spaces import describe_space, stored_names
 
 FORMAT = "spaql-plant"
 VERSION = 1
@@ -107,7 +107,7 @@ def _model(data: Mapping[str, Any]) -> PlantModel:
         **{f"end_{part}": data["ends"][part] for part in _ENDS},
     }
     return PlantModel(
-        name=str(data["name"]),
+        name=stored_names("plant", [data["name"]])[0],
         plant=plant_of(parts),
         observation_space=observations,
         action_space=actions,
@@ -116,6 +116,6 @@ def _model(data: Mapping[str, Any]) -> PlantModel:
         starts=np.array(data["starts"], np.float64),
         seen=np.array([data["seen"][part] for part in ("low", "high")], np.float64),
         steps=int(data["steps"]),
-        observations=tuple(map(str, data["observations"])),
-        actions=tuple(map(str, data["actions"])),
+        observations=stored_names("observations", data["observations"]),
+        actions=stored_names("actions", data["actions"]),
     )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from spaql.archive import Document, number, reading, typed
 from spaql.errors import ArchiveError
 from spaql.kernels.plantree.raw_model import RawPlant
-from spaql.spaces import count_actions, describe_space, space_from
+from spaql.spaces import count_actions, describe_space, space_from, stored_names
 
 if TYPE_CHECKING:
     from spaql.plants.plant import PlantModel
@@ -65,7 +65,7 @@ def plant_from(document: Document, make: Callable[..., PlantModel]) -> PlantMode
         observations, actions = spaces_of(data)
         parts = document.part("plant.")
         return make(
-            name=str(data["name"]),
+            name=stored_names("plant", [data["name"]])[0],
             plant=plant_of({name: typed(array, _kind(name)) for name, array in parts.items()}),
             observation_space=observations,
             action_space=actions,
@@ -74,6 +74,6 @@ def plant_from(document: Document, make: Callable[..., PlantModel]) -> PlantMode
             samples=np.array(typed(arrays["samples"], np.int64)),
             starts=np.array(typed(arrays["starts"], np.float64)),
             seen=np.array(typed(arrays["seen"], np.float64)),
-            observations=tuple(map(str, data["observations"])),
-            actions=tuple(map(str, data["actions"])),
+            observations=stored_names("observations", data["observations"]),
+            actions=stored_names("actions", data["actions"]),
         )

@@ -15,7 +15,7 @@ from spaql.policy.feature_controller import FeatureController
 from spaql.policy.feature_table import feature_from, feature_to
 from spaql.policy.tree import RuleTree
 from spaql.policy.tree_file import tree_from, tree_to
-from spaql.spaces import describe_space, space_from
+from spaql.spaces import describe_space, space_from, stored_names
 
 _LIMITS = ("rate_limit", "dead_band", "start", "hysteresis")
 _MOST_FEATURES = 1000
@@ -56,7 +56,7 @@ def declared(data: Mapping[str, Any], tree: RuleTree) -> FeatureController:
     if len(data["features"]) > _MOST_FEATURES:
         raise ArchiveError(f"The file has a controller with more than {_MOST_FEATURES} features.")
     stated: dict[str, Any] = {name: tuple(_limit(x) for x in data[name]) for name in _LIMITS}
-    stated |= {name: tuple(str(one) for one in data[name]) for name in ("observations", "actions")}
+    stated |= {name: stored_names(name, data[name]) for name in ("observations", "actions")}
     if not all(stated.values()):  # otherwise defaults would replace them
         raise ArchiveError("The file does not state the names and limits of its controller.")
     return FeatureController(

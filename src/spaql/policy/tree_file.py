@@ -14,7 +14,7 @@ from spaql.archive import is_tree, reading, typed
 from spaql.errors import ArchiveError, SettingError
 from spaql.policy.leaves import Choices, Constants, Laws, Leaves, SwitchingLaws
 from spaql.policy.tree import Lock, RuleTree
-from spaql.spaces import count_actions, describe_space, space_from
+from spaql.spaces import check_names, count_actions, describe_space, space_from, stored_names
 
 NODES = dict.fromkeys(("feature", "left", "right", "leaf"), np.int32) | {"threshold": np.float64}
 """The arrays of a tree's nodes, and their types."""
@@ -36,8 +36,8 @@ def tree_to(tree: RuleTree) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         "leaves": kind,
         "observation_space": describe_space(tree.observation_space),
         "action_space": describe_space(tree.action_space),
-        "observations": list(tree.observations),
-        "actions": list(tree.actions),
+        "observations": list(check_names("observations", tree.observations)),
+        "actions": list(check_names("actions", tree.actions)),
         "smallest": tree.smallest,
         "within": None if tree.within is None else describe_space(tree.within),
     }
@@ -113,8 +113,8 @@ def tree_from(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Ru
             leaves=make(**table),
             observation_space=space_from(data["observation_space"]),
             action_space=actions,
-            observations=tuple(str(name) for name in data["observations"]),
-            actions=tuple(str(name) for name in data["actions"]),
+            observations=stored_names("observations", data["observations"]),
+            actions=stored_names("actions", data["actions"]),
             smallest=bool(data["smallest"]),
             within=within,
             combinations=typed(arrays.get("combinations", np.empty(0)), np.float64),

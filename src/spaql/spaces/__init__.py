@@ -4,11 +4,13 @@ from spaql.spaces.actions import StandardActions
 from spaql.spaces.describe import describe_space, space_from
 from spaql.spaces.names import (
     action_names,
+    check_names,
     count_actions,
     find_observation,
     given_names,
     observation_names,
     split_unit,
+    stored_names,
 )
 from spaql.spaces.recipes import numbers_recipe
 from spaql.spaces.states import StandardStates, unbounded
@@ -17,6 +19,7 @@ __all__ = [
     "StandardActions",
     "StandardStates",
     "action_names",
+    "check_names",
     "count_actions",
     "describe_space",
     "find_observation",
@@ -25,5 +28,6 @@ __all__ = [
     "observation_names",
     "space_from",
     "split_unit",
+    "stored_names",
     "unbounded",
 ]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from spaql.errors import SettingError, UnsupportedSpaceError
 from spaql.kernels.partition.actions import ActionMap, raw_actions
 from spaql.kernels.partition.balls import INTERVAL
+from spaql.spaces.names import check_names
 from spaql.spaces.recipes import bounds_recipe, list_recipe, rounding_recipe
 
 
@@ -39,6 +40,9 @@ class StandardActions:
     levels: int | None = None
     names: tuple[str, ...] = ()
     """Names of the numbers of a Box, or of the actions of a list; empty if they are not known."""
+
+    def __post_init__(self) -> None:
+        check_names("actions", self.names)
 
     @classmethod
     def of(cls, space: Space[Any], levels: int | None = None, names: tuple[str, ...] = ()) -> StandardActions:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
-from spaql.errors import SettingError, nearest
+from spaql.errors import ArchiveError, SettingError, nearest
 from spaql.values import whole_number
 
 
@@ -58,13 +58,36 @@ def given_names(what: str, names: Sequence[str], n: int) -> tuple[str, ...]:
     found = (names,) if isinstance(names, str) else tuple(names)
     if len(found) != n:
         raise SettingError(f"{what} has {len(found)} names, and there are {n} to give.")
-    for name in found:
-        if not isinstance(name, str) or not name.strip() or not name.isprintable():
-            raise SettingError(f"{what} has {name!r}: a name is a text on one line, such as 'speed [m/s]'.")
+    check_names(what, found, blank=False)
     short = [split_unit(name.strip())[0] for name in found]
     if twice := sorted({name for name in short if short.count(name) > 1}):
         raise SettingError(f"{what} has {twice[0]!r} more than once: give each another name.")
     return tuple(name.strip() for name in found)
+
+
+def check_names(what: str, names: Sequence[str], *, blank: bool = True) -> tuple[str, ...]:
+    """Return names after a check that each is a text on one line, of printable characters.
+
+    Without `blank` it has one that is no space, too.
+
+    Examples
+    --------
+    >>> check_names("actions", ["push left", "push right"])
+    ('push left', 'push right')
+    """
+    for name in names:
+        if not isinstance(name, str) or not name.isprintable() or not (blank or name.strip()):
+            shown = repr(name)[:80]
+            raise SettingError(f"{what} has {shown}: a name is a text on one line, such as 'speed [m/s]'.")
+    return tuple(names)
+
+
+def stored_names(what: str, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of a file; raises `ArchiveError` for those that `check_names` refuses."""
+    try:
+        return check_names(what, names)
+    except SettingError as error:
+        raise ArchiveError(f"The file's {error}") from error
 
 
 def find_observation(

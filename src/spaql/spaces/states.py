@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from spaql.errors import SettingError, UnsupportedSpaceError
 from spaql.kernels.partition.lookup import thresholds
 from spaql.kernels.partition.standardise import StateMap, standardise
+from spaql.spaces.names import check_names
 from spaql.spaces.recipes import numbers_recipe
 
 _LARGEST_BOUND = 1e30
@@ -74,6 +75,9 @@ class StandardStates:
     state_map: StateMap
     names: tuple[str, ...] = ()
     """Name of each dimension, with its unit; empty if they are not known."""
+
+    def __post_init__(self) -> None:
+        check_names("observations", self.names)
 
     @classmethod
     def of(

@@ -18,6 +18,7 @@ from spaql import archive
 from spaql.archive import number, reading, typed
 from spaql.errors import ArchiveError, SettingError
 from spaql.policy.resolve import Source
+from spaql.spaces import stored_names
 from spaql.verify.closed_loop import ClosedLoop
 from spaql.verify.replay import Counterexample
 from spaql.verify.run import closed_loop
@@ -71,7 +72,7 @@ def load_verdict(path: str | os.PathLike[str]) -> Verdict:
     if data.get("kind") != KIND:
         raise ArchiveError(f"The file holds {data.get('kind')!r}, not a verdict of spaql verify.")
     with reading(KIND):
-        names = _strings(data["names"])
+        names = stored_names("numbers", _strings(data["names"]))
         n = len(names)
         status, times = typed(arrays["status"], np.int8), typed(arrays["times"], np.int32)
         if status.ndim != n or times.shape != status.shape or np.any((status < 0) | (status > 2)):

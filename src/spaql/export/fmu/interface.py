@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from xml.sax.saxutils import quoteattr
 
+from spaql.languages import in_xml
 from spaql.spaces import split_unit
 
 
@@ -34,16 +34,16 @@ class Interface:
 
     def description(self, guid: str, sources: Sequence[str]) -> str:
         """Return the model description (XML)."""
-        files = "".join(f"      <File name={quoteattr(file)}/>\n" for file in sources)
+        files = "".join(f"      <File name={in_xml(file)}/>\n" for file in sources)
         step = "" if self.sample_time is None else f'  <DefaultExperiment stepSize="{self.sample_time!r}"/>\n'
         first = len(self.inputs) + 1
         numbers = range(first, first + len(self.outputs))
         listed = "".join(f'      <Unknown index="{i}" dependencies=""/>\n' for i in numbers)
         return f"""<?xml version="1.0" encoding="UTF-8"?>
-<fmiModelDescription fmiVersion="2.0" modelName={quoteattr(self.name)} guid={quoteattr(guid)}
+<fmiModelDescription fmiVersion="2.0" modelName={in_xml(self.name)} guid={in_xml(guid)}
     description="A controller written by spaql after an equivalence check"
     generationTool="spaql {version("spaql")}" variableNamingConvention="flat">
-  <CoSimulation modelIdentifier={quoteattr(self.name)} canHandleVariableCommunicationStepSize="true"
+  <CoSimulation modelIdentifier={in_xml(self.name)} canHandleVariableCommunicationStepSize="true"
       canGetAndSetFMUstate="true" canNotUseMemoryManagementFunctions="true">
     <SourceFiles>
 {files}    </SourceFiles>
@@ -61,7 +61,7 @@ class Interface:
 
     def _units(self) -> str:
         units = sorted({split_unit(name)[1] for name in (*self.inputs, *self.outputs)} - {""})
-        listed = "".join(f"    <Unit name={quoteattr(unit)}/>\n" for unit in units)
+        listed = "".join(f"    <Unit name={in_xml(unit)}/>\n" for unit in units)
         return f"  <UnitDefinitions>\n{listed}  </UnitDefinitions>\n" if units else ""
 
     def _variables(self) -> str:
@@ -94,10 +94,10 @@ def _variable(
         name += f" ({causality})"
     taken.add(name)
     if unit:
-        more += f" unit={quoteattr(unit)}"
+        more += f" unit={in_xml(unit)}"
     initial = "" if causality == "input" else ' initial="calculated"'
-    described = f" description={quoteattr(note)}" if note else ""
+    described = f" description={in_xml(note)}" if note else ""
     return (
-        f'    <ScalarVariable name={quoteattr(name)} valueReference="{reference}" causality="{causality}" '
+        f'    <ScalarVariable name={in_xml(name)} valueReference="{reference}" causality="{causality}" '
         f'variability="{variability}"{initial}{described}><{kind} {more.strip()}/></ScalarVariable>\n'
     )

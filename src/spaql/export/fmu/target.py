@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import io
+import os
+import sys
 import tempfile
 import zipfile
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete
-from numpy.typing import NDArray
 
 from spaql.errors import SettingError
 from spaql.export.c_code import CCode
 from spaql.export.comments import name_of_action
 from spaql.export.compilers import FLAGS, compiled, compiler_version
-from spaql.export.equivalence import EquivalenceError, Run, Target
+from spaql.export.equivalence import Run, Target
 from spaql.export.fmu.interface import Interface
 from spaql.export.fmu.wrapper import wrapper
 from spaql.export.memory.build import program_of
 from spaql.export.memory.c_code import CMemory
-from spaql.export.memory.check import Bools, MemoryTarget
+from spaql.export.memory.check import MemoryTarget
 from spaql.export.memory.check import Run as MemoryRun
 from spaql.export.memory.machine import MemoryMachine
 from spaql.export.numbers import refuse_unless_double
+from spaql.export.played import PLAYED, SAMPLES, Player, driven, player_of_episodes, player_of_rows
 from spaql.export.target_controller import MachineController
-from spaql.kernels.features import LAST, Floats
+from spaql.kernels.features import LAST
 from spaql.problems.fmu.description import fmpy_module
 
 _FLAGS = (*FLAGS, "-shared", "-fPIC", "-fvisibility=hidden")
@@ -70,18 +70,8 @@ class Fmu(Target):
     def load(self, controller: MachineController, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
         """Open the FMU in FMPy; returns the function from inputs to actions."""
         whole = isinstance(controller.exact.action_space, Discrete)
-        player = _Player(
-            files[f"{name}.fmu"], folder, controller.tree.dims, controller.n_actions, whole=whole
-        )
-
-        def run(inputs: NDArray[Any]) -> NDArray[np.float64]:
-            actions = np.empty((len(inputs), controller.n_actions))
-            for i, row in enumerate(inputs):
-                player.sample(row, 0.0, 1.0)
-                actions[i] = player.outputs
-            return actions
-
-        return run
+        sizes = (controller.tree.dims, controller.n_actions, 0)
+        return player_of_rows(_player(files[f"{name}.fmu"], folder, sizes, whole=whole))
 
     def tool(self) -> str:
         """Return the name and version of the tool that runs the files."""
@@ -119,24 +109,8 @@ class FmuMemory(MemoryTarget):
         """Open the FMU in FMPy; returns the function that plays episodes."""
         controller = machine.controller
         sizes = len(controller.observations), len(controller.actions), controller.memory_size
-        player = _Player(files[f"{name}.fmu"], folder, *sizes)
-
-        def run(resets: Bools, inputs: NDArray[Any]) -> tuple[Floats, Floats]:
-            steps, rows, _ = inputs.shape
-            actions, states = np.empty((steps, rows, sizes[1])), np.empty((steps, rows, sizes[2]))
-            for row in range(rows):
-                player.reset()
-                since = 0
-                for step in range(steps):
-                    if resets[step, row]:
-                        player.reset()
-                        since = step
-                    time = (step - since) * controller.sample_time
-                    player.sample(inputs[step, row], time, controller.sample_time)
-                    actions[step, row], states[step, row] = player.outputs, player.state
-            return actions, states
-
-        return run
+        play = _player(files[f"{name}.fmu"], folder, sizes, sample_time=controller.sample_time)
+        return player_of_episodes(play, sizes[1])
 
     def tool(self) -> str:
         """Return the name and version of the tool that runs the files."""
@@ -174,62 +148,17 @@ def _archive(interface: Interface, sources: Mapping[str, bytes]) -> bytes:
     return made.getvalue()
 
 
-class _Player:
-    """An exported FMU in FMPy; `outputs` and `state` are those after the last sample."""
-
-    def __init__(
-        self, content: bytes, folder: Path, inputs: int, outputs: int, state: int = 0, *, whole: bool = False
-    ) -> None:
-        fmpy = fmpy_module()
-        file = folder / "exported.fmu"
-        file.write_bytes(content)
-        try:
-            model = fmpy.model_description.read_model_description(str(file), validate_model_structure=True)
-        except Exception as error:
-            raise EquivalenceError(f"The model description of the FMU is not valid: {error}") from error
-        unzipped = fmpy.extract(str(file), folder / "fmu")
-        self._fmu = fmpy.fmi2.FMU2Slave(
-            guid=model.guid, unzipDirectory=str(unzipped), modelIdentifier=model.coSimulation.modelIdentifier
-        )
-        self._fmu.instantiate()
-        self._in = _Buffer(0, inputs)
-        self._out = _Buffer(inputs, outputs, ctypes.c_int if whole else ctypes.c_double)
-        self._state = _Buffer(inputs + outputs, state)
-        self._read = self._fmu.fmi2GetInteger if whole else self._fmu.fmi2GetReal
-        self._initialise()
-
-    @property
-    def outputs(self) -> NDArray[Any]:
-        return self._out.values
-
-    @property
-    def state(self) -> NDArray[Any]:
-        return self._state.values
-
-    def reset(self) -> None:
-        self._fmu.reset()
-        self._initialise()
-
-    def sample(self, row: NDArray[Any], time: float, size: float) -> None:
-        fmu, component = self._fmu, self._fmu.component
-        self._in.values[:] = row
-        fmu.fmi2SetReal(component, *self._in.arguments)
-        fmu.fmi2DoStep(component, time, size, 1)
-        self._read(component, *self._out.arguments)
-        if self._state.n:
-            fmu.fmi2GetReal(component, *self._state.arguments)
-
-    def _initialise(self) -> None:
-        self._fmu.setupExperiment()
-        self._fmu.enterInitializationMode()
-        self._fmu.exitInitializationMode()
-
-
-class _Buffer:
-    """Numbers of consecutive value references, shared between C and NumPy."""
-
-    def __init__(self, first: int, n: int, kind: Any = ctypes.c_double) -> None:
-        self.n = n
-        numbers = (kind * n)()
-        self.values: NDArray[Any] = np.ctypeslib.as_array(numbers) if n else np.empty(0)
-        self.arguments = (ctypes.c_uint * n)(*range(first, first + n)), n, numbers
+def _player(
+    content: bytes,
+    folder: Path,
+    sizes: tuple[int, int, int],
+    *,
+    whole: bool = False,
+    sample_time: float = 0.0,
+) -> Player:
+    """Return the function that plays samples by an FMU in FMPy; `sizes` are those of `player.py`."""
+    fmpy_module()  # raises if it is missing
+    (folder / "exported.fmu").write_bytes(content)
+    words = [sys.executable, "-P", "-B", str(Path(__file__).with_name("player.py")), "exported.fmu"]
+    words += [*map(str, sizes), str(int(whole)), repr(sample_time), SAMPLES, PLAYED]
+    return driven(words, folder, sum(sizes[1:]), {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))})

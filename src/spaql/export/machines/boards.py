@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from spaql.errors import SpaqlError
 from spaql.export.c_common import TYPES
 from spaql.export.compilers import FLAGS
 from spaql.export.memory.machine import MemoryMachine
+from spaql.export.processes import completed, run
 from spaql.export.target_controller import MachineController
 
 FIRMWARE = Path(__file__).parent / "firmware"
@@ -110,7 +110,7 @@ class Avr:
                 continue
             begin += rows
             command = ["simavr", "-m", "atmega328p", "-f", "16000000", str(program)]
-            shown = subprocess.run(command, capture_output=True, timeout=60)
+            shown = completed(command, folder, seconds=60)
             text = re.sub(r"\x1b\[[0-9;]*m", "", (shown.stdout + shown.stderr).decode(errors="replace"))
             for line in re.findall(r"^[0-9a-f]{4}(?: [0-9a-f]{8})+", text, re.MULTILINE):
                 words = line.split()
@@ -170,7 +170,7 @@ class Arm:
         command += ["-monitor", "none", "-serial", "none", "-icount", "shift=0"]
         command += ["-semihosting-config", "enable=on,target=native"]
         (folder / "inputs").write_bytes(inputs.tobytes())
-        subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=300)
+        run(command, folder, SpaqlError, "the simulator failed")
         row = np.dtype([("ticks", np.uint32), ("action", inputs.dtype, (actions,))])
         return np.frombuffer((folder / "outputs").read_bytes(), row)
 
@@ -195,10 +195,11 @@ def compile_for(machine: Machine, folder: Path, files: Mapping[str, bytes]) -> N
     flags = [flag for flag in FLAGS if not flag.startswith("-O")]
     words = [*machine.compiler, *flags, "-ffunction-sections", "-fdata-sections", "-fstack-usage"]
     words += ["-c", "controller.c", "-o", "controller.o"]
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, encoding="utf-8")
+    done = completed(words, folder)
     if done.returncode:
-        said = re.search(r'#error "(.*)"', done.stderr)
-        raise NotForMachineError(said[1] if said else f"{words[0]} does not compile it: {done.stderr[:300]}")
+        errors = done.stderr.decode(errors="replace")
+        said = re.search(r'#error "(.*)"', errors)
+        raise NotForMachineError(said[1] if said else f"{words[0]} does not compile it: {errors[:300]}")
 
 
 def room(machine: Machine, folder: Path, controller: MachineController) -> Room:
@@ -207,12 +208,17 @@ def room(machine: Machine, folder: Path, controller: MachineController) -> Room:
     sizes = []
     for call in (STUB, REAL):
         program = machine.link(folder, controller, call, inputs)
-        shown = subprocess.run(
-            [machine.size, str(program)], capture_output=True, text=True, encoding="utf-8", check=True
-        ).stdout
-        text, data, bss = map(int, shown.splitlines()[1].split()[:3])
+        text, data, bss = sizes_of(machine, program)
         sizes.append((text + data, data + bss))
     return Room(sizes[1][0] - sizes[0][0], sizes[1][1] - sizes[0][1], stack(folder))
+
+
+def sizes_of(machine: Machine, program: Path) -> tuple[int, int, int]:
+    """Return the bytes of a program, of its data with values, and of its data without."""
+    failed = f"{machine.size} failed"
+    shown = run([machine.size, str(program)], program.parent, SpaqlError, failed).decode()
+    text, data, bss = map(int, shown.splitlines()[1].split()[:3])
+    return text, data, bss
 
 
 def stack(folder: Path) -> int:
@@ -225,11 +231,12 @@ def stack(folder: Path) -> int:
 
 def _linked(words: Sequence[str], folder: Path) -> Path:
     program = folder / "firmware.elf"
-    run = subprocess.run([*words, "-o", str(program)], capture_output=True, text=True, encoding="utf-8")
-    if "overflowed" in run.stderr or "will not fit" in run.stderr or "overlaps" in run.stderr:
+    done = completed([*words, "-o", str(program)], folder)
+    errors = done.stderr.decode(errors="replace")
+    if "overflowed" in errors or "will not fit" in errors or "overlaps" in errors:
         raise DoesNotFitError("it does not fit into the memory of the machine")
-    if run.returncode:
-        raise NotForMachineError(run.stderr)
+    if done.returncode:
+        raise NotForMachineError(errors)
     return program
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spaql.errors import SpaqlError
 from spaql.export.equivalence import EquivalenceError
 from spaql.export.machines.boards import (
     MACHINES,
@@ -23,13 +23,14 @@ from spaql.export.machines.boards import (
     NotForMachineError,
     compile_for,
     missing,
+    sizes_of,
     stack,
 )
 from spaql.export.machines.operations import Operations, most_operations, most_operations_of_sample
 from spaql.export.memory.build import program_of
 from spaql.export.memory.check import episodes
 from spaql.export.memory.machine import MemoryMachine
-from spaql.export.source.language import version_of
+from spaql.export.processes import version_of
 from spaql.export.target_controller import MachineController
 from spaql.export.test_states import LEAF_CENTRES, comparison_points
 
@@ -125,23 +126,15 @@ def _measured(
             answers = run(machine, folder)
         except NotForMachineError as error:
             return row | {"not_measured": str(error)}
-        except subprocess.SubprocessError as error:
-            return row | {"not_measured": f"the simulator failed: {error}"}
+        except SpaqlError as error:
+            return row | {"not_measured": str(error)}
         if not np.array_equal(answers.actions, wanted):
             raise EquivalenceError(
                 f"The exported C differs from the policy on a simulated {machine.name}, so no file is "
                 "written."
             )
         worst = int(np.argmax(answers.cost))
-        shown = subprocess.run(
-            [machine.size, "controller.o"],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            check=True,
-        ).stdout
-        text, data, bss = map(int, shown.splitlines()[1].split()[:3])
+        text, data, bss = sizes_of(machine, folder / "controller.o")
         return row | {
             f"most_{machine.unit}": math.ceil(answers.cost[worst]),
             "at": [x if math.isfinite(x) else repr(x) for x in inputs[worst].tolist()],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.export.c_common import TYPES, arithmetic_checks, comment_of, in_comment
+from spaql.export.c_common import TYPES, arithmetic_checks, comment_of
 from spaql.export.compilers import FLAGS, compiled, compiler_version
 from spaql.export.equivalence import EquivalenceError
 from spaql.export.memory.build import program_of
@@ -24,8 +23,10 @@ from spaql.export.memory.program import All, If, Program, SetFlag, Some, State, 
 from spaql.export.memory.syntax import Syntax
 from spaql.export.memory.tracking import track_program
 from spaql.export.misra import check_misra, checked_standard, reviewed
+from spaql.export.processes import run
 from spaql.export.trace import MemoryTrace
 from spaql.kernels.features import Floats
+from spaql.languages import in_comment
 
 _PROGRAM = "driver.exe" if os.name == "nt" else "driver"
 
@@ -108,7 +109,7 @@ class CSyntax(Syntax):
 
     def note(self, text: str) -> str:
         """Return a comment."""
-        return f"/* {text} */"
+        return f"/* {in_comment(text)} */"
 
     def assigned(self, name: str, value: str) -> str:
         """Return an assignment."""
@@ -325,13 +326,12 @@ def _run(program: Path, machine: MemoryMachine, resets: Bools, inputs: NDArray[A
     steps, rows, width = inputs.shape
     samples = np.empty((rows, steps, 1 + width), machine.dtype)
     samples[..., 0], samples[..., 1:] = resets.T, inputs.transpose(1, 0, 2)
-    given = subprocess.run([str(program)], input=samples.tobytes(), capture_output=True)
-    if given.returncode:
-        raise EquivalenceError(f"The exported controller failed ({given.returncode}).")
+    failed = "The exported controller failed"
+    written = run([str(program)], program.parent, EquivalenceError, failed, samples.tobytes())
     controller = machine.controller
     sizes = len(controller.actions), controller.memory_size
     row = np.dtype([("action", machine.dtype, sizes[:1]), ("state", np.float64, sizes[1:])])
-    played = np.frombuffer(given.stdout, row).reshape(rows, steps)
+    played = np.frombuffer(written, row).reshape(rows, steps)
     return (
         played["action"].transpose(1, 0, 2).astype(np.float64),
         played["state"].transpose(1, 0, 2).astype(np.float64),

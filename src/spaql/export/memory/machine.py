@@ -12,25 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
-from spaql.export.comments import identifiers
 from spaql.export.rewrite import TOLERANCE, limits
+from spaql.export.st_common import LIBRARY
 from spaql.export.target_controller import Limits, checked_box_action
 from spaql.kernels.features import LAST, Floats, control_rows
+from spaql.languages import PYTHON, STRUCTURED_TEXT, C, identifiers
 from spaql.policy import FeatureController
 from spaql.policy.feature_controller import LARGEST
 from spaql.policy.tracking import Tracking
 
 DTYPES: dict[str, np.dtype[Any]] = {"double": np.dtype(np.float64), "float": np.dtype(np.float32)}
-_RESERVED = """
-    abs acos action and array asin at atan auto bool break by byte case char configuration const
-    constant continue cos cut date default dint do double dword else elsif end enum exit exp expt extern
-    false float for from function goto if in inline initial int interval ln log long lreal lword main
-    max min mod move mux not observation of on or program read_only read_write real register repeat
-    reset resource restrict retain return rol ror sel self shl short shr signed sin single sint sizeof
-    sqrt state static step string struct sub switch tan task then time to transition true type typedef
-    udint uint ulint union unsigned until usint var void volatile while with word xor u started leaf
-    keep waits angle_a angle_b angle_t angle_z angle_p angle_q angle_steep angle_turned n_observations
-    n_actions act controller manual manual_action track
+_RESERVED = f"""
+    {C} {STRUCTURED_TEXT} {PYTHON} {" ".join(f"own_{word}" for word in LIBRARY.split())}
+    action cut observation reset self state u started leaf keep waits angle_a angle_b angle_t angle_z angle_p
+    angle_q angle_steep angle_turned n_observations n_actions act controller manual manual_action track
     applied_action by_hand
 """
 

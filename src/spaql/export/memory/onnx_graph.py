@@ -36,6 +36,7 @@ from spaql.export.memory.program import (
 )
 from spaql.export.onnx_modules import onnx_module, runtime_module
 from spaql.kernels.features import Floats
+from spaql.languages import printable
 
 _OPERATORS = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div"}
 _COMPARISONS = {"<": "Less", ">": "Greater", "<=": "LessOrEqual", ">=": "GreaterOrEqual"}
@@ -116,7 +117,7 @@ class _Graph:
             ir_version=10,
             doc_string="\n".join(
                 [
-                    *heading(self._machine, f"{name}.onnx"),
+                    *map(printable, heading(self._machine, f"{name}.onnx")),
                     "",
                     "The next_state is the state of the next sample. Where episode_start is true, the state "
                     "that is given does not matter.",

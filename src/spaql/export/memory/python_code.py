@@ -6,18 +6,15 @@ import platform
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from spaql.export.memory.build import program_of
-from spaql.export.memory.check import Bools, MemoryTarget, Run
+from spaql.export.memory.check import MemoryTarget, Run
 from spaql.export.memory.comments import heading
 from spaql.export.memory.machine import MemoryMachine
 from spaql.export.memory.program import All, Program, Some
 from spaql.export.memory.syntax import Syntax
-from spaql.kernels.features import Floats
+from spaql.export.played import driven_by_python, player_of_episodes, run_file
+from spaql.languages import in_comment
 
 
 class PythonMemory(MemoryTarget):
@@ -28,31 +25,19 @@ class PythonMemory(MemoryTarget):
 
     def write(self, machine: MemoryMachine, name: str) -> dict[str, bytes]:
         """Return the files of a controller, by name."""
-        head = "\n".join(heading(machine, f"{name}.py")).replace("\\", "\\\\").replace('"""', "'''")
+        head = "\n".join(map(in_comment, heading(machine, f"{name}.py")))
         lines = [f'"""{head}\n"""', "", "", *_class(machine, program_of(machine))]
         return {f"{name}.py": ("\n".join(lines) + "\n").encode()}
 
     def load(self, machine: MemoryMachine, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
-        """Execute the file; returns the function that plays episodes."""
-        namespace: dict[str, Any] = {}
-        exec(compile(files[f"{name}.py"], f"{name}.py", "exec"), namespace)
-        kept = [one.name for one in program_of(machine).state]
-
-        def run(resets: Bools, inputs: NDArray[Any]) -> tuple[Floats, Floats]:
-            actions, states = [], []
-            for row in range(inputs.shape[1]):
-                controller = namespace["Controller"]()
-                for reset, observation in zip(resets[:, row].tolist(), inputs[:, row].tolist(), strict=True):
-                    if reset:
-                        controller.reset()
-                    actions.append(controller.act(observation))
-                    states.append([float(getattr(controller, name)) for name in kept])
-            shape = (inputs.shape[1], inputs.shape[0], -1)
-            played = (np.array(part, np.float64).reshape(shape) for part in (actions, states))
-            done, after = (part.transpose(1, 0, 2) for part in played)
-            return done, after
-
-        return run
+        """Return the function that plays episodes, in an interpreter that runs the file."""
+        (folder / f"{name}.py").write_bytes(files[f"{name}.py"])
+        setup = [*run_file(name), "controller = namespace['Controller']()"]
+        sample = ["if row[0] > 0.0:", "    controller.reset()", "played.extend(controller.act(row[1:]))"]
+        sample += [f"played.append(controller.{one.name})" for one in program_of(machine).state]
+        n, m = len(machine.controller.observations), len(machine.controller.actions)
+        width = m + machine.controller.memory_size
+        return player_of_episodes(driven_by_python(setup, sample, folder, n, width), m)
 
     def tool(self) -> str:
         """Return the name and version of the tool that runs the files."""
@@ -86,7 +71,7 @@ class PythonSyntax(Syntax):
 
     def note(self, text: str) -> str:
         """Return a comment."""
-        return f"# {text}"
+        return f"# {in_comment(text)}"
 
     def assigned(self, name: str, value: str) -> str:
         """Return an assignment."""
@@ -114,10 +99,12 @@ def _class(machine: MemoryMachine, program: Program) -> Iterator[str]:
     yield from ("    def reset(self):", '        """Forget everything, before the first sample."""')
     for one in program.state:
         value = {"real": repr(one.reset), "flag": str(bool(one.reset)), "leaf": str(int(one.reset))}[one.kind]
-        yield f"        self.{one.name} = {value}  # {one.note}"
+        yield f"        self.{one.name} = {value}  # {in_comment(one.note)}"
     yield from ("", "    def act(self, observation):", '        """Return the action for an observation.', "")
-    yield from (f"        observation[{j}]  {name}" for j, name in enumerate(controller.observations))
-    yield from (f"        action[{k}]  {name}" for k, name in enumerate(controller.actions))
+    yield from (
+        f"        observation[{j}]  {in_comment(name)}" for j, name in enumerate(controller.observations)
+    )
+    yield from (f"        action[{k}]  {in_comment(name)}" for k, name in enumerate(controller.actions))
     yield '        """'
     comma = "," if len(program.inputs) == 1 else ""
     yield f"        {', '.join(program.inputs)}{comma} = map(float, observation)"

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from spaql.export.memory.build import program_of
-from spaql.export.memory.check import Bools, MemoryTarget, Run
+from spaql.export.memory.check import MemoryTarget, Run
 from spaql.export.memory.comments import heading
 from spaql.export.memory.machine import MemoryMachine
 from spaql.export.memory.program import All, Program, Some, State
 from spaql.export.memory.syntax import Syntax
 from spaql.export.memory.tracking import track_program
-from spaql.export.st_common import LIBRARY, comment, literal, python_expression, python_statements
-from spaql.kernels.features import Floats
+from spaql.export.played import player_of_episodes
+from spaql.export.st_common import LIBRARY, literal
+from spaql.export.st_reader import FunctionBlock
+from spaql.languages import in_comment
 
 _TYPES = {"double": "LREAL", "float": "REAL"}
 _KINDS = {"real": "LREAL", "flag": "BOOL", "leaf": "DINT"}
@@ -34,35 +31,19 @@ class StructuredTextMemory(MemoryTarget):
 
     def write(self, machine: MemoryMachine, name: str) -> dict[str, bytes]:
         """Return the files of a controller, by name."""
-        lines = [f"(* {comment(line)} *)" for line in heading(machine, f"{name}.st", _USE) if line]
+        lines = [f"(* {in_comment(line)} *)" for line in heading(machine, f"{name}.st", _USE) if line]
         lines += _block(machine, program_of(machine, manual=True), name[0].upper() + name[1:])
         return {f"{name}.st": ("\n".join(lines) + "\n").encode()}
 
     def load(self, machine: MemoryMachine, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
         """Interpret the text as the standard defines it; returns the function that plays episodes."""
-        program = program_of(machine)
-        kept = [one.name for one in program.state]
-        block = FunctionBlock(files[f"{name}.st"].decode())
-
-        def run(resets: Bools, inputs: NDArray[Any]) -> tuple[Floats, Floats]:
-            actions, states = [], []
-            for row in range(inputs.shape[1]):
-                block.restart()
-                for reset, observation in zip(resets[:, row].tolist(), inputs[:, row].tolist(), strict=True):
-                    actions.append(block.call(reset, *observation))
-                    states.append([float(block.variables[name]) for name in kept])
-            shape = (inputs.shape[1], inputs.shape[0], -1)
-            played = (np.array(part, np.float64).reshape(shape) for part in (actions, states))
-            done, after = (part.transpose(1, 0, 2) for part in played)
-            return done, after
-
-        return run
+        block = FunctionBlock.read(files[f"{name}.st"].decode())
+        shown = [*block.outputs, *(one.name for one in program_of(machine).state)]
+        return player_of_episodes(block.player(folder, shown, resets=True), len(block.outputs))
 
     def tool(self) -> str:
         """Return the name and version of the tool that runs the files."""
-        return (
-            "spaql.export.memory.structured_text.FunctionBlock, which follows the standard; not run on a PLC"
-        )
+        return "spaql.export.st_reader, which follows the standard; not run on a PLC"
 
 
 class StructuredTextSyntax(Syntax):
@@ -96,7 +77,7 @@ class StructuredTextSyntax(Syntax):
 
     def note(self, text: str) -> str:
         """Return a comment."""
-        return f"(* {comment(text)} *)"
+        return f"(* {in_comment(text)} *)"
 
     def assigned(self, name: str, value: str) -> str:
         """Return an assignment."""
@@ -128,19 +109,19 @@ def _block(machine: MemoryMachine, program: Program, block: str) -> Iterator[str
     yield f"FUNCTION_BLOCK {block}"
     yield from ("VAR_INPUT", "    reset : BOOL; (* TRUE for a sample that begins anew *)")
     for word, name in zip(program.inputs, controller.observations, strict=True):
-        yield f"    {syntax.plain(word)} : {kind}; (* {comment(name)} *)"
+        yield f"    {syntax.plain(word)} : {kind}; (* {in_comment(name)} *)"
     yield "    manual : BOOL; (* TRUE for manual mode; bumpless when it ends *)"
     for word, name in zip(program.manual, controller.actions, strict=True):
-        yield f"    {word} : {kind}; (* given by hand in manual mode: {comment(name)} *)"
+        yield f"    {word} : {kind}; (* given by hand in manual mode: {in_comment(name)} *)"
     yield "    track : BOOL; (* TRUE where the inputs below are what the actuators applied *)"
     for word, name in zip(track.inputs, controller.actions, strict=True):
-        yield f"    {word} : {kind}; (* applied since the last sample: {comment(name)} *)"
+        yield f"    {word} : {kind}; (* applied since the last sample: {in_comment(name)} *)"
     yield from ("END_VAR", "VAR_OUTPUT")
     for word, name in zip(program.outputs, controller.actions, strict=True):
-        yield f"    {outputs.get(word, syntax.plain(word))} : {kind}; (* {comment(name)} *)"
+        yield f"    {outputs.get(word, syntax.plain(word))} : {kind}; (* {in_comment(name)} *)"
     yield from ("END_VAR", "VAR")
     for one in program.state:
-        yield f"    {one.name} : {_KINDS[one.kind]} := {_value(one)}; (* {comment(one.note)} *)"
+        yield f"    {one.name} : {_KINDS[one.kind]} := {_value(one)}; (* {in_comment(one.note)} *)"
     yield from (f"    {syntax.plain(word)} : LREAL;" for word in [*outputs, *program.numbers])
     yield from (f"    {word} : BOOL;" for word in program.flags)
     yield from ("END_VAR", "", "IF reset THEN")
@@ -157,38 +138,3 @@ def _value(one: State) -> str:
     if one.kind == "real":
         return literal("LREAL", one.reset)
     return str(bool(one.reset)).upper() if one.kind == "flag" else str(int(one.reset))
-
-
-class FunctionBlock:
-    """A function block of assignments and conditions, interpreted as the standard defines it.
-
-    Its variables keep their values from call to call, and begin with their initial values.
-    """
-
-    def __init__(self, text: str) -> None:
-        text = re.sub(r"\(\*.*?\*\)", "", text)
-        parts = dict(re.findall(r"(VAR_INPUT|VAR_OUTPUT|VAR)\n(.*?)END_VAR", text, re.DOTALL))
-        declared = {part: re.findall(r"(\w+) : (\w+)(?: := (.*?))?;", parts[part]) for part in parts}
-        self._inputs = [name for name, _, _ in declared["VAR_INPUT"]]
-        self._outputs = [name for name, _, _ in declared["VAR_OUTPUT"]]
-        names = [name for part in declared.values() for name, _, _ in part]
-        body = text[text.rindex("END_VAR") + len("END_VAR") : text.index("END_FUNCTION_BLOCK")]
-        lines = ["def sample():", f"    global {', '.join(names)}", *python_statements(body)]
-        self.variables: dict[str, Any] = {"single": lambda x: float(np.float32(x))}
-        for part in declared.values():
-            for name, kind, value in part:
-                default = "FALSE" if kind == "BOOL" else "0.0"
-                self.variables[name] = eval(python_expression(value or default), dict(self.variables))
-        self._initial = {name: self.variables[name] for name in names}
-        exec("\n".join(lines), self.variables)
-
-    def restart(self) -> None:
-        """Give all variables their initial values."""
-        self.variables.update(self._initial)
-
-    def call(self, *inputs: Any) -> tuple[float, ...]:
-        """Return the outputs of a call, which may change the variables."""
-        self.variables.update(zip(self._inputs, inputs, strict=True))
-        with np.errstate(over="ignore", under="ignore"):
-            self.variables["sample"]()
-        return tuple(self.variables[name] for name in self._outputs)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from spaql.export.memory.program import State
+from spaql.languages import in_comment
 
 
 def node(name: str, observations: Sequence[str], actions: Sequence[str], state: Sequence[State]) -> str:
@@ -16,8 +17,7 @@ def node(name: str, observations: Sequence[str], actions: Sequence[str], state: 
     """
     prefix, kind = name.upper(), "".join(word.capitalize() for word in name.split("_")) + "Node"
     seen = [f"observation[{j}]  {one}" for j, one in enumerate(observations)]
-    # A backslash at the end of a line would make a comment of the next one.
-    notes = "\n".join(f"//   {one}".replace("\\", "/") for one in (*seen, *actions))
+    notes = "\n".join(f"//   {in_comment(one)}" for one in (*seen, *actions))
     how = (
         f"// It acts on the last observation every {prefix}_SAMPLE_TIME seconds. The service is `reset`."
         if state

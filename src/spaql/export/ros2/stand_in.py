@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from spaql.export.source.language import PLAYED, SAMPLES
+from spaql.export.played import PLAYED, SAMPLES
 
 
 def stand_in(observations: int, actions: int, state: int) -> dict[str, bytes]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from spaql.errors import SpaqlError
 from spaql.export.c_code import CCode
 from spaql.export.comments import name_of_action
-from spaql.export.compilers import FLAGS, MissingToolError, compiled, split_command
+from spaql.export.compilers import FLAGS, compiled, split_command
 from spaql.export.equivalence import Run, Target
 from spaql.export.memory.build import program_of
 from spaql.export.memory.c_code import CMemory
@@ -23,16 +23,10 @@ from spaql.export.memory.check import Run as MemoryRun
 from spaql.export.memory.machine import MemoryMachine
 from spaql.export.memory.program import State
 from spaql.export.numbers import refuse_unless_double
+from spaql.export.played import Player, driven, player_of_episodes, player_of_rows
+from spaql.export.processes import MissingToolError, run, version_of
 from spaql.export.ros2.node import cmake, node, package
 from spaql.export.ros2.stand_in import stand_in
-from spaql.export.source.language import (
-    Player,
-    driven,
-    player_of_episodes,
-    player_of_rows,
-    run,
-    version_of,
-)
 from spaql.export.target_controller import MachineController
 
 _FLAGS = ("-std=c++17", "-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror", "-O1")

@@ -7,17 +7,10 @@ from pathlib import Path
 from types import MappingProxyType
 
 from spaql.export.memory.program import All, Program, Some
-from spaql.export.source.language import (
-    PLAYED,
-    SAMPLES,
-    Language,
-    LanguageSyntax,
-    Player,
-    Source,
-    driven,
-    find_program,
-    version_of,
-)
+from spaql.export.played import PLAYED, SAMPLES, Player, driven
+from spaql.export.processes import find_program, version_of
+from spaql.export.source.language import Language, LanguageSyntax, Source
+from spaql.languages import JAVASCRIPT, in_comment
 
 
 class JavaScript(Language):
@@ -28,7 +21,7 @@ class JavaScript(Language):
 
     def text(self, source: Source) -> str:
         """Return the content of the file."""
-        lines = ["/*", *(f" * {line}".rstrip().replace("*/", "* /") for line in source.heading), " */"]
+        lines = ["/*", *(f" * {in_comment(line)}".rstrip() for line in source.heading), " */"]
         for name, part in source.parts.items():
             given = ", ".join(JavaScriptSyntax(part).plain(part.inputs))
             lines += ["", *_function(f"function {name}({given})", part)]
@@ -55,12 +48,7 @@ class JavaScriptSyntax(LanguageSyntax):
 
     words = MappingProxyType({All: "&&", Some: "||"})
     otherwise, end, kept = "} else {", "}", "this.{}"
-    reserved = """
-        act arguments await break case catch class const continue controller debugger default delete do else
-        enum eval export extends false finally for function if implements import in instanceof interface let
-        new null observation package private protected public return static super switch this throw true try
-        typeof undefined var void while with yield
-    """
+    reserved = f"{JAVASCRIPT} act controller observation"
 
     def is_leaf(self, number: int) -> str:
         """Return the question whether the leaf has a number."""
@@ -68,7 +56,7 @@ class JavaScriptSyntax(LanguageSyntax):
 
     def note(self, text: str) -> str:
         """Return a comment."""
-        return f"// {text}"
+        return f"// {in_comment(text)}"
 
     def opening(self, condition: str, *, further: bool) -> str:
         """Return the line before the statements of a condition."""
@@ -97,7 +85,7 @@ def documented(observations: Sequence[str], actions: Sequence[str]) -> Iterator[
     seen = (f"observation[{j}]  {name}" for j, name in enumerate(observations))
     lines = ["Return the action for an observation.", "", *seen, *actions]
     yield "/**"
-    yield from (f" * {line}".rstrip().replace("*/", "* /") for line in lines)
+    yield from (f" * {in_comment(line)}".rstrip() for line in lines)
     yield " */"
 
 
@@ -109,7 +97,9 @@ def class_lines(source: Source, head: str) -> Iterator[str]:
     yield from (f"    static sampleTime = {source.sample_time!r};", "", "    constructor() {")
     yield from ("        this.reset();", "    }", "")
     yield from ("    /** Forget everything, before the first sample. */", "    reset() {")
-    yield from (f"        this.{one.name} = {syntax.value(one)}; // {one.note}" for one in program.state)
+    yield from (
+        f"        this.{one.name} = {syntax.value(one)}; // {in_comment(one.note)}" for one in program.state
+    )
     yield from ("    }", "")
     comment = documented(source.observations, source.actions)
     lines = (*comment, *_function("act(observation)", program, source))

@@ -1,43 +1,28 @@
-"""What the languages have in common: one program, with or without memory, and one way to run it.
-
-A driver in the language reads samples as doubles: 1 for a reset and 0 otherwise, then the observation. For
-each it writes the numbers of the action, and then those of the state.
-"""
+"""What the languages have in common: one program, with or without memory, and one way to run it."""
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 from gymnasium.spaces import Discrete
-from numpy.typing import NDArray
 
-from spaql.errors import SettingError, SpaqlError
+from spaql.errors import SettingError
 from spaql.export.comments import heading, name_of_action
-from spaql.export.compilers import MissingToolError
-from spaql.export.equivalence import EquivalenceError, Run, Target
+from spaql.export.equivalence import Run, Target
 from spaql.export.memory.build import program_of
-from spaql.export.memory.check import Bools, MemoryTarget
+from spaql.export.memory.check import MemoryTarget
 from spaql.export.memory.check import Run as MemoryRun
 from spaql.export.memory.comments import heading as memory_heading
 from spaql.export.memory.machine import MemoryMachine
 from spaql.export.memory.program import Program, State
 from spaql.export.memory.syntax import Syntax
+from spaql.export.played import Player, player_of_episodes, player_of_rows
 from spaql.export.source.rules import rule_program
 from spaql.export.target_controller import MachineController
-from spaql.kernels.features import Floats
 from spaql.policy import Laws, SwitchingLaws
-
-SAMPLES, PLAYED = "samples.bin", "played.bin"
-"""The files that a driver reads and writes."""
-Player = Callable[[Floats], Floats]
-"""From rows of samples to rows of actions and states."""
 
 
 @dataclass(frozen=True)
@@ -217,67 +202,3 @@ class LanguageSyntax(Syntax):
         if one.kind == "flag":
             return self.truth(bool(one.reset))
         return str(int(one.reset)) if one.kind == "leaf" else self.number(one.reset)
-
-
-def player_of_rows(play: Player) -> Run:
-    """Return the function from inputs to actions by which a controller without memory is compared."""
-
-    def run(inputs: NDArray[Any]) -> NDArray[np.float64]:
-        return play(np.hstack([np.zeros((len(inputs), 1)), inputs.astype(np.float64)]))
-
-    return run
-
-
-def player_of_episodes(play: Player, width: int) -> MemoryRun:
-    """Return the function that plays episodes of a controller with memory.
-
-    An action has `width` numbers.
-    """
-
-    def run(resets: Bools, inputs: NDArray[Any]) -> tuple[Floats, Floats]:
-        steps, rows, _ = inputs.shape
-        flags = resets.T[..., np.newaxis].astype(np.float64)
-        samples = np.concatenate([flags, inputs.transpose(1, 0, 2).astype(np.float64)], axis=2)
-        played = play(samples.reshape(rows * steps, -1)).reshape(rows, steps, -1).transpose(1, 0, 2)
-        return played[..., :width], played[..., width:]
-
-    return run
-
-
-def driven(command: Sequence[str], folder: Path, width: int) -> Player:
-    """Return the function that plays samples by a program, which reads and writes the files in a folder.
-
-    `width` is how many numbers it writes for a sample.
-    """
-
-    def play(samples: Floats) -> Floats:
-        samples.tofile(folder / SAMPLES)
-        (folder / PLAYED).unlink(missing_ok=True)
-        run(command, folder, EquivalenceError, "The exported controller failed")
-        return np.fromfile(folder / PLAYED).reshape(-1, width)
-
-    return play
-
-
-def run(command: Sequence[str], folder: Path, error: type[SpaqlError], failed: str) -> str:
-    """Run a command in a folder; returns its output, and raises an error with its first lines if it fails."""
-    done = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", errors="replace")
-    if done.returncode:
-        said = (done.stderr.strip() or done.stdout.strip()).splitlines()[:5]
-        raise error("\n".join([f"{failed} ({done.returncode}):", *said]))
-    return done.stdout
-
-
-def find_program(program: str, what: str) -> str:
-    """Return a program by whose name a file is run; raises if it is not installed."""
-    if shutil.which(program) is None:
-        raise MissingToolError(
-            f"{program} is not installed, which the equivalence check of {what} needs: install it."
-        )
-    return program
-
-
-def version_of(program: str) -> str:
-    """Return the first line that a program prints about its version."""
-    done = subprocess.run([program, "--version"], capture_output=True, encoding="utf-8", errors="replace")
-    return done.stdout.splitlines()[0]

@@ -15,21 +15,12 @@ from types import MappingProxyType
 import numpy as np
 
 from spaql.errors import SettingError
-from spaql.export.compilers import MissingToolError
 from spaql.export.equivalence import SLOW_POINTS
 from spaql.export.memory.program import All, Program, Some
-from spaql.export.source.language import (
-    PLAYED,
-    SAMPLES,
-    Language,
-    LanguageSyntax,
-    Player,
-    Source,
-    driven,
-    find_program,
-    run,
-    version_of,
-)
+from spaql.export.played import PLAYED, SAMPLES, Player, driven
+from spaql.export.processes import MissingToolError, find_program, run, version_of
+from spaql.export.source.language import Language, LanguageSyntax, Source
+from spaql.languages import in_comment
 
 PACKAGE = "@micropython/micropython-webassembly-pyscript"
 """Of npm."""
@@ -58,7 +49,7 @@ class MicroPython(Language):
 
     def text(self, source: Source) -> str:
         """Return the content of the file."""
-        head = "\n".join(source.heading).replace("\\", "\\\\").replace('"""', "'''")
+        head = "\n".join(map(in_comment, source.heading))
         constants = _Constants(single=source.number == "float")
         body = [line for name, part in source.parts.items() for line in _part(name, part, constants)]
         body += _class(source, constants) if source.program.state else _act(source, constants)
@@ -110,7 +101,7 @@ class MicroPythonSyntax(LanguageSyntax):
 
     def note(self, text: str) -> str:
         """Return a comment."""
-        return f"# {text}"
+        return f"# {in_comment(text)}"
 
     def opening(self, condition: str, *, further: bool) -> str:
         """Return the line before the statements of a condition."""
@@ -183,8 +174,8 @@ def _act(source: Source, constants: _Constants, receiver: str = "") -> Iterator[
     syntax = MicroPythonSyntax(program, constants)
     yield from (["", ""] if not receiver else [])
     yield from (f"def act({receiver}observation):", '    """Return the action for an observation.', "")
-    yield from (f"    observation[{j}]  {name}" for j, name in enumerate(source.observations))
-    yield from (f"    {line}" for line in source.actions)
+    yield from (f"    observation[{j}]  {in_comment(name)}" for j, name in enumerate(source.observations))
+    yield from (f"    {in_comment(line)}" for line in source.actions)
     yield '    """'
     for j, word in enumerate(program.inputs):
         yield f"    {word} = float(observation[{j}])"
@@ -201,7 +192,8 @@ def _class(source: Source, constants: _Constants) -> Iterator[str]:
     yield from ("", "    def __init__(self):", "        self.reset()", "")
     yield from ("    def reset(self):", '        """Forget everything, before the first sample."""')
     yield from (
-        f"        self.{one.name} = {syntax.value(one)}  # {one.note}" for one in source.program.state
+        f"        self.{one.name} = {syntax.value(one)}  # {in_comment(one.note)}"
+        for one in source.program.state
     )
     yield ""
     yield from (f"    {line}".rstrip() for line in _act(source, constants, "self, "))
@@ -217,7 +209,7 @@ def _interpreter() -> Path:
         f"The npm package {PACKAGE} is not installed, which the equivalence check of MicroPython needs: "
         "npm install it here, or set NODE_PATH to its folder"
     )
-    return Path(run([node, "-e", ask], Path.cwd(), MissingToolError, failed).strip())
+    return Path(run([node, "-e", ask], Path.cwd(), MissingToolError, failed).decode().strip())
 
 
 def _host(source: Source) -> str:

@@ -8,17 +8,10 @@ from types import MappingProxyType
 
 from spaql.export.equivalence import SLOW_POINTS
 from spaql.export.memory.program import All, Program, Some, State
-from spaql.export.source.language import (
-    PLAYED,
-    SAMPLES,
-    Language,
-    LanguageSyntax,
-    Player,
-    Source,
-    driven,
-    find_program,
-    version_of,
-)
+from spaql.export.played import PLAYED, SAMPLES, Player, driven
+from spaql.export.processes import find_program, version_of
+from spaql.export.source.language import Language, LanguageSyntax, Source
+from spaql.languages import OCTAVE, in_comment
 
 _OCTAVE = "octave-cli"
 _OPTIONS = ("--norc", "--no-history", "--no-line-editing", "--quiet")
@@ -35,11 +28,11 @@ class Octave(Language):
         """Return the content of the file."""
         seen = (f"observation({j + 1})  {name}" for j, name in enumerate(source.observations))
         done = (_one_based(line) for line in source.actions)
-        lines = [f"% {line}".rstrip() for line in (*source.heading, "", *seen, *done)]
+        lines = [f"% {in_comment(line)}".rstrip() for line in (*source.heading, "", *seen, *done)]
         program, syntax = source.program, OctaveSyntax(source.program)
         if program.state:
             head = f"function [action, state] = {source.name}(observation, state) %#codegen"
-            lines += [f"% {line}".rstrip() for line in _state_notes(source)]
+            lines += [f"% {in_comment(line)}".rstrip() for line in _state_notes(source)]
         else:
             head = f"function action = {source.name}(observation) %#codegen"
         lines = [head, *lines]
@@ -74,11 +67,7 @@ class OctaveSyntax(LanguageSyntax):
 
     words = MappingProxyType({All: "&&", Some: "||"})
     otherwise, end = "else", "end"
-    reserved = """
-        action arguments break case catch classdef continue do else elseif end endfunction endif endwhile
-        enumeration events false for function global if methods observation otherwise parfor persistent
-        properties return spmd state switch true try until unwind_protect while
-    """
+    reserved = f"{OCTAVE} action observation state"
 
     def condition(self, given: object, *, inner: bool = False) -> str:
         """Return a condition; an inner one stands in parentheses."""
@@ -94,7 +83,7 @@ class OctaveSyntax(LanguageSyntax):
 
     def note(self, text: str) -> str:
         """Return a comment."""
-        return f"% {text}"
+        return f"% {in_comment(text)}"
 
     def opening(self, condition: str, *, further: bool) -> str:
         """Return the line before the statements of a condition."""

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 from gymnasium.spaces import Discrete
 
-from spaql.export.comments import identifiers
 from spaql.export.conditions import RULES_UP_TO
 from spaql.export.memory.program import (
     Assign,
@@ -27,10 +26,11 @@ from spaql.export.memory.program import (
     weighted,
 )
 from spaql.export.target_controller import MachineController
+from spaql.languages import identifiers
 from spaql.policy import Laws
 
 _LARGEST = 1.7976931348623157e308
-_RESERVED = "action observation state self controller act best u"
+_RESERVED = "action observation state self controller act best u float"
 
 
 @dataclass(frozen=True)

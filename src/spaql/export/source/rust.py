@@ -9,18 +9,10 @@ from types import MappingProxyType
 
 from spaql.errors import SpaqlError
 from spaql.export.memory.program import All, Compare, Condition, Name, Number, Program, Some, State
-from spaql.export.source.language import (
-    PLAYED,
-    SAMPLES,
-    Language,
-    LanguageSyntax,
-    Player,
-    Source,
-    driven,
-    find_program,
-    run,
-    version_of,
-)
+from spaql.export.played import PLAYED, SAMPLES, Player, driven
+from spaql.export.processes import find_program, run, version_of
+from spaql.export.source.language import Language, LanguageSyntax, Source
+from spaql.languages import RUST, in_comment
 
 FLAGS = ("--edition=2021", "-O", "-D", "warnings")
 """Flags with which exported controllers compile without a warning."""
@@ -38,7 +30,7 @@ class Rust(Language):
 
     def text(self, source: Source) -> str:
         """Return the content of the file."""
-        lines = [f"//! {line}".rstrip() for line in source.heading]
+        lines = [f"//! {in_comment(line)}".rstrip() for line in source.heading]
         lines += ["//!", "//! It uses nothing but `core`, and is for crates with `no_std`, too."]
         single = source.number == "float"
         for name, part in source.parts.items():
@@ -69,12 +61,7 @@ class RustSyntax(LanguageSyntax):
 
     words = MappingProxyType({All: "&&", Some: "||"})
     otherwise, end, kept = "} else {", "}", "self.{}"
-    reserved = """
-        abstract act as async await become box break const continue controller crate do dyn else enum extern
-        false final fn for gen if impl in let loop macro match mod move mut observation override priv pub ref
-        return self static struct super trait true try type typeof union unsafe unsized use virtual where
-        while yield
-    """
+    reserved = f"{RUST} act controller observation"
 
     def __init__(self, program: Program, singles: Sequence[str] = ()) -> None:
         super().__init__(program)
@@ -105,7 +92,7 @@ class RustSyntax(LanguageSyntax):
 
     def note(self, text: str) -> str:
         """Return a comment."""
-        return f"// {text}"
+        return f"// {in_comment(text)}"
 
     def opening(self, condition: str, *, further: bool) -> str:
         """Return the line before the statements of a condition."""
@@ -143,7 +130,7 @@ def _act(source: Source, receiver: str = "") -> Iterator[str]:
     seen = (f"observation[{j}]  {name}" for j, name in enumerate(source.observations))
     yield "/// Returns the action for an observation."
     yield "///"
-    yield from (f"/// {line}  " for line in (*seen, *source.actions))
+    yield from (f"/// {in_comment(line)}  " for line in (*seen, *source.actions))
     yield _ALLOWED
     n, m, _ = source.widths
     made = "i32" if source.discrete else f"[{kind}; {m}]"
@@ -167,7 +154,7 @@ def _object(source: Source) -> Iterator[str]:
     yield "/// What the controller remembers: one for each plant."
     yield from ("#[derive(Clone, Copy, Debug)]", "pub struct Controller {")
     for one in source.program.state:
-        yield from (f"    /// {one.note}", f"    pub {one.name}: {kinds[one.kind]},")
+        yield from (f"    /// {in_comment(one.note)}", f"    pub {one.name}: {kinds[one.kind]},")
     yield from ("}", "", "impl Controller {", "    /// Returns a controller before the first sample.")
     yield from ("    #[must_use]", "    pub const fn new() -> Self {", "        Self {")
     yield from (f"            {one.name}: {syntax.value(one)}," for one in source.program.state)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from spaql.export.memory.program import State
 from spaql.export.source.javascript import documented
+from spaql.languages import in_comment
 
 MATH_H = "#define INFINITY (__builtin_inff())\n"
 """A stand-in for <math.h>: exported C needs this of it, and no function."""
@@ -92,7 +93,7 @@ def module_source(interface: Interface) -> str:
 
 def loader(interface: Interface) -> str:
     """Return the JavaScript module that loads the WebAssembly beside it."""
-    lines = ["/*", *(f" * {line}".rstrip().replace("*/", "* /") for line in interface.heading), " */"]
+    lines = ["/*", *(f" * {in_comment(line)}".rstrip() for line in interface.heading), " */"]
     lines += [
         "",
         f'const url = new URL("./{interface.name}.wasm", import.meta.url);',
@@ -134,7 +135,7 @@ def _class(interface: Interface) -> Iterator[str]:
     yield from ("export class Controller {", "    /** Seconds between samples. */")
     yield f"    static sampleTime = {interface.sample_time!r};"
     yield from ("    /** The numbers that are remembered. */", "    static names = [")
-    yield from (f'        "{one.name}", // {one.note}' for one in interface.state)
+    yield from (f'        "{one.name}", // {in_comment(one.note)}' for one in interface.state)
     yield from ("    ];", "", "    constructor() {")
     yield "        this.exports = new WebAssembly.Instance(code).exports;"
     for name, place, width in zip(

@@ -12,7 +12,7 @@ from gymnasium.spaces import Discrete
 from spaql.errors import SettingError, SpaqlError
 from spaql.export.c_code import CCode
 from spaql.export.comments import heading, name_of_action
-from spaql.export.compilers import FLAGS, MissingToolError
+from spaql.export.compilers import FLAGS
 from spaql.export.equivalence import Run, Target
 from spaql.export.memory.build import program_of
 from spaql.export.memory.c_code import CMemory
@@ -21,14 +21,9 @@ from spaql.export.memory.check import Run as MemoryRun
 from spaql.export.memory.comments import heading as memory_heading
 from spaql.export.memory.machine import MemoryMachine
 from spaql.export.numbers import refuse_unless_double
+from spaql.export.played import Player, player_of_episodes, player_of_rows
+from spaql.export.processes import MissingToolError, run, version_of
 from spaql.export.source.javascript import played_in_node
-from spaql.export.source.language import (
-    Player,
-    player_of_episodes,
-    player_of_rows,
-    run,
-    version_of,
-)
 from spaql.export.target_controller import MachineController
 from spaql.export.wasm.loader import MATH_H, Interface, loader, module_source
 

@@ -1,0 +1,102 @@
+"""How exported code is played: a driver in its language reads samples from a file, and writes what it does.
+
+A sample is a row of doubles: 1 for a reset and 0 otherwise, then the observation. For each the driver writes
+the numbers of the action, and then those of the state.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.export.equivalence import EquivalenceError, Run
+from spaql.export.memory.check import Bools
+from spaql.export.memory.check import Run as MemoryRun
+from spaql.export.processes import run
+from spaql.kernels.features import Floats
+
+SAMPLES, PLAYED = "samples.bin", "played.bin"
+"""The files that a driver reads and writes."""
+Player = Callable[[Floats], Floats]
+"""From rows of samples to rows of actions and states."""
+
+
+def player_of_rows(play: Player) -> Run:
+    """Return the function from inputs to actions by which a controller without memory is compared."""
+
+    def run(inputs: NDArray[Any]) -> NDArray[np.float64]:
+        return play(np.hstack([np.zeros((len(inputs), 1)), inputs.astype(np.float64)]))
+
+    return run
+
+
+def player_of_episodes(play: Player, width: int) -> MemoryRun:
+    """Return the function that plays episodes of a controller with memory.
+
+    An action has `width` numbers.
+    """
+
+    def run(resets: Bools, inputs: NDArray[Any]) -> tuple[Floats, Floats]:
+        steps, rows, _ = inputs.shape
+        flags = resets.T[..., np.newaxis].astype(np.float64)
+        samples = np.concatenate([flags, inputs.transpose(1, 0, 2).astype(np.float64)], axis=2)
+        played = play(samples.reshape(rows * steps, -1)).reshape(rows, steps, -1).transpose(1, 0, 2)
+        return played[..., :width], played[..., width:]
+
+    return run
+
+
+def driven(
+    command: Sequence[str], folder: Path, width: int, variables: Mapping[str, str] | None = None
+) -> Player:
+    """Return the function that plays samples by a program, which reads and writes the files in a folder.
+
+    `width` is how many numbers it writes for a sample; `variables` are of its environment.
+    """
+
+    def play(samples: Floats) -> Floats:
+        samples.tofile(folder / SAMPLES)
+        (folder / PLAYED).unlink(missing_ok=True)
+        run(command, folder, EquivalenceError, "The exported controller failed", variables=variables)
+        return np.fromfile(folder / PLAYED).reshape(-1, width)
+
+    return play
+
+
+def run_file(name: str) -> list[str]:
+    """Return the lines of Python that run a file in a namespace."""
+    return [
+        "namespace = {}",
+        f"with open('{name}.py', encoding='utf-8') as file:",
+        f"    exec(compile(file.read(), '{name}.py', 'exec'), namespace)",
+    ]
+
+
+def driven_by_python(
+    setup: Sequence[str], sample: Sequence[str], folder: Path, inputs: int, width: int
+) -> Player:
+    """Return the function that plays samples by Python code, in an interpreter of its own.
+
+    `setup` are lines that come first; those of `sample` take a list `row` and add what is written for it to
+    `played`. A row has `inputs` numbers after that for a reset.
+    """
+    lines = ["import array", *setup, "rows, played = array.array('d'), array.array('d')"]
+    lines += [
+        f"with open({SAMPLES!r}, 'rb') as file:",
+        "    rows.frombytes(file.read())",
+        "rows = rows.tolist()",
+    ]
+    lines += [f"for at in range(0, len(rows), {inputs + 1}):", f"    row = rows[at : at + {inputs + 1}]"]
+    lines += [
+        *(f"    {line}" for line in sample),
+        f"with open({PLAYED!r}, 'wb') as file:",
+        "    played.tofile(file)",
+    ]
+    driver = folder / "_driver.py"
+    driver.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return driven([sys.executable, "-I", "-S", "-B", driver.name], folder, width)
