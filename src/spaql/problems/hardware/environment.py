@@ -124,7 +124,7 @@ class Hardware(gymnasium.Env[Any, Any]):
             horizon=self._horizon,
         )
         sent = [f"sent {name}" for name in signals.actions]
-        columns = [*names, *signals.actions, *sent, "sent by", "board", "arrival [s]"]
+        columns = [*names, *signals.actions, *sent, "sent by", "board", "arrival [s]", "outside"]
         self._log = None if log is None else StepLog(log, ["episode", "sample", "time [s]", *columns])
         self._loop = SampleLoop(
             (port, whole_number("baud", baud, least=1)),
@@ -132,6 +132,7 @@ class Hardware(gymnasium.Env[Any, Any]):
             period=period,
             patience=period * real_number("patience", patience, above=0.0, most=0.9),
             most_misses=whole_number("most_misses", most_misses, least=0),
+            emergency=self._emergency_in,
             log=self._log,
         )
         self._seen: Observation | None = None
@@ -166,9 +167,10 @@ class Hardware(gymnasium.Env[Any, Any]):
         if self._at_exit is None:
             raise BadEnvironmentError("The connection was closed: make another Hardware.")
         with self._safe_at_exceptions():
-            self._seen = np.array(self._loop.begin(), np.float64)
-        self._first = self._loop.sample
-        return self._seen.copy(), self._info(Exchange(self._first, None, None, 0))
+            found = self._loop.begin()
+            self._first = found.sample
+            self._seen = np.array(found.observation, np.float64)
+        return self._seen.copy(), self._info(found)
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Play an action until the next sample, and return what was observed then.
@@ -188,7 +190,6 @@ class Hardware(gymnasium.Env[Any, Any]):
                 self._seen = np.array(found.observation, np.float64)
                 terminated = bool(self._objective.ends(self._seen[None])[0])
                 reward = self._reward(before, found.played or sent, self._seen, terminated)
-                self._stop_if_necessary(self._seen)
             terminated = terminated or bool(self._loop.stopped)
             truncated = not terminated and found.sample - self._first >= self._horizon
             seen = self._seen.copy()
@@ -233,30 +234,31 @@ class Hardware(gymnasium.Env[Any, Any]):
         """Play the safe action, and close the connection and the log."""
         if self._at_exit is None:
             return
-        atexit.unregister(self._at_exit)
-        self._at_exit, self._seen = None, None
-        try:
-            self._loop.close()
-        finally:
-            if self._log is not None:
-                self._log.close()
+        self._seen = None
+        self._loop.close()
+        if self._log is not None:
+            self._log.close()
+        atexit.unregister(self._at_exit)  # last, so that Ctrl-C in the middle closes it at exit
+        self._at_exit = None
 
     def _reward(self, before: Observation, action: Sequence[float], seen: Observation, ended: bool) -> float:
         first, taken, last = (np.array([one], np.float64) for one in (before, action, seen))
         return float(self._objective.rewards(first, taken, last, np.array([ended]))[0])
 
-    def _stop_if_necessary(self, seen: Observation) -> None:
+    def _emergency_in(self, values: Sequence[float]) -> str:
+        """Return why an observation stops the plant; "" if it does not."""
         if self._emergency is None:
-            return
-        names = self._objective.observations
-        if self._emergency.holds(dict(zip(names, seen[:, None], strict=True)), 1)[0]:
-            self._loop.stop(f"{self._emergency.text} holds")
+            return ""
+        rows = np.array(values, np.float64)[:, None]
+        holds = self._emergency.holds(dict(zip(self._objective.observations, rows, strict=True)), 1)[0]
+        return f"{self._emergency.text} holds" if holds else ""
 
     def _info(self, found: Exchange) -> dict[str, Any]:
         played = None if found.played is None else np.array(found.played)
         return {
             "sample": found.sample,
             "missed": found.missed,
+            "outside": found.outside,
             "played": played,
             "stopped": self.stopped,
         }
