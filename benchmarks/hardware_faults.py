@@ -3,10 +3,10 @@
     chrt -f 10 python benchmarks/hardware_faults.py --count 10000
 
 Every fault meets a process of its own, which plays an unsafe action through `spaql.Hardware`. The board is a
-process, too, with a real socket or terminal, and takes the times by CLOCK_MONOTONIC. The time is up 1.5 samples
-after the last good observation, or at SIGINT; the safe action, or a stop, must be at the board within one
-sample after that. A third process only sleeps: where it wakes up late, the machine stood still. Exits with 1 if
-a safe action is missing, late without such a pause, or followed by an unsafe one.
+process, too, with a real socket or terminal, and takes the times by CLOCK_MONOTONIC. The time is up 1.5
+samples after the last good observation, or at SIGINT; the safe action, or a stop, must be at the board within
+one sample after that. A third process only sleeps: where it wakes up late, the machine stood still. Exits
+with 1 if a safe action is missing, late without such a pause, or followed by an unsafe one.
 """
 
 import argparse
@@ -30,6 +30,7 @@ from spaql.problems.hardware import Hardware
 from spaql.problems.hardware.protocol import decoded, encoded
 
 Row = dict[str, Any]
+Pauses = list[tuple[float, float]]
 
 SAFE, UNSAFE = 0.0, 5.0
 MISSES = 2
@@ -122,7 +123,7 @@ class Board:
         print(json.dumps(self.port), flush=True)
         self.begin("none", 0, 0)
         while True:
-            line = self.listener if self.file is None else self.file
+            line: Any = self.listener if self.file is None else self.file
             writes = [line] if self.is_flooding and self.file is not None else []
             wait = min(self.next, self.kill) - time.monotonic()
             ready, free, _ = select.select([0, line], writes, [], min(max(wait, 0.0), 0.1))
@@ -361,12 +362,14 @@ def study(link: str, count: int, period: float, seed: int) -> list[Injection]:
     return found
 
 
-def is_paused(found: Injection, pauses: list[tuple[float, float]], period: float) -> bool:
+def is_paused(found: Injection, pauses: Pauses, period: float) -> bool:
     """Return whether the machine stood still while the safe action was awaited."""
     return any(start < found.safe and end > found.up - period for start, end in pauses)
 
 
-def row(link: str, fault: str, those: list[Injection], pauses: list[tuple[float, float]], period: float) -> Row:
+def row(
+    link: str, fault: str, those: list[Injection], pauses: list[tuple[float, float]], period: float
+) -> Row:
     """Return what is printed of a fault."""
     delays = 1e3 * np.array([one.delay for one in those])
     late = [one for one in those if one.delay > period]

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.problems.expressions import Expression
 from spaql.problems.from_log import Objective
+from spaql.problems.hardware.counts import Counts
 from spaql.problems.hardware.declaration import Range, Signals
-from spaql.problems.hardware.loop import Counts, Exchange, SampleLoop
+from spaql.problems.hardware.loop import Exchange, SampleLoop
 from spaql.problems.hardware.step_log import StepLog
 from spaql.problems.meaning import Meaning
 from spaql.values import real_number, whole_number
@@ -258,7 +259,7 @@ class Hardware(gymnasium.Env[Any, Any]):
         return {
             "sample": found.sample,
             "missed": found.missed,
-            "outside": found.outside,
+            "outside": () if found.observation is None else self._signals.outside(found.observation)[0],
             "played": played,
             "stopped": self.stopped,
         }

@@ -6,63 +6,27 @@ import math
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
 
 from spaql.errors import BadEnvironmentError
 from spaql.problems.hardware import protocol
+from spaql.problems.hardware.board import Board
+from spaql.problems.hardware.counts import Counts
 from spaql.problems.hardware.declaration import Signals
-from spaql.problems.hardware.link import Link, opened
-from spaql.problems.hardware.protocol import Sample, encoded
+from spaql.problems.hardware.protocol import Sample
 from spaql.problems.hardware.step_log import Row, StepLog
 
 Numbers = tuple[float, ...]
-_START_UP = 5.0
-"""Seconds for which a board is asked who it is: opening its port restarts an Arduino."""
-_ANSWER = 0.2
-"""Seconds to wait for its answer."""
-_TRIES = 10
-"""How often a command is sent until it is confirmed."""
-_WAIT = (0.05, 0.5)
-"""Least and most seconds to wait for a confirmation."""
+_STARTS = 10
+"""How often a board is told to begin, until a sample comes."""
+_FIRST = 0.05
+"""Least seconds to wait for it."""
 _DRIFT = 0.01
 """Largest difference between the clocks of computer and board, as a share."""
 _KEPT = 1_000
 """Samples for which the actions that were sent are remembered."""
-
-
-@dataclass
-class Counts:
-    """What came over the line, and what did not, since the environment was made."""
-
-    samples: int = 0
-    """Samples of the board, as far as is known."""
-    missed: int = 0
-    """Observations that did not come in time; the safe action was sent for each."""
-    late: int = 0
-    """Of these and of gaps, those that came later; they are in the log, and were not acted upon."""
-    gaps: int = 0
-    """Samples that had not come when a later one was there, or due: this process was not waiting for them."""
-    read_late: int = 0
-    """Observations that were acted upon after that time, because this process was not waiting for them."""
-    overtaken: int = 0
-    """Observations that were not acted upon because this process read them when there was a newer one, or
-    should have been."""
-    not_played: int = 0
-    """Actions that the board did not play: they were lost, or came after the next sample."""
-    damaged: int = 0
-    """Lines with a wrong checksum, a number that is not finite, or a sample that has come or cannot be yet."""
-    outside: int = 0
-    """Observations beyond their ranges; those far beyond were not acted upon."""
-    limited: int = 0
-    """Actions of the agent that were cut to their limits, or were not finite and became the safe action."""
-
-    @property
-    def lost(self) -> int:
-        """Observations that never came."""
-        return self.missed + self.gaps - self.late
 
 
 class _Clock:
@@ -96,8 +60,6 @@ class Exchange:
     """Number of the last sample."""
     observation: Numbers | None
     """None if the plant was stopped before another one came."""
-    outside: tuple[str, ...] = ()
-    """Which observations are beyond their ranges."""
     played: Numbers | None = None
     """What the board played upon the observation before, if that is known."""
     missed: int = 0
@@ -125,9 +87,8 @@ class SampleLoop:
         self._most_misses = most_misses
         self._emergency = emergency
         self._log = log
-        self._link: Link | None = None
+        self._board: Board | None = None
         self._lock = threading.RLock()
-        self._watchdog = 0
         self.counts = Counts()
         self.is_running = False
         """Whether the board may play actions."""
@@ -137,46 +98,45 @@ class SampleLoop:
     def begin(self) -> Exchange:
         """Let the board begin to send samples, and return the first observation."""
         with self._lock:
-            link = self._connect()
-            if not self._confirmed(link, protocol.QUIT):
-                raise BadEnvironmentError(f"The board at {link.name} does not answer: is it running?")
-            self._number = -1
-            self._recorded = -1
+            board = self._connected()
+            if not board.confirms(protocol.QUIT):
+                raise BadEnvironmentError(f"The board at {board.name} does not answer: is it running?")
             self._streak = 0
             self._sent: dict[int, Numbers] = {}
             self._played: dict[int, Numbers | None] = {}
-            self._outside: tuple[str, ...] = ()
             self._clock = _Clock(self._period, time.perf_counter())
             if self._log is not None:
                 self._log.begin()
             self.is_running = True
-            for _ in range(_TRIES):
-                link.send(encoded(protocol.GO))
-                seen = self._newest(link, time.perf_counter() + max(3 * self._period, _WAIT[0]))
+            for _ in range(_STARTS):
+                self._number = -1
+                self._recorded = -1
+                board.send(protocol.GO)
+                seen = self._newest(board, time.perf_counter() + max(3 * self._period, _FIRST))
                 if seen is not None:
-                    return Exchange(self._number, seen, self._outside)
-        beyond = f" within the range of {', '.join(self._outside)}" if self._outside else ""
+                    return Exchange(self._number, seen)
         raise BadEnvironmentError(
-            f"The board at {link.name} sends no observations{beyond}: if it was stopped there, release it."
+            f"The board at {board.name} sends no observations that can be used ({self.counts.damaged} lines "
+            f"damaged, {self.counts.outside} beyond their ranges): if it was stopped there, release it."
         )
 
     def exchange(self, action: Numbers) -> Exchange:
         """Send an action, and return with the next observation that comes in time."""
         with self._lock:
-            link = self._connect()
+            board = self._connected()
             first = self._number
             missed = 0
             self._played.clear()
             if not self.stopped:
-                self._act(link, action, "agent")
+                self._act(board, action, "agent")
             seen: Numbers | None = None
             while seen is None and not self.stopped:
-                seen = self._newest(link, self._deadline())
+                seen = self._newest(board, self._deadline())
                 if seen is None and not self.stopped:
                     missed += 1
-                    self._miss(link)
+                    self._miss(board)
             self._streak = 0
-            return Exchange(self._number, seen, self._outside, self._played.get(first), missed)
+            return Exchange(self._number, seen, self._played.get(first), missed)
 
     def _deadline(self) -> float:
         """Return until when the next observation may come: not too short after a pause of this process.
@@ -186,10 +146,10 @@ class SampleLoop:
         expected = self._clock.expected(self._number + 1)
         return max(expected, time.perf_counter()) + self._patience
 
-    def _newest(self, link: Link, deadline: float) -> Numbers | None:
+    def _newest(self, board: Board, deadline: float) -> Numbers | None:
         """Return the newest observation to act upon that comes by a deadline, whatever else does."""
         newest: Numbers | None = None
-        for heard in self._heard(link, deadline):
+        for heard in board.heard(deadline):
             for words in heard:
                 if words[0] == protocol.OBSERVATION and not self.stopped:
                     now = time.perf_counter()
@@ -210,9 +170,10 @@ class SampleLoop:
         if sample is None or number <= self._recorded or not self._clock.allows(number, now):
             self.counts.damaged += 1
             return None
-        self._outside, is_far = self._signals.outside(sample.values)
-        self.counts.outside += bool(self._outside)
-        self._record(number, sample, now, is_far)
+        outside, is_far = self._signals.outside(sample.values)
+        self.counts.outside += bool(outside)
+        values: Row = {} if is_far else dict(zip(self._signals.observations, sample.values, strict=True))
+        self._record(number, sample, now, {**values, "outside": ", ".join(outside)})
         is_fresh = not is_far and self._is_fresh(number, now)
         if sample.state == protocol.STOPPED:
             self.stopped = self.stopped or "the board reports that it was stopped"
@@ -233,7 +194,7 @@ class SampleLoop:
         self._clock.arrived(number, now)
         return not is_overtaken
 
-    def _miss(self, link: Link) -> None:
+    def _miss(self, board: Board) -> None:
         """Play the safe action for the sample that the board is at; after too many, stop."""
         number = max(self._number + 1, self._clock.due(time.perf_counter()))
         self._write({i: self._timed(i) for i in range(self._number + 1, number + 1)})
@@ -245,17 +206,17 @@ class SampleLoop:
         if self._streak > self._most_misses:
             self.stop(f"{self._streak} observations in a row did not come in time")
         else:
-            self._act(link, self._signals.safe, "watchdog")
+            self._act(board, self._signals.safe, "watchdog")
 
-    def _act(self, link: Link, action: Numbers, by: str) -> None:
-        link.send(encoded(protocol.ACTION, self._number % protocol.WRAP, *action))
+    def _act(self, board: Board, action: Numbers, by: str) -> None:
+        board.send(protocol.ACTION, self._number % protocol.WRAP, *action)
         self._sent[self._number] = action
         self._sent.pop(self._number - _KEPT, None)
         names = (f"sent {name}" for name in self._signals.actions)
         self._write({self._number: {**dict(zip(names, action, strict=True)), "sent by": by}})
 
-    def _record(self, number: int, sample: Sample, now: float, is_far: bool) -> None:
-        """Write an observation, unless it is not to be believed, and what was played upon the one before."""
+    def _record(self, number: int, sample: Sample, now: float, seen: Row) -> None:
+        """Write what is known of a sample, and what was played upon the one before."""
         if self._recorded < 0:
             self._zero = now
         self._recorded = number
@@ -271,10 +232,8 @@ class SampleLoop:
         rows = {i: self._timed(i) for i in range(self._number + 1, number)}
         if number > 0:
             rows[number - 1] = rows.get(number - 1, {}) | before
-        seen: Row = {"outside": ", ".join(self._outside), "arrival [s]": round(now - self._zero, 6)}
-        if not is_far:
-            seen |= dict(zip(self._signals.observations, sample.values, strict=True))
-        self._write(rows | {number: self._timed(number) | seen}, number)
+        seen = self._timed(number) | seen | {"arrival [s]": round(now - self._zero, 6)}
+        self._write(rows | {number: seen}, number)
 
     def _timed(self, number: int) -> Row:
         return {"time [s]": round(number * self._period, 9)}
@@ -286,14 +245,14 @@ class SampleLoop:
     def stop(self, reason: str) -> None:
         """Stop the plant until it is released; from any thread."""
         self.stopped = self.stopped or reason
-        link = self._link
-        if link is None:
+        board = self._board
+        if board is None:
             return
         with suppress(BadEnvironmentError):
-            link.send(encoded(protocol.STOP))  # before anything that may wait
+            board.send(protocol.STOP)  # before anything that may wait
         with self._lock:
             try:
-                confirmed = self._confirmed(link, protocol.STOP)
+                confirmed = board.confirms(protocol.STOP)
             except BadEnvironmentError:
                 confirmed = False
             self.is_running = False
@@ -303,22 +262,22 @@ class SampleLoop:
     def release(self) -> None:
         """Let the plant run again after a stop."""
         with self._lock:
-            if not self._confirmed(link := self._connect(), protocol.RELEASE):
-                raise BadEnvironmentError(f"The board at {link.name} stays stopped: look at its own switch.")
+            if not (board := self._connected()).confirms(protocol.RELEASE):
+                raise BadEnvironmentError(f"The board at {board.name} stays stopped: look at its own switch.")
             self.stopped = ""
 
     def quit(self) -> None:
         """Let the board play the safe action, and send no more samples."""
         with self._lock:
-            link = self._link
-            if link is None or not self.is_running:
+            board = self._board
+            if board is None or not self.is_running:
                 return
-            confirmed = self._confirmed(link, protocol.QUIT)
+            confirmed = board.confirms(protocol.QUIT)
             self.is_running = False
             if not confirmed:
                 warnings.warn(
-                    f"The board at {link.name} did not confirm the safe action; its watchdog plays it after "
-                    f"{self._watchdog} samples.",
+                    f"The board at {board.name} did not confirm the safe action; its watchdog plays it after "
+                    f"{board.watchdog} samples.",
                     RuntimeWarning,
                     stacklevel=2,
                 )
@@ -333,51 +292,11 @@ class SampleLoop:
         except BadEnvironmentError:
             self.is_running = False
         finally:
-            if self._link is not None and not self.is_running:
-                self._link.close()
-                self._link = None
+            if self._board is not None and not self.is_running:
+                self._board.close()
+                self._board = None
 
-    def _connect(self) -> Link:
-        """Return the link; a new one is asked whether the right board is at its other end."""
-        if self._link is not None:
-            return self._link
-        link = opened(*self._address)
-        try:
-            until = time.perf_counter() + _START_UP
-            while time.perf_counter() < until:
-                link.send(encoded(protocol.HELLO))
-                for words in chain.from_iterable(self._heard(link, time.perf_counter() + _ANSWER)):
-                    if (board := protocol.identity_of(words)) is not None:
-                        self._signals.check(board, self._period, link.name)
-                        self._watchdog = board.watchdog
-                        self._link = link
-                        return link
-        finally:
-            if self._link is None:
-                link.close()
-        raise BadEnvironmentError(
-            f"No board that speaks version {protocol.VERSION} of the protocol answers at {link.name}."
-        )
-
-    def _confirmed(self, link: Link, letter: str) -> bool:
-        """Send a command until the board confirms it; return whether it did."""
-        wait = min(max(2 * self._period, _WAIT[0]), _WAIT[1])
-        for _ in range(_TRIES):
-            link.send(encoded(letter))
-            heard = chain.from_iterable(self._heard(link, time.perf_counter() + wait))
-            if any(words[0] == letter for words in heard):
-                return True
-        return False
-
-    def _heard(self, link: Link, until: float) -> Iterator[list[list[str]]]:
-        """Yield the sound lines of one read after the other, until a time.
-
-        What has come when the time has passed is read once more, because this process may have been paused.
-        Nothing that comes can make it longer: a read is short, and waits no longer than the time left.
-        """
-        left = math.inf
-        while left > 0.0:
-            left = until - time.perf_counter()
-            lines = [protocol.decoded(line) for line in link.receive(max(left, 0.0))]
-            self.counts.damaged += lines.count(None)
-            yield [words for words in lines if words is not None]
+    def _connected(self) -> Board:
+        if self._board is None:
+            self._board = Board(self._address, self._signals, self._period, self.counts)
+        return self._board
