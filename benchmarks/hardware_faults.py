@@ -5,8 +5,11 @@
 Every fault meets a process of its own, which plays an unsafe action through `spaql.Hardware`. The board is a
 process, too, with a real socket or terminal, and takes the times by CLOCK_MONOTONIC. The time is up 1.5
 samples after the last good observation, or at SIGINT; the safe action, or a stop, must be at the board within
-one sample after that. On each core a process only sleeps: where it wakes up late, the core stood still. Exits
-with 1 if a safe action is missing, late without such a pause, or followed by an unsafe one.
+one sample after that.
+
+On each core a process only sleeps, and passes a byte through a terminal of its own: where it wakes up late, or
+the byte takes long, the machine paused, not the loop. Exits with 1 if a safe action is missing, late without
+such a pause, or followed by an unsafe one.
 """
 
 import argparse
@@ -21,6 +24,7 @@ import socket
 import subprocess
 import sys
 import time
+import tty
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -87,8 +91,6 @@ class Board:
             self.listener = socket.create_server(("127.0.0.1", 0))
             self.port = f"tcp://127.0.0.1:{self.listener.getsockname()[1]}"
         else:
-            import tty
-
             self.file, slave = os.openpty()
             tty.setraw(slave)
             os.set_blocking(self.file, False)
@@ -322,19 +324,26 @@ def injected(board: subprocess.Popen[str], fault: str, seed: int, port: str, per
     return found
 
 
-def sleep_on(core: int) -> None:
-    """Print when a core stood still, at the end of standard input."""
-    pauses: Pauses = []
+def watch(core: int) -> None:
+    """Print when a core, or the bytes in a terminal, stood still, at the end of standard input."""
     os.sched_setaffinity(0, [core])
     policy = os.sched_getscheduler(0)
     if policy != os.SCHED_OTHER:  # above the others, which may keep the core busy
         os.sched_setscheduler(0, policy, os.sched_param(os.sched_getparam(0).sched_priority + 1))
+    near, far = os.openpty()
+    tty.setraw(far)
+    slept: Pauses = []
+    passed: Pauses = []
     while not select.select([0], [], [], 0)[0]:
         before = time.monotonic()
         time.sleep(0.001)
-        if (now := time.monotonic()) > before + 0.001 + PAUSE:
-            pauses.append([before, now])
-    print(json.dumps(pauses))
+        woken = time.monotonic()
+        os.write(far, b"x")
+        os.read(near, 1)
+        now = time.monotonic()
+        slept += [[before, woken]] if woken > before + 0.001 + PAUSE else []
+        passed += [[woken, now]] if now > woken + PAUSE else []
+    print(json.dumps([slept, passed]))
 
 
 def started(*words: str) -> subprocess.Popen[str]:
@@ -396,36 +405,48 @@ def row(link: str, fault: str, those: list[Injection], pauses: Pauses, period: f
 def main() -> int:
     """Inject, and print; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--count", type=int, default=10_000, help="of faults, half of them over each link")
+    parser.add_argument("--count", type=int, default=10_000, help="of faults")
     parser.add_argument("--period", type=float, default=0.01, help="seconds of a sample")
+    parser.add_argument("--links", nargs="+", default=["tcp", "terminal"], help="which, each as often")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true", help="print the table as JSON")
     parser.add_argument("--board", help=argparse.SUPPRESS)
-    parser.add_argument("--sleep-on", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--watch", type=int, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.board:
         Board(given.board, given.period).run()
         return 0
-    if given.sleep_on is not None:
-        sleep_on(given.sleep_on)
+    if given.watch is not None:
+        watch(given.watch)
         return 0
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     gc.freeze()
-    asleep = [started("--sleep-on", str(core)) for core in os.sched_getaffinity(0)]
-    found = {link: study(link, given.count // 2, given.period, given.seed) for link in ("tcp", "terminal")}
-    pauses = [pause for one in asleep for pause in json.loads(one.communicate("")[0])]
+    watches = [started("--watch", str(core)) for core in os.sched_getaffinity(0)]
+    found = {
+        link: study(link, given.count // len(given.links), given.period, given.seed) for link in given.links
+    }
+    told = [json.loads(one.communicate("")[0]) for one in watches]
+    slept: Pauses = [pause for one in told for pause in one[0]]
+    passed: Pauses = [pause for one in told for pause in one[1]]
     rows = [
-        row(link, fault, [one for one in those if fault in (one.fault, "all")], pauses, given.period)
+        row(
+            link,
+            fault,
+            [one for one in those if fault in (one.fault, "all")],
+            slept + (passed if link == "terminal" else []),
+            given.period,
+        )
         for link, those in found.items()
         for fault in (*faults_of(link), "all")
     ]
     if given.json:
-        print(json.dumps({"rows": rows, "pauses": len(pauses)}))
+        print(json.dumps({"rows": rows, "slept": len(slept), "passed": len(passed)}))
     else:
         print(" | ".join(rows[0]))
         print("\n".join(" | ".join(str(cell) for cell in one.values()) for one in rows))
-        longest = max((end - start for start, end in pauses), default=0.0)
-        print(f"pauses of a core: {len(pauses):,}, the longest {1e3 * longest:.1f} ms")
+        for what, pauses in (("a core", slept), ("bytes in a terminal", passed)):
+            longest = 1e3 * max((end - start for start, end in pauses), default=0.0)
+            print(f"pauses of {what}: {len(pauses):,}, the longest {longest:.1f} ms")
     return int(any(one["none"] or one["unsafe"] or one["late"] > one["in a pause"] for one in rows))
 
 

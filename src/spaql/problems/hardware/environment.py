@@ -38,9 +38,9 @@ class Hardware(gymnasium.Env[Any, Any]):
 
     The board of the plant samples at a fixed rate, by its own clock. It sends each observation, and plays the
     action that comes back until the next one; `docs/hardware.md` has the protocol, and a board's side in C.
-    If an observation does not come in time the safe action is sent, and `step` returns with the next one that
-    does. The safe action is also sent at the end of an episode, at `close`, and at any exception, Ctrl-C
-    included. If this process is killed, the watchdog of the board plays it.
+    If an observation does not come in time the safe action is sent, whatever else comes, and `step` returns
+    with the next one that does. The safe action is also sent at the end of an episode, at `close`, and at any
+    exception, Ctrl-C included. If this process is killed, the watchdog of the board plays it.
 
     Use it in a `with` statement. It connects at the first `reset`.
 
@@ -49,7 +49,9 @@ class Hardware(gymnasium.Env[Any, Any]):
     port
         A serial port, such as `/dev/ttyACM0` or `COM3` (extra `serial`), or `tcp://HOST:PORT`.
     observations
-        Names with ranges, in the order of the board, such as `{"angle [rad]": (-3.2, 3.2)}`.
+        Names with ranges, in the order of the board, such as `{"angle [rad]": (-3.2, 3.2)}`. A value beyond
+        its range is flagged, as `info["outside"]` and in the log; one farther out than a tenth of the range is
+        not acted upon, as if it had not come.
     actions
         Names with ranges, which are the limits of what is sent; or the names of a list of actions, of which
         the number is sent.
@@ -64,7 +66,8 @@ class Hardware(gymnasium.Env[Any, Any]):
     end
         An expression of the observations that ends the episode.
     emergency
-        An expression of the observations that stops the plant, as `emergency_stop` does.
+        An expression of the observations that stops the plant, as `emergency_stop` does. It is asked of every
+        observation that comes, before any action is sent upon it.
     log
         CSV file with a row for every sample, for `spaql fit`. One that is there is continued.
     patience
