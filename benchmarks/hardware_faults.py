@@ -7,9 +7,9 @@ process, too, with a real socket or terminal, and takes the times by CLOCK_MONOT
 samples after the last good observation, or at SIGINT; the safe action, or a stop, must be at the board within
 one sample after that.
 
-On each core a process only sleeps, and passes a byte through a terminal of its own: where it wakes up late, or
-the byte takes long, the machine paused, not the loop. Exits with 1 if a safe action is missing, late without
-such a pause, or followed by an unsafe one.
+On each core a process only sleeps, and passes a byte through a terminal of its own: where it wakes up late,
+or the byte takes long, the machine paused, not the loop. Exits with 1 if a safe action is missing, late
+without such a pause, or followed by an unsafe one.
 """
 
 import argparse
@@ -196,10 +196,10 @@ class Board:
         letter = words[0]
         if self.is_faulty and now >= self.since:
             is_safe = letter in "QX" or (letter == "A" and float(words[2]) == SAFE)
+            is_upon_nothing = self.found.fault not in ("reordering", "Ctrl-C")
             if is_safe and math.isnan(self.found.safe):
                 self.found.safe = now
-            is_upon_nothing = self.found.fault not in ("reordering", "Ctrl-C")
-            self.found.unsafe += letter == "A" and not is_safe and now > self.found.up and is_upon_nothing
+            self.found.unsafe += is_upon_nothing and not is_safe and now > self.found.safe
         if letter == "?":
             self.write(encoded("I", 1, 2, 1, round(self.period * 1e6), 3, SAFE))
         elif letter in "QXU":

@@ -50,8 +50,8 @@ class Hardware(gymnasium.Env[Any, Any]):
         A serial port, such as `/dev/ttyACM0` or `COM3` (extra `serial`), or `tcp://HOST:PORT`.
     observations
         Names with ranges, in the order of the board, such as `{"angle [rad]": (-3.2, 3.2)}`. A value beyond
-        its range is flagged, as `info["outside"]` and in the log; one farther out than a tenth of the range is
-        not acted upon, as if it had not come.
+        its range is flagged, as `info["outside"]` and in the log; one farther out than a tenth of the range
+        is not acted upon, as if it had not come.
     actions
         Names with ranges, which are the limits of what is sent; or the names of a list of actions, of which
         the number is sent.
