@@ -1,6 +1,7 @@
 """Formatting of numbers for people."""
 
 import math
+import signal
 from collections.abc import Iterable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
@@ -24,6 +25,22 @@ def counted(count: float, one: str, digits: int = 0) -> str:
     """
     word = one if count == 1 else _PLURALS.get(one, f"{one}s")
     return f"{count:,.{digits}f} {word}"
+
+
+def process_end(code: int) -> str:
+    """Return how a process ended, by its exit code, which is negative for a signal.
+
+    Examples
+    --------
+    >>> process_end(3), process_end(-11)
+    ('exit code 3', 'SIGSEGV, Segmentation fault')
+    """
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"{signal.Signals(-code).name}, {signal.strsignal(-code)}"
+    except ValueError:
+        return f"signal {-code}"
 
 
 def short(state: Iterable[float]) -> str:

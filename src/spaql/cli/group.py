@@ -13,6 +13,7 @@ from typing import Any, TextIO
 import click
 
 from spaql.cli.report import say
+from spaql.cli.sudden_end import explain_sudden_end
 from spaql.errors import SpaqlError, SpaqlWarning, nearest
 from spaql.languages import on_terminal
 
@@ -56,6 +57,8 @@ class LazyGroup(click.Group):
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
+        if not args and kwargs.get("args") is None:  # this is the command of the process
+            explain_sudden_end()
         return super().main(*args, **kwargs)
 
     def list_commands(self, ctx: click.Context) -> list[str]:

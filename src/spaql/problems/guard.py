@@ -10,6 +10,7 @@ import multiprocessing
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from multiprocessing.connection import wait
 from typing import Any
 
 import gymnasium
@@ -19,6 +20,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
 from spaql.errors import BadEnvironmentError, SpaqlError
+from spaql.formatting import process_end
 from spaql.kernels.partition.standardise import misfit
 from spaql.problems.excursions import Excursion, Floats, excursions_of
 from spaql.problems.user_errors import message_of, place_of
@@ -29,6 +31,9 @@ MARGIN = 0.1
 an episode is not compared with the bounds: leaving them often ends the episode."""
 _NUMBERS = "fiub"
 """Kinds of NumPy's types that are real numbers."""
+_END = 5.0
+"""Seconds to wait for the end of a process whose pipe is closed."""
+_CRASHED = "the cause is in its code, or in a library that it uses, which crashed or ended the process"
 _OLD_API = "That is the API of the old Gym: return"
 _RESET = f"not an observation and a dictionary. {_OLD_API} (observation, info) from reset"
 
@@ -304,7 +309,10 @@ class GuardedVectorEnv:
                 with warnings.catch_warnings():
                     # Gymnasium warns of an error in a process before it raises it.
                     warnings.filterwarnings("ignore", ".*ERROR: ")
-                    yield
+                    try:
+                        yield
+                    except (EOFError, ConnectionError) as error:
+                        raise self.guard.refusal(_process_ended(self._env)) from error
         except BadEnvironmentError:
             self._sound = False
             raise
@@ -312,11 +320,13 @@ class GuardedVectorEnv:
     def close(self) -> None:
         """Close the environments; failed processes, which may hang, are killed."""
         if isinstance(self._env, AsyncVectorEnv) and not self._sound:
-            for process in self._env.processes:
+            # Its own `close` would wait for the step that failed.
+            for process, pipe in zip(self._env.processes, self._env.parent_pipes, strict=True):
                 process.kill()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                self._env.close(terminate=True)
+                process.join()
+                if pipe is not None:
+                    pipe.close()
+            self._env.closed = True
         else:
             self._env.close()
 
@@ -325,6 +335,20 @@ def _real_numbers(kind: np.dtype[Any]) -> str:
     return f"Its space is one of {kind}: make it one of floating-point numbers"
 
 
+def _process_ended(env: AsyncVectorEnv) -> str:
+    """Return how the first process of an environment ended, of which its pipe says only that it did."""
+    ended = wait([process.sentinel for process in env.processes], _END)
+    process = next((process for process in env.processes if process.sentinel in ended), env.processes[0])
+    process.join(_END)
+    how = "" if process.exitcode is None else f" ({process_end(process.exitcode)})"
+    return f"ended its process{how}: {_CRASHED}"
+
+
 def in_processes(make: Callable[[], gymnasium.Env[Any, Any]], n: int) -> AsyncVectorEnv:
     """Return n environments in separate processes."""
-    return AsyncVectorEnv([make] * n, autoreset_mode=AutoresetMode.NEXT_STEP)
+    try:
+        return AsyncVectorEnv([make] * n, autoreset_mode=AutoresetMode.NEXT_STEP)
+    except (EOFError, ConnectionError) as error:
+        raise BadEnvironmentError(
+            f"The environment ended its process when it was made: {_CRASHED}."
+        ) from error

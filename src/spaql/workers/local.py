@@ -18,6 +18,7 @@ from multiprocessing.connection import Connection
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from spaql.errors import SettingError, SpaqlError
+from spaql.formatting import process_end
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -26,7 +27,8 @@ ATTEMPTS = 3
 """Attempts for an item before it counts as failed."""
 _SHORT = 0.5
 """Seconds of a task below which a worker gets the next item in advance, so that it never waits."""
-_DIED = "The worker process died: it was killed, or ran out of memory."
+_END = 1.0
+"""Seconds to wait for the exit code of a process that has died."""
 
 
 def cores() -> int:
@@ -59,6 +61,8 @@ class Answer(Generic[Item, Result]):
     item: Item
     result: Result | None = None
     error: str | None = None
+    died: bool = False
+    """Whether its process did."""
 
 
 class Workers:
@@ -109,8 +113,8 @@ class Workers:
                 if answer is None:
                     again.append((tried.item, tried.attempt))
                     continue
-                died = answer.error == _DIED
-                deaths, sound = deaths + died, sound or not died
+                deaths += answer.died
+                sound = sound or not answer.died
                 if deaths > ATTEMPTS * len(self._workers) and not sound:
                     raise SpaqlError(
                         "Every worker process dies at start: check that the script that started them can be "
@@ -158,11 +162,24 @@ class _Worker:
             try:
                 yield tried, tried.future.result()
             except BrokenProcessPool:
-                yield tried, Answer(tried.item, error=_DIED)
+                yield tried, Answer(tried.item, error=self._death(), died=True)
                 yield from ((waited, None) for waited in self.queue)
                 self.queue.clear()
                 self.pool.shutdown(wait=False)
                 self.pool = self._new_pool()
+
+    def _death(self) -> str:
+        """Return how the process died, of which a broken pool says only that it did."""
+        codes: list[int] = []
+        for process in list((self.pool._processes or {}).values()):
+            process.join(_END)
+            codes += [] if process.exitcode is None else [process.exitcode]
+        if not codes or codes[0] == -9:
+            return "The worker process died: it was killed, or ran out of memory."
+        return (
+            f"The worker process died ({process_end(codes[0])}): code that it ran, of the environment or a "
+            "library that it uses, crashed or ended the process. `spaql check` of the environment says where."
+        )
 
 
 def _attempt(task: Callable[[Item], Result], item: Item) -> Answer[Item, Result]:

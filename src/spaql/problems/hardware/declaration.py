@@ -12,6 +12,7 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
+from spaql.problems.guard import MARGIN
 from spaql.problems.hardware.protocol import Identity, as_sent
 from spaql.values import real_number
 
@@ -60,6 +61,19 @@ class Signals:
     def action_space(self) -> Box | Discrete:
         """The space of actions."""
         return Discrete(len(self.listed)) if self.listed else Box(self.low, self.high, dtype=np.float64)
+
+    def outside(self, values: Sequence[float]) -> tuple[tuple[str, ...], bool]:
+        """Return which observations are beyond their ranges, and whether one is too far out to be believed.
+
+        As in a simulator, that is farther than `MARGIN`, a part of the range, which noise may add.
+        """
+        beyond: list[str] = []
+        is_far = False
+        for (name, (low, high)), value in zip(self.observations.items(), values, strict=True):
+            if not low <= value <= high:
+                beyond.append(name)
+                is_far = is_far or max(low - value, value - high) > MARGIN * (high - low)
+        return tuple(beyond), is_far
 
     def limited(self, action: Any) -> tuple[tuple[float, ...], bool]:
         """Return an action as it may be sent, and whether it had to be changed.

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.problems.expressions import Expression
 from spaql.problems.from_log import Objective
+from spaql.problems.hardware.counts import Counts
 from spaql.problems.hardware.declaration import Range, Signals
-from spaql.problems.hardware.loop import Counts, Exchange, SampleLoop
+from spaql.problems.hardware.loop import Exchange, SampleLoop
 from spaql.problems.hardware.step_log import StepLog
 from spaql.problems.meaning import Meaning
 from spaql.values import real_number, whole_number
@@ -37,9 +38,9 @@ class Hardware(gymnasium.Env[Any, Any]):
 
     The board of the plant samples at a fixed rate, by its own clock. It sends each observation, and plays the
     action that comes back until the next one; `docs/hardware.md` has the protocol, and a board's side in C.
-    If an observation does not come in time the safe action is sent, and `step` returns with the next one that
-    does. The safe action is also sent at the end of an episode, at `close`, and at any exception, Ctrl-C
-    included. If this process is killed, the watchdog of the board plays it.
+    If an observation does not come in time the safe action is sent, whatever else comes, and `step` returns
+    with the next one that does. The safe action is also sent at the end of an episode, at `close`, and at any
+    exception, Ctrl-C included. If this process is killed, the watchdog of the board plays it.
 
     Use it in a `with` statement. It connects at the first `reset`.
 
@@ -48,7 +49,9 @@ class Hardware(gymnasium.Env[Any, Any]):
     port
         A serial port, such as `/dev/ttyACM0` or `COM3` (extra `serial`), or `tcp://HOST:PORT`.
     observations
-        Names with ranges, in the order of the board, such as `{"angle [rad]": (-3.2, 3.2)}`.
+        Names with ranges, in the order of the board, such as `{"angle [rad]": (-3.2, 3.2)}`. A value beyond
+        its range is flagged, as `info["outside"]` and in the log; one farther out than a tenth of the range
+        is not acted upon, as if it had not come.
     actions
         Names with ranges, which are the limits of what is sent; or the names of a list of actions, of which
         the number is sent.
@@ -63,7 +66,8 @@ class Hardware(gymnasium.Env[Any, Any]):
     end
         An expression of the observations that ends the episode.
     emergency
-        An expression of the observations that stops the plant, as `emergency_stop` does.
+        An expression of the observations that stops the plant, as `emergency_stop` does. It is asked of every
+        observation that comes, before any action is sent upon it.
     log
         CSV file with a row for every sample, for `spaql fit`. One that is there is continued.
     patience
@@ -124,7 +128,7 @@ class Hardware(gymnasium.Env[Any, Any]):
             horizon=self._horizon,
         )
         sent = [f"sent {name}" for name in signals.actions]
-        columns = [*names, *signals.actions, *sent, "sent by", "board", "arrival [s]"]
+        columns = [*names, *signals.actions, *sent, "sent by", "board", "arrival [s]", "outside"]
         self._log = None if log is None else StepLog(log, ["episode", "sample", "time [s]", *columns])
         self._loop = SampleLoop(
             (port, whole_number("baud", baud, least=1)),
@@ -132,6 +136,7 @@ class Hardware(gymnasium.Env[Any, Any]):
             period=period,
             patience=period * real_number("patience", patience, above=0.0, most=0.9),
             most_misses=whole_number("most_misses", most_misses, least=0),
+            emergency=self._emergency_in,
             log=self._log,
         )
         self._seen: Observation | None = None
@@ -166,9 +171,10 @@ class Hardware(gymnasium.Env[Any, Any]):
         if self._at_exit is None:
             raise BadEnvironmentError("The connection was closed: make another Hardware.")
         with self._safe_at_exceptions():
-            self._seen = np.array(self._loop.begin(), np.float64)
-        self._first = self._loop.sample
-        return self._seen.copy(), self._info(Exchange(self._first, None, None, 0))
+            found = self._loop.begin()
+            self._first = found.sample
+            self._seen = np.array(found.observation, np.float64)
+        return self._seen.copy(), self._info(found)
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Play an action until the next sample, and return what was observed then.
@@ -188,7 +194,6 @@ class Hardware(gymnasium.Env[Any, Any]):
                 self._seen = np.array(found.observation, np.float64)
                 terminated = bool(self._objective.ends(self._seen[None])[0])
                 reward = self._reward(before, found.played or sent, self._seen, terminated)
-                self._stop_if_necessary(self._seen)
             terminated = terminated or bool(self._loop.stopped)
             truncated = not terminated and found.sample - self._first >= self._horizon
             seen = self._seen.copy()
@@ -233,30 +238,31 @@ class Hardware(gymnasium.Env[Any, Any]):
         """Play the safe action, and close the connection and the log."""
         if self._at_exit is None:
             return
-        atexit.unregister(self._at_exit)
-        self._at_exit, self._seen = None, None
-        try:
-            self._loop.close()
-        finally:
-            if self._log is not None:
-                self._log.close()
+        self._seen = None
+        self._loop.close()
+        if self._log is not None:
+            self._log.close()
+        atexit.unregister(self._at_exit)  # last, so that Ctrl-C in the middle closes it at exit
+        self._at_exit = None
 
     def _reward(self, before: Observation, action: Sequence[float], seen: Observation, ended: bool) -> float:
         first, taken, last = (np.array([one], np.float64) for one in (before, action, seen))
         return float(self._objective.rewards(first, taken, last, np.array([ended]))[0])
 
-    def _stop_if_necessary(self, seen: Observation) -> None:
+    def _emergency_in(self, values: Sequence[float]) -> str:
+        """Return why an observation stops the plant; "" if it does not."""
         if self._emergency is None:
-            return
-        names = self._objective.observations
-        if self._emergency.holds(dict(zip(names, seen[:, None], strict=True)), 1)[0]:
-            self._loop.stop(f"{self._emergency.text} holds")
+            return ""
+        rows = np.array(values, np.float64)[:, None]
+        holds = self._emergency.holds(dict(zip(self._objective.observations, rows, strict=True)), 1)[0]
+        return f"{self._emergency.text} holds" if holds else ""
 
     def _info(self, found: Exchange) -> dict[str, Any]:
         played = None if found.played is None else np.array(found.played)
         return {
             "sample": found.sample,
             "missed": found.missed,
+            "outside": () if found.observation is None else self._signals.outside(found.observation)[0],
             "played": played,
             "stopped": self.stopped,
         }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import select
 import socket
-import time
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -16,13 +15,15 @@ _CONNECT = 5.0
 """Seconds until a connection is given up."""
 _WRITE = 1.0
 """Seconds until a line that cannot be written is given up."""
+_CHUNK = 1_024
+"""Most bytes of a read, so that what it takes to look at them is short, however much has come."""
 
 
 class Stream(Protocol):
     """Bytes to and from a board; all methods raise `OSError` where the connection is broken."""
 
     def read(self, timeout: float) -> bytes:
-        """Return what has come, and wait for it at most this long."""
+        """Return at most `_CHUNK` bytes that have come, and wait for the first at most this long."""
 
     def write(self, data: bytes) -> None:
         """Write bytes at once."""
@@ -35,9 +36,9 @@ class Link:
     """Lines over a stream of bytes."""
 
     def __init__(self, stream: Stream, name: str) -> None:
-        self._stream, self.name = stream, name
-        self._lines: list[bytes] = []
+        self._stream = stream
         self._rest = b""
+        self.name = name
 
     def send(self, line: bytes) -> None:
         """Send a line."""
@@ -46,36 +47,24 @@ class Link:
         except OSError as error:
             raise BadEnvironmentError(f"{self.name} cannot be written to: {error}.") from error
 
-    def receive(self, until: float) -> bytes | None:
-        """Return the next line, or None if none has come by this time of `time.perf_counter`.
+    def receive(self, timeout: float) -> list[bytes]:
+        """Return the lines that end in one read, which waits at most this long.
 
-        A line that is there already is returned even if the time has passed.
+        Noise without an end of line is returned as a line when it is longer than a line may be.
         """
-        waiting = True
-        while not self._lines and waiting:
-            left = until - time.perf_counter()
-            waiting = left > 0.0
-            self._fill(max(left, 0.0))
-        return self._lines.pop(0) if self._lines else None
-
-    def has_more(self, letter: str) -> bool:
-        """Return whether another line with this letter is there already."""
-        self._fill(0.0)
-        return any(line.startswith(letter.encode()) for line in self._lines)
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._stream.close()
-
-    def _fill(self, timeout: float) -> None:
         try:
             data = self._stream.read(timeout)
         except OSError as error:
             raise BadEnvironmentError(f"{self.name} cannot be read: {error}.") from error
         *lines, self._rest = (self._rest + data).split(b"\n")
-        self._lines += [line for line in lines if line.strip()]
-        if len(self._rest) > LONGEST:  # noise without an end of line
+        if len(self._rest) > LONGEST:
+            lines.append(self._rest)
             self._rest = b""
+        return [line for line in lines if line.strip()]
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._stream.close()
 
 
 def opened(port: str, baud: int) -> Link:
@@ -106,7 +95,7 @@ class _Socket:
     def read(self, timeout: float) -> bytes:
         if not select.select([self._socket], [], [], timeout)[0]:
             return b""
-        data = self._socket.recv(4096)
+        data = self._socket.recv(_CHUNK)
         if not data:
             raise ConnectionError("the other side has closed the connection")
         return data
@@ -135,7 +124,7 @@ class _Serial:
 
     def read(self, timeout: float) -> bytes:
         self._port.timeout = timeout
-        data: bytes = self._port.read(max(self._port.in_waiting, 1))
+        data: bytes = self._port.read(min(max(self._port.in_waiting, 1), _CHUNK))
         return data
 
     def write(self, data: bytes) -> None:

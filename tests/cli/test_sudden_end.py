@@ -1,0 +1,111 @@
+"""An environment that crashes, or ends the process: every command says so in a sentence."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spaql.workers import Workers
+
+ENVIRONMENT = """
+import ctypes, os
+import gymnasium, numpy as np
+
+class Plant(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        match os.environ.get("ENDS_BY"):
+            case "a crash":
+                ctypes.string_at(0)
+            case "an exit":
+                os._exit(3)
+        return np.zeros(1, np.float32), 0.0, False, False, {}
+
+gymnasium.register("Plant-v0", Plant, max_episode_steps=5)
+"""
+TRAIN = ("train", "plant:Plant-v0", "--algo", "spaql", "--total-timesteps", "10", "--seed", "1")
+STUDY = 'problems = ["plant:Plant-v0"]\nalgorithms = ["spaql"]\nseeds = 1\niterations = 1\nrollouts = 1\n'
+HOW = {"a crash": "SIGSEGV, Segmentation fault", "an exit": "exit code 3"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "plant.py").write_text(ENVIRONMENT, encoding="utf-8")
+    return tmp_path
+
+
+def run(folder: Path, *words: str, ends_by: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "spaql", *words],
+        cwd=folder,
+        env={**os.environ, "ENDS_BY": ends_by},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+needs_signals = pytest.mark.skipif(os.name != "posix", reason="processes end otherwise on this system")
+
+
+@pytest.mark.slow
+@needs_signals
+@pytest.mark.parametrize("ends_by", HOW)
+def test_in_the_process_of_the_command(folder: Path, ends_by: str) -> None:
+    done = run(folder, "check", "plant:Plant-v0", ends_by=ends_by)
+    assert done.returncode == (3 if ends_by == "an exit" else -signal.SIGSEGV)
+    assert "Error: `spaql check plant:Plant-v0` ended at once: " in done.stderr
+    assert "code of the environment" in done.stderr
+    assert "Aborted" not in done.stderr
+    assert ('plant.py", line 16 in step' in done.stderr) == (ends_by == "a crash")
+
+
+@pytest.mark.slow
+@needs_signals
+@pytest.mark.parametrize("ends_by", HOW)
+def test_in_a_process_of_its_own(folder: Path, ends_by: str) -> None:
+    done = run(folder, *TRAIN, "--step-timeout", "30", "--out", "run", ends_by=ends_by)
+    assert done.returncode == 1
+    said = f"At step 1 of an evaluation episode, plant:Plant-v0 ended its process ({HOW[ends_by]}): the cause"
+    assert said in done.stderr
+    assert "Aborted" not in done.stderr
+    assert "EOFError" not in done.stderr
+
+
+@pytest.mark.long
+@needs_signals
+def test_in_a_worker(folder: Path) -> None:
+    (folder / "study.toml").write_text(STUDY, encoding="utf-8")
+    done = run(folder, "sweep", "study.toml", "--workers", "1", "--out", "study", ends_by="a crash")
+    assert done.returncode == 1
+    assert "The worker process died (SIGSEGV, Segmentation fault): code that it ran" in done.stdout
+    assert "Aborted" not in done.stderr
+
+
+@pytest.mark.slow
+@needs_signals
+def test_an_orderly_end_is_not_explained(folder: Path) -> None:
+    for words, code in ((("--version",), 0), (("show", "nothing"), 1), (("no-command",), 2)):
+        done = run(folder, *words)
+        assert done.returncode == code
+        assert "at once" not in done.stderr
+
+
+@pytest.mark.slow
+@needs_signals
+def test_workers_say_how_their_process_ended() -> None:
+    workers = Workers(1)
+    answers = list(workers.map(os._exit, iter([7])))
+    workers.close()
+    assert [answer.died for answer in answers] == [True]
+    assert answers[0].error is not None
+    assert "(exit code 7)" in answers[0].error
