@@ -69,6 +69,7 @@ class LogFit:
     """The returns of the logged episodes that ended or lasted until the horizon; of all if there are none."""
     clipped: float
     unseen: float
+    untried: float
     is_clone: bool
     """Whether it is the clone of the logged behaviour."""
     verdict: str
@@ -84,7 +85,7 @@ def fit_log(given: LoggedProblem, settings: PlanTreeSettings, seed: int) -> LogF
     memory.known_ends = known_ends(memory, problem)
     if len(memory.begins) < 2:
         raise SettingError(
-            "The log is one episode, and some must be held out to test predictions: give a column of "
+            "The log is one episode, copies counted once, and some must be held out to test predictions: give a column of "
             "episodes, several files, or a horizon of fewer steps than the log has.",
             settings={"horizon": "N"},
         )
@@ -117,6 +118,7 @@ def fit_log(given: LoggedProblem, settings: PlanTreeSettings, seed: int) -> LogF
         logged=logged,
         clipped=played.clipped,
         unseen=played.unseen,
+        untried=played.untried,
         is_clone=best in clones,
         verdict=verdict,
         reasons=reasons,
@@ -255,6 +257,10 @@ def _verdict(
         refused.append(f"{at_the_edge}, more than {_CLIPPED_REFUSED:.1%}")
     elif clipped > _CLIPPED_DOUBTFUL:
         doubts.append(f"{at_the_edge}, more than {_CLIPPED_DOUBTFUL:.1%}")
+    if played.untried > 0.0:
+        refused.append(
+            f"{played.untried:.2g} of its actions are outside those that the log has tried: extrapolation"
+        )
     if unseen > _UNSEEN:
         doubts.append(f"{unseen:.1%} of its actions are outside those logged near that state")
     if predicted < mean(logged) - _BELOW * float(np.ptp(logged)):
