@@ -243,7 +243,10 @@ def test_numbers_that_are_not_finite_are_named(tank: str) -> None:
 
 
 STRANGE = {
-    "files": ({f"resources/{i}": b"" for i in range(10_001)}, r"has 10,00\d files, more than 10,000, the limit"),
+    "files": (
+        {f"resources/{i}": b"" for i in range(10_001)},
+        r"has 10,00\d files, more than 10,000, the limit",
+    ),
     "up": ({"../up.txt": b"x"}, "'../up.txt', which is no path within"),
     "through": ({"resources/../../up.txt": b"x"}, "no path within"),
     "absolute": ({"/up.txt": b"x"}, "no path within"),

@@ -26,7 +26,7 @@ _RESERVED = """
     constant continue cos cut date default dint do double dword else elsif end enum exit exp expt extern
     false float for from function goto if in inline initial int interval ln log long lreal lword main
     max min mod move mux not observation of on or program read_only read_write real register repeat
-    reset resource restrict retain return rol ror sel self shl short shr signed sin single sint sizeof
+    reset resource restrict retain return rol ror rounded sel self shl short shr signed sin single sint sizeof
     sqrt state static step string struct sub switch tan task then time to transition true type typedef
     udint uint ulint union unsigned until usint var void volatile while with word xor u started leaf
     keep waits angle_a angle_b angle_t angle_z angle_p angle_q angle_steep angle_turned n_observations
