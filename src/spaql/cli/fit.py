@@ -77,7 +77,7 @@ def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     type=float,
     default=0.3,
     show_default=True,
-    help="of the excitation, as a share of half the action range",
+    help="of the excitation, as a share of half the range of actions that was tried",
 )
 @click.option("--anyway", is_flag=True, help="save the controller even if the data do not support it")
 @quiet_option

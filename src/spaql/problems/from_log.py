@@ -24,6 +24,8 @@ from spaql.values import whole_number
 
 _MOST_LISTED = 64
 """Most actions of a list."""
+_EVEN = 0.8
+"""Share of the reach of the logged actions on one side of the middle that makes the other about as far."""
 _NEXT = "next_"
 """Prefix of a name in an expression for the value after the step."""
 _ENDED = "ended"
@@ -282,16 +284,23 @@ def _within(low: Floats, high: Floats) -> Box:
 
 
 def _tried(log: Log, low: Floats, high: Floats, notes: list[str]) -> tuple[Floats, Floats]:
-    """Return the part of the range of each action that the log has tried, and note where it is less."""
+    """Return the part of the range of each action that the log has tried, and note where it is less.
+
+    It keeps the middle of the range if about as much was tried on both sides: mirrors are about the middle.
+    """
     least = np.maximum(log.taken.min(axis=0), low)
     most = np.minimum(log.taken.max(axis=0), high)
+    middle = (low + high) / 2
+    below, above = middle - least, most - middle
+    half = np.minimum(below, above)
+    even = half > _EVEN * np.maximum(below, above)
+    least, most = np.where(even, middle - half, least), np.where(even, middle + half, most)
     for name, a, b, c, d in zip(log.actions, least, most, low, high, strict=True):
         if a >= b:
             raise SettingError(
                 f"The action {name!r} is {a:g} in every row: nothing can be learned of what it does."
             )
         if a > c or b < d:
-            notes.append(
-                f"{name} is limited to {a:.4g} to {b:.4g}, the part of {c:.4g} to {d:.4g} that the log has tried"
-            )
+            tried = f"{a:.4g} to {b:.4g}"
+            notes.append(f"{name} is limited to {tried}, which the log has tried, of {c:.4g} to {d:.4g}")
     return least, most

@@ -147,8 +147,10 @@ def _counted_once(log: Log) -> Log:
     if whole.any():
         what.append(f"{int(whole.sum()):,} of {counted(len(begins), 'episode')}")
     if further:
-        what.append(f"{further:,} of {counted(int(steps[~whole].sum()), 'step')} of the other episodes")
-    note = f"{' and '.join(what)} are copies: counted once, the first copied is {log.place(int(copied.argmax()))}"
+        rest = counted(int(steps[~whole].sum()), "step")
+        what.append(f"{further:,} of {rest}{' of the others' if whole.any() else ''}")
+    first = log.place(int(copied.argmax()))
+    note = f"{' and '.join(what)} are copies: counted once; the first copy is at {first}"
     return replace(
         log,
         states=log.states[kept],

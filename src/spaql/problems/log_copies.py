@@ -45,7 +45,7 @@ def _lengths(first: Bools) -> Ints:
 def _stretches(rows: Floats, length: Ints, first: Bools, moves: Bools) -> Ints:
     """Return of which transition each is a copy, -1 for none, as far as whole stretches are the same.
 
-    The same stretches have nearly the same weighted sum: only neighbours in the order of the sums are compared.
+    Such stretches have nearly the same weighted sum: only neighbours in the order of sums are compared.
     """
     total, moving = np.zeros(len(rows)), np.zeros(len(rows))
     row = np.zeros(len(rows))
@@ -90,7 +90,7 @@ def _extend(source: Ints, rows: Floats, first: Bools, step: int) -> None:
     count = len(source)
     for i in np.flatnonzero(source >= 0)[::step].tolist():
         here, there = i + step, int(source[i]) + step
-        while 0 <= min(here, there) and max(here, there) < count and source[here] < 0:
+        while min(here, there) >= 0 and max(here, there) < count and source[here] < 0:
             begins = first[max(here, i)] or first[max(there, there - step)]
             if begins or (np.abs(rows[here] - rows[there]) > _SAME).any():
                 break

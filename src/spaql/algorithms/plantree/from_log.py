@@ -85,8 +85,8 @@ def fit_log(given: LoggedProblem, settings: PlanTreeSettings, seed: int) -> LogF
     memory.known_ends = known_ends(memory, problem)
     if len(memory.begins) < 2:
         raise SettingError(
-            "The log is one episode, copies counted once, and some must be held out to test predictions: give a column of "
-            "episodes, several files, or a horizon of fewer steps than the log has.",
+            "The log is one episode, copies counted once, and some must be held out to test predictions: "
+            "give a column of episodes, several files, or a horizon of fewer steps than the log has.",
             settings={"horizon": "N"},
         )
     steps, edge = problem.horizon, _edge_price(memory)
@@ -129,7 +129,7 @@ def fit_log(given: LoggedProblem, settings: PlanTreeSettings, seed: int) -> LogF
 def memory_of(given: LoggedProblem, code: ActionCode) -> Memory:
     """Return the transitions of a log as a memory."""
     listed = int(code.space.n) if isinstance(code.space, Discrete) else 0
-    actions = given.actions if listed else np.clip((given.actions - code.middle) / code.half, -1.0, 1.0)
+    actions = given.actions if listed else (given.actions - code.middle) / code.half
     arrays = {
         "states": given.states,
         "actions": actions,

@@ -53,7 +53,7 @@ class TriedActions:
 
 
 def _regions(z: Floats) -> tuple[Ints, Floats, Ints]:
-    """Return a tree that halves states at the median of their widest range: its features, thresholds, children.
+    """Return a tree that halves states at the median of their widest range: features, thresholds, children.
 
     The second child of a node comes after its first.
     """
