@@ -33,8 +33,8 @@ SUPPORTED, DOUBTFUL, UNSUPPORTED = "supported", "doubtful", "not supported by th
 """The verdicts."""
 _CLIPPED_DOUBTFUL, _CLIPPED_REFUSED = 0.015, 0.03
 """Shares of clipped steps above which a controller is doubtful, and not supported."""
-_UNSEEN = 0.1
-"""Share of steps with unseen actions above which a controller is doubtful."""
+_UNSEEN, _UNSEEN_EPISODES = 0.1, 0.5
+"""Shares of steps with unseen actions, and of episodes with such a step, above which one is doubtful."""
 _WIDE = 0.3
 """Half-width of the interval above which a controller is doubtful, as a share of the standard deviation of
 logged returns or, if that is larger, of the predicted improvement."""
@@ -261,8 +261,11 @@ def _verdict(
         refused.append(
             f"{played.untried:.2g} of its actions are outside those that the log has tried: extrapolation"
         )
-    if unseen > _UNSEEN:
-        doubts.append(f"{unseen:.1%} of its actions are outside those logged near that state")
+    if unseen > _UNSEEN or played.unseen_episodes > _UNSEEN_EPISODES:
+        doubts.append(
+            f"{unseen:.1%} of its actions, in {played.unseen_episodes:.0%} of its episodes, are outside "
+            "those logged near that state"
+        )
     if predicted < mean(logged) - _BELOW * float(np.ptp(logged)):
         doubts.append("the predicted return is below that of the log")
     if half > _WIDE * max(deviation(logged), abs(predicted - mean(logged))):

@@ -40,6 +40,8 @@ class ModelEpisodes:
     """Share of the steps whose prediction was cut to the range of the data by more than `CLIPPED`."""
     unseen: float
     """Share of the steps with an action outside the range of those logged near that state."""
+    unseen_episodes: float
+    """Share of the episodes with such a step."""
     untried: float
     """Share of the steps with an action outside the range of those logged anywhere."""
 
@@ -124,17 +126,24 @@ class TestPlant:
 
         Errors of predictions (see `errors`), if given, are drawn and added.
         """
-        returns = np.zeros(len(starts))
+        returns, strange = np.zeros(len(starts)), np.zeros(len(starts), np.bool_)
         played = clipped = unseen = untried = 0
         for step in self.steps(rules, starts, steps, errors, rng):
             going = step.going
             returns[going] += step.rewards[going]
             played += int(going.sum())
             clipped += int((going & step.clipped).sum())
+            strange |= going & step.unseen
             unseen += int((going & step.unseen).sum())
             untried += int((going & step.untried).sum())
-        shares = (count / played for count in (clipped, unseen, untried))
-        return ModelEpisodes(returns, played / len(starts), *shares)
+        return ModelEpisodes(
+            returns=returns,
+            length=played / len(starts),
+            clipped=clipped / played,
+            unseen=unseen / played,
+            unseen_episodes=float(strange.mean()),
+            untried=untried / played,
+        )
 
     def steps(
         self,
