@@ -28,7 +28,7 @@ def copies(states: Floats, taken: Floats, nexts: Floats, first: Bools) -> Bools:
     width = np.ptp(rows, axis=0)
     rows /= np.where(width > 0.0, width, 1.0)
     dims = states.shape[1]
-    moves = (np.abs(rows[:, -dims:] - rows[:, :dims]) > _SAME).any(axis=1)
+    moves = np.asarray((np.abs(rows[:, -dims:] - rows[:, :dims]) > _SAME).any(axis=1))
     source = _stretches(rows, _lengths(first), first, moves)
     for step in (1, -1):
         _extend(source, rows, first, step)
