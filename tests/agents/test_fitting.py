@@ -142,7 +142,7 @@ def test_an_unlike_environment_is_refused(
 
 
 def test_actions_outside_the_range_of_an_environment_are_refused() -> None:
-    found = fit_integrator(integrator(20, 0.3), action_range=[-3, 3])
+    found = fit_integrator(integrator(20, 0.3), action_range=[-3, 3], extrapolate=True, anyway=True)
     assert found.agent is not None
     narrow = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32)
     with pytest.raises(spaql.SettingError, match="some of them outside Box"):
@@ -242,6 +242,38 @@ def test_rich_data_support_a_controller_that_keeps_its_promise() -> None:
         real.append(total)
     error = 2 * np.std(real) / math.sqrt(len(real))
     assert abs(np.mean(real) - found.predicted) <= found.half + error
+
+
+def test_what_the_log_has_not_tried_is_not_supported() -> None:
+    """Beyond 0.4 the plant reverses, which a log of small actions cannot tell."""
+    rows = integrator(30, 0.1)
+    rows["u"] = [min(max(u, -0.4), 0.4) for u in rows["u"]]
+    x = 0.0
+    for i, (run, u) in enumerate(zip(rows["run"], rows["u"], strict=True)):
+        x = rows["x"][i] if i == 0 or run != rows["run"][i - 1] else x
+        rows["x"][i] = x
+        x += 0.5 * u
+    limited = fit_integrator(rows)
+    assert limited.untried == 0.0
+    assert limited.notes == ("u is limited to -0.4 to 0.4, which the log has tried, of -1 to 1",)
+    assert limited.agent is not None
+    actions = [float(limited.agent.predict(np.array([x]))[0][0]) for x in (-5.0, -1.0, 1.0, 5.0)]
+    assert max(map(abs, actions)) <= 0.4
+    beyond = fit_integrator(rows, extrapolate=True, anyway=True)
+    assert beyond.untried > 0.0
+    assert beyond.verdict == "not supported by the data"
+    assert "outside those that the log has tried: extrapolation" in beyond.reasons[0]
+
+
+def test_copies_are_no_evidence() -> None:
+    rows = integrator(4, 0.3)
+    copied = {name: [value for _ in range(20) for value in values] for name, values in rows.items()}
+    copied["run"] = [i // 21 for i in range(len(copied["run"]))]
+    found = fit_integrator(copied)
+    assert (found.episodes, found.steps) == (4, 80)
+    assert "76 of 80 episodes are copies: counted once" in found.notes[0]
+    assert found.verdict != "supported"
+    assert "the log has only 4 episodes" in found.reasons
 
 
 def drifting() -> dict[str, list[float]]:

@@ -41,9 +41,14 @@ def test_products_and_sums_are_never_fused(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("clang"), reason="needs clang")
-def test_clang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "more", ["", "-O3 -mfma -ffp-contract=fast", "-O3 -mfma -funsafe-math-optimizations"]
+)
+def test_clang(more: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "-mfma" in more and " fma " not in Path("/proc/cpuinfo").read_text():
+        pytest.skip("this processor cannot fuse them")
     monkeypatch.setenv("CC", "clang")
-    check(machine_of(random_controller(2)), FLAGS, tmp_path)
+    check(machine_of(random_controller(2)), (*FLAGS, *more.split()), tmp_path)
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")

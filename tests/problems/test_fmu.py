@@ -1,6 +1,9 @@
 """FMUs as plants: what they declare, how they begin, and what their errors say."""
 
 import re
+import shutil
+import struct
+import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -237,6 +240,44 @@ def test_numbers_that_are_not_finite_are_named(tank: str) -> None:
     env.reset(seed=0)
     with pytest.raises(spaql.BadEnvironmentError, match=r"at 1 s: level is nan"):
         env.step(np.zeros(1))
+
+
+STRANGE = {
+    "files": (
+        {f"resources/{i}": b"" for i in range(10_001)},
+        r"has 10,00\d files, more than 10,000, the limit",
+    ),
+    "up": ({"../up.txt": b"x"}, "'../up.txt', which is no path within"),
+    "through": ({"resources/../../up.txt": b"x"}, "no path within"),
+    "absolute": ({"/up.txt": b"x"}, "no path within"),
+    "drive": ({"C:up.txt": b"x"}, "no path within"),
+    "bytes": ({"resources/zeros": bytes(101_000_000)}, "unpacks to more than 100,000,000 bytes, the limit"),
+    "method": ({"resources/table": b"x"}, "not stored or deflated"),
+    "lies": ({"resources/zeros": bytes(1_000_000)}, "cannot be unpacked: Bad CRC-32"),
+}
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_an_archive_is_unpacked_within_limits_and_into_its_folder(
+    name: str, tank: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    members, said = STRANGE[name]
+    file = tmp_path / "strange.fmu"
+    shutil.copy(tank, file)
+    method = zipfile.ZIP_LZMA if name == "method" else zipfile.ZIP_DEFLATED
+    with zipfile.ZipFile(file, "a", method) as archive:
+        for member, content in members.items():
+            archive.writestr(member, content)
+    if name == "lies":  # of a thousandth of its size
+        size = (struct.pack("<I", each) for each in (1_000_000, 1000))
+        file.write_bytes(file.read_bytes().replace(*size))
+    with pytest.raises(spaql.BadEnvironmentError, match=said):
+        spaql.make_problem(str(file), options=OPTIONS).make().reset()
+    assert not list(temporary.iterdir())
+    assert not list(tmp_path.rglob("up.txt"))
 
 
 def test_files_that_cannot_be_run_are_refused(tank: str, tmp_path: Path) -> None:

@@ -81,6 +81,10 @@ def test_empty_cells_cut_an_episode_and_are_reported(tmp_path: Path) -> None:
 WRONG = {
     "x,v,u\n1,2,3\n1,oops,3\n": r"log.csv, row 3, column 'v' is 'oops'",
     "x,v,u\n1,2,3\n1,inf,3\n": r"row 3, column 'v' is 'inf'",
+    "x,v,u\n1,2,3\n1,1_0,3\n": r"row 3, column 'v' is '1_0', and must be a finite number",
+    "x,v,u\n1,2,3\n1,\uff11\uff12,3\n": r"row 3, column 'v' is '\uff11\uff12', and must be",
+    'x,v,u\n1,2,3\n1,"2,3\n1,2,3\n': r"row 3 is no CSV: unexpected end of data",
+    'x,"v,u\n1,2,3\n': r"row 1 is no CSV",
     "x,v,u\n1,2,3\n1,2\n": r"row 3 has 2 cells, and the header has 3",
     "x,w,u\n1,2,3\n": r"log.csv has no column 'v'",
     "x,v,v,u\n1,2,3,4\n": r"two columns 'v'",
@@ -181,6 +185,21 @@ def test_a_list_needs_every_action_and_other_actions_a_range() -> None:
         problem_from_log(log_of(u=[0, 2, 0, 2, 0, 0]), cost="x")
     with pytest.raises(SettingError, match="give the range of the action"):
         problem_from_log(log_of(u=[0, 0.5, 0, 1, 0, 0]), cost="x")
+
+
+def test_a_controller_is_limited_to_what_the_log_has_tried() -> None:
+    log = log_of(u=[-0.1, 0.3, 0, 0.3, 0, 0])
+    found = problem_from_log(log, cost="x", action_range=[-1, 1])
+    low, high = (float(end[0]) for end in (found.problem.actions.space.low, found.problem.actions.space.high))
+    assert -0.1 <= low < -0.0999  # single precision must not round it beyond
+    assert 0.2999 < high <= 0.3
+    assert found.notes == ("u is limited to -0.1 to 0.3, which the log has tried, of -1 to 1",)
+    wide = problem_from_log(log, cost="x", action_range=[-1, 1], extrapolate=True)
+    assert (wide.problem.actions.space.low, wide.problem.actions.space.high, wide.notes) == (-1, 1, ())
+    with pytest.raises(SettingError, match="needs the range of the action"):
+        problem_from_log(log, cost="x", extrapolate=True)
+    with pytest.raises(SettingError, match=r"'u' is 0\.5 in every row"):
+        problem_from_log(log_of(u=[0.5] * 6), cost="x", action_range=[-1, 1])
 
 
 def test_there_is_no_environment_to_make() -> None:

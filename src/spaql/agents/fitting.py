@@ -52,6 +52,8 @@ class Fitted:
     """Share of steps in the learned plant whose prediction is cut at the edge of the data."""
     unseen: float
     """Share of actions outside those that were logged near that state."""
+    untried: float
+    """Share of actions outside those that were logged anywhere; 0 unless it was allowed to extrapolate."""
     is_clone: bool
     """Whether it does what the log did, because nothing better was found that the data support."""
     leaves: int
@@ -103,6 +105,7 @@ def fit(
     reward: str | None = None,
     end: str | None = None,
     action_range: Sequence[float] | None = None,
+    extrapolate: bool = False,
     episode: str | None = None,
     time: str | None = None,
     horizon: int | None = None,
@@ -132,7 +135,11 @@ def fit(
     end
         An expression of the observations that holds where an episode ends. Without one, none ends.
     action_range
-        The lowest and the highest value of the action; without it, actions are a list 0, 1, ...
+        The lowest and the highest value of the action; without it, actions are a list 0, 1, ... The
+        controller is limited to the part of it that the log has tried.
+    extrapolate
+        Let the controller use all of `action_range`. If it then uses what the log has not tried, it is not
+        supported by the data.
     episode
         Column whose value changes where an episode begins; each file begins one, too.
     time
@@ -183,6 +190,7 @@ def fit(
         reward=reward,
         end=end,
         action_range=action_range,
+        extrapolate=extrapolate,
         horizon=horizon,
         setpoints=setpoints,
         constraints=constraints,
@@ -211,6 +219,7 @@ def _fitted(
         logged=mean_ci95(found.logged),
         clipped=found.clipped,
         unseen=found.unseen,
+        untried=found.untried,
         is_clone=found.is_clone,
         leaves=found.rules.n_leaves,
         episodes=len(found.memory.begins),

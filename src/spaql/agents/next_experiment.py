@@ -57,8 +57,8 @@ class NextExperiment:
         Parameters
         ----------
         amplitude
-            The largest level, as a share of half the action range; of a list, the share of levels that
-            replace the action.
+            The largest level, as a share of half the range of the controller's actions; of a list, the share
+            of levels that replace the action.
         episodes
             Number of episodes, each as long as the horizon.
         seed

@@ -37,6 +37,11 @@ def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     callback=numbers,
     help="lowest and highest value of the action  [default: a list 0, 1, ...]",
 )
+@click.option(
+    "--extrapolate",
+    is_flag=True,
+    help="allow all of --action-range, not only the part that the log has tried",
+)
 @click.option("--cost", metavar="EXPRESSION", help='of a step, such as "angle**2 + 0.1 * speed**2"')
 @click.option("--reward", metavar="EXPRESSION", help="of a step, instead of a cost")
 @click.option(
@@ -72,7 +77,7 @@ def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     type=float,
     default=0.3,
     show_default=True,
-    help="of the excitation, as a share of half the action range",
+    help="of the excitation, as a share of half the range of actions that was tried",
 )
 @click.option("--anyway", is_flag=True, help="save the controller even if the data do not support it")
 @quiet_option
@@ -82,6 +87,7 @@ def fit(
     observations: list[str],
     action: list[str],
     action_range: list[float] | None,
+    extrapolate: bool,
     cost: str | None,
     reward: str | None,
     end: str | None,
@@ -138,6 +144,7 @@ def fit(
         reward=reward,
         end=end,
         action_range=action_range,
+        extrapolate=extrapolate,
         episode=episode,
         time=time,
         horizon=horizon,

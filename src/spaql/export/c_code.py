@@ -21,6 +21,7 @@ from spaql.export.c_common import (
     names_in,
     needs_infinity,
     prototype,
+    rounding,
     undefined,
     weighted,
 )
@@ -169,6 +170,17 @@ def _header(controller: MachineController, name: str) -> list[str]:
 
 
 def _rules(controller: MachineController, name: str) -> Iterator[str]:
+    body = list(_body(controller))
+    if needs_infinity(controller):
+        yield "#include <math.h>"
+    yield from rounding(body)
+    if isinstance(controller.tree.leaves, Laws):
+        yield from ("", *CUT)
+    yield from ("", *prototype(controller, name, ""), "{", *body, "}")
+
+
+def _body(controller: MachineController) -> Iterator[str]:
+    """Yield the statements of the function."""
     tree, number = controller.tree, controller.number
     names, kind, laws = names_in(controller), TYPES[number.name], controller.tree.leaves
 
@@ -188,12 +200,6 @@ def _rules(controller: MachineController, name: str) -> Iterator[str]:
         values = enumerate(controller.leaf_value(row))
         return [f"action[{i}] = {literal(controller, value, action=i)};{note}" for i, value in values]
 
-    if needs_infinity(controller):
-        yield "#include <math.h>"
-    yield ""
-    if isinstance(laws, Laws):
-        yield from (*CUT, "")
-    yield from (*prototype(controller, name, ""), "{")
     used = set(tree.feature.tolist())
     for j, seen in enumerate(tree.observations):
         if j in used or number.name != "fixed":
@@ -211,7 +217,6 @@ def _rules(controller: MachineController, name: str) -> Iterator[str]:
         lines = [f"action[{i}] = {literal(controller, x, action=i)}; /* the safe action */" for i, x in safe]
         exception = undefined(names[: tree.dims]), lines
     yield from nested(tree, _KEYWORDS, condition, leaf, exception, 1)
-    yield "}"
 
 
 def _law(controller: MachineController, names: Sequence[str], row: int, i: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,24 @@ from spaql.languages import C, identifiers, in_comment
 from spaql.policy import Laws, SwitchingLaws
 
 TYPES = {"double": "double", "float": "float", "fixed": "int32_t"}
-_RESERVED = f"{C} action observation cut node action_of "
+_RESERVED = f"{C} action observation cut rounded node action_of "
+
+_ROUNDED = (
+    "/* A product as it is stored. GCC follows the pragma above, and some processors cannot fuse; any other",
+    " * compiler must store it: with -ffp-contract=fast, clang ignores its pragmas. */",
+    "#if defined(__GNUC__) && !defined(__clang__)",
+    "#define STORED",
+    "#elif defined(__wasm__) || (defined(__x86_64__) && !defined(__FMA__) && !defined(__FMA4__))",
+    "#define STORED",
+    "#else",
+    "#define STORED volatile",
+    "#endif",
+    "static double rounded(double product)",
+    "{",
+    "    const STORED double kept = product;",
+    "    return kept;",
+    "}",
+)
 
 CUT = (
     "/* The law's result cut to its bounds; the safe action if it is NaN. */",
@@ -91,13 +108,36 @@ def arithmetic_checks(doubles: str | None, *, single: bool, sums: bool) -> Itera
     yield "#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && (__FINITE_MATH_ONLY__ > 0))"
     yield '#error "compile without -ffast-math: it assumes that there is no NaN"'
     yield "#endif"
-    if sums:
-        yield "/* A product and a sum are rounded one after the other, never fused. */"
-        yield "#if defined(__GNUC__) && !defined(__clang__)"
-        yield '#pragma GCC optimize ("fp-contract=off")'
-        yield "#else"
-        yield "#pragma STDC FP_CONTRACT OFF"
+    if doubles is not None:
+        yield "#if defined(__STDC_VERSION__) && (__STDC_VERSION__ >= 201112L)"
+        yield '_Static_assert(sizeof(0.1) == sizeof(double), "compile without -fsingle-precision-constant");'
         yield "#endif"
+    if sums:
+        yield from _SEPARATE
+
+
+_SEPARATE = (
+    "#if defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__)",
+    '#error "compile without -funsafe-math-optimizations: it computes sums in another order"',
+    "#endif",
+    "/* Every product, sum and quotient is rounded on its own, in the order that is written here. */",
+    "#if defined(__GNUC__) && !defined(__clang__)",
+    '#pragma GCC optimize ("fp-contract=off")',
+    "#else",
+    "#if defined(__clang__) && (defined(__x86_64__) || defined(__i386__))",
+    "#pragma float_control(precise, on)",
+    "#elif defined(__clang__)",
+    "#pragma clang fp reassociate(off)",
+    "#endif",
+    "#pragma STDC FP_CONTRACT OFF",
+    "#endif",
+)
+
+
+def rounding(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the function that rounds products, if lines call it."""
+    if any("rounded(" in line for line in lines):
+        yield from ("", *_ROUNDED)
 
 
 def prototype(controller: MachineController, name: str, end: str) -> list[str]:
@@ -123,7 +163,7 @@ def weighted(
     cast = "(double)" if controller.number.name == "float" else ""
     total = None if offset is None else repr(offset)
     for j, weight in terms(weights):
-        term = f"({weight!r} * {cast}{names[j]})"
+        term = f"rounded({weight!r} * {cast}{names[j]})"
         total = term if total is None else f"({total} + {term})"
     assert total is not None
     return total

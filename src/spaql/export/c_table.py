@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from spaql.export.c_common import CUT, TYPES, literal, needs_infinity, prototype, undefined
+from spaql.export.c_common import CUT, TYPES, literal, needs_infinity, prototype, rounding, undefined
 from spaql.export.conditions import Table, numbered
 from spaql.export.target_controller import MachineController
 from spaql.policy import Laws, SwitchingLaws
@@ -44,11 +44,13 @@ def table(controller: MachineController, name: str, *, inside: bool = False) -> 
     yield next(tables)  # a macro
     if not inside:
         yield from tables
+    body = list(_look_up(controller, index))
+    yield from rounding(body)
     if isinstance(controller.tree.leaves, Laws):
         yield from ("", *CUT)
     yield from ("", *prototype(controller, name, ""), "{")
     yield from (f"    {line}".rstrip() for line in tables)
-    yield from (f"    {line}" for line in _look_up(controller, index))
+    yield from (f"    {line}" for line in body)
     yield "}"
 
 
@@ -202,7 +204,7 @@ def _terms(controller: MachineController, total: str, weight: str, place: str) -
         f"    for (j = 0U; j < {controller.tree.dims}U; ++j) {{",
         f"        const double {weight} = READ_FLOAT(&{place});",
         f"        if (({weight} < 0.0) || ({weight} > 0.0)) {{",
-        f"            {total} = {total} + ({weight} * {cast}observation[j]);",
+        f"            {total} = {total} + rounded({weight} * {cast}observation[j]);",
         "        }",
         "    }",
     ]

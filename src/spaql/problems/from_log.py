@@ -24,6 +24,8 @@ from spaql.values import whole_number
 
 _MOST_LISTED = 64
 """Most actions of a list."""
+_EVEN = 0.8
+"""Share of the reach of the logged actions on one side of the middle that makes the other about as far."""
 _NEXT = "next_"
 """Prefix of a name in an expression for the value after the step."""
 _ENDED = "ended"
@@ -116,6 +118,7 @@ def problem_from_log(
     reward: str | None = None,
     end: str | None = None,
     action_range: Sequence[float] | None = None,
+    extrapolate: bool = False,
     horizon: int | None = None,
     setpoints: Mapping[str, str] | None = None,
     constraints: Iterable[ConstraintLike] = (),
@@ -144,7 +147,7 @@ def problem_from_log(
     steps = whole_number("horizon", int(lengths.max()) if horizon is None else horizon, least=1)
     begins = _begins(log, ended, steps, notes)
     notes += _broken(objective.stage, nexts, log.taken, begins)
-    space = _action_space(log, action_range)
+    space = _action_space(log, action_range, extrapolate, notes)
     problem = Problem(
         name=Path(log.files[0]).stem if log.files[0] != "the log" else "log",
         env=None,
@@ -219,10 +222,17 @@ def _begins(log: Log, ended: NDArray[np.bool_], horizon: int, notes: list[str]) 
     return np.flatnonzero(first)
 
 
-def _action_space(log: Log, action_range: Sequence[float] | None) -> Box | Discrete:
-    """Return the Box of a range, or a list of as many actions as the log has."""
+def _action_space(
+    log: Log, action_range: Sequence[float] | None, extrapolate: bool, notes: list[str]
+) -> Box | Discrete:
+    """Return the Box of a range, as far as the log has tried it, or a list of as many actions as it has."""
     if action_range is not None:
-        return _box(log, action_range)
+        low, high = _range(log, action_range)
+        if not extrapolate:
+            low, high = _tried(log, low, high, notes)
+        return _within(low, high)
+    if extrapolate:
+        raise SettingError("To extrapolate needs the range of the action, its lowest and highest value.")
     taken, name = log.taken[:, 0], log.actions[0]
     whole = len(log.actions) == 1 and np.all((taken >= 0) & (taken % 1 == 0) & (taken < _MOST_LISTED))
     if not whole:
@@ -241,7 +251,8 @@ def _action_space(log: Log, action_range: Sequence[float] | None) -> Box | Discr
     return Discrete(count)
 
 
-def _box(log: Log, action_range: Sequence[float]) -> Box:
+def _range(log: Log, action_range: Sequence[float]) -> tuple[Floats, Floats]:
+    """Return the lowest and the highest value of each action, between which all logged ones are."""
     ends = np.array(action_range, np.float64).ravel()
     if len(ends) == 2:
         ends = np.tile(ends, len(log.actions))
@@ -258,4 +269,38 @@ def _box(log: Log, action_range: Sequence[float]) -> Box:
             f"{log.place(i)}, column {log.actions[k]!r} is {log.taken[i, k]:g}, outside the action range of "
             f"{low[k]:g} to {high[k]:g}: give a range that holds what was played."
         )
-    return Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
+    return low, high
+
+
+def _within(low: Floats, high: Floats) -> Box:
+    """Return the Box in single precision that does not reach beyond a range by rounding."""
+    ends = low.astype(np.float32), high.astype(np.float32)
+    inner = np.nextafter(ends[0], np.float32(np.inf)), np.nextafter(ends[1], np.float32(-np.inf))
+    return Box(
+        np.where(ends[0] < low, inner[0], ends[0]),
+        np.where(ends[1] > high, inner[1], ends[1]),
+        dtype=np.float32,
+    )
+
+
+def _tried(log: Log, low: Floats, high: Floats, notes: list[str]) -> tuple[Floats, Floats]:
+    """Return the part of the range of each action that the log has tried, and note where it is less.
+
+    It keeps the middle of the range if about as much was tried on both sides: mirrors are about the middle.
+    """
+    least = np.maximum(log.taken.min(axis=0), low)
+    most = np.minimum(log.taken.max(axis=0), high)
+    middle = (low + high) / 2
+    below, above = middle - least, most - middle
+    half = np.minimum(below, above)
+    even = half > _EVEN * np.maximum(below, above)
+    least, most = np.where(even, middle - half, least), np.where(even, middle + half, most)
+    for name, a, b, c, d in zip(log.actions, least, most, low, high, strict=True):
+        if a >= b:
+            raise SettingError(
+                f"The action {name!r} is {a:g} in every row: nothing can be learned of what it does."
+            )
+        if a > c or b < d:
+            tried = f"{a:.4g} to {b:.4g}"
+            notes.append(f"{name} is limited to {tried}, which the log has tried, of {c:.4g} to {d:.4g}")
+    return least, most

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
 from spaql.formatting import counted
+from spaql.problems.log_copies import copies
 from spaql.problems.log_tables import Floats, LogSource, Table, read_table
 
 _UNEVEN = 0.1
@@ -60,7 +61,7 @@ def read_log(
     episode: str | None = None,
     time: str | None = None,
 ) -> Log:
-    """Return the transitions of a log.
+    """Return the transitions of a log, copies of a recording counted once.
 
     Parameters
     ----------
@@ -79,6 +80,17 @@ def read_log(
     >>> log.states.ravel(), log.nexts.ravel(), log.taken.ravel()
     (array([0., 1.]), array([1., 3.]), array([1., 2.]))
     """
+    return _counted_once(_read(source, observations, actions, episode, time))
+
+
+def _read(
+    source: LogSource | Sequence[LogSource],
+    observations: Sequence[str],
+    actions: Sequence[str],
+    episode: str | None,
+    time: str | None,
+) -> Log:
+    """Return all transitions of a log."""
     several = isinstance(source, Sequence) and not isinstance(source, str)
     sources: list[LogSource] = list(source) if several else [source]  # type: ignore[list-item, arg-type]
     wanted = [*observations, *actions, *([time] if time else [])]
@@ -119,6 +131,34 @@ def read_log(
         rows=sum(len(table.rows) for table in tables),
         sample_time=step if times is not None else None,
         notes=tuple(notes),
+    )
+
+
+def _counted_once(log: Log) -> Log:
+    """Return a log without the transitions that are copies of others, which are no further evidence."""
+    copied = copies(log.states, log.taken, log.nexts, log.first)
+    if not copied.any():
+        return log
+    kept, begins = ~copied, np.flatnonzero(log.first)
+    whole = np.logical_and.reduceat(copied, begins)
+    steps = np.diff(np.append(begins, len(log)))
+    further = int(copied.sum() - steps[whole].sum())
+    what = []
+    if whole.any():
+        what.append(f"{int(whole.sum()):,} of {counted(len(begins), 'episode')}")
+    if further:
+        rest = counted(int(steps[~whole].sum()), "step")
+        what.append(f"{further:,} of {rest}{' of the others' if whole.any() else ''}")
+    first = log.place(int(copied.argmax()))
+    note = f"{' and '.join(what)} are copies: counted once; the first copy is at {first}"
+    return replace(
+        log,
+        states=log.states[kept],
+        taken=log.taken[kept],
+        nexts=log.nexts[kept],
+        first=(log.first | np.append(False, copied[:-1]))[kept],
+        places=log.places[kept],
+        notes=(*log.notes, note),
     )
 
 

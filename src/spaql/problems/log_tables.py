@@ -87,8 +87,12 @@ def _of_lines(path: Path, file: TextIO, numbers: Sequence[str], label: str | Non
     """
     head = file.readline()
     lines = (line.removesuffix("\n") for line in chain([head], file))
-    reader = csv.reader(lines, delimiter=max(_SEPARATORS, key=head.count), skipinitialspace=True)
-    header = [name.strip() for name in next(reader, [])]
+    separator = max(_SEPARATORS, key=head.count)
+    reader = csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=True)
+    try:
+        header = [name.strip() for name in next(reader, [])]
+    except csv.Error as error:
+        raise SettingError(f"{path}, row 1 is no CSV: {error}.") from error
     if not header:
         raise SettingError(f"{path} is empty: its first row must name the columns.")
     if len(set(header)) != len(header):
@@ -99,8 +103,10 @@ def _of_lines(path: Path, file: TextIO, numbers: Sequence[str], label: str | Non
     found = {name: array("d") for name in numbers}
     labels: list[str] = []
     rows = array("q")
+    begins = reader.line_num + 1
     try:
         for cells in reader:
+            begins = reader.line_num + 1
             if not cells:
                 continue
             if len(cells) != len(header):
@@ -114,14 +120,14 @@ def _of_lines(path: Path, file: TextIO, numbers: Sequence[str], label: str | Non
                 labels.append(labels[-1] if labels and labels[-1] == own else own)  # one text an episode
             rows.append(reader.line_num)
     except csv.Error as error:
-        raise SettingError(f"{path}, row {reader.line_num} is no CSV: {error}.") from error
+        raise SettingError(f"{path}, row {begins} is no CSV: {error}.") from error
     arrays = {columns[name]: np.array(values, np.float64) for name, values in found.items()}
     return Table(str(path), arrays, labels if label else None, np.array(rows, np.int64))
 
 
 def _number(cell: str, path: Path, row: int, column: str) -> float:
     try:
-        value = float(cell)
+        value = float(cell if cell.isascii() and "_" not in cell else "")  # Python reads 1_0 as 10
     except ValueError:
         if cell.strip().lower() in _EMPTY:
             return math.nan

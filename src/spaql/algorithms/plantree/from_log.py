@@ -33,8 +33,8 @@ SUPPORTED, DOUBTFUL, UNSUPPORTED = "supported", "doubtful", "not supported by th
 """The verdicts."""
 _CLIPPED_DOUBTFUL, _CLIPPED_REFUSED = 0.015, 0.03
 """Shares of clipped steps above which a controller is doubtful, and not supported."""
-_UNSEEN = 0.1
-"""Share of steps with unseen actions above which a controller is doubtful."""
+_UNSEEN, _UNSEEN_EPISODES = 0.1, 0.3
+"""Shares of steps with unseen actions, and of episodes with such a step, above which one is doubtful."""
 _WIDE = 0.3
 """Half-width of the interval above which a controller is doubtful, as a share of the standard deviation of
 logged returns or, if that is larger, of the predicted improvement."""
@@ -69,6 +69,7 @@ class LogFit:
     """The returns of the logged episodes that ended or lasted until the horizon; of all if there are none."""
     clipped: float
     unseen: float
+    untried: float
     is_clone: bool
     """Whether it is the clone of the logged behaviour."""
     verdict: str
@@ -84,8 +85,8 @@ def fit_log(given: LoggedProblem, settings: PlanTreeSettings, seed: int) -> LogF
     memory.known_ends = known_ends(memory, problem)
     if len(memory.begins) < 2:
         raise SettingError(
-            "The log is one episode, and some must be held out to test predictions: give a column of "
-            "episodes, several files, or a horizon of fewer steps than the log has.",
+            "The log is one episode, copies counted once, and some must be held out to test predictions: "
+            "give a column of episodes, several files, or a horizon of fewer steps than the log has.",
             settings={"horizon": "N"},
         )
     steps, edge = problem.horizon, _edge_price(memory)
@@ -117,6 +118,7 @@ def fit_log(given: LoggedProblem, settings: PlanTreeSettings, seed: int) -> LogF
         logged=logged,
         clipped=played.clipped,
         unseen=played.unseen,
+        untried=played.untried,
         is_clone=best in clones,
         verdict=verdict,
         reasons=reasons,
@@ -127,7 +129,7 @@ def fit_log(given: LoggedProblem, settings: PlanTreeSettings, seed: int) -> LogF
 def memory_of(given: LoggedProblem, code: ActionCode) -> Memory:
     """Return the transitions of a log as a memory."""
     listed = int(code.space.n) if isinstance(code.space, Discrete) else 0
-    actions = given.actions if listed else np.clip((given.actions - code.middle) / code.half, -1.0, 1.0)
+    actions = given.actions if listed else (given.actions - code.middle) / code.half
     arrays = {
         "states": given.states,
         "actions": actions,
@@ -255,8 +257,15 @@ def _verdict(
         refused.append(f"{at_the_edge}, more than {_CLIPPED_REFUSED:.1%}")
     elif clipped > _CLIPPED_DOUBTFUL:
         doubts.append(f"{at_the_edge}, more than {_CLIPPED_DOUBTFUL:.1%}")
-    if unseen > _UNSEEN:
-        doubts.append(f"{unseen:.1%} of its actions are outside those logged near that state")
+    if played.untried > 0.0:
+        refused.append(
+            f"{played.untried:.2g} of its actions are outside those that the log has tried: extrapolation"
+        )
+    if unseen > _UNSEEN or played.unseen_episodes > _UNSEEN_EPISODES:
+        doubts.append(
+            f"{unseen:.1%} of its actions, in {played.unseen_episodes:.0%} of its episodes, are outside "
+            "those logged near that state"
+        )
     if predicted < mean(logged) - _BELOW * float(np.ptp(logged)):
         doubts.append("the predicted return is below that of the log")
     if half > _WIDE * max(deviation(logged), abs(predicted - mean(logged))):

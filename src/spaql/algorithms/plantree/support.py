@@ -14,6 +14,7 @@ from spaql.algorithms.plantree.dynamics import CAUTIOUS, fit_plant
 from spaql.algorithms.plantree.encoding import ActionCode, Scale
 from spaql.algorithms.plantree.replay_memory import LARGEST, Floats, Memory
 from spaql.algorithms.plantree.rule_trees import from_rules
+from spaql.algorithms.plantree.tried_actions import TriedActions
 from spaql.errors import SettingError
 from spaql.kernels.plantree.controllers import controls
 from spaql.kernels.plantree.pwa_model import Ints, Plant, find_all
@@ -38,7 +39,11 @@ class ModelEpisodes:
     clipped: float
     """Share of the steps whose prediction was cut to the range of the data by more than `CLIPPED`."""
     unseen: float
-    """Share of the steps with an action outside the range of those logged in that cell."""
+    """Share of the steps with an action outside the range of those logged near that state."""
+    unseen_episodes: float
+    """Share of the episodes with such a step."""
+    untried: float
+    """Share of the steps with an action outside the range of those logged anywhere."""
 
 
 class ModelStep(NamedTuple):
@@ -54,6 +59,7 @@ class ModelStep(NamedTuple):
     cell: Ints
     clipped: NDArray[np.bool_]
     unseen: NDArray[np.bool_]
+    untried: NDArray[np.bool_]
 
 
 class TestPlant:
@@ -68,13 +74,9 @@ class TestPlant:
         rows = [np.arange(len(memory))]
         self._plant: Plant = fit_plant(memory, self.scale, code, rows, squares=True, margin=CAUTIOUS)
         self._inputs = code.inputs(code.tried(), squares=True)
-        inputs = code.inputs(memory.actions, squares=False)
-        cells, count = self._find(self.scale.z(memory.states)), len(self._plant.feature)
-        self._rows = np.bincount(cells, minlength=count)
-        self._low, self._high = np.full((2, count, inputs.shape[1]), np.inf)
-        np.minimum.at(self._low, cells, inputs)
-        self._high = -self._high
-        np.maximum.at(self._high, cells, inputs)
+        z = self.scale.z(memory.states)
+        self._rows = np.bincount(self._find(z), minlength=len(self._plant.feature))
+        self._tried = TriedActions(z, code.inputs(memory.actions, squares=False), code.listed)
 
     def _find(self, z: Floats) -> Ints:
         plant = self._plant
@@ -124,15 +126,24 @@ class TestPlant:
 
         Errors of predictions (see `errors`), if given, are drawn and added.
         """
-        returns = np.zeros(len(starts))
-        played = clipped = unseen = 0
+        returns, strange = np.zeros(len(starts)), np.zeros(len(starts), np.bool_)
+        played = clipped = unseen = untried = 0
         for step in self.steps(rules, starts, steps, errors, rng):
             going = step.going
             returns[going] += step.rewards[going]
             played += int(going.sum())
             clipped += int((going & step.clipped).sum())
+            strange |= going & step.unseen
             unseen += int((going & step.unseen).sum())
-        return ModelEpisodes(returns, played / len(starts), clipped / played, unseen / played)
+            untried += int((going & step.untried).sum())
+        return ModelEpisodes(
+            returns=returns,
+            length=played / len(starts),
+            clipped=clipped / played,
+            unseen=unseen / played,
+            unseen_episodes=float(strange.mean()),
+            untried=untried / played,
+        )
 
     def steps(
         self,
@@ -156,21 +167,12 @@ class TestPlant:
             ended, actions = self._ends(raw_after), self._raw_actions(inputs)
             reward = self._reward(raw, actions, raw_after, ended)
             _check_finite(reward, raw, going)
-            outside = self._outside(cell, inputs)
-            yield ModelStep(going, raw, actions, inputs, reward, cell, cut > CLIPPED, outside)
+            unseen, untried = self._tried.unseen(z, inputs), self._tried.untried(inputs)
+            yield ModelStep(going, raw, actions, inputs, reward, cell, cut > CLIPPED, unseen, untried)
             going = going & ~ended
             z = after
             if not going.any():
                 break
-
-    def _outside(self, cell: Ints, inputs: Floats) -> NDArray[np.bool_]:
-        """Return where actions are outside those logged in the cell, with the margin of the states' box."""
-        some = inputs[:, : self._low.shape[1]]
-        low, high = self._low[cell], self._high[cell]
-        wide = CAUTIOUS * np.where(high > low, high - low, 0.0)
-        if self.code.listed:  # one-hot: 1 was never seen, or it was all that was seen
-            return np.asarray(((some > high) | (some < low)).any(axis=1))
-        return np.asarray(((some < low - wide - 1e-9) | (some > high + wide + 1e-9)).any(axis=1))
 
     def _raw_actions(self, inputs: Floats) -> Floats:
         if isinstance(self.code.space, Discrete):

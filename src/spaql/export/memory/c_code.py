@@ -12,14 +12,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.export.c_common import TYPES, arithmetic_checks, comment_of
+from spaql.export.c_common import TYPES, arithmetic_checks, comment_of, rounding
 from spaql.export.compilers import FLAGS, compiled, compiler_version
 from spaql.export.equivalence import EquivalenceError
 from spaql.export.memory.build import program_of
 from spaql.export.memory.check import Bools, MemoryTarget, Run
 from spaql.export.memory.comments import heading
 from spaql.export.memory.machine import MemoryMachine
-from spaql.export.memory.program import All, If, Program, SetFlag, Some, State, Statement
+from spaql.export.memory.program import (
+    All,
+    Binary,
+    Expression,
+    If,
+    Program,
+    SetFlag,
+    Some,
+    State,
+    Statement,
+)
 from spaql.export.memory.syntax import Syntax
 from spaql.export.memory.tracking import track_program
 from spaql.export.misra import check_misra, checked_standard, reviewed
@@ -94,6 +104,12 @@ class CSyntax(Syntax):
     def name(self, name: str) -> str:
         """Return a variable."""
         return f"state->{name}" if name in self._kept else name
+
+    def expression(self, given: Expression, *, inner: bool = False) -> str:
+        """Return an expression, in which every product is rounded on its own."""
+        if isinstance(given, Binary) and given.operator == "*":
+            return f"rounded({super().expression(given)})"
+        return super().expression(given, inner=inner)
 
     def flag(self, name: str) -> str:
         """Return whether a truth variable is set."""
@@ -229,12 +245,17 @@ class _Functions:
 
 
 def _source(machine: MemoryMachine, program: Program, name: str, syntax: CSyntax) -> Iterator[str]:
+    functions = list(_functions(machine, program, name, syntax))
+    yield from comment_of(heading(machine, f"{name}.c", _use(name)))
+    yield f'#include "{name}.h"'
+    yield from arithmetic_checks("the state needs it", single=machine.number == "float", sums=True)
+    yield from (*rounding(functions), *functions)
+
+
+def _functions(machine: MemoryMachine, program: Program, name: str, syntax: CSyntax) -> Iterator[str]:
     single = machine.number == "float"
     kind, cast = TYPES[machine.number], ("(double)", "(float)") if single else ("", "")
     functions, track = _Functions(name, kind), track_program(machine, program.state)
-    yield from comment_of(heading(machine, f"{name}.c", _use(name)))
-    yield f'#include "{name}.h"'
-    yield from arithmetic_checks("the state needs it", single=single, sums=True)
     yield from ("", f"void {name}_reset({name}_state *state)", "{")
     for one in program.state:
         value = repr(one.reset) if one.kind == "real" else str(int(one.reset))

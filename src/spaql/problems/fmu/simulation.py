@@ -17,6 +17,7 @@ from weakref import WeakValueDictionary
 
 from spaql.errors import BadEnvironmentError
 from spaql.problems.fmu.description import Description, Variable, fmpy_module, read_description
+from spaql.problems.fmu.unpacking import unpack
 
 _FATAL = 4
 _EXTRACTED: dict[tuple[str, int, int], str] = {}
@@ -296,7 +297,11 @@ def _extracted(file: Path) -> str:
     if key not in _EXTRACTED:
         folder = tempfile.mkdtemp(prefix="spaql-fmu-")
         # At the end of worker processes too, where atexit does nothing; never in a fork of this one.
-        util.Finalize(None, shutil.rmtree, (folder, True), exitpriority=0)
-        fmpy_module().extract(str(file), folder)
+        remove = util.Finalize(None, shutil.rmtree, (folder, True), exitpriority=0)
+        try:
+            unpack(file, Path(folder))
+        except BadEnvironmentError:
+            remove()
+            raise
         _EXTRACTED[key] = folder
     return _EXTRACTED[key]
