@@ -149,7 +149,6 @@ FAULTS = [
     (SYMBOLS, "self._decide((kind, first, second), settled, settled=True)", "pass"),
     (SYMBOLS, "if low < -WHOLE_MOST:", "if False:"),
     (SYMBOLS, "if high > WHOLE_MOST:", "if False:"),
-    (SYMBOLS, 'if self.precision != "whole":', "if False:"),
     (SHIMS, '"int64": _whole,', '"int64": _double,'),
     (SHIMS, "if dtype not in (None, _double, _float):", "if False:"),
     (ARRAYS, "if self._frozen:", "if False:"),
