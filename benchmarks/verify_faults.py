@@ -27,7 +27,7 @@ FORMS, SETS, LOOP, SEARCH = (
 )
 SYMBOLS, TRACE, SHIMS, TAPE, ANALYSIS, COORDINATES, CHECK, ARRAYS, READING = (
     f"verify/{name}.py"
-    for name in "symbols trace shims tape analysis coordinates check arrays reading".split()  # noqa: SIM905
+    for name in "symbols trace shims tape analysis coordinates check_cells arrays reading".split()  # noqa: SIM905
 )
 # ruff: noqa: E501
 FAULTS = [
@@ -144,12 +144,8 @@ FAULTS = [
     (ANALYSIS, "return abs(turns) < 100 and abs(turns - round(turns)) < 1e-12", "return True"),
     (FORMS, "if m[x, LOW] >= 0.0 and m[y, LOW] >= 0.0:", "if m[x, HIGH] >= 0.0 and m[y, HIGH] >= 0.0:"),
     (SEARCH, "(time >= 0 or age + 1 >= rules.limit)", "(time >= 0 or age + 2 >= rules.limit)"),
-    (CHECK, "done |= age >= self._limit", "done |= age + 1 >= self._limit"),
-    (
-        CHECK,
-        "if self._goal or self._lasts else self._within(self._home)",
-        "if False else self._within(self._home)",
-    ),
+    (CHECK, "done |= age >= self._claim.limit", "done |= age + 1 >= self._claim.limit"),
+    (CHECK, "if kind in (NEVER, REACHES, STAYS):", "if True:"),
     # Comparisons, and which paths there are.
     (SYMBOLS, 'return _compared("<", lifted(other), self)', 'return _compared("<", self, lifted(other))'),
     (SYMBOLS, 'return _compared("<=", self, lifted(other))', 'return _compared("<", self, lifted(other))'),

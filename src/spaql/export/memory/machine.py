@@ -25,8 +25,8 @@ DTYPES: dict[str, np.dtype[Any]] = {"double": np.dtype(np.float64), "float": np.
 _RESERVED = f"""
     {C} {STRUCTURED_TEXT} {PYTHON} {" ".join(f"own_{word}" for word in LIBRARY.split())}
     action cut observation reset rounded self state u started leaf keep waits angle_a angle_b angle_t angle_z
-    angle_p angle_q angle_steep angle_turned n_observations n_actions act controller manual manual_action track
-    applied_action by_hand
+    angle_p angle_q angle_steep angle_turned n_observations n_actions act controller manual manual_action
+    track applied_action by_hand
 """
 
 
