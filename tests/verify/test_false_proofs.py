@@ -230,7 +230,7 @@ def test_a_comparison_of_truth_values_is_refuted_where_it_is_false():
     dynamics = plant(body, XY)
     verdict = spaql.verify(at_rest(dynamics), dynamics, Statement(starts=XY, allowed=XY), seconds=4)
     starts = proven_starts(verdict)
-    assert verdict.refuted > 0.4
+    assert verdict.counterexample is not None  # how many are played depends on the time
     assert not contradicted(dynamics, verdict.statement, verdict.names, starts).any()
 
 
