@@ -111,8 +111,9 @@ class Statement:
         elif self.termination == "failure":
             parts.append("it does not terminate" if self.lasts else "it never terminates")
         if self.allowed:
-            never = "does not leave" if self.lasts else "never leaves"
-            parts.append(f"it {never} {box_text(self.allowed, turning)}")
+            before = self.reaches and not self.stays  # nothing is said of what follows
+            never = "does not leave" if self.lasts or before else "never leaves"
+            parts.append(f"it {never} {box_text(self.allowed, turning)}" + " before" * before)
         return " and ".join(parts) + (f" in {self.within:,} steps" if self.lasts else "")
 
 
