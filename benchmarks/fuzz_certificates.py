@@ -78,12 +78,12 @@ def grow_certificates(folder: Path) -> list[bytes]:
 
 
 def _plant(step: Any, observations: dict[str, tuple[float, float]], observe: Any = None) -> spaql.Dynamics:
-    dims = 2 if observe else 1
+    starts = (0.1, 0.1) if observe else (0.1,)
     options = {"observe": observe} if observe else {}
     name = f"fuzz/{step.__name__.title()}-v0"
     return spaql.Dynamics(
         id=name,
-        start=lambda rng: (0.1,) * dims,
+        start=lambda rng: starts,
         step=step,
         observations=observations,
         actions={"u": (-1, 1)},
@@ -104,7 +104,7 @@ def _certificate(folder: Path, plant: spaql.Dynamics, statement: Statement) -> b
     )
     for tree in trees[::-1]:
         try:
-            save_certificate(spaql.verify(tree, plant, statement, levels=2, seconds=3), folder / "seed")
+            save_certificate(spaql.verify(tree, plant, statement, levels=4, seconds=3), folder / "seed")
             return (folder / "seed").read_bytes()
         except spaql.SettingError:
             continue
