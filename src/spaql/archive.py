@@ -188,7 +188,8 @@ def is_tree(
     True
     """
     count = len(inner)
-    children, parents = np.concatenate([left[inner], right[inner]]), np.tile(np.flatnonzero(inner), 2)
+    children = np.concatenate([left[inner], right[inner]])
+    parents = np.tile(np.flatnonzero(inner), 2)
     if not count or np.any(children <= parents) or np.any(children >= count):
         return False
     times = np.bincount(children, minlength=count)

@@ -212,7 +212,9 @@ def _write(
     verdict: Verdict, map_file: Path | None, axes: tuple[int, int] | None, certificate: Path | None
 ) -> tuple[list[str], str, str]:
     """Write the map and the certificate; returns their paths, what the certificate is about, or why not."""
-    files, about, missing = [], "", ""
+    files = []
+    about = ""
+    missing = ""
     if map_file is not None:
         from spaql.figures import compute_verdict, save_as
 

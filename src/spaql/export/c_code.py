@@ -107,7 +107,8 @@ def run_program(
 ) -> NDArray[np.float64]:
     """Return the actions of a compiled controller for rows of inputs."""
     dtype = controller.number.dtype
-    failed, given = "The exported controller failed", inputs.astype(dtype).tobytes()
+    failed = "The exported controller failed"
+    given = inputs.astype(dtype).tobytes()
     written = run(command, Path(command[0]).parent, EquivalenceError, failed, given)
     outputs = np.frombuffer(written, dtype).reshape(-1, controller.n_actions)
     return controller.number.actions(outputs)

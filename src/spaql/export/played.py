@@ -20,7 +20,8 @@ from spaql.export.memory.check import Run as MemoryRun
 from spaql.export.processes import run
 from spaql.kernels.features import Floats
 
-SAMPLES, PLAYED = "samples.bin", "played.bin"
+SAMPLES = "samples.bin"
+PLAYED = "played.bin"
 """The files that a driver reads and writes."""
 Player = Callable[[Floats], Floats]
 """From rows of samples to rows of actions and states."""

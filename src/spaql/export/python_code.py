@@ -90,10 +90,8 @@ class PythonCode(Target):
         sample = ["action = act(row[1:])"]
         discrete = isinstance(controller.tree.action_space, Discrete)
         sample += ["played.append(action)" if discrete else "played.extend(action)"]
-        setup, widths = (
-            [*run_file(name), "act = namespace['act']"],
-            (controller.tree.dims, controller.n_actions),
-        )
+        setup = [*run_file(name), "act = namespace['act']"]
+        widths = (controller.tree.dims, controller.n_actions)
         return player_of_rows(driven_by_python(setup, sample, folder, *widths))
 
     def tool(self) -> str:

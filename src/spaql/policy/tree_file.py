@@ -69,7 +69,8 @@ def with_own_rules(tree: RuleTree) -> RuleTree:
         rules += [child for child in children if tree.feature[child] >= 0]
     leaves = np.flatnonzero(tree.feature < 0)
     place = dict(zip(leaves.tolist(), range(len(rules), len(rules) + len(leaves)), strict=True))
-    nodes, after = [*rules, *leaves.tolist()], iter(range(1, len(rules)))
+    nodes = [*rules, *leaves.tolist()]
+    after = iter(range(1, len(rules)))
     pairs = [
         [place[child] if child in place else next(after) for child in (int(tree.left[i]), int(tree.right[i]))]
         for i in rules

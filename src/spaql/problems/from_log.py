@@ -291,10 +291,12 @@ def _tried(log: Log, low: Floats, high: Floats, notes: list[str]) -> tuple[Float
     least = np.maximum(log.taken.min(axis=0), low)
     most = np.minimum(log.taken.max(axis=0), high)
     middle = (low + high) / 2
-    below, above = middle - least, most - middle
+    below = middle - least
+    above = most - middle
     half = np.minimum(below, above)
     even = half > _EVEN * np.maximum(below, above)
-    least, most = np.where(even, middle - half, least), np.where(even, middle + half, most)
+    least = np.where(even, middle - half, least)
+    most = np.where(even, middle + half, most)
     for name, a, b, c, d in zip(log.actions, least, most, low, high, strict=True):
         if a >= b:
             raise SettingError(

@@ -139,7 +139,8 @@ def _counted_once(log: Log) -> Log:
     copied = copies(log.states, log.taken, log.nexts, log.first)
     if not copied.any():
         return log
-    kept, begins = ~copied, np.flatnonzero(log.first)
+    kept = ~copied
+    begins = np.flatnonzero(log.first)
     whole = np.logical_and.reduceat(copied, begins)
     steps = np.diff(np.append(begins, len(log)))
     further = int(copied.sum() - steps[whole].sum())

@@ -47,7 +47,8 @@ def _stretches(rows: Floats, length: Ints, first: Bools, moves: Bools) -> Ints:
 
     Such stretches have nearly the same weighted sum: only neighbours in the order of sums are compared.
     """
-    total, moving = np.zeros(len(rows)), np.zeros(len(rows))
+    total = np.zeros(len(rows))
+    moving = np.zeros(len(rows))
     row = np.zeros(len(rows))
     for weight, column in zip(_weights(rows.shape[1]), rows.T, strict=True):
         row += weight * column
@@ -89,13 +90,15 @@ def _extend(source: Ints, rows: Floats, first: Bools, step: int) -> None:
     """Extend copies, forwards or backwards, within their episodes."""
     count = len(source)
     for i in np.flatnonzero(source >= 0)[::step].tolist():
-        here, there = i + step, int(source[i]) + step
+        here = i + step
+        there = int(source[i]) + step
         while min(here, there) >= 0 and max(here, there) < count and source[here] < 0:
             begins = first[max(here, i)] or first[max(there, there - step)]
             if begins or (np.abs(rows[here] - rows[there]) > _SAME).any():
                 break
             source[here] = there
-            here, there = here + step, there + step
+            here = here + step
+            there = there + step
 
 
 def _weights(count: int) -> Floats:

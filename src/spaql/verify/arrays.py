@@ -205,10 +205,12 @@ def _product(first: Any, second: Any) -> Any:
     """Return the matrix product."""
     if not isinstance(first, Array) or not isinstance(second, Array):
         return NotImplemented
-    a, b = first.values, second.values
+    a = first.values
+    b = second.values
     if not 1 <= a.ndim <= 2 or not 1 <= b.ndim <= 2 or a.shape[-1] != b.shape[0]:
         raise NotTracedError("@ is traced for vectors and matrices of matching shapes")
-    rows, columns = np.atleast_2d(a), b[:, np.newaxis] if b.ndim == 1 else b
+    rows = np.atleast_2d(a)
+    columns = b[:, np.newaxis] if b.ndim == 1 else b
     found = np.empty((len(rows), columns.shape[1]), object)
     for i in range(len(rows)):
         for j in range(columns.shape[1]):

@@ -38,7 +38,9 @@ class Cells:
         n = loop.n
         levels = number(data, "levels", 0, 26, whole=True)
         side = self._side = 1 << levels
-        self._claim, self._loop, self._levels = claim, loop, levels
+        self._claim = claim
+        self._loop = loop
+        self._levels = levels
         times = typed(arrays["times"], np.int32)
         require(times.size == side**n, "there is not a time for each cell")
         self.times: NDArray[np.int32] = times.reshape((side,) * n).copy()
@@ -59,7 +61,8 @@ class Cells:
 
     def share(self) -> float:
         """Return the share of the cells that is confirmed, without what depends on cells that are not."""
-        kind, claimed = self._claim.kind, self.times
+        kind = self._claim.kind
+        claimed = self.times
         self.times = np.where((claimed >= 0) & (claimed <= self._claim.limit), claimed, -1)
         self.times[~self._within(*self._claim.keep)] = -1
         core = np.zeros(self.times.shape, np.bool_)
@@ -111,10 +114,12 @@ class Cells:
 
     def _ends(self, place: Ints, level: Ints) -> tuple[Floats, Floats]:
         """Return the boxes of cells, a little wider."""
-        size, wider = self._size[:, None], self._wider[:, None]
+        size = self._size[:, None]
+        wider = self._wider[:, None]
         lo = self._low[:, None] + (place - wider) * size
         hi = self._low[:, None] + (place + (1 << level) + wider) * size
-        at_low, at_high = place == 0, place + (1 << level) == self._side
+        at_low = place == 0
+        at_high = place + (1 << level) == self._side
         fixed = ~self._turns[:, None]
         return np.where(at_low & fixed, self._low[:, None], lo), np.where(
             at_high & fixed, self._high[:, None], hi
@@ -183,10 +188,12 @@ class Cells:
         failed = np.flatnonzero(~shown)
         if not halvings or not len(failed) or len(failed) > 0.2 * len(shown) + 20:
             return shown  # where many fail, the claim is false
-        mid, good = 0.5 * (lo + hi)[:, failed], np.ones(len(failed), np.bool_)
+        mid = 0.5 * (lo + hi)[:, failed]
+        good = np.ones(len(failed), np.bool_)
         for corner in range(1 << self._loop.n):
             upper = np.array([(corner >> j) & 1 for j in range(self._loop.n)], np.bool_)[:, None]
-            low, high = np.where(upper, mid, lo[:, failed]), np.where(upper, hi[:, failed], mid)
+            low = np.where(upper, mid, lo[:, failed])
+            high = np.where(upper, hi[:, failed], mid)
             left = np.flatnonzero(good)
             good[left] = self._shown(
                 low[:, left], high[:, left], keep, look_up, claims[failed][left], halvings - 1, core=core
@@ -206,7 +213,8 @@ class Cells:
     ) -> Ints:
         """Return the steps that suffice from boxes, within the claims, or -1."""
         count = lo.shape[1]
-        worst, ended = np.zeros(count, np.int64), np.zeros(count, np.bool_)
+        worst = np.zeros(count, np.int64)
+        ended = np.zeros(count, np.bool_)
         lasts = self._claim.kind == LASTS
         parts = boxes(lo, hi, np.arange(count))
         for age in range(1, self._claim.image + 1):
@@ -245,16 +253,20 @@ class Cells:
 
     def _touched(self, parts: Parts) -> tuple[Ints, Ints]:
         """Return the first and last finest cell that parts touch, numbers × parts; -1 where they leave."""
-        size, low, high = self._size[:, None], self._low[:, None], self._high[:, None]
+        size = self._size[:, None]
+        low = self._low[:, None]
+        high = self._high[:, None]
         first = np.floor((parts.lo - low) / size - 1e-6)
         last = np.floor((parts.hi - low) / size + 1e-6)
         fixed = ~self._turns[:, None]
         first = np.where(fixed & (first == -1) & (parts.lo >= low), 0, first)
         last = np.where(fixed & (last == self._side) & (parts.hi <= high), self._side - 1, last)
         whole = ~fixed & (last - first >= self._side)
-        first, last = np.where(whole, 0, first), np.where(whole, self._side - 1, last)
+        first = np.where(whole, 0, first)
+        last = np.where(whole, self._side - 1, last)
         shift = np.where(fixed, 0, np.floor(first / self._side) * self._side)
-        first, last = first - shift, last - shift
+        first = first - shift
+        last = last - shift
         ok = np.all(np.isfinite(first) & np.isfinite(last) & (first >= 0) & (last >= first), axis=0)
         ok &= np.all(~fixed | (last < self._side), axis=0)
         clean = [np.where(ok, end, -1).astype(np.int64) for end in (first, last)]
@@ -265,7 +277,9 @@ class _LookUp:
     """The most steps over boxes of cells; an axis that goes round is continued at its beginning."""
 
     def __init__(self, times: NDArray[Any], turns: NDArray[np.bool_], work: Work) -> None:
-        self._times, self._turns, self._work = times, turns.tolist(), work
+        self._times = times
+        self._turns = turns.tolist()
+        self._work = work
         missing = np.pad((times < 0).astype(np.int32), [(1, 0)] * times.ndim)
         for axis in range(times.ndim):
             np.cumsum(missing, axis=axis, out=missing)

@@ -136,7 +136,8 @@ class Claim:
 
     @property
     def _disturbed(self) -> str:
-        loop, parts = self.loop, []
+        loop = self.loop
+        parts = []
         if loop.noise.any():
             parts.append(f"an error of each observation of up to {_bounds(loop.noise)}")
         if loop.push.any():

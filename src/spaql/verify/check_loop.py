@@ -28,7 +28,8 @@ _PERIODS = (0.0, math.tau, 360.0)
 _MOST_LEAVES = 4096
 _MEMORY = 2**26
 """Most numbers that a step takes at a time."""
-_WORK, _WORK_OF_A_BYTE = 400_000, 20
+_WORK = 400_000
+_WORK_OF_A_BYTE = 20
 """Operations on up to 1,000 sets that are spent on any file, and on each of its bytes."""
 
 
@@ -218,7 +219,8 @@ class Loop:
             node, way = waiting.pop()
             total += len(way)
             require(total <= MOST_CONDITIONS, "the ways through the tree are too long")
-            j, cut = int(feature[node]), float(threshold[node])
+            j = int(feature[node])
+            cut = float(threshold[node])
             if j < 0:
                 found.append((way, int(leaf[node])))
                 continue

@@ -29,7 +29,10 @@ class ReachedCells:
 
     def __init__(self, claim: Claim, arrays: Mapping[str, NDArray[Any]]) -> None:
         n = claim.loop.n
-        self._loop, self._starts, self._keep, self._image = claim.loop, claim.starts, claim.keep, claim.image
+        self._loop = claim.loop
+        self._starts = claim.starts
+        self._keep = claim.keep
+        self._image = claim.image
         self.cells = typed(arrays["reached"], np.int64)
         self._origin, self._size = (typed(arrays[name], np.float64).reshape(n) for name in ("origin", "size"))
         self._sides = typed(arrays["sides"], np.int64).reshape(n)
@@ -44,7 +47,8 @@ class ReachedCells:
 
     def are_closed(self) -> bool:
         """Return whether they hold the starts and all that they come to, without leaving what is allowed."""
-        starts, keep = self._starts, self._keep
+        starts = self._starts
+        keep = self._keep
         if not np.all((starts[0] >= keep[0]) & (starts[1] <= keep[1])):
             return False
         first = _all_cells(starts[0], starts[1], self._origin, self._size, self._sides)
@@ -78,7 +82,9 @@ class ReachedCells:
 
     def _after(self, cells: Ints) -> Ints | None:
         """Return the cells that cells come to; None if something terminates, or leaves what is allowed."""
-        n, keep, found = self._loop.n, self._keep, [np.empty(0, np.int64)]
+        n = self._loop.n
+        keep = self._keep
+        found = [np.empty(0, np.int64)]
         for first in range(0, len(cells), _TOGETHER):
             flat = cells[first : first + _TOGETHER].copy()
             place = np.empty((n, len(flat)))
@@ -115,7 +121,8 @@ class ReachedCells:
 
 def _all_cells(lo: Floats, hi: Floats, origin: Floats, size: Floats, sides: Ints) -> Ints | None:
     """Return the coordinates of all cells that a box touches, cells × numbers; None if it leaves them."""
-    first, last = np.floor((lo - origin) / size - _WIDER), np.floor((hi - origin) / size + _WIDER)
+    first = np.floor((lo - origin) / size - _WIDER)
+    last = np.floor((hi - origin) / size + _WIDER)
     if (
         not np.all((first >= 0) & (last < sides) & np.isfinite(last))
         or np.prod(last - first + 1) > _MOST_TOUCHED
@@ -130,8 +137,10 @@ def _touched_cells(parts: Parts, i: int, origin: Floats, size: Floats, sides: In
     cells = _all_cells(parts.lo[:, i], parts.hi[:, i], origin, size, sides)
     if cells is None or len(cells) == 1:
         return cells
-    n, g = len(sides), parts.g[:, :, i]
-    low, high = -np.ones((n, len(cells))), np.ones((n, len(cells)))
+    n = len(sides)
+    g = parts.g[:, :, i]
+    low = -np.ones((n, len(cells)))
+    high = np.ones((n, len(cells)))
     possible = np.ones(len(cells), np.bool_)
     for j in range(n):
         bottom = origin[j] + (cells[:, j] - 2e-6) * size[j] - parts.c[j, i] - parts.r[j, i]
@@ -142,6 +151,7 @@ def _touched_cells(parts: Parts, i: int, origin: Floats, size: Floats, sides: In
             least = sum(np.minimum(g[j, m] * low[m], g[j, m] * high[m]) for m in range(n) if m != k)
             most = sum(np.maximum(g[j, m] * low[m], g[j, m] * high[m]) for m in range(n) if m != k)
             ends = np.stack([(bottom - most) / g[j, k], (top - least) / g[j, k]])
-            low[k], high[k] = np.maximum(low[k], ends.min(axis=0)), np.minimum(high[k], ends.max(axis=0))
+            low[k] = np.maximum(low[k], ends.min(axis=0))
+            high[k] = np.minimum(high[k], ends.max(axis=0))
             possible &= low[k] <= high[k]
     return np.asarray(cells[possible])

@@ -226,7 +226,8 @@ def rounded(x: Sets) -> Sets:
     """Return x, rounded to single precision or not."""
     size = np.abs(x.c) + x.spread
     lo, hi = (end + sign * (_SINGLE * np.abs(end) + 1e-44) for end, sign in ((x.lo, -1), (x.hi, 1)))
-    lo, hi = np.where(lo > -_SINGLE_MOST, lo, -np.inf), np.where(hi < _SINGLE_MOST, hi, np.inf)
+    lo = np.where(lo > -_SINGLE_MOST, lo, -np.inf)
+    hi = np.where(hi < _SINGLE_MOST, hi, np.inf)
     found = settled(x.c, x.g, x.r + _SINGLE * size + 1e-44, size, lo, hi)
     inside = np.isfinite(lo) & np.isfinite(hi)
     return where(inside, found, interval(lo, hi, len(x.g)))

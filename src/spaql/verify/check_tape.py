@@ -94,11 +94,14 @@ class Tape:
                 require(constant, "a remainder has no period")
 
     def _check_decisions(self, branch: Ints, outputs: int) -> None:
-        rows, leaves = len(self.names), len(self.flags)
+        rows = len(self.names)
+        leaves = len(self.flags)
         require(self.outputs.shape == (leaves, outputs), "the outputs are not those of the plant")
         require(bool(np.all((self.outputs >= 0) & (self.outputs < rows))), "an output does not exist")
         require(branch.ndim == 2 and branch.shape[1] == 7, "there are no decisions")
-        kind, pair, leaf = branch[:, 0], branch[:, 1:3], branch[:, 5]
+        kind = branch[:, 0]
+        pair = branch[:, 1:3]
+        leaf = branch[:, 5]
         inner = kind >= 0
         require(is_tree(branch[:, 3], branch[:, 4], inner), "decisions are not a tree")
         require(bool(np.all((leaf >= 0) & (leaf < leaves) | inner)), "a leaf does not exist")
@@ -172,7 +175,8 @@ class Tape:
                 shifted = Fraction(int(name == "input" and a == number))
                 shifts.append(None if name == "unknown" else shifted)
                 continue
-            x, y = shifts[a], Fraction(0) if name in _ONE_OPERAND else shifts[b]
+            x = shifts[a]
+            y = Fraction(0) if name in _ONE_OPERAND else shifts[b]
             after = None if x is None or y is None else self._shift(name, a, b, x, y, period)
             shifts.append(None if after is None or _digits(after) > _MOST_DIGITS else after)
         return shifts
@@ -221,7 +225,8 @@ def _tables(tables: Floats) -> list[tuple[Floats, Floats]]:
     found = []
     for points, values in tables:
         kept = ~np.isnan(points)
-        x, y = points[kept], values[kept]
+        x = points[kept]
+        y = values[kept]
         sound = len(x) > 0 and np.all(np.diff(x) > 0) and np.isfinite(x).all() and np.isfinite(y).all()
         require(bool(sound), "a table has no points in ascending order")
         found.append((x, y))

@@ -89,7 +89,8 @@ class _Compiled:
     """The compiled plant, as training and evaluation step it."""
 
     def __init__(self, dynamics: Dynamics) -> None:
-        self._loops, self._width = dynamics.loops, len(dynamics.observations)
+        self._loops = dynamics.loops
+        self._width = len(dynamics.observations)
 
     def observe(self, states: Floats) -> Floats:
         seen = np.empty((len(states), self._width))
@@ -97,8 +98,11 @@ class _Compiled:
         return seen
 
     def step(self, states: Floats, actions: Floats) -> tuple[Floats, Flags]:
-        n, after = len(states), states.copy()
-        seen, rewards, ended = np.empty((n, self._width)), np.empty(n), np.empty(n, np.bool_)
+        n = len(states)
+        after = states.copy()
+        seen = np.empty((n, self._width))
+        rewards = np.empty(n)
+        ended = np.empty(n, np.bool_)
         try:
             self._loops.step(np.ones(n, np.bool_), actions.copy(), after, seen, rewards, ended)
         except Exception as error:  # whatever a user's function raises
@@ -114,7 +118,8 @@ class _Learned:
     """The learned plant, as its model predicts; it terminates where that counts for the statement."""
 
     def __init__(self, plant: LearnedPlant) -> None:
-        self._plant, self._space = plant, plant.model.observation_space
+        self._plant = plant
+        self._space = plant.model.observation_space
 
     def observe(self, states: Floats) -> Floats:
         return states.astype(np.float32).astype(np.float64)
@@ -130,7 +135,9 @@ class _Episodes:
     """Episodes from proven states, in a fixed order."""
 
     def __init__(self, verdict: Verdict, loop: ClosedLoop, noise: Sequence[float] | float) -> None:
-        self._verdict, self._loop, self._asked = verdict, loop, verdict.statement
+        self._verdict = verdict
+        self._loop = loop
+        self._asked = verdict.statement
         plant = loop.dynamics
         self._plant: _Plant = _Compiled(plant) if isinstance(plant, Dynamics) else _Learned(plant)  # type: ignore[arg-type]
         player = loop.player
@@ -160,7 +167,8 @@ class _Episodes:
         """
         rng = np.random.default_rng(first)
         states, times = self._starts(rng)
-        row, last = np.arange(len(states)), self._last(first + np.arange(len(states)), times)
+        row = np.arange(len(states))
+        last = self._last(first + np.arange(len(states)), times)
         signs = rng.choice([-1.0, 1.0], (len(states), len(self._noise) + len(self._push)))
         ended = np.zeros(len(states), np.bool_)
         for step in range(int(last.max()) + 1):
@@ -174,8 +182,12 @@ class _Episodes:
             if not going_on.any():
                 break
             if not going_on.all():
-                states, seen, times = states[going_on], seen[going_on], times[going_on]
-                row, last, signs = row[going_on], last[going_on], signs[going_on]
+                states = states[going_on]
+                seen = seen[going_on]
+                times = times[going_on]
+                row = row[going_on]
+                last = last[going_on]
+                signs = signs[going_on]
             states, ended = self._next(states, seen, signs, rng)
         return -1, 0
 
@@ -218,7 +230,8 @@ class _Episodes:
 
     def _why(self, state: Floats, step: int) -> str:
         """Return what is wrong with a state that contradicts the verdict."""
-        asked, row = self._asked, state[np.newaxis]
+        asked = self._asked
+        row = state[np.newaxis]
         for name, x in zip(self._loop.names, state, strict=True):
             if name in self._verdict.names and not np.isfinite(x):
                 return f"{name} is {x}"
@@ -259,7 +272,8 @@ class _Episodes:
 
     def _starts(self, rng: np.random.Generator) -> tuple[Floats, Ints]:
         """Return proven states, and the steps that are proven to suffice from each."""
-        verdict, n = self._verdict, _TOGETHER
+        verdict = self._verdict
+        n = _TOGETHER
         shape = np.array(verdict.status.shape)
         size = (verdict.high - verdict.low) / shape
         cell = np.stack(np.unravel_index(rng.choice(self._cells, n), verdict.status.shape), axis=1)
@@ -280,7 +294,8 @@ class _Episodes:
         there = np.clip(np.floor((kept - verdict.low) / size), 0, shape - 1).astype(np.int64)
         proven = verdict.status[tuple(there.T)] == PROVEN
         proven &= np.all((kept >= verdict.low) & (kept <= verdict.high), axis=1) & (rng.random(n) < _SPECIAL)
-        states[proven], cell[proven] = special[proven], there[proven]
+        states[proven] = special[proven]
+        cell[proven] = there[proven]
 
         bottom = verdict.low + cell * size
         top = np.minimum(np.minimum(bottom + size, verdict.low + (cell + 1) * size), verdict.high)
@@ -292,7 +307,8 @@ class _Episodes:
         loop = self._loop
         known = dict(loop.dynamics.observations) | loop.waiting_ranges() | dict(self._asked.starts)
         low, high = box_of(loop.names, known)
-        low, high = np.maximum(low, -_WIDEST), np.minimum(high, _WIDEST)
+        low = np.maximum(low, -_WIDEST)
+        high = np.minimum(high, _WIDEST)
         states = rng.uniform(np.minimum(low, high), high, (len(kept), len(loop.names)))
         states[:, self._kept] = kept
         return states
@@ -307,7 +323,9 @@ def _drawn(signs: Floats, rng: np.random.Generator) -> Floats:
 
 def _special_values(loop: ClosedLoop, verdict: Verdict, j: int) -> Floats:
     """Return values of a number of the state at which a plant, a controller or a statement may change."""
-    asked, name, arrays = verdict.statement, loop.names[j], loop.arrays
+    asked = verdict.statement
+    name = loop.names[j]
+    arrays = loop.arrays
     ends = [box[name] for box in (asked.starts, asked.allowed, asked.target or {}) if name in box]
     period = arrays.period[j]
     known = [*_SMALL, 1.0, -1.0, period, -period, period / 2, -period / 2, *np.ravel(ends)]

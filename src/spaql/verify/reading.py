@@ -59,7 +59,10 @@ _CALLED: Mapping[str, str] = {
 
 def globals_read(function: types.FunctionType, builtins: Mapping[str, Any]) -> set[str]:
     """Return the global names that a function reads; one that does what is not modelled is refused."""
-    stores, lists, line, used = None, 0, 0, set[str]()
+    stores = None
+    lists = 0
+    line = 0
+    used = set[str]()
     for code, instruction in _instructions(function.__code__):
         name = _plain(instruction.opname)
         line = (instruction.positions and instruction.positions.lineno) or line
@@ -85,7 +88,8 @@ def plain_function(function: Any) -> types.FunctionType:
     """Return the Python function; one that Numba compiles to something else is refused."""
     plain = function
     if isinstance(function, Dispatcher):
-        plain, options = function.py_func, function.targetoptions
+        plain = function.py_func
+        options = function.targetoptions
         asked = [name for name in ("fastmath", "parallel") if options.get(name)]
         asked += ["locals"] if function.locals else []
         asked += [] if getattr(function, "_can_compile", True) else ["a signature"]

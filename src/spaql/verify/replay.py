@@ -50,7 +50,8 @@ def played_with_actions(
     The functions are those that are simulated: compiled, 0 / 0 is NaN and no error. The last state is
     one whose observation is NaN, or whose step raises an error.
     """
-    step, observe = dynamics.step, dynamics.observe
+    step = dynamics.step
+    observe = dynamics.observe
     if isinstance(dynamics, Dynamics):
         _, step, observe = dynamics.compiled_functions
     n, listed = dynamics.state_dims, not isinstance(dynamics.actions, Mapping)
@@ -95,7 +96,8 @@ def refutes(
     limit = statement.within if statement.reaches else None
     last = limit + _AFTER if limit is not None else statement.within or steps
     first = tuple(float(x) for x in start)
-    k, state = 0, first
+    k = 0
+    state = first
     for k, (state, ended) in enumerate(played(dynamics, tree, start, delayed=delayed)):
         if statement.termination == "failure" and ended:
             return Counterexample(first, k, state, "it terminates")

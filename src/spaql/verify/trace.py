@@ -285,7 +285,8 @@ def _all_paths(recorder: Recorder, call: Call, inputs: int, outputs: int, most: 
 
 def _refusal(error: Exception, what: str) -> str:
     """Return what cannot be traced, with the line of the user's source."""
-    where, trace = "", error.__traceback__
+    where = ""
+    trace = error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
         if not file.startswith(_PACKAGE):

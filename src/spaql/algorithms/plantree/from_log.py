@@ -33,7 +33,8 @@ SUPPORTED, DOUBTFUL, UNSUPPORTED = "supported", "doubtful", "not supported by th
 """The verdicts."""
 _CLIPPED_DOUBTFUL, _CLIPPED_REFUSED = 0.015, 0.03
 """Shares of clipped steps above which a controller is doubtful, and not supported."""
-_UNSEEN, _UNSEEN_EPISODES = 0.1, 0.3
+_UNSEEN = 0.1
+_UNSEEN_EPISODES = 0.3
 """Shares of steps with unseen actions, and of episodes with such a step, above which one is doubtful."""
 _WIDE = 0.3
 """Half-width of the interval above which a controller is doubtful, as a share of the standard deviation of

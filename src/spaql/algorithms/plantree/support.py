@@ -126,7 +126,8 @@ class TestPlant:
 
         Errors of predictions (see `errors`), if given, are drawn and added.
         """
-        returns, strange = np.zeros(len(starts)), np.zeros(len(starts), np.bool_)
+        returns = np.zeros(len(starts))
+        strange = np.zeros(len(starts), np.bool_)
         played = clipped = unseen = untried = 0
         for step in self.steps(rules, starts, steps, errors, rng):
             going = step.going
@@ -167,7 +168,8 @@ class TestPlant:
             ended, actions = self._ends(raw_after), self._raw_actions(inputs)
             reward = self._reward(raw, actions, raw_after, ended)
             _check_finite(reward, raw, going)
-            unseen, untried = self._tried.unseen(z, inputs), self._tried.untried(inputs)
+            unseen = self._tried.unseen(z, inputs)
+            untried = self._tried.untried(inputs)
             yield ModelStep(going, raw, actions, inputs, reward, cell, cut > CLIPPED, unseen, untried)
             going = going & ~ended
             z = after

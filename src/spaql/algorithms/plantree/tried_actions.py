@@ -25,9 +25,11 @@ class TriedActions:
 
     def __init__(self, z: Floats, inputs: Floats, listed: bool) -> None:
         """Take standardised states, and actions as inputs of a plant without squares."""
-        self._listed, self._all = listed, (inputs.min(axis=0), inputs.max(axis=0))
+        self._listed = listed
+        self._all = (inputs.min(axis=0), inputs.max(axis=0))
         self._regions = _regions(z)
-        region, count = self._find(z), len(self._regions[0])
+        region = self._find(z)
+        count = len(self._regions[0])
         self._low, self._high = np.full((2, count, inputs.shape[1]), np.inf)
         np.minimum.at(self._low, region, inputs)
         self._high = -self._high
@@ -45,7 +47,8 @@ class TriedActions:
     def unseen(self, z: Floats, inputs: Floats) -> Bools:
         """Return which actions are outside those that were tried near the state, with a margin."""
         region = self._find(z)
-        low, high = self._low[region], self._high[region]
+        low = self._low[region]
+        high = self._high[region]
         some = inputs[:, : low.shape[1]]
         # One-hot, 1 was never seen, or it was all that was seen.
         wide = 0.0 if self._listed else _MARGIN * (high - low) + _EQUAL
@@ -57,7 +60,9 @@ def _regions(z: Floats) -> tuple[Ints, Floats, Ints]:
 
     The second child of a node comes after its first.
     """
-    feature, threshold, left = [-1], [0.0], [-1]
+    feature = [-1]
+    threshold = [0.0]
+    left = [-1]
     waiting = [(0, np.arange(len(z)))]
     while waiting:
         node, rows = waiting.pop()

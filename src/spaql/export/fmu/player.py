@@ -50,7 +50,8 @@ class _Player:
         self._initialise()
 
     def sample(self, row: NDArray[Any], time: float, size: float) -> NDArray[Any]:
-        fmu, component = self._fmu, self._fmu.component
+        fmu = self._fmu
+        component = self._fmu.component
         self._in.values[:] = row
         fmu.fmi2SetReal(component, *self._in.arguments)
         fmu.fmi2DoStep(component, time, size, 1)

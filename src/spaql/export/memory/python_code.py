@@ -35,7 +35,8 @@ class PythonMemory(MemoryTarget):
         setup = [*run_file(name), "controller = namespace['Controller']()"]
         sample = ["if row[0] > 0.0:", "    controller.reset()", "played.extend(controller.act(row[1:]))"]
         sample += [f"played.append(controller.{one.name})" for one in program_of(machine).state]
-        n, m = len(machine.controller.observations), len(machine.controller.actions)
+        n = len(machine.controller.observations)
+        m = len(machine.controller.actions)
         width = m + machine.controller.memory_size
         return player_of_episodes(driven_by_python(setup, sample, folder, n, width), m)
 

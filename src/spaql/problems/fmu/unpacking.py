@@ -11,7 +11,8 @@ from spaql.errors import BadEnvironmentError
 MOST_FILES = 10_000
 MOST_BYTES = 2_000_000_000
 """Most bytes of all files of an FMU."""
-MOST_TIMES, SMALL = 100, 100_000_000
+MOST_TIMES = 100
+SMALL = 100_000_000
 """Most bytes of all files as a multiple of the size of the archive; that many are allowed in any case."""
 _PIECE = 1 << 20
 _METHODS = zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED
