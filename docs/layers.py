@@ -34,6 +34,7 @@ CONTENTS = {
     "values": "validates numbers that a caller passes",
     "errors": "exceptions",
     "formatting": "numbers as text",
+    "languages": "text of any origin",
     "registration": "ids of plants",
 }
 WIDTH, HEIGHT, GAP = 760, 46, 8

@@ -321,7 +321,7 @@ def test_the_next_experiment_goes_where_the_data_end(tmp_path: Path) -> None:
 
 def test_actions_that_were_not_logged_are_to_be_tried() -> None:
     """The log moves slowly, and the cost asks for speed."""
-    found = fit_integrator(integrator(30, 0.05, gain=-0.1), anyway=True)
+    found = fit_integrator(integrator(30, 0.05, gain=-0.1), extrapolate=True, anyway=True)
     unseen = [row for row in found.experiment.visit() if row["why"] == "action not logged here"]
     assert found.unseen > 0
     assert unseen
