@@ -78,7 +78,7 @@ def test_a_verdict_without_anything_to_certify_is_printed(run: str, tmp_path: Pa
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "either RUN"),
+        ((), "Give RUN, a run folder or model file, or --check FILE"),
         (("nowhere",), "There is no nowhere"),
         (("RUN", "--target", "height=0,1"), "no number 'height'"),
         (("RUN", "--goal", "--ignore-termination"), "one of the two"),
