@@ -40,19 +40,19 @@ _CALLED: Mapping[str, str] = {
     "BUILD_MAP": "a dict",
     "BUILD_SET": "a set",
     "BUILD_STRING": "a number written as text",
-    "CONTAINS_OP": "`in`: compare with == and or",
+    "CONTAINS_OP": "`in`: compare with `==`, joined by `or`",
     "DELETE_FAST": "del",
     "DELETE_SUBSCR": "del",
     "FORMAT_SIMPLE": "a number written as text",
     "FORMAT_VALUE": "a number written as text",
     "FORMAT_WITH_SPEC": "a number written as text",
     "IMPORT_NAME": "an import within the function",
-    "IS_OP": "`is`: compare with ==",
+    "IS_OP": "`is`: compare with `==`",
     "PUSH_EXC_INFO": "try: write a condition",
     "RETURN_GENERATOR": "a generator: write a loop",
     "STORE_ATTR": "an attribute that is set",
     "STORE_GLOBAL": "a global variable that is set",
-    "UNARY_INVERT": "`~`: write not",
+    "UNARY_INVERT": "`~`: write `not`",
 }
 """What is refused, by its instruction."""
 
@@ -67,7 +67,8 @@ def globals_read(function: types.FunctionType, builtins: Mapping[str, Any]) -> s
         name = _plain(instruction.opname)
         line = (instruction.positions and instruction.positions.lineno) or line
         if what := _refused(name, instruction):
-            raise refusal(f"{what} is not traced", code, line)
+            thing, colon, advice = what.partition(":")
+            raise refusal(f"{thing} is not traced{colon}{advice}", code, line)
         if name == "LOAD_GLOBAL":
             used.add(instruction.argval)
             if instruction.argval not in builtins and instruction.argval not in function.__globals__:
