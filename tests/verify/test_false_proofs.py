@@ -176,6 +176,12 @@ MAY_BE_NAN = {
         [(1.5,)],
         -1.0,
     ),
+    "memory that was not written": (
+        "x, = state\na = np.empty(1)\nreturn (min(max(a[0], 0.0), 1.0),), 0.0, False",
+        Statement(starts=X, allowed=X, within=1),
+        [(0.5,)],
+        -1.0,
+    ),
 }
 """The step, the statement, special starts, and a share that must be proven all the same."""
 
