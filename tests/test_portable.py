@@ -13,13 +13,15 @@ import spaql
 
 SOURCES = sorted(Path(spaql.__file__).parent.rglob("*.py"))
 ELSEWHERE_MISSING = {
-    *("os.fork", "os.killpg", "os.getuid", "os.geteuid", "os.getpgid", "os.setsid", "os.uname"),
+    *("os.fork", "os.getuid", "os.geteuid", "os.getpgid", "os.setsid", "os.uname"),
     *("os.mkfifo", "os.statvfs", "os.getloadavg", "os.symlink", "os.chmod", "os.chown", "os.nice"),
-    *(f"signal.{name}" for name in ("SIGKILL", "SIGALRM", "SIGHUP", "SIGQUIT", "SIGUSR1", "alarm", "pause")),
+    *(f"signal.{name}" for name in ("SIGALRM", "SIGHUP", "SIGQUIT", "SIGUSR1", "alarm", "pause")),
 }
 POSIX_MODULES = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "termios", "tty"}
 FALLBACKS = {
     "os.kill": "leases.py",
+    "os.killpg": "processes.py",
+    "signal.SIGKILL": "processes.py",
     "os.link": "leases.py",
     "os.sched_getaffinity": "local.py",
     "os.readlink": "leases.py",
