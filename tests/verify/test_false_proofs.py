@@ -360,3 +360,36 @@ def test_printed_bounds_are_implied_by_those_that_are_proven():
     verdict = spaql.verify(at_rest(dynamics), dynamics, Statement(starts=box, allowed=box), seconds=4)
     assert verdict.proven == 1.0
     assert "from x -1 to 1: it never terminates and it never leaves x -1.001 to 1.001." in verdict.text
+
+
+def _half(state, action):
+    x, y = state
+    return (0.5 * x, 2.0 * y), 0.0, False
+
+
+def _of_a_condition(state):
+    return (state[0] if state[0] > 0.0 else state[0] - 10.0, state[1])
+
+
+@pytest.mark.parametrize(
+    ("observe", "names"),
+    [
+        (lambda state: (2.0 * state[0], state[1]), ("double", "state 0")),
+        (lambda state: (math.cos(state[0]), math.sin(state[0]), state[1]), ("cos(a)", "sin(a)", "a [rad]")),
+        (_of_a_condition, ("x", "state 0")),
+    ],
+)
+def test_a_name_of_two_variables_is_refused(observe, names):
+    """Of a hidden variable, of an angle that is observed by its cosine, and of one that shows at times."""
+    dynamics = spaql.Dynamics(
+        id=f"false/Plant{next(NUMBER)}-v0",
+        start=lambda rng: (0.5, 0.25),
+        step=_half,
+        observe=observe,
+        observations=dict.fromkeys(names, (-20.0, 20.0)),
+        actions={"u": (-1.0, 1.0)},
+        horizon=10,
+    )
+    box = {names[-1]: (-1.0, 1.0)}
+    with pytest.raises(spaql.SettingError, match="two different variables"):
+        spaql.verify(at_rest(dynamics), dynamics, Statement(starts=box, allowed=box), seconds=5)

@@ -196,3 +196,31 @@ def test_powers_are_products():
         assert np.allclose(
             tape([*state, 0.0])[0], dynamics.step(state, np.zeros(1))[0], rtol=1e-14, atol=1e-13
         )
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        lambda x, y: min(x, y, x * y),
+        lambda x, y: max(x, y, x * y, 0.1),
+        lambda x, y: min((y, x, -x)),
+        lambda x, y: math.hypot(x, y),
+        lambda x, y: math.copysign(x, -2.0),
+        lambda x, y: float(np.sign(x)),
+        lambda x, y: float(math.trunc(3.0 * x)),
+        lambda x, y: float(math.ceil(3.0 * x)),
+        lambda x, y: float(math.floor(3.0 * x)),
+        lambda x, y: float(int(3.0 * x)),
+        lambda x, y: math.fmod(3.0 * x, 1.5),
+        lambda x, y: math.atan2(x, y),
+        lambda x, y: float(np.clip(x, -0.5, y)),
+        lambda x, y: float(np.interp(x, (-1.0, 0.2, 1.0), (0.2, 0.9, -0.4))),
+        lambda x, y: math.degrees(x) + math.radians(y) + math.fabs(x),
+    ],
+)
+def test_a_function_is_traced_as_it_computes(value):
+    dynamics = made(lambda state, action: ((value(*state), 0.0), 0.0, False))
+    tape, rng = trace_step(dynamics), np.random.default_rng(3)
+    for _ in range(200):
+        state = tuple(rng.uniform(-2, 2, 2).tolist())
+        assert tape([*state, 0.0])[0][0] == pytest.approx(value(*state), rel=1e-15, abs=1e-300)

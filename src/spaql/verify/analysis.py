@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from spaql.errors import SettingError
 from spaql.kernels.verify.codes import OPERATIONS
 from spaql.verify.tape import Tape
 
@@ -124,7 +125,10 @@ def state_names(observe: Tape, observations: Sequence[str], n: int) -> tuple[str
     """
     names = [f"state {j}" for j in range(n)]
     arrays = observe.arrays
-    for row, name in zip(arrays.outputs[0], observations, strict=True):
+    for rows, name in zip(arrays.outputs.T, observations, strict=True):
+        row = rows[0]
+        if np.any(rows != row):
+            continue  # which state variable it shows depends on a condition
         operation = OPERATIONS[arrays.code[row]]
         if operation == "input":
             names[int(arrays.first[row])] = name
@@ -133,3 +137,18 @@ def state_names(observe: Tape, observations: Sequence[str], n: int) -> tuple[str
         if angle and operation == angle[1] and OPERATIONS[arrays.code[inner]] == "input":
             names[int(arrays.first[inner])] = f"{angle[2]} [rad]"
     return tuple(names)
+
+
+def check_names(names: Sequence[str], observe: Tape, observations: Sequence[str]) -> None:
+    """Refuse a name of two state variables, or of one and of an observation that does not show it."""
+    arrays = observe.arrays
+    for j, name in enumerate(names):
+        shown = True
+        if name in observations:
+            rows = arrays.outputs[:, observations.index(name)]
+            shown = all(OPERATIONS[arrays.code[row]] == "input" and arrays.first[row] == j for row in rows)
+        if names.count(name) > 1 or not shown:
+            raise SettingError(
+                f"{name!r} names two different variables of the plant, so that a statement about it would not "
+                "say which one it means: give the observation another name."
+            )

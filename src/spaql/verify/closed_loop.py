@@ -19,7 +19,7 @@ from spaql.kernels.verify.codes import CHOICES, NUMBERS, SWITCHING, TreeArrays
 from spaql.policy import RuleTree
 from spaql.policy.leaves import Choices, Constants, Laws, SwitchingLaws
 from spaql.problems import Dynamics
-from spaql.verify.analysis import periods, same_numbers, state_names
+from spaql.verify.analysis import check_names, periods, same_numbers, state_names
 from spaql.verify.learned import LearnedPlant
 from spaql.verify.tape import Tape
 from spaql.verify.trace import trace_observe, trace_step
@@ -166,6 +166,7 @@ class ClosedLoop:
         if delayed:
             listed = not isinstance(dynamics.actions, Mapping)
             names += ("waiting action",) if listed else tuple(f"waiting {name}" for name in dynamics.actions)
+        check_names(names, observe, tuple(dynamics.observations))
         n, error = len(names), _vector("noise", noise, tree.dims) * _TO_SINGLE
         player: RuleTree | ExportedTree = tree
         if number is not None:
