@@ -134,6 +134,18 @@ MAY_BE_NAN = {
         [(-0.5,)],
         0.6,
     ),
+    "sin of what overflows": (
+        "x, = state\nreturn (math.sin(math.exp(x)),), 0.0, False",
+        Statement(starts={"x": (700.0, 709.9)}, allowed={"x": (-1.0, 710.0)}, within=1),
+        [(709.85,)],
+        0.5,
+    ),
+    "% of what overflows": (
+        "x, = state\nreturn (math.exp(x) % 1.0,), 0.0, False",
+        Statement(starts={"x": (700.0, 709.9)}, allowed={"x": (-1.0, 710.0)}, within=1),
+        [(709.85,)],
+        0.5,
+    ),
     "overflow": (
         "x, = state\nreturn (min(max(math.exp(800.0 * x) - math.exp(790.0 * x), 0.0), 1.0),), 0.0, False",
         Statement(starts=X, allowed=X, within=1),

@@ -149,6 +149,6 @@ def check_names(names: Sequence[str], observe: Tape, observations: Sequence[str]
             shown = all(OPERATIONS[arrays.code[row]] == "input" and arrays.first[row] == j for row in rows)
         if names.count(name) > 1 or not shown:
             raise SettingError(
-                f"{name!r} names two different variables of the plant, so that a statement about it would not "
-                "say which one it means: give the observation another name."
+                f"{name!r} names two different variables of the plant, so that a statement about it would "
+                "not say which one it means: give the observation another name."
             )
