@@ -28,7 +28,7 @@ from spaql.agents.train_tries import learn_best
 from spaql.agents.tries import Tries
 from spaql.algorithms import Learner, LearnerSettings
 from spaql.errors import SettingError, nearest
-from spaql.policy import Policy
+from spaql.policy import Policy, RuleTree
 from spaql.problems import EnvironmentLike, Problem, make_problem
 from spaql.problems.stage_cost import ConstraintLike
 from spaql.values import whole_number
@@ -147,6 +147,11 @@ class Agent:
         """
         self._learner.conclude()
         return self.policy
+
+    @property
+    def first_law(self) -> RuleTree | None:
+        """The law of one leaf that training began with; None without one, or if it is the policy still."""
+        return self._learner.first_law
 
     @property
     def designed_for(self) -> str:

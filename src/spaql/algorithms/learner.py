@@ -12,7 +12,7 @@ from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError, UnsupportedSpaceError
-from spaql.policy import Policy
+from spaql.policy import Policy, RuleTree
 from spaql.policy.policy import Rng
 from spaql.problems import Problem
 from spaql.rollouts import EpisodeRunner, Evaluation
@@ -142,6 +142,11 @@ class Learner(ABC):
     def robust(self) -> bool:
         """Whether the policy is designed for perturbed plants (see `spaql.problems.perturbed`)."""
         return False
+
+    @property
+    def first_law(self) -> RuleTree | None:
+        """The law of one leaf that training began with, if it ended with another controller."""
+        return None
 
     def conclude(self) -> None:  # noqa: B027 (most have a policy at any time)
         """Make the policy of all that is known now, where training has not made one yet."""

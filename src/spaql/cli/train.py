@@ -32,7 +32,8 @@ from spaql.cli.interrupt import StopOnInterrupt
 from spaql.cli.report import Report, names, numbers, plain, reports, say
 from spaql.cli.tries import refuse_tries, report_tries
 from spaql.errors import BadEnvironmentError, SettingError
-from spaql.evaluation import evaluate
+from spaql.evaluation import PlainControllers, evaluate, plain_controllers
+from spaql.evaluation.plain_controllers import failure
 from spaql.formatting import counted, number, places, with_interval
 from spaql.policy import FeatureController, RuleTree
 from spaql.problems import EnvironmentLike, Problem, make_problem
@@ -375,6 +376,9 @@ def train(
         fresh = evaluate(agent, episodes=_FRESH, seed=agent.seed + 1)
         if interrupt.pressed:
             save_run(agent, folder)  # with the policy, if the evaluation computed it
+    others = None
+    if isinstance(agent, PlanTree | TreeSearch) and not interrupt.pressed:
+        others = plain_controllers(agent, seed=agent.seed + 1)
     result = {
         "run": str(folder),
         "env": env,
@@ -386,6 +390,9 @@ def train(
         "fresh_episodes": _FRESH,
         "designed_for": agent.designed_for,
     }
+    if others is not None:
+        result["compared_with"] = others.returns
+        result["warning"] = failure(agent, fresh, others)
     if fresh.violations:
         result["violations"] = fresh.violations
     if fresh.excursions:
@@ -415,7 +422,7 @@ def train(
         named += f"\n\n{verdict.text}{store(verdict, folder)}"
     return Report(
         result,
-        told + _text(result, fresh, agent.history.n_returns, agent.learner_type.iteration_is) + named,
+        told + _text(result, fresh, others, agent.history.n_returns, agent.learner_type.iteration_is) + named,
         code=INTERRUPTED if interrupt.pressed else 0,
     )
 
@@ -576,7 +583,9 @@ def _best(result: dict[str, Any], returns: int, kind: str, digits: int) -> str:
     return f"{number(result['best_return'], digits)}  (the best of {counted(returns, kind)}: biased upwards)"
 
 
-def _text(result: dict[str, Any], fresh: Evaluation, returns: int, iteration: str) -> str:
+def _text(
+    result: dict[str, Any], fresh: Evaluation, others: PlainControllers | None, returns: int, iteration: str
+) -> str:
     sizes = {"arms": "arm", "leaves": "leaf"}
     size = "".join(f"{counted(result[name], one)}, " for name, one in sizes.items() if name in result)
     evaluated = result["interactions"] > result["training_steps"]
@@ -586,6 +595,7 @@ def _text(result: dict[str, Any], fresh: Evaluation, returns: int, iteration: st
         [
             f"fresh return  {with_interval(result['fresh_return'], result['fresh_ci95'])}"
             f"  ({result['fresh_episodes']} new episodes)",
+            *([f"compared with {others.text}"] if others is not None else []),
             f"best seen     {best}",
             f"cost          {_cost(result, evaluated=evaluated)}",
             *(
@@ -595,6 +605,7 @@ def _text(result: dict[str, Any], fresh: Evaluation, returns: int, iteration: st
             *(f"bounds        {one.text(len(fresh.returns))}" for one in fresh.excursions),
             f"policy        {size}seed {result['seed']}, saved in {result['run']}",
             *([f"mirror        {result['mirror']}"] if result.get("mirror") else []),
+            *(["", result["warning"]] if result.get("warning") else []),
             "",
             f"Next: spaql show {result['run']} --digits 3",
         ]

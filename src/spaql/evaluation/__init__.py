@@ -14,6 +14,7 @@ from spaql.evaluation.episodes import evaluate, start_states
 from spaql.evaluation.limit import GridPlay, Limit, limit
 from spaql.evaluation.measures import Measures, measure
 from spaql.evaluation.model_errors import model_errors
+from spaql.evaluation.plain_controllers import PlainControllers, plain_controllers
 from spaql.evaluation.plant_parameters import parameters_of, with_parameters
 from spaql.evaluation.robustness import RobustnessRow, robustness
 from spaql.evaluation.safe_action import SafeActionRow, safe_action_use
@@ -32,6 +33,7 @@ __all__ = [
     "Judged",
     "Limit",
     "Measures",
+    "PlainControllers",
     "Response",
     "RobustnessRow",
     "SafeActionRow",
@@ -50,6 +52,7 @@ __all__ = [
     "measure",
     "model_errors",
     "parameters_of",
+    "plain_controllers",
     "robustness",
     "safe_action_use",
     "sample_starts",

@@ -71,15 +71,18 @@ class Fold:
         place = np.full(len(half.leaves), -1)
         place[rows] = np.arange(len(rows))
         inner = half.feature >= 0
-        leaves = self._with_images(half.leaves, rows)
-        if leaves is None or not {*half.feature[inner].tolist()} <= self.images.keys():
+        leaves, sums = self._with_images(half.leaves, rows), self._images_of_sums(half.combinations)
+        images = dict(self.images)
+        for j in range(half.dims, half.width):
+            images[j] = (j + len(half.combinations), 1)
+        if leaves is None or sums is None or not {*half.feature[inner].tolist()} <= images.keys():
             return None
         count, upper = len(inner), {name: getattr(half, name).copy() for name in _NODES}
         upper["leaf"] = np.where(inner, -1, place[upper["leaf"]])
         lower = {name: array.copy() for name, array in upper.items()}
         lower["leaf"] = np.where(inner, -1, upper["leaf"] + len(rows))
         for node in np.flatnonzero(inner):
-            lower["feature"][node], sign = self.images[int(half.feature[node])]
+            lower["feature"][node], sign = images[int(half.feature[node])]
             if sign < 0:
                 lower["threshold"][node] = np.nextafter(-half.threshold[node], np.inf)
                 lower["left"][node], lower["right"][node] = half.right[node], half.left[node]
@@ -95,7 +98,17 @@ class Fold:
             replace(lock, low=np.maximum(lock.low, least), row=int(place[lock.row])) for lock in half.locks
         ]
         locks += [replace(self.image(lock), row=lock.row + len(rows)) for lock in locks]
-        return replace(half, **nodes, leaves=leaves, locks=tuple(locks))
+        both = np.concatenate([half.combinations, sums])
+        return replace(half, **nodes, leaves=leaves, locks=tuple(locks), combinations=both)
+
+    def _images_of_sums(self, combinations: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """Return the weights of sums in the mirror; None if they use an observation without an image."""
+        if not {*np.flatnonzero(combinations.any(axis=0)).tolist()} <= self.images.keys():
+            return None
+        images = np.zeros_like(combinations)
+        for j, (other, sign) in self.images.items():
+            images[:, other] = sign * combinations[:, j] + 0.0
+        return images
 
     def image(self, lock: Lock) -> Lock:
         """Return the mirror image of a lock of the half, which has the same row."""
@@ -136,28 +149,35 @@ def folded(tree: RuleTree) -> Fold | None:
     image of those above: each observation and action has the same place and sign, or the other sign, or is
     exchanged with another, wherever it occurs. Only then a fold replaces reading the other half.
     """
-    if tree.feature[0] < 0 or tree.threshold[0] != 0.0 or len(tree.combinations):
+    side = int(tree.feature[0])
+    if not 0 <= side < tree.dims or tree.threshold[0] != 0.0 or (len(tree.combinations) and tree.locks):
         return None
     if not isinstance(tree.observation_space, Box) or tree.feature[tree.right[0]] < 0:
         return None
     images: dict[int, tuple[int, int]] = {}
-    pairs = _pairs(tree, images)
-    side = int(tree.feature[0])
+    sums = [(np.zeros(tree.dims), np.zeros(tree.dims))]
+    pairs = _pairs(tree, images, sums)
     if pairs is None or images.setdefault(side, (side, -1)) != (side, -1):
         return None
     for j, (other, sign) in list(images.items()):
         if images.setdefault(other, (j, sign)) != (j, sign) or (other != j and sign < 0):
             return None  # no mirror; or one that exchanges and changes signs, for which the text has no words
     rows = np.array(sorted(pairs))
+    below, above = np.array(sums)[:, 0], np.array(sums)[:, 1]
     if isinstance(tree.leaves, Choices):
         exchanged = _exchanged(tree, tree.leaves.number[rows])
-        if exchanged is None:
+        if exchanged is None or not _columns_agree(below, above, images):
             return None
         return _fold(tree, side, images, exchanged, ())
     if isinstance(tree.leaves, Laws):
         for signs in product((-1, 1), repeat=len(tree.actions)):
-            known = dict(images)
-            if _laws_agree(tree, tree.leaves, rows, np.array(signs, np.float64), known):
+            known, turned = dict(images), np.array(signs, np.float64)
+            gains = tree.leaves.gain[rows[:, 0]], turned[:, np.newaxis] * tree.leaves.gain[rows[:, 1]]
+            lower, upper = (
+                np.concatenate([weights, gain.reshape(-1, tree.dims)])
+                for weights, gain in zip((below, above), gains, strict=True)
+            )
+            if _offsets_agree(tree.leaves, rows, turned) and _columns_agree(lower, upper, known):
                 return _fold(tree, side, known, {}, signs)
     return None
 
@@ -168,10 +188,14 @@ def leaves_to_read(tree: RuleTree) -> int:
     return tree.n_leaves if fold is None else fold.half.n_leaves
 
 
-def _pairs(tree: RuleTree, images: dict[int, tuple[int, int]]) -> set[tuple[int, int]] | None:
+def _pairs(
+    tree: RuleTree,
+    images: dict[int, tuple[int, int]],
+    sums: list[tuple[NDArray[np.float64], NDArray[np.float64]]],
+) -> set[tuple[int, int]] | None:
     """Return the rows of leaves below and above, and write which number with which sign is the image of each.
 
-    Returns None if the rules differ.
+    The weights of sums below and above are added to `sums`. Returns None if the rules differ.
     """
     found: set[tuple[int, int]] = set()
     waiting = [(int(tree.left[0]), int(tree.right[0]))]
@@ -184,6 +208,15 @@ def _pairs(tree: RuleTree, images: dict[int, tuple[int, int]]) -> set[tuple[int,
             found.add((int(tree.leaf[below]), int(tree.leaf[above])))
             continue
         t, u = tree.threshold[above], tree.threshold[below]
+        if j >= tree.dims and i >= tree.dims and u == t:
+            sums.append((tree.combinations[i - tree.dims], tree.combinations[j - tree.dims]))
+            waiting += [
+                (int(tree.left[below]), int(tree.left[above])),
+                (int(tree.right[below]), int(tree.right[above])),
+            ]
+            continue
+        if max(i, j) >= tree.dims:
+            return None
         first, second = int(tree.left[below]), int(tree.right[below])
         if u == t:
             sign = 1
@@ -207,26 +240,26 @@ def _exchanged(tree: RuleTree, numbers: NDArray[np.int64]) -> dict[int, int] | N
     return image
 
 
-def _laws_agree(
-    tree: RuleTree,
-    laws: Laws,
-    rows: NDArray[np.int64],
-    signs: NDArray[np.float64],
-    images: dict[int, tuple[int, int]],
+def _offsets_agree(laws: Laws, rows: NDArray[np.int64], signs: NDArray[np.float64]) -> bool:
+    """Return whether the offsets of laws are images of each other for given signs of the action."""
+    middle = (laws.low + laws.high) / 2
+    return np.array_equal(laws.offset[rows[:, 0]], middle + signs * (laws.offset[rows[:, 1]] - middle))
+
+
+def _columns_agree(
+    below: NDArray[np.float64], above: NDArray[np.float64], images: dict[int, tuple[int, int]]
 ) -> bool:
-    """Return whether laws are images of each other for given signs of the action; completes the images."""
-    below, above = laws.gain[rows[:, 0]], signs[:, np.newaxis] * laws.gain[rows[:, 1]]
-    for j in range(tree.dims):
-        if j not in images and above[:, :, j].any():
-            same = [sign for sign in (1, -1) if np.array_equal(below[:, :, j], sign * above[:, :, j])]
+    """Return whether weights are images of each other, in columns by observation; completes the images."""
+    for j in range(below.shape[1]):
+        if j not in images and above[:, j].any():
+            same = [sign for sign in (1, -1) if np.array_equal(below[:, j], sign * above[:, j])]
             if not same:
                 return False
             images[j] = (j, same[0])
         i, sign = images.get(j, (j, 1))
-        if not np.array_equal(below[:, :, i], sign * above[:, :, j]):
+        if not np.array_equal(below[:, i], sign * above[:, j]):
             return False
-    middle = (laws.low + laws.high) / 2
-    return np.array_equal(laws.offset[rows[:, 0]], middle + signs * (laws.offset[rows[:, 1]] - middle))
+    return True
 
 
 def _fold(
@@ -266,7 +299,10 @@ def _half(tree: RuleTree) -> RuleTree:
         nodes[name] = getattr(tree, name)[order]
     for name in ("left", "right"):
         nodes[name] = np.array([place[int(child)] for child in nodes[name]])
-    return replace(tree, **nodes, smallest=False)
+    used = sorted({j for j in nodes["feature"].tolist() if j >= tree.dims})
+    nodes["feature"] = np.array([tree.dims + used.index(j) if j in used else j for j in nodes["feature"]])
+    sums = tree.combinations[[j - tree.dims for j in used]]
+    return replace(tree, **nodes, combinations=sums, smallest=False)
 
 
 def _turned(end: float) -> float:

@@ -117,9 +117,16 @@ def record_random(problem: Problem, n: int, rng: Rng) -> list[Episode]:
     policy = RandomPolicy(problem.states, problem.actions)
     if problem.dynamics is None:
         return record(policy, problem, rng.integers(1 << 31, size=n).tolist(), rng)
+    return record_compiled(policy, problem, problem.dynamics.draw(n, rng), rng)
+
+
+def record_compiled(
+    policy: Policy, problem: Problem, states: Floats, rng: Rng | None = None
+) -> list[Episode]:
+    """Return an episode of the compiled dynamics from each simulated state, all side by side."""
+    assert problem.dynamics is not None
     rows = _CompiledRows(problem.dynamics)
-    seen = rows.begin(problem.dynamics.draw(n, rng))
-    return list(_play_together(policy, problem, seen, rows, rng))
+    return list(_play_together(policy, problem, rows.begin(states), rows, rng))
 
 
 def _play_together(

@@ -30,7 +30,9 @@ from spaql.rollouts.candidates import (
     CompiledCandidates,
     EnvironmentCandidates,
 )
+from spaql.rollouts.episode import Episode
 from spaql.rollouts.interactions import Interactions, Phase
+from spaql.rollouts.play import record_compiled
 from spaql.rollouts.returns import Evaluation
 
 _TOGETHER_AT_MOST = 1_000_000
@@ -124,6 +126,63 @@ class EpisodeRunner:
             compiled = problem.dynamics is not None
             self._candidates[name] = (CompiledCandidates if compiled else EnvironmentCandidates)(problem)
         return self._candidates[name]
+
+    def record(
+        self,
+        policy: Policy,
+        starts: NDArray[np.float64],
+        rng: Rng,
+        steps: int,
+        phase: Phase,
+        plant: Dynamics | Perturbation | None = None,
+    ) -> list[Episode]:
+        """Return an episode from each start of `candidate_starts`, cut after some steps.
+
+        They may be played on another plant with the same spaces, such as a perturbed one.
+        """
+        assert not isinstance(plant, Perturbation)
+        problem = self._problem
+        steps = min(steps, problem.horizon)
+        if problem.dynamics is not None:
+            cut = replace(problem, horizon=steps, dynamics=plant or problem.dynamics)
+            episodes = record_compiled(policy, cut, starts, rng)
+            for episode in episodes:
+                self._count_excursions(episode.observations)
+        else:
+            episodes = [self._recorded(policy, int(start[0]), rng, steps) for start in starts]
+        self.interactions.add(phase, sum(episode.length for episode in episodes))
+        return episodes
+
+    def _count_excursions(self, observations: NDArray[np.float64]) -> None:
+        """Count the observations of an episode that left their range, of those that are finite."""
+        guard = self._guard(_TRAINING)
+        rows = observations[np.isfinite(observations).all(axis=1)]
+        guard.begin(len(rows))
+        running = np.ones(len(rows), bool)
+        guard.check(
+            rows.reshape(-1, *guard.shape).astype(self._problem.states.space.dtype), running, ~running
+        )
+        left = [replace(one, episodes=1) for one in guard.excursions]
+        self.excursions = joined_excursions((self.excursions, left))
+
+    def _recorded(self, policy: Policy, seed: int, rng: Rng, steps: int) -> Episode:
+        """Return the episode of a seed in the environment, cut after some steps."""
+        env = self._environment
+        playing = policy.for_episodes(1)
+        observations = [env.reset(seed=seed)]
+        actions: list[Any] = []
+        rewards: list[float] = []
+        ended = terminated = False
+        while len(rewards) < steps and not ended:
+            batch = np.asarray(observations[-1])[np.newaxis]
+            actions.append(playing.act(batch, np.full(1, len(rewards)), rng)[0])
+            observation, reward, terminated, truncated = env.step(actions[-1])
+            observations.append(observation)
+            rewards.append(reward)
+            ended = terminated or truncated
+        self.excursions = joined_excursions((self.excursions, env.guard.excursions))
+        rows = np.array(observations, np.float64).reshape(len(observations), -1)
+        return Episode(rows, np.array(actions), np.array(rewards), terminated)
 
     def evaluate(
         self,
@@ -242,29 +301,36 @@ class EpisodeRunner:
     def train(self, learner: Player, rng: Rng) -> Evaluation:
         """Train a learner for one episode; returns it as an evaluation of one episode, which may be cut."""
         problem = self._problem
-        if self._single is None:
-            spaces = problem.states.space, problem.actions.space
-            # Compiled dynamics are the same to the last bit for every version of NumPy.
-            compiled = problem.dynamics
-            make = problem.make if compiled is None else partial(DynamicsEnv, compiled.id)
-            self._single = GuardedEnv(make, self._guard(_TRAINING), spaces, problem.step_timeout)
-        observation = self._single.reset(seed=int(rng.integers(2**31)))
+        env = self._environment
+        observation = env.reset(seed=int(rng.integers(2**31)))
         start = problem.states.batch(np.asarray(observation)[None]).copy()
         learner.begin(observation)
         total, taken, ended = 0.0, 0, False
         limit = learner.episode_limit()
         while taken < limit and not ended:
             taken += 1
-            observation, reward, terminated, truncated = self._single.step(learner.act(rng))
+            observation, reward, terminated, truncated = env.step(learner.act(rng))
             learned = problem.learning_reward(reward) if learner.standardised else reward
             learner.learn(learned, observation, terminated)
             total += reward
             ended = terminated or truncated
         self.interactions.add(Phase.TRAINING, taken)
         cut = not ended and taken < problem.horizon
-        left = self._single.guard.excursions
+        left = env.guard.excursions
         self.excursions = joined_excursions((self.excursions, left))
         return Evaluation(np.array([total]), np.array([taken]), start, excursions=left, cut=cut)
+
+    @property
+    def _environment(self) -> GuardedEnv:
+        """The environment of training episodes."""
+        if self._single is None:
+            problem = self._problem
+            spaces = problem.states.space, problem.actions.space
+            # Compiled dynamics are the same to the last bit for every version of NumPy.
+            compiled = problem.dynamics
+            make = problem.make if compiled is None else partial(DynamicsEnv, compiled.id)
+            self._single = GuardedEnv(make, self._guard(_TRAINING), spaces, problem.step_timeout)
+        return self._single
 
     def _run_together(self, policy: Policy, rng: Rng, draws: Rng | None) -> Evaluation:
         """Run one episode in each of many environments.

@@ -13,10 +13,10 @@ from spaql.algorithms.treesearch.finish import _simpler
 from spaql.algorithms.treesearch.racer import Racer
 from spaql.algorithms.treesearch.symmetry import (
     basis_if_symmetric,
-    even,
     mirror_from_data,
     mirror_of,
     symmetric_basis,
+    usable_in_cuts,
 )
 from spaql.algorithms.treesearch.trees import CandidateTree, one_leaf, random_tree
 from spaql.errors import ArchiveError
@@ -60,7 +60,7 @@ def test_a_tree_of_the_basis_is_its_own_mirror_image(
     listed: bool, data: st.DataObject, seed: int, leaves: int
 ) -> None:
     mirror, rng = data.draw(mirrors(listed)), np.random.default_rng(seed)
-    base, used = one_leaf(4 if listed else 2, 4, listed=listed), even(mirror)
+    base, used = one_leaf(4 if listed else 2, 4, listed=listed), usable_in_cuts(mirror, -1)
     states = rng.normal(size=(20, 4))
     tree = random_tree(base, leaves if used.any() else 1, states, rng, used=used)
     racer = Racer.of(tree, basis=symmetric_basis(tree, mirror))

@@ -95,7 +95,8 @@ class Evaluator:
     ) -> CandidateEpisodes:
         """Play candidates from starts, and count the steps."""
         assert self.runner is not None
-        candidates = Candidates(tree.left, tree.allowed, tree.raw(vectors, self.units, digits), self.block)
+        parts = tree.unfolded(tree.raw(vectors, self.units, digits))
+        candidates = Candidates(*parts, self.block)
         found = self.runner.play_candidates(candidates, starts, phase, visited, self.plant)
         np.clip(
             np.nan_to_num(found.returns, copy=False, nan=-_LARGEST), -_LARGEST, _LARGEST, out=found.returns

@@ -11,15 +11,17 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
+from spaql.algorithms.first_law import FirstLaw
 from spaql.algorithms.learner import Learner, refuse_lists_and_levels
 from spaql.algorithms.treesearch.evaluator import Evaluator
 from spaql.algorithms.treesearch.ladder import Ladder
 from spaql.algorithms.treesearch.ladder_file import ladder_state, restore_ladder
 from spaql.algorithms.treesearch.rule_trees import check_source, from_rules, to_rules
+from spaql.algorithms.treesearch.scales import bounded, mean
 from spaql.algorithms.treesearch.search import Search
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
 from spaql.algorithms.treesearch.structures import Meaning
-from spaql.algorithms.treesearch.symmetry import mirror_of, symmetric_units
+from spaql.algorithms.treesearch.symmetry import mirror_of
 from spaql.algorithms.treesearch.trees import CandidateTree, one_leaf, random_tree
 from spaql.archive import number
 from spaql.errors import SettingError, UnsupportedSpaceError
@@ -32,10 +34,12 @@ from spaql.rollouts import EpisodeRunner, Evaluation, Phase, action_range
 
 _MEASURED = 5000
 """The most steps to measure the scales of the observations."""
-_LARGEST = 1e100
-"""Observations beyond this are not measured."""
-_SCALE_DIGITS = 2
-"""Significant digits of a scale."""
+_FEW = 100
+"""With a budget of fewer episodes no random trees are tried besides a first law."""
+_COMPARED = 4
+"""Starts from which the best random tree is compared with a first law."""
+_LAW = 0.9
+"""The share of the budget for a first law, at most."""
 
 
 class TreeSearchLearner(Learner):
@@ -72,6 +76,7 @@ class TreeSearchLearner(Learner):
         meaning = Meaning.of(problem)
         self.ladder = Ladder(settings, self.search.evaluator, meaning) if meaning else None
         """The search for a controller over features, where set-points or a pole are declared."""
+        self._first_law: RuleTree | None = None
         self.given: RuleTree | None = None
         """The tree at which the search begins; None for random ones."""
         self.counts = {"search_steps": 0, "own_play_steps": 0}
@@ -103,7 +108,7 @@ class TreeSearchLearner(Learner):
             given = self.search.incumbent
             if given is None and self.given is not None and self._measured:
                 given = from_rules(self.given, self.search.evaluator.units, self.search.base)
-            self.search.plan(budget, given)
+            self.search.plan(budget, given, "tree" if given is not None else "")
 
     @property
     def _climbs(self) -> Ladder | None:
@@ -141,39 +146,71 @@ class TreeSearchLearner(Learner):
         return Evaluation(np.array([mean]), np.array([steps]), np.zeros((1, dims)))
 
     def _measure(self, runner: EpisodeRunner, rng: Rng) -> None:
-        """Measure the scale of each number of an observation by episodes of random trees."""
+        """Measure the scales of the observations where the better random trees go, or where a first law goes.
+
+        Where there is room for few episodes, the law is all that there is time for.
+        """
         search, evaluator = self.search, self.search.evaluator
-        wanted = min(_MEASURED, 1 + search.budget // 50)
         evaluator.runner, evaluator.steps = runner, 0
-        played: list[tuple[float, Floats]] = []
-        through = np.zeros((1, self.problem.states.dims))
-        while evaluator.steps < wanted:
-            size = int(rng.integers(1, 5))
-            tree = random_tree(search.base, min(size, self.settings.max_leaves), through, rng)
-            found = evaluator.play(
-                tree, tree.vector[np.newaxis], evaluator.starts(rng, 2), Phase.SEARCH, visited=wanted
-            )
-            seen = found.visited[(np.abs(found.visited) < _LARGEST).all(axis=1)]  # a plant may explode
-            played.append((math.fsum(found.returns[0].tolist()) / 2, seen))
-            observations = np.concatenate([seen for _, seen in played])
-            through = observations - _mean(observations) if len(observations) else through
-        observations = np.concatenate(_better_half(played))
-        centre, scale = _units(observations)
-        evaluator.units = evaluator.units._replace(centre=centre, scale=scale)
+        best: CandidateTree | None = None
+        law: RuleTree | None = None
+        observations = np.empty((0, self.problem.states.dims))
         if self.given is None:
             search.mirror, taken = mirror_of(self.settings.mirror, self.problem, search.budget, rng)
             runner.interactions.add(Phase.SEARCH, taken)
             evaluator.steps += taken
-            if search.mirror is not None:
-                evaluator.units = symmetric_units(evaluator.units, search.mirror)
-        search.states = (observations - evaluator.units.centre) / evaluator.units.scale
-        search.judgement = replace(
-            search.judgement, mean_return=math.fsum(total for total, _ in played) / len(played)
-        )
+        if search.budget >= _FEW * self.problem.horizon or self.given is not None:
+            best, observations = self._random_trees(rng)
+        if self.given is None:
+            room = _LAW * (search.budget - evaluator.steps)
+            first = FirstLaw(self.problem, room, runner, Phase.SEARCH, rng, evaluator.plant)
+            first.search(self.settings.max_leaves, lambda: self._is_better(best, first, rng))
+            evaluator.steps += first.spent
+            law = first.law
+            self._first_law = first.one_leaf
+            if law is not None and self._is_better(best, first, rng):
+                observations = first.visited
+            else:
+                law = None
+                if best is None:
+                    observations = self._random_trees(rng)[1]
+        search.measure(observations)
         evaluator.runner = None
-        if self.given is not None:
-            search.plan(search.budget, from_rules(self.given, evaluator.units, search.base))
-        search.spent = evaluator.steps
+        start, begun_at = (law, "law") if self.given is None else (self.given, "tree")
+        tree = None if start is None else from_rules(start, evaluator.units, search.base)
+        search.plan(search.budget - evaluator.steps, tree, "" if start is None else begun_at)
+
+    def _is_better(self, best: CandidateTree | None, first: FirstLaw, rng: Rng) -> bool:
+        """Return whether a first law is better than the best random tree."""
+        if best is None:
+            return True
+        starts = self.search.evaluator.starts(rng, min(len(first.returns), _COMPARED))
+        return math.fsum(first.returns.tolist()) / len(first.returns) > self._visited(best, starts)[1]
+
+    def _random_trees(self, rng: Rng) -> tuple[CandidateTree, Floats]:
+        """Return the best of some random trees, and observations of the better half."""
+        search, evaluator = self.search, self.search.evaluator
+        last = evaluator.steps + min(_MEASURED, 1 + search.budget // 50)
+        played: list[tuple[float, Floats]] = []
+        trees: list[CandidateTree] = []
+        through = np.zeros((1, self.problem.states.dims))
+        while evaluator.steps < last:
+            size = int(rng.integers(1, 5))
+            trees.append(random_tree(search.base, min(size, self.settings.max_leaves), through, rng))
+            seen, total = self._visited(trees[-1], evaluator.starts(rng, 2))
+            played.append((total, seen))
+            observations = np.concatenate([seen for _, seen in played])
+            through = observations - mean(observations) if len(observations) else through
+        totals = [total for total, _ in played]
+        search.judgement = replace(search.judgement, mean_return=math.fsum(totals) / len(totals))
+        return trees[int(np.argmax(totals))], np.concatenate(_better_half(played))
+
+    def _visited(self, tree: CandidateTree, starts: Floats) -> tuple[Floats, float]:
+        """Return observations of a tree, but for those of a plant that explodes, and its mean return."""
+        played = self.search.evaluator.play(
+            tree, tree.vector[np.newaxis], starts, Phase.SEARCH, visited=_MEASURED
+        )
+        return bounded(played.visited), math.fsum(played.returns[0].tolist()) / len(starts)
 
     @property
     def policy(self) -> RuleTree | FeatureController:
@@ -196,6 +233,12 @@ class TreeSearchLearner(Learner):
         given = from_rules(self.given, self.search.evaluator.units, self.search.base).arrays()
         same = all(np.array_equal(array, given[name]) for name, array in found.arrays().items())
         return same and not self.search.digits
+
+    @property
+    def first_law(self) -> RuleTree | None:
+        """The best law of one leaf of the model of the first steps, unless it is the policy still."""
+        still = self.search.begun_at == "law" and self.policy.n_leaves == 1
+        return None if still else self._first_law
 
     @property
     def candidate(self) -> RuleTree | FeatureController:
@@ -238,10 +281,12 @@ class TreeSearchLearner(Learner):
             "counts": dict(self.counts),
             "search": data,
             "given": None,
+            "first_law": None,
         }
-        if self.given is not None:
-            content["given"], given = tree_to(self.given)
-            arrays |= {f"given.{name}": array for name, array in given.items()}
+        for name, tree in (("given", self.given), ("first_law", self._first_law)):
+            if tree is not None:
+                content[name], parts = tree_to(tree)
+                arrays |= {f"{name}.{part}": array for part, array in parts.items()}
         return content, arrays
 
     def restore(self, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -257,7 +302,10 @@ class TreeSearchLearner(Learner):
             number(data, name, 0, whole=True) for name in ("spent", "iterations")
         )
         self.counts = {name: number(data["counts"], name, 0, whole=True) for name in self.counts}
-        self.given = None if data["given"] is None else tree_from(data["given"], part("given."))
+        self.given, self._first_law = (
+            None if data[name] is None else tree_from(data[name], part(f"{name}."))
+            for name in ("given", "first_law")
+        )
         if self._climbs:
             restore_ladder(self._climbs, data["search"], part("search."))
         else:
@@ -268,30 +316,3 @@ def _better_half(played: list[tuple[float, Floats]]) -> list[Floats]:
     """Return the observations of the trees with the higher returns: the others go where no controller is."""
     middle = sorted(total for total, _ in played)[len(played) // 2]
     return [seen for total, seen in played if total >= middle]
-
-
-def _units(observations: Floats) -> tuple[Floats, Floats]:
-    """Return the centre and the scale of each number, with a few digits.
-
-    Samples in which a number has its usual value do not count for its scale: that of a contact, which is
-    nearly always 0, is 1.
-    """
-    if not len(observations):
-        return np.zeros(observations.shape[1]), np.ones(observations.shape[1])
-    centre, usual = _mean(observations), np.median(observations, axis=0)
-    scale = np.ones(len(centre))
-    for j, column in enumerate(observations.T):
-        others = column[column != usual[j]]
-        if len(others):
-            spread = math.sqrt(math.fsum(((others - centre[j]) ** 2).tolist()) / len(others))
-            scale[j] = spread if spread > 0 else 1.0
-    places = [_SCALE_DIGITS - 1 - math.floor(math.log10(x)) for x in scale.tolist()]
-    rounded = [
-        np.array([round(x, n) for x, n in zip(row.tolist(), places, strict=True)]) for row in (centre, scale)
-    ]
-    return rounded[0], rounded[1]
-
-
-def _mean(rows: Floats) -> Floats:
-    """Return the mean of each column, added one row after the other."""
-    return np.asarray(np.add.accumulate(rows, axis=0)[-1] / len(rows))

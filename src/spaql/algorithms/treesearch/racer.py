@@ -71,6 +71,10 @@ class Racer:
         n = len(self.distribution.mean)
         return _generations(n) * population_size(n) * _LEAST * length
 
+    def generation_steps(self, length: float) -> float:
+        """Return how many steps a generation takes at least."""
+        return population_size(len(self.distribution.mean)) * _LEAST * (self.length or length)
+
     def run(
         self,
         evaluator: Evaluator,

@@ -19,25 +19,29 @@ from spaql.rollouts import action_range
 
 def to_rules(tree: CandidateTree, units: Units, problem: Problem, digits: int = 0) -> RuleTree:
     """Return a candidate as a rule tree with rounded numbers; a cut along one number is a plain rule."""
-    numbers = tree.raw(tree.vector[np.newaxis], units, digits)[0]
-    inner = tree.left >= 0
+    first_child, allowed, both = tree.unfolded(tree.raw(tree.vector[np.newaxis], units, digits))
+    numbers = both[0]
+    inner = first_child >= 0
     dims = problem.states.dims
     feature, threshold = np.full(len(inner), -1), np.zeros(len(inner))
-    left, right = np.where(inner, tree.left, -1), np.where(inner, tree.left + 1, -1)
+    left, right = np.where(inner, first_child, -1), np.where(inner, first_child + 1, -1)
     combinations: list[Floats] = []
     for node in np.flatnonzero(inner):
         bound, weights = float(numbers[node, 0, 0]), numbers[node, 0, 1:]
         used = np.flatnonzero(weights)
         if len(used) == 1 and weights[used[0]] == 1.0:
             feature[node], threshold[node] = used[0], bound
+        elif len(used) == 1:  # of -x < t the other side is x < u, with u the float after -t
+            feature[node], threshold[node] = used[0], np.nextafter(-bound, np.inf)
+            left[node], right[node] = right[node], left[node]
         else:
             feature[node], threshold[node] = dims + len(combinations), bound
             combinations.append(weights)
     space = problem.actions.space
     leaves: Leaves
     if isinstance(space, Discrete):
-        gain = np.where(tree.allowed[~inner][:, :, np.newaxis], numbers[~inner][:, :, 1:], 0.0)
-        offset = np.where(tree.allowed[~inner], numbers[~inner][:, :, 0], -np.inf)
+        gain = np.where(allowed[~inner][:, :, np.newaxis], numbers[~inner][:, :, 1:], 0.0)
+        offset = np.where(allowed[~inner], numbers[~inner][:, :, 0], -np.inf)
         leaves = SwitchingLaws(gain, offset, int(space.start))
     else:
         leaves = Laws(numbers[~inner][:, :, 1:], numbers[~inner][:, :, 0], *action_range(problem))
@@ -92,6 +96,20 @@ def from_rules(rules: RuleTree, units: Units, base: CandidateTree) -> CandidateT
     locked[_locked_nodes(rules, order, np.array(left))] = True
     free[locked] = False
     return CandidateTree(np.array(left), numbers, free, allowed, locked, exact, base.listed)
+
+
+def in_other_units(tree: CandidateTree, before: Units, units: Units) -> CandidateTree:
+    """Return a tree of the units of a search in those of another."""
+    numbers, free = tree.raw(tree.vector[np.newaxis], before)[0], tree.free.copy()
+    for node in range(len(numbers)):
+        if tree.left[node] >= 0:
+            numbers[node, 0] = _in_units(float(numbers[node, 0, 0]), numbers[node, 0, 1:], units)
+            if not tree.locked[node]:
+                free[node, 0, 1:] = numbers[node, 0, 1:] != 0.0
+                free[node, 0, 1 + int(np.argmax(np.abs(numbers[node, 0, 1:])))] = False
+        else:
+            numbers[node] = _law_in_units(numbers[node, :, 1:], numbers[node, :, 0], units)
+    return replace(tree, numbers=numbers, free=free)
 
 
 def _in_units(bound: float, weights: Floats, units: Units) -> Floats:

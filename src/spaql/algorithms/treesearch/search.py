@@ -12,27 +12,26 @@ from numpy.typing import NDArray
 from spaql.algorithms.plantree.mirror import Mirror
 from spaql.algorithms.treesearch.evaluator import DIGITS, Evaluator, Judgement
 from spaql.algorithms.treesearch.finish import enough_digits, pattern_search, simplify
+from spaql.algorithms.treesearch.neighbours import changed_neighbour, neighbour
 from spaql.algorithms.treesearch.racer import LEAST_OF_BEST, Racer
+from spaql.algorithms.treesearch.rule_trees import in_other_units
+from spaql.algorithms.treesearch.scales import bounded, change_of_scale, measured
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
-from spaql.algorithms.treesearch.symmetry import basis_if_symmetric, even, mirror_from_data, symmetric_basis
-from spaql.algorithms.treesearch.trees import (
-    CandidateTree,
-    Rng,
-    find_leaf,
-    random_cut,
-    random_tree,
-    split,
-    switch_like,
-    with_constants,
-    without_cut,
+from spaql.algorithms.treesearch.symmetry import (
+    basis_if_symmetric,
+    mirror_from_data,
+    symmetric_basis,
+    usable_in_cuts,
 )
+from spaql.algorithms.treesearch.trees import CandidateTree, Rng, random_tree, switch_like, with_constants
 from spaql.archive import number, typed
 from spaql.errors import ArchiveError
 from spaql.kernels.treesearch.candidates import Floats
-from spaql.rollouts import EpisodeRunner
+from spaql.rollouts import EpisodeRunner, Phase
 
 RACE, POLISH, GROW, REFINE, PATTERN = 0.25, 0.35, 0.75, 0.87, 0.93
 """The shares of the budget at which the stages end; the rest is for making the tree plainer."""
+_STAGES = ("measure", "race", "polish", "grow", "refine", "pattern", "simplify", "done")
 _SIZES = (1, 2, 3, 4)
 """Leaves of the racers: for each size there are two."""
 _SWITCHES = (2, 3)
@@ -43,27 +42,39 @@ _RACED_SHARE = 0.5
 """Trees race if their numbers can be searched with this share of the budget."""
 _NEIGHBOURS = 3
 """Racers beside a tree that was given."""
-_CHILDREN = 2
+_CHILDREN = 3
 """The most neighbours of the best tree in a round of growth."""
+_OTHER, _RESTARTS = 2.0, 2
+"""A factor by which a scale must have changed for a new race, and the most of these."""
+_SCREENED = 150
+"""The most neighbours of which these are the best."""
+_FEW_STARTS, _MORE_STARTS, _PASS = 12, 48, 6
+"""All of them are played from a few starts, and one in so many from more."""
+_SCREENING = 0.5
+"""The share of a round of growth for that, at most."""
 _GROWTH_EPISODES = 1500
 """The fewest episodes for each tree in a round of growth."""
 _SWITCH_STATES = 500
 """Observations by which a switch between constants is made."""
 _ROUNDS = 5
 """The most rounds of growth."""
-_JUDGEMENTS = 20
+_NO_ROOM = 100
+"""A first law is returned as it is if the budget is fewer episodes."""
+_DOUBTS = {"": 0.0, "law": 1.0, "tree": 2.0}
+"""By what the search began at: the standard errors by which another tree must be better."""
+_JUDGEMENTS = 40
 """About so many judgements take a tenth of the budget."""
-_FEWEST_JUDGED, _MOST_JUDGED = 50, 2000
+_FEWEST_JUDGED, _MOST_JUDGED = 24, 2000
 """Starts of a judgement; fewer than the fewest if so many would take more than a share of the budget."""
 _JUDGED_SHARE, _LEAST_JUDGED = 0.02, 4
-_FIRST_JUDGED, _FEWEST_FIRST = 0.2, 25
+_FIRST_JUDGED, _FEWEST_FIRST = 0.2, 8
 """The share of them by which trees are compared first; so many, if these are no more than half."""
 _SIMPLIFIED = 200
 """The fewest starts by which a tree is made plainer: fewer would not see what that costs."""
 _REFINED = 128
 """Starts of a generation when the best tree is refined, so that rare failures are seen."""
-_OBSERVATIONS = 4000
-"""Observations of an episode through which cuts are drawn."""
+_OBSERVATIONS, _NEAR = 4000, 0.25
+"""Observations of episodes through which cuts are drawn; of those that are nearer to each other only one."""
 
 
 class Search:
@@ -83,20 +94,28 @@ class Search:
         self.racers: list[Racer] = []
         self.rung, self.turn = 0, 0
         """The rung of the race, and whose turn it is."""
+        self.restarts = 0
+        """How often the race was begun anew."""
         self.incumbent: CandidateTree | None = None
-        self.was_given = False
-        """Whether the incumbent is the tree at which the search began."""
+        self.begun_at = ""
+        """What the search began at, as long as that is the incumbent: a law, a tree, or none of these."""
         self.judgement = Judgement(-np.inf, 0.0, np.empty(0))
         """Of the incumbent; before there is one, with the mean return of random trees."""
         self.digits = 0
         """Significant digits of the incumbent's numbers; 0 for all, of a tree that was given."""
         self.stage = "measure"
 
-    def plan(self, budget: int, given: CandidateTree | None) -> None:
-        """Begin a search of so many steps, from random trees or from a tree that is given."""
-        self.budget, self.spent, self.rung, self.turn = budget, 0, 0, 0
-        self.incumbent, self.stage, self.was_given = given, "measure", given is not None
+    def plan(self, budget: int, tree: CandidateTree | None = None, begun_at: str = "") -> None:
+        """Begin a search of so many steps, with a tree to beat if there is one, and what it is."""
+        self.budget, self.spent, self.rung, self.turn = max(budget, 0), 0, 0, 0
+        self.incumbent, self.begun_at, self.stage = tree, begun_at, "measure"
         self.racers = []
+
+    def measure(self, observations: Floats) -> None:
+        """Take the units of some observations, through which cuts are drawn."""
+        units = measured(observations, self.evaluator.units, self.mirror)
+        self.evaluator.units = units
+        self.states = (observations - units.centre) / units.scale
 
     def advance(self, runner: EpisodeRunner, rng: Rng) -> None:
         """Search for a part of the budget."""
@@ -113,13 +132,21 @@ class Search:
 
     def _measure(self, rng: Rng) -> None:
         """Make the racers."""
-        self.evaluator.begin_hard_starts(rng)
-        if self.incumbent is not None:
+        if self.begun_at == "law" and self.budget < _NO_ROOM * self.evaluator.length:
             self._judge_incumbent()
-            neighbours = [self._neighbour(self.incumbent, rng) for _ in range(_NEIGHBOURS)]
-            self.racers = [Racer.of(self.incumbent, step=0.3), *filter(self._affords, neighbours)]
+            self.stage = "done"
+            self._done(rng)
+            return
+        self.evaluator.begin_hard_starts(rng)
+        self._judge_incumbent()
+        if self.incumbent is not None and self.begun_at == "tree":
+            seen = self._apart(self.incumbent, rng)
+            self.racers = [self._neighbour(self.incumbent, seen, rng) for _ in range(_NEIGHBOURS)]
+            self.racers = list(filter(self._affords, self.racers))
         else:
             self.racers = self._random_racers(rng)
+        if self.incumbent is not None and self.begun_at:
+            self.racers.insert(0, self._racer(self.incumbent, step=0.3))
         self.stage = "race"
         self._race(rng)
 
@@ -140,9 +167,31 @@ class Search:
         self.racers = self.racers[: (len(self.racers) + 1) // 2]
         self._compare(self.racers[0])
         self.rung, self.turn = self.rung + 1, 0
+        early = self.spent + self.evaluator.steps < RACE * self.budget
+        if early and self.restarts < _RESTARTS and self._is_in_other_units(rng):
+            return
         if len(self.racers) == 1:
             self.evaluator.begin_hard_starts(rng)  # most were hard for those that lost
             self.stage = "polish"
+
+    def _is_in_other_units(self, rng: Rng) -> bool:
+        """Measure the scales where the best tree goes; if they are others, begin the race anew with them.
+
+        Few numbers are searched well in scales that are wrong by much, as those of random trees may be.
+        """
+        assert self.incumbent is not None
+        before = self.evaluator.units
+        visited = self.evaluator.visited(self.racers[0].found, _OBSERVATIONS, rng)
+        seen = bounded(before.centre + before.scale * visited)
+        units = measured(seen, before, self.mirror)
+        if change_of_scale(before, units) < _OTHER:
+            return False
+        self.incumbent = in_other_units(self.incumbent, before, units)
+        self.states = (before.centre + before.scale * self.states - units.centre) / units.scale
+        self.evaluator.units = units
+        self.restarts += 1
+        self.plan(self.budget - self.spent, self.incumbent, self.begun_at)
+        return True
 
     def _polish(self, rng: Rng) -> None:
         """Go on with the winner of the race."""
@@ -160,20 +209,16 @@ class Search:
         least = _GROWTH_EPISODES * self.evaluator.length
         children = min(_CHILDREN, int(room / least) - 1)
         if children > 0:
-            best = self.racers[0]
-            share = max((GROW - POLISH) * self.budget / _ROUNDS, (1 + children) * least) / (1 + children)
+            best, begun = self.racers[0], self.evaluator.steps
+            steps = max((GROW - POLISH) * self.budget / _ROUNDS, (1 + children) * least)
             field = [best, *self._switch(best.found, rng)]
-            for _ in range(len(field), 1 + children):
-                symmetric = best.basis is not None and rng.random() < 0.5
-                child = self._neighbour(best.found, rng, self.mirror if symmetric else None)
-                if self._affords(child):
-                    field.append(child)
+            field += self._screened(best, 1 + children - len(field), _SCREENING * steps, rng)
+            share = (steps - (self.evaluator.steps - begun)) / len(field)
             for racer in field:
                 racer.run(self.evaluator, share, self.budget / 2, rng, least=LEAST_OF_BEST)
             self._judge(field)
             field.sort(key=lambda racer: -self._value(racer.score, racer.tree))
-            self.racers = field[:1]
-            self._compare(field[0])
+            self.racers = [field[0] if self._compare(field[0]) else best]
         else:
             assert self.incumbent is not None
             if self.racers[0].score < self._first(self.incumbent):
@@ -224,10 +269,16 @@ class Search:
         self.stage = "done"
 
     def _done(self, rng: Rng) -> None:
-        """Spend what is left of the budget on a search from the incumbent."""
+        """Spend what is left of the budget on a search from the incumbent, or on its judgement."""
         assert self.incumbent is not None
+        evaluator, left = self.evaluator, self.budget - self.spent - self.evaluator.steps
         self.racers = [self._racer(self.incumbent, step=0.1)]
-        self.racers[0].run(self.evaluator, max(1, self.budget - self.spent), self.budget / 2, rng)
+        judged = 3 * len(evaluator.judging_starts) * evaluator.judged_length
+        if self.racers[0].generation_steps(evaluator.length) + judged > left:
+            evaluator.judging_starts = evaluator.starts(rng, max(1, int(left / evaluator.judged_length)))
+            self.judgement = evaluator.judge(self.incumbent)
+            return
+        self.racers[0].run(evaluator, left - judged, self.budget / 2, rng)
         self._judge(self.racers)
         self._compare(self.racers[0])
 
@@ -241,23 +292,27 @@ class Search:
         """Return the score less a price for each leaf, so that of equals the smaller is taken."""
         return score - self.settings.leaf_price * self.evaluator.span * tree.n_leaves
 
-    def _compare(self, racer: Racer) -> None:
+    def _compare(self, racer: Racer) -> bool:
         """Replace the incumbent if the racer's tree is no worse by judgement: it was searched for longer.
 
-        A tree that was given is only replaced by one that is better by two standard errors of the difference.
+        A first law is only replaced by one that is better by a standard error of the difference, and a tree
+        at which the search began, by two. Returns whether it is replaced.
         """
         found, old = racer.found, self.incumbent
         if old is not None and self._value(racer.score, found) < self._value(self._first(old), old):
-            return
+            return False
         new = self.evaluator.judge(found)
         if old is not None:
             self._judge_incumbent()
             gain = self._value(new.score, found) - self._value(self.judgement.score, old)
-            least = 2 * new.error_of_difference(self.judgement) if self.was_given else 0.0
-            if not gain >= least or (self.was_given and gain <= 0.0):
-                return
+            least = _DOUBTS[self.begun_at]
+            if least > 0.0:
+                least *= new.error_of_difference(self.judgement)
+            if not gain >= least or (self.begun_at and gain <= 0.0):
+                return False
         self.incumbent, self.judgement, self.digits = found, new, DIGITS
-        self.was_given = False
+        self.begun_at = ""
+        return True
 
     def _first(self, tree: CandidateTree) -> float:
         """Return the score of a tree by a part of the judgement."""
@@ -305,29 +360,39 @@ class Search:
 
     def _symmetric(self, size: int, mirror: Mirror, rng: Rng) -> Racer:
         """Return a racer of trees that are their own mirror image; of one leaf if nothing can be cut so."""
-        used = even(mirror)
+        used = usable_in_cuts(mirror, -1)
         tree = random_tree(self.base, size if used.any() else 1, self.states, rng, idle=True, used=used)
         return Racer.of(tree, least=1.0, basis=symmetric_basis(tree, mirror))
 
-    def _neighbour(self, tree: CandidateTree, rng: Rng, mirror: Mirror | None = None) -> Racer:
-        """Return a racer that begins at a neighbour of a tree, which may have to stay its own mirror image.
+    def _neighbour(self, tree: CandidateTree, seen: Floats, rng: Rng, *, changed: bool = False) -> Racer:
+        """Return a racer at a neighbour of a tree; one that is its own mirror image may stay so."""
+        symmetric = self._basis(tree) is not None and (tree.side >= 0 or rng.random() < 0.5)
+        mirror = self.mirror if symmetric else None
+        make = changed_neighbour if changed else neighbour
+        found = make(tree, seen, self.settings.max_leaves, rng, mirror)
+        return Racer.of(found, step=0.3, basis=None if mirror is None else symmetric_basis(found, mirror))
 
-        A leaf is cut in two that have its law, through an observation of its episodes. If the tree is large
-        enough, or by chance, a cut is removed first.
-        """
+    def _screened(self, best: Racer, count: int, steps: float, rng: Rng) -> list[Racer]:
+        """Return racers at a few neighbours of the best tree: the best of many, if there is room for them."""
+        evaluator, tree = self.evaluator, best.found
+        seen = self._apart(tree, rng)
+        tried = min(_SCREENED, int(steps / evaluator.length / (_FEW_STARTS + _MORE_STARTS / _PASS)))
+        if tried < 2 * _PASS:
+            return list(filter(self._affords, (self._neighbour(tree, seen, rng) for _ in range(count))))
+        field = [self._neighbour(tree, seen, rng, changed=True) for _ in range(tried)]
+        field = list(filter(self._affords, field))
+        for n, kept in ((_FEW_STARTS, max(count, tried // _PASS)), (_MORE_STARTS, count)):
+            starts = evaluator.starts(rng, n)
+            for racer in field:
+                played = evaluator.play(racer.tree, racer.tree.vector[np.newaxis], starts, Phase.SEARCH)
+                racer.score = float(evaluator.scores_of(played)[0][0])
+            field = sorted(field, key=lambda racer: -racer.score)[:kept]
+        return field
+
+    def _apart(self, tree: CandidateTree, rng: Rng) -> Floats:
+        """Return observations of a tree that are not near each other: most episodes are at rest for long."""
         seen = self.evaluator.visited(tree, _OBSERVATIONS, rng)
-        if tree.n_leaves >= self.settings.max_leaves or (tree.n_leaves > 1 and rng.random() < 0.25):
-            cuts = tree.free_cuts()
-            if cuts:
-                tree = without_cut(tree, cuts[int(rng.integers(len(cuts)))], int(rng.integers(2)))
-        used = None if mirror is None else even(mirror)
-        if tree.n_leaves < self.settings.max_leaves and len(seen) and (used is None or used.any()):
-            state = seen[int(rng.integers(len(seen)))]
-            leaf, cut = find_leaf(tree, state), random_cut(state, rng, used)
-            if not tree.locked[leaf]:
-                tree = split(tree, leaf, *cut)
-        basis = None if mirror is None else symmetric_basis(tree, mirror)
-        return Racer.of(tree, least=0.2, step=0.3, basis=basis)
+        return seen[np.sort(np.unique(np.round(seen / _NEAR), axis=0, return_index=True)[1])]
 
     def _switch(self, tree: CandidateTree, rng: Rng) -> list[Racer]:
         """Return a racer that begins at a switch between two constants, which is like the tree.
@@ -351,8 +416,9 @@ class Search:
             "spent": self.spent,
             "rung": self.rung,
             "turn": self.turn,
+            "restarts": self.restarts,
             "digits": self.digits,
-            "was_given": self.was_given,
+            "begun_at": self.begun_at,
             "stage": self.stage,
             "mirror": None if self.mirror is None else asdict(self.mirror),
             "score": None if self.incumbent is None else self.judgement.score,
@@ -383,12 +449,14 @@ class Search:
         def part(prefix: str) -> dict[str, NDArray[Any]]:
             return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
 
-        for name in ("budget", "spent", "rung", "turn", "digits"):
+        for name in ("budget", "spent", "rung", "turn", "restarts", "digits"):
             setattr(self, name, number(data, name, 0, whole=True))
-        self.stage, self.was_given = str(data["stage"]), bool(data["was_given"])
+        self.stage, self.begun_at = str(data["stage"]), str(data["begun_at"])
+        if self.begun_at not in _DOUBTS:
+            raise ArchiveError(f"The file has a search that began at {self.begun_at!r}, which there is not.")
         mirror = data.get("mirror")  # earlier files have none
         self.mirror = None if mirror is None else mirror_from_data(mirror, self.base)
-        if self.stage not in ("measure", "race", "polish", "grow", "refine", "pattern", "simplify", "done"):
+        if self.stage not in _STAGES:
             raise ArchiveError(f"The file has a search in the stage {self.stage!r}, which there is not.")
         evaluator, dims = self.evaluator, self.base.numbers.shape[2] - 1
         for name in ("length", "judged_length", "span"):

@@ -13,7 +13,7 @@ from spaql.algorithms.plantree.replay_memory import LARGEST, Memory
 from spaql.algorithms.plantree.symmetry import FEWEST, chosen_mirror
 from spaql.algorithms.treesearch.trees import CandidateTree, Rng
 from spaql.errors import ArchiveError, BadEnvironmentError
-from spaql.kernels.treesearch.candidates import Bools, Floats, Units
+from spaql.kernels.treesearch.candidates import Bools, Floats
 from spaql.problems import Problem
 from spaql.rollouts import Episode, record_random
 
@@ -66,25 +66,24 @@ def mirror_from_data(data: Mapping[str, Any], tree: CandidateTree) -> Mirror:
     return found
 
 
-def symmetric_units(units: Units, mirror: Mirror) -> Units:
-    """Return units in which a mirror changes signs only, and the order of numbers."""
-    order, signs = list(mirror.order), np.array(mirror.signs, np.float64)
-    centre, scale = units.centre, units.scale
-    return units._replace(centre=(centre + signs * centre[order]) / 2, scale=(scale + scale[order]) / 2)
+def usable_in_cuts(mirror: Mirror, side: int) -> Bools:
+    """Return which observations the cuts of a mirrored tree may use: those that are the same in the mirror.
 
-
-def even(mirror: Mirror) -> Bools:
-    """Return which numbers of an observation are the same in the mirror."""
+    Of the observation at `side`, if that is not -1, they use the absolute value.
+    """
     same = np.array(mirror.order) == np.arange(len(mirror.order))
-    return np.asarray(same & (np.array(mirror.signs) > 0))
+    used = np.asarray(same & (np.array(mirror.signs) > 0))
+    if side >= 0:
+        used[side] = True
+    return used
 
 
 def symmetric_basis(tree: CandidateTree, mirror: Mirror) -> Floats:
     """Return an orthogonal basis of the free numbers with which a tree is its own mirror image, as columns.
 
-    Its cuts must be of numbers that are the same in the mirror. Then so must be the laws of each leaf: the
-    action of a mirrored observation is the mirrored action. Of a list of actions the first score is 0, so
-    those of mirrored actions are equal but for the score of the first one's image.
+    Its cuts must be of what is the same in the mirror. Then so must be the laws of each leaf: the action of a
+    mirrored observation is the mirrored action. Of a list of actions the first score is 0, so those of
+    mirrored actions are equal but for the score of the first one's image.
     """
     rows, width = tree.numbers.shape[1:]
     signs = np.array([1, *mirror.signs], np.float64)
@@ -110,9 +109,14 @@ def symmetric_basis(tree: CandidateTree, mirror: Mirror) -> Floats:
 
 def basis_if_symmetric(tree: CandidateTree, mirror: Mirror) -> Floats | None:
     """Return the basis of `symmetric_basis` for a tree that is its own mirror image; None for others."""
-    cuts, odd = tree.left >= 0, np.concatenate([[False], ~even(mirror)])
-    if tree.locked.any() or not tree.allowed.all() or tree.free[cuts, 0][:, odd].any():
+    cuts, other = tree.left >= 0, np.concatenate([[False], ~usable_in_cuts(mirror, tree.side)])
+    if tree.locked.any() or not tree.allowed.all() or tree.numbers[cuts, 0][:, other].any():
         return None
     basis, vector = symmetric_basis(tree, mirror), tree.vector
-    nearest = basis @ (vector @ basis / (basis * basis).sum(axis=0))
+    nearest = nearest_in(basis, vector)
     return basis if np.allclose(nearest, vector, rtol=1e-9, atol=1e-12) else None
+
+
+def nearest_in(basis: Floats, vector: Floats) -> Floats:
+    """Return the sum of some orthogonal columns that is nearest to a vector."""
+    return np.asarray(basis @ (vector @ basis / (basis * basis).sum(axis=0)))

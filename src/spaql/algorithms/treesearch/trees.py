@@ -39,6 +39,8 @@ class CandidateTree:
     """The numbers of locked nodes in raw units."""
     listed: bool
     """Whether actions are a list."""
+    side: int = -1
+    """The observation whose absolute value cuts use, of a tree that is its own mirror image; -1 for none."""
 
     @property
     def n_leaves(self) -> int:
@@ -80,11 +82,31 @@ class CandidateTree:
         numbers[:, self.locked] = self.exact[self.locked]
         return numbers
 
+    def unfolded(self, numbers: Floats) -> tuple[Ints, Bools, Floats]:
+        """Return children, allowed actions and raw numbers of candidates, without absolute values.
+
+        The root then tells the sign of the observation; where that is negative, so are its weights in cuts.
+        """
+        weights = self.numbers[self.left >= 0, 0, 1 + self.side]
+        if self.side < 0 or not weights.any():
+            return self.left, self.allowed, numbers
+        n = len(self.left)
+        half = np.arange(1, n)
+        order = np.concatenate([[0, 0], half, half])
+        first_child = np.concatenate([[2, n + 1], np.full(n - 1, 2), np.full(n - 1, n + 1)])
+        left = np.where(self.left[order] < 0, -1, self.left[order] + first_child)
+        both = numbers[:, order]
+        negative = np.concatenate([[True, False], np.full(n - 1, True), np.full(n - 1, False)])
+        both[:, negative & (left >= 0), 0, 1 + self.side] *= -1.0
+        root = np.zeros_like(numbers[:, :1])
+        root[:, 0, 0, 1 + self.side] = 1.0
+        allowed = np.concatenate([np.ones_like(self.allowed[:1]), self.allowed[order]])
+        return np.append(1, left), allowed, np.concatenate([root, both], axis=1)
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return everything as arrays (see `from_arrays`)."""
-        return {
-            name: getattr(self, name) for name in ("left", "numbers", "free", "allowed", "locked", "exact")
-        }
+        names = ("left", "numbers", "free", "allowed", "locked", "exact")
+        return {**{name: getattr(self, name) for name in names}, "side": np.array([self.side])}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], like: CandidateTree) -> CandidateTree:
@@ -111,8 +133,18 @@ class CandidateTree:
             raise ArchiveError(
                 "A tree in the file has numbers that are not finite, or a leaf without actions."
             )
+        side = typed(arrays["side"], np.int64)
+        if side.shape != (1,) or not -1 <= side[0] < shape[2] - 1 or (side[0] >= 0 and locked.any()):
+            raise ArchiveError("A tree in the file is mirrored at an observation that there is not.")
         return replace(
-            like, left=left, numbers=numbers, free=free, allowed=allowed, locked=locked, exact=exact
+            like,
+            left=left,
+            numbers=numbers,
+            free=free,
+            allowed=allowed,
+            locked=locked,
+            exact=exact,
+            side=int(side[0]),
         )
 
     def depths(self) -> Ints:
@@ -265,7 +297,7 @@ def random_tree(
         shallow = [i for i in ends if depths[i] == min(depths[ends])]
         leaf = shallow[int(rng.integers(len(shallow)))]
         state = states[int(rng.integers(len(states)))]
-        tree = split(tree, leaf, *random_cut(state, rng, used))
+        tree = split(tree, leaf, *random_cut(seen_by_cuts(tree, state), rng, used))
         numbers = tree.numbers.copy()
         for child in (len(tree.left) - 2, len(tree.left) - 1):
             some = tree.free[child]
@@ -274,9 +306,16 @@ def random_tree(
     return tree
 
 
+def seen_by_cuts(tree: CandidateTree, state: Floats) -> Floats:
+    """Return an observation as the cuts of a tree use it."""
+    if tree.side < 0:
+        return state
+    return np.where(np.arange(len(state)) == tree.side, np.abs(state), state)
+
+
 def find_leaf(tree: CandidateTree, state: Floats) -> int:
     """Return the leaf of an observation in the units of the search."""
-    node = 0
+    node, state = 0, seen_by_cuts(tree, state)
     while (child := int(tree.left[node])) >= 0:
         total = 0.0
         for weight, x in zip(tree.numbers[node, 0, 1:].tolist(), state.tolist(), strict=True):

@@ -1,0 +1,268 @@
+"""Rounds of fitting and playing: laws of a model of random steps, and of what the best law visits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Discrete
+from numpy.typing import NDArray
+
+from spaql.algorithms.first_law.explore import exploring
+from spaql.algorithms.first_law.laws import Offer, first_laws, first_trees
+from spaql.algorithms.plantree.encoding import ActionCode
+from spaql.algorithms.plantree.replay_memory import LARGEST, Memory
+from spaql.policy import Policy, RuleTree
+from spaql.problems import Dynamics, Problem
+from spaql.problems.disturbances import Perturbation
+from spaql.rollouts import Episode, EpisodeRunner, Phase
+from spaql.stats import standard_error
+
+Floats = NDArray[np.float64]
+Rng = np.random.Generator
+
+_RANDOM, _FEWEST_RANDOM, _MOST_RANDOM = 0.1, 500, 3000
+"""The share of the budget for random steps, and their number."""
+_FOLLOWED, _MOST_FOLLOWED = 0.04, 2000
+"""The share of the budget for steps of the best law with noise, in each round; and their number."""
+_LENGTH, _MOST_LENGTH = 20, 80
+"""Steps of an episode of exploration: the first ones are short, so that many starts are seen."""
+_ROUNDS, _MOST_ROUNDS = 3, 6
+"""Rounds; more of them follow while they find better laws."""
+_PLAYED = 0.7
+"""The share of the budget by the end of the rounds; the rest is for trees."""
+_FEWEST, _EACH = 4, 3
+"""The fewest laws of a race, and the episodes for each if there are more."""
+_MOST_FIRST, _MOST_STARTS = 4, 64
+"""Starts from which all laws of a race are played, and the best ones, at most."""
+_ALIKE = 0.003
+"""Laws whose actions differ by less, as a share of the range, count as one."""
+_TREES, _MOST_LEAVES = 100, 5
+"""Trees are tried if the budget is this many episodes; the most leaves."""
+_ENOUGH = 0.05
+"""The share of the gain that a plainer tree may lack."""
+
+
+@dataclass(eq=False)
+class Candidate:
+    """A law, and its episodes from the first of the common starts."""
+
+    offer: Offer
+    returns: Floats = field(default_factory=lambda: np.empty(0))
+    visited: list[Floats] = field(default_factory=list)
+
+    @property
+    def law(self) -> RuleTree:
+        """The law."""
+        return self.offer.law
+
+    @property
+    def length(self) -> float:
+        """The mean length of its episodes."""
+        return sum(map(len, self.visited)) / len(self.visited)
+
+    def value(self, count: int) -> float:
+        """Return the mean return from the first starts."""
+        return math.fsum(self.returns[:count].tolist()) / count
+
+
+class FirstLaw:
+    """The search for a first law; it plays episodes, and keeps all that it sees.
+
+    The first round fits random steps, the others what the best law visits, with and without what was seen
+    before. A law is one of a model, and must win on the plant.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    budget
+        Steps that it may take.
+    runner
+        Plays the episodes.
+    phase
+        What their steps count as.
+    rng
+        Draws starts and actions.
+    plant
+        The plant to design for, if it is not that of the problem.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        budget: float,
+        runner: EpisodeRunner,
+        phase: Phase,
+        rng: Rng,
+        plant: Dynamics | Perturbation | None = None,
+    ) -> None:
+        self.problem, self.budget = problem, budget
+        self.runner, self.phase, self.plant = runner, phase, plant
+        self.spent = 0
+        self.best: Candidate | None = None
+        self.one_leaf: RuleTree | None = None
+        """The best law of one leaf."""
+        self._rng = rng
+        self._code = ActionCode(problem.actions.space)
+        self._starts = runner.candidate_starts(rng, _MOST_STARTS, plant)
+        """From which all laws are played, in this order."""
+        self.memory = self._new_memory()
+        """All steps."""
+
+    @property
+    def law(self) -> RuleTree | None:
+        """The best law so far."""
+        return self.best.law if self.best else None
+
+    @property
+    def returns(self) -> Floats:
+        """Of the best law, from the first of the common starts."""
+        return self.best.returns if self.best else np.empty(0)
+
+    @property
+    def visited(self) -> Floats:
+        """The observations of these episodes; those of exploration if there is no law."""
+        return np.concatenate(self.best.visited) if self.best else self.memory.states
+
+    def search(self, leaves: int, promising: Callable[[], bool] = lambda: True) -> None:
+        """Search for a law, and for a tree with a few of them where the budget allows that.
+
+        The first round is the only one unless its law is promising.
+        """
+        wanted = min(max(_RANDOM * self.budget, _FEWEST_RANDOM), _MOST_RANDOM, self.budget / 2)
+        length = _LENGTH
+        self._explore(wanted, length, self.memory)
+        followed = self._new_memory()
+        for turn in range(_MOST_ROUNDS):
+            before = self.best
+            offers = first_laws(self.memory, self.problem, self._rng)
+            if turn > 0:
+                offers = first_laws(followed, self.problem, self._rng) + offers
+            room = (_PLAYED * self.budget - self.spent) / max(1, _ROUNDS - turn)
+            self._race(self._distinct(offers), room)
+            if self.best is None or (turn + 1 >= _ROUNDS and self.best is before):
+                break
+            if turn == 0 and not promising():
+                self.one_leaf = self.law
+                return
+            wanted = min(_FOLLOWED * self.budget, _MOST_FOLLOWED, _PLAYED * self.budget - self.spent)
+            length = min(2 * length, _MOST_LENGTH)
+            if wanted < length:
+                break
+            self._explore(wanted, length, followed)
+        self.one_leaf = self.law
+        if self.best and leaves > 1 and self.budget >= _TREES * self.problem.horizon:
+            self._explore(min(_FOLLOWED * self.budget, 3 * _MOST_FOLLOWED), length, followed)
+            kind = self.best.offer.kind
+            trees = first_trees(followed, self.problem, kind, min(leaves, _MOST_LEAVES), self._rng)
+            self._race(trees, self.budget - self.spent)
+
+    def _explore(self, steps: float, length: int, memory: Memory) -> None:
+        """Add episodes to a memory: of random actions, or of the best law with noise."""
+        length = min(length, self.problem.horizon)
+        starts = self.runner.candidate_starts(self._rng, max(1, int(steps) // length), self.plant)
+        episodes = self._episodes(exploring(self.law, self.problem), starts, length)
+        if memory is not self.memory:
+            self._add(memory, episodes)
+
+    def _race(self, offers: list[Offer], room: float) -> None:
+        """Play laws from the common starts, and keep the best.
+
+        All are played from a few starts, the better half from twice as many, and so on. Without room the less
+        promising ones are left out.
+        """
+        old = self.best
+        if old is not None:
+            offers = sorted(offers, key=lambda offer: (offer.kind != old.offer.kind, offer.rank))
+        episodes = room / self._episode_length
+        half_of_all = (self.budget - self.spent) / self._episode_length / 2
+        most = int(max(episodes / _EACH, min(_FEWEST, episodes if old else max(half_of_all, 1))))
+        if not offers or most < 1:
+            return
+        field = [Candidate(offer) for offer in offers[:most]]
+        count = min(max(int(episodes / _EACH / len(field)), 1), _MOST_FIRST)
+        while True:
+            for candidate in field:
+                self._play(candidate, count)
+            field.sort(key=lambda candidate: -candidate.value(count))
+            better = field[: (len(field) + 1) // 2]
+            cost = count * sum(candidate.length for candidate in better)
+            if len(field) == 1 or cost > self.budget - self.spent:
+                break
+            field = better
+            count *= 2
+        if old is None:
+            self.best = field[0]
+        else:
+            self._play(old, count)
+            self._compare(field, old, count)
+
+    def _compare(self, field: list[Candidate], old: Candidate, count: int) -> None:
+        """Replace the best law so far by the plainest of the best, if that is better by more than chance."""
+        gains = [candidate.value(count) - old.value(count) for candidate in field]
+        enough = (1.0 - _ENOUGH) * gains[0]
+        near = [candidate for candidate, gain in zip(field, gains, strict=True) if gain >= enough]
+        new = min(near, key=lambda candidate: candidate.law.n_leaves, default=old)
+        differences = new.returns[:count] - old.returns[:count]
+        if count > 1 and _mean(differences) > standard_error(differences):
+            self.best = new
+
+    def _play(self, candidate: Candidate, count: int) -> None:
+        """Play a candidate from those of the first common starts that it was not yet played from."""
+        starts = self._starts[len(candidate.returns) : count]
+        if len(starts):
+            episodes = self._episodes(candidate.law, starts)
+            returns = np.array([episode.total for episode in episodes])
+            returns = np.nan_to_num(returns, nan=-LARGEST, posinf=-LARGEST, neginf=-LARGEST)
+            candidate.returns = np.concatenate([candidate.returns, returns])
+            candidate.visited += [episode.observations[:-1] for episode in episodes]
+
+    def _distinct(self, offers: list[Offer]) -> list[Offer]:
+        """Return the laws without those that act as an earlier one, or the best so far, does."""
+        space, memory = self._code.space, self.memory
+        span = max(1.0, float(space.n) - 1.0) if isinstance(space, Discrete) else 2.0
+        steps = np.zeros(len(memory), np.int64)
+        old = [] if self.best is None else [self.best.offer]
+        kept: list[Offer] = []
+        known: list[Floats] = []
+        for offer in old + offers:
+            actions = self._code.standard(np.asarray(offer.law.act(memory.states, steps, None)))
+            if all(_mean(np.abs(actions - other).ravel()) > _ALIKE * span for other in known):
+                kept.append(offer)
+                known.append(actions)
+        return kept[len(old) :]
+
+    # -- episodes ------------------------------------------------------------------------------------------
+
+    @property
+    def _episode_length(self) -> float:
+        """About the length of an episode: the horizon, before any was played."""
+        return self.best.length if self.best else float(self.problem.horizon)
+
+    def _episodes(self, policy: Policy, starts: Floats, steps: int | None = None) -> list[Episode]:
+        """Return an episode from each start, count its steps, and keep them."""
+        steps = steps or self.problem.horizon
+        with np.errstate(all="ignore"):  # a plant may explode
+            episodes = self.runner.record(policy, starts, self._rng, steps, self.phase, self.plant)
+        self.spent += sum(episode.length for episode in episodes)
+        self._add(self.memory, episodes)
+        return episodes
+
+    def _new_memory(self) -> Memory:
+        return Memory(self.problem.states.dims, self._code.numbers)
+
+    def _add(self, memory: Memory, episodes: list[Episode]) -> None:
+        """Add episodes, but for those in which the plant exploded."""
+        for episode in episodes:
+            values = np.concatenate([episode.observations.ravel(), episode.rewards])
+            if (np.abs(values) < LARGEST).all():
+                actions: Any = self._code.standard(episode.actions)
+                memory.add_episode(episode.observations, actions, episode.rewards, ended=episode.terminated)
+
+
+def _mean(values: Floats) -> float:
+    return math.fsum(values.tolist()) / len(values)

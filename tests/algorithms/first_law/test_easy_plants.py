@@ -1,0 +1,24 @@
+"""Plants of `benchmarks/easy.py`: no seed is lost on what a plain law does."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import spaql
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
+import easy
+
+
+@pytest.mark.filterwarnings("ignore:In training")
+@pytest.mark.parametrize("name", ["cruise", "shower", "servo", "stock"])
+def test_no_seed_is_lost(name: str) -> None:
+    plant = easy.PLANTS[name]
+    dynamics = plant.dynamics(name)
+    problem = spaql.make_problem(dynamics)
+    _, law = easy.references(plant, problem, 1.0)
+    for seed in (0, 1):
+        policy, taken = easy.trained("TreeSearch", dynamics, 20_000, seed)
+        assert taken <= 23_000
+        assert easy.mean_return(policy, problem, easy.EPISODES, 5) >= law - 0.1 * abs(law)
