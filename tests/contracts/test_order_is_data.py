@@ -8,6 +8,7 @@ import itertools
 import runpy
 import string
 from collections.abc import Callable, Iterator
+from keyword import iskeyword
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.spaces import Box
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import spaql
@@ -24,9 +25,10 @@ from spaql import archive
 from spaql.interpret import edited, simplified
 from spaql.policy import Laws
 
-FEW = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+PHASES = (Phase.explicit, Phase.reuse, Phase.generate)  # to shrink an example takes minutes
+FEW = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
 IDS = itertools.count()
-LETTERS = st.text(string.ascii_letters, min_size=1, max_size=6)
+LETTERS = st.text(string.ascii_letters, min_size=1, max_size=6).filter(lambda name: not iskeyword(name))
 
 
 def start(rng):
