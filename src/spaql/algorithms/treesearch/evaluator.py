@@ -63,6 +63,8 @@ class Evaluator:
         """The same of judgements, whose trees are better than most: their episodes may be much shorter."""
         self.span = 0.0
         """The range of returns: how much better the best controller is than random ones."""
+        self.finishing = True
+        """Whether the worst starts count for lists of actions: what never fails may be far from the best."""
         self.keeps_hard_starts = True
         """Whether hard starts are kept and judged by; if not, all judgements are comparable."""
         self.hard: Floats = np.empty((0, 0))
@@ -82,6 +84,11 @@ class Evaluator:
         that switch less often, and that fail from some starts.
         """
         return 0.0 if self.listed else self.settings.movement_price * self.span / self.horizon
+
+    @property
+    def worst_weight(self) -> float:
+        """The weight of the worst quarter of the starts."""
+        return 0.0 if self.listed and not self.finishing else self.settings.worst_weight
 
     def play(
         self,
@@ -132,7 +139,7 @@ class Evaluator:
     def scores_of(self, found: CandidateEpisodes) -> tuple[Floats, float]:
         """Return the score of each candidate, and the agreement of two halves of the starts on them."""
         scores = np.empty(len(found.returns))
-        weight = self.settings.worst_weight
+        weight = self.worst_weight
         return scores, score_candidates(found.returns, found.changes, self.price, weight, scores)
 
     def mixed_starts(self, rng: Rng, n: int) -> Floats:
@@ -179,7 +186,7 @@ class Evaluator:
         The worst of the score are the worst of both: failures too rare for a judgement are among the hard
         ones. They change as the search goes on, so only judgements made one after the other are comparable.
         """
-        weight = self.settings.worst_weight
+        weight = self.worst_weight
         starts = self.judging_starts[: max(1, int(share * len(self.judging_starts)))]
         n = len(starts)
         if self.keeps_hard_starts and len(self.hard) and weight > 0:

@@ -32,6 +32,7 @@ from spaql.rollouts import EpisodeRunner, Phase
 RACE, POLISH, GROW, REFINE, PATTERN = 0.25, 0.35, 0.75, 0.87, 0.93
 """The shares of the budget at which the stages end; the rest is for making the tree plainer."""
 _STAGES = ("measure", "race", "polish", "grow", "refine", "pattern", "simplify", "done")
+_FINISH = _STAGES[_STAGES.index("refine") :]
 _SIZES = (1, 2, 3, 4)
 """Leaves of the racers: for each size there are two."""
 _SWITCHES = (2, 3)
@@ -122,6 +123,7 @@ class Search:
         evaluator = self.evaluator
         evaluator.runner, evaluator.steps = runner, 0
         evaluator.check_starts()
+        evaluator.finishing = self.stage in _FINISH
         if self.stage != "done":  # nor is a tree chosen by starts that it has been chosen by before
             evaluator.judging_starts = evaluator.starts(rng, self._judged_starts)
         getattr(self, f"_{self.stage}")(rng)
