@@ -138,9 +138,9 @@ def test_a_search_with_wrong_scales_begins_anew() -> None:
     search.incumbent = in_other_units(search.incumbent, right, wrong)
     search.racers = [search._racer(search.incumbent)]
     evaluator.units, search.restarts = wrong, 0
-    assert search._is_in_other_units(rng)
+    assert search._begins_anew(rng)
     assert search.stage == "measure"
     assert search.restarts == 1
     assert evaluator.units.scale[2] < wrong.scale[2] / 2
     search.racers = [search._racer(search.incumbent)]
-    assert not search._is_in_other_units(rng)
+    assert not search._begins_anew(rng)

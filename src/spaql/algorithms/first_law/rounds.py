@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from spaql.algorithms.first_law.explore import exploring
 from spaql.algorithms.first_law.laws import Offer, first_laws, first_trees
 from spaql.algorithms.plantree.encoding import ActionCode
+from spaql.algorithms.plantree.exact_sums import mean
 from spaql.algorithms.plantree.replay_memory import LARGEST, Memory
 from spaql.policy import Policy, RuleTree
 from spaql.problems import Dynamics, Problem
@@ -208,7 +209,7 @@ class FirstLaw:
         near = [candidate for candidate, gain in zip(field, gains, strict=True) if gain >= enough]
         new = min(near, key=lambda candidate: candidate.law.n_leaves, default=old)
         differences = new.returns[:count] - old.returns[:count]
-        if count > 1 and _mean(differences) > standard_error(differences):
+        if count > 1 and mean(differences) > standard_error(differences):
             self.best = new
 
     def _play(self, candidate: Candidate, count: int) -> None:
@@ -231,7 +232,7 @@ class FirstLaw:
         known: list[Floats] = []
         for offer in old + offers:
             actions = self._code.standard(np.asarray(offer.law.act(memory.states, steps, None)))
-            if all(_mean(np.abs(actions - other).ravel()) > _ALIKE * span for other in known):
+            if all(mean(np.abs(actions - other).ravel()) > _ALIKE * span for other in known):
                 kept.append(offer)
                 known.append(actions)
         return kept[len(old) :]
@@ -262,7 +263,3 @@ class FirstLaw:
             if (np.abs(values) < LARGEST).all():
                 actions: Any = self._code.standard(episode.actions)
                 memory.add_episode(episode.observations, actions, episode.rewards, ended=episode.terminated)
-
-
-def _mean(values: Floats) -> float:
-    return math.fsum(values.tolist()) / len(values)

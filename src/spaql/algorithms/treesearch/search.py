@@ -170,14 +170,14 @@ class Search:
         self._compare(self.racers[0])
         self.rung, self.turn = self.rung + 1, 0
         early = self.spent + self.evaluator.steps < RACE * self.budget
-        if early and self.restarts < _RESTARTS and self._is_in_other_units(rng):
+        if early and self.restarts < _RESTARTS and self._begins_anew(rng):
             return
         if len(self.racers) == 1:
             self.evaluator.begin_hard_starts(rng)  # most were hard for those that lost
             self.stage = "polish"
 
-    def _is_in_other_units(self, rng: Rng) -> bool:
-        """Measure the scales where the best tree goes; if they are others, begin the race anew with them.
+    def _begins_anew(self, rng: Rng) -> bool:
+        """Measure the scales where the best tree goes; returns whether they differ, and the race begins anew.
 
         Few numbers are searched well in scales that are wrong by much, as those of random trees may be.
         """
