@@ -26,7 +26,7 @@ from numba import njit
 from scipy.optimize import minimize
 
 import spaql
-from spaql.policy import Policy
+from spaql.policy import Policy, RandomPolicy
 from spaql.rollouts.play import returns_from
 
 EPISODES = 600
@@ -714,21 +714,6 @@ class PlainLaw(Policy):
         return np.clip(self.units * actions, self.action_space.low, self.action_space.high)
 
 
-class RandomActions(PlainLaw):
-    """Random actions."""
-
-    rng = np.random.default_rng(0)
-
-    def act(self, observations, steps, rng):
-        """Return a batch of actions."""
-        rng = self.rng
-        if isinstance(self.plant.actions, list):
-            return rng.integers(len(self.plant.actions), size=len(observations))
-        return rng.uniform(
-            self.action_space.low, self.action_space.high, (len(observations), self.action_space.shape[0])
-        )
-
-
 class Network(Policy):
     """A network of Stable-Baselines3 with its defaults; observations and actions are scaled to [-1, 1]."""
 
@@ -778,9 +763,8 @@ def references(plant: Plant, problem: spaql.Problem, units: float) -> tuple[floa
         return -mean_return(PlainLaw(plant, problem, parameters, units), problem, 20, 9)
 
     parameters = minimize(cost, plant.parameters, method="Nelder-Mead", options={"maxfev": 60}).x
-    randomly = RandomActions(plant, problem, parameters, units)
-    low = mean_return(randomly, problem, 50, 5)
-    return low, mean_return(PlainLaw(plant, problem, parameters, units), problem, EPISODES, 5)
+    low = spaql.evaluate(RandomPolicy(problem.states, problem.actions), problem, episodes=50, seed=5).mean
+    return float(low), mean_return(PlainLaw(plant, problem, parameters, units), problem, EPISODES, 5)
 
 
 def report(name: str, found: list[dict], low: float, bound: float) -> str:

@@ -22,3 +22,16 @@ def test_no_seed_is_lost(name: str) -> None:
         policy, taken = easy.trained("TreeSearch", dynamics, 20_000, seed)
         assert taken <= 23_000
         assert easy.mean_return(policy, problem, easy.EPISODES, 5) >= law - 0.1 * abs(law)
+
+
+@pytest.mark.filterwarnings("ignore:In training")
+@pytest.mark.parametrize("name", ["room", "stock"])
+def test_plantree_needs_few_steps(name: str) -> None:
+    plant = easy.PLANTS[name]
+    dynamics = plant.dynamics(name)
+    problem = spaql.make_problem(dynamics)
+    _, law = easy.references(plant, problem, 1.0)
+    for seed in (0, 1):
+        policy, taken = easy.trained("PlanTree", dynamics, 5_000, seed)
+        assert taken <= 5_200
+        assert easy.mean_return(policy, problem, easy.EPISODES, 5) >= law - 0.1 * abs(law)

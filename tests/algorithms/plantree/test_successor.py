@@ -1,12 +1,17 @@
-"""Of a large budget, TreeSearch spends the rest on the tree that PlanTree found."""
+"""TreeSearch spends the rest of a large budget, and that of any budget where the plant looks affine."""
 
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import spaql
 from spaql.algorithms.plantree import learner
 from spaql.policy import RuleTree
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
+import easy
 
 OWN, ALL = 600, 40_000
 
@@ -52,3 +57,35 @@ def test_more_steps_go_to_the_search() -> None:
     agent.learn(5_000)
     assert agent.training_steps >= spent + 5_000
     assert len(agent._learner.memory) == OWN
+
+
+def room() -> spaql.PlanTree:
+    return spaql.PlanTree(easy.PLANTS["room"].dynamics("room"), seed=3)
+
+
+def test_an_affine_plant_is_handed_over_at_once() -> None:
+    agent = room().learn(3_000)
+    assert isinstance(agent.policy, RuleTree)
+    assert 3_000 <= agent.training_steps <= 3_100
+    assert agent._learner._own_steps == 200
+    assert len(agent.logged_episodes()) >= 10  # those that the law was made from are kept
+    assert len(agent._learner.memory) <= agent.training_steps
+    assert agent.model.samples.min() > 0
+
+
+@pytest.mark.parametrize("stop", [100, 2_000])
+def test_a_search_for_a_law_goes_on_to_the_same_bytes(tmp_path: Path, stop: int) -> None:
+    part = room().learn(3_000, callback=lambda _, row: row["training_steps"] < stop)
+    part.save(tmp_path / "part.spaql")
+    resumed = spaql.PlanTree.load(tmp_path / "part.spaql")
+    resumed.learn(3_000 - resumed.training_steps)
+    assert resumed.to_bytes() == room().learn(3_000).to_bytes()
+
+
+def test_a_budget_of_episodes_is_handed_over(tmp_path: Path) -> None:
+    agent = room().learn(iterations=30)
+    assert agent.iterations == 30
+    agent.save(tmp_path / "room.spaql")
+    again = spaql.PlanTree.load(tmp_path / "room.spaql")
+    states = np.array([[18.0, 21.0, 5.0], [22.0, 19.0, 0.0]])
+    assert np.array_equal(again.policy.predict(states)[0], agent.policy.predict(states)[0])

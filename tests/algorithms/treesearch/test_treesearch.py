@@ -215,14 +215,14 @@ def test_where_actions_are_numbers_some_trees_of_the_race_switch_between_constan
     assert not any(tree.numbers[tree.left < 0][:, :, 1:].any() for tree in flat)
 
 
-@pytest.mark.parametrize(("budget", "racers"), [(50_000, 2), (30_000_000, 8)])
+@pytest.mark.parametrize(("budget", "racers"), [(80_000, 2), (30_000_000, 8)])
 def test_trees_whose_numbers_a_budget_cannot_search_do_not_race(budget: int, racers: int) -> None:
     agent = TreeSearch("Acrobot-v1", seed=0)
     agent.learn(budget, progress_bar=False, callback=lambda agent, row: False)
     found = agent._learner.search.racers
     assert len(found) == racers
     assert [racer.tree.n_leaves for racer in found[:2]] == [1, 1]
-    assert all(racer.least_steps(500) <= budget / 2 for racer in found[2:])
+    assert all(racer.least_steps(500) <= 0.8 * budget for racer in found[2:])
 
 
 def test_corner_starts_are_further_from_the_middle_than_others() -> None:

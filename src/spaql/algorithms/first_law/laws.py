@@ -21,8 +21,10 @@ from spaql.problems import Problem
 Floats = NDArray[np.float64]
 Rng = np.random.Generator
 
-PRICES = (1e-4, 1e-2, 1.0)
-"""Of the square of an action: a law is offered for each."""
+PRICES = (1e-4, 1e-3, 1e-2, 0.1, 1.0)
+"""Of the square of an action: there is a law for each."""
+_TREE_PRICES = (1e-4, 1e-2)
+"""The same for trees."""
 _DIGITS = 6
 _SHARES = (0.2, 0.35, 0.5, 0.65, 0.8)
 """Of the samples of a leaf below a cut that is tried."""
@@ -30,6 +32,9 @@ _SAMPLES_EACH = 3
 """Samples of a leaf for each input, at least."""
 _GAIN = 0.1
 """The share of the squared errors that a cut must remove."""
+_UNEXPLAINED, _CURVATURE = 0.02, 0.1
+"""Of a plant that counts as affine: the share of the variance of its rewards that is left, and the share of
+its motion that a cut would explain besides."""
 _CURVED = 1e-10
 """Mean squared errors of an observation below this are of an affine plant."""
 
@@ -57,7 +62,7 @@ def first_laws(memory: Memory, problem: Problem, rng: Rng) -> list[Offer]:
         rows = [model.regulator(model.motion, price) for price in PRICES]
         rows = [law for law in rows if np.isfinite(law).all()]
         if rows:
-            rows.insert(0, model.searched(rows, memory.states[memory.begins], _levels(problem), rng))
+            rows = model.searched(rows, memory.states[memory.begins], _levels(problem), rng)
         offers += [Offer(_tree(model, [], [law], problem), kind, rank) for rank, law in enumerate(rows)]
     return offers
 
@@ -72,10 +77,22 @@ def first_trees(memory: Memory, problem: Problem, kind: int, leaves: int, rng: R
         return []
     return [
         Offer(_tree(model, cuts, laws, problem), kind)
-        for price in PRICES[:2]
+        for price in _TREE_PRICES
         for cuts, laws in _grown(model, leaves, price)
         if np.isfinite(np.array(laws)).all()
     ]
+
+
+def is_affine(memory: Memory, problem: Problem, rng: Rng) -> bool:
+    """Return whether an affine model is nearly all that the steps of a memory show, rewards included."""
+    model = _model(memory, problem, _kinds(problem)[0], rng)
+    if model is None or model.reward.unexplained > _UNEXPLAINED:
+        return False
+    changes = (model.nexts - model.inputs[:, : model.states])[:, model.moves]
+    rows = np.arange(len(changes))
+    one = rows, model.motion, _fitted(model, rows, model.moves)[2]
+    best = _best_cut(model, [one], model.moves)
+    return best is None or best[0] < _CURVATURE * float((changes * changes).ravel().cumsum()[-1])
 
 
 def _kinds(problem: Problem) -> tuple[int, ...]:

@@ -134,8 +134,11 @@ class AffineModel:
             return scores
         return -gains
 
-    def searched(self, laws: list[Floats], starts: Floats, levels: int, rng: Rng) -> Floats:
-        """Return the best of some laws in the model, improved there by CMA-ES, which costs no steps."""
+    def searched(self, laws: list[Floats], starts: Floats, levels: int, rng: Rng) -> list[Floats]:
+        """Return laws by their returns in the model, after the best one improved there by CMA-ES.
+
+        The model costs no steps.
+        """
         starts = (starts[rng.integers(len(starts), size=_EPISODES)] - self.centre) / self.scale
         both = np.concatenate([self.inputs[:, : self.states], self.nexts])
         low, high = both.min(axis=0), both.max(axis=0)
@@ -163,7 +166,9 @@ class AffineModel:
             )
             return np.nan_to_num(values, nan=-1e290, neginf=-1e290)
 
-        first = laws[int(np.argmax(returns(np.array(laws))))]
+        order = np.argsort(-returns(np.array(laws)), kind="stable")
+        laws = [laws[i] for i in order]
+        first = laws[0]
         size = max(float(np.abs(first).max()), 1e-6) if self.kind == SCORES else 1.0
         mean_law = first.ravel() / size
         distribution = new_distribution(mean_law, np.ones(len(mean_law)), _FIRST_STEP)
@@ -172,7 +177,9 @@ class AffineModel:
             ask(distribution, rng, vectors)
             tell(distribution, vectors, returns(size * vectors.reshape(-1, *first.shape)))
         pair = np.array([first, size * distribution.mean.reshape(first.shape)])
-        return np.asarray(pair[int(np.argmax(returns(pair)))])
+        if int(np.argmax(returns(pair))):
+            laws.insert(0, pair[1])
+        return laws
 
     def raw(self, law: Floats) -> tuple[Floats, Floats]:
         """Return the gains and the offsets of a law of raw observations."""

@@ -33,12 +33,16 @@ _LENGTH, _MOST_LENGTH = 20, 80
 """Steps of an episode of exploration: the first ones are short, so that many starts are seen."""
 _ROUNDS, _MOST_ROUNDS = 3, 6
 """Rounds; more of them follow while they find better laws."""
-_PLAYED = 0.7
+_PLAYED = 0.6
 """The share of the budget by the end of the rounds; the rest is for trees."""
+_DECIDED = 0.8
+"""The share of the budget by the last comparison of laws, if trees are to come."""
 _FEWEST, _EACH = 4, 3
 """The fewest laws of a race, and the episodes for each if there are more."""
 _MOST_FIRST, _MOST_STARTS = 4, 64
 """Starts from which all laws of a race are played, and the best ones, at most."""
+_FINALISTS = 6
+"""Laws of all rounds that are compared once more."""
 _ALIKE = 0.003
 """Laws whose actions differ by less, as a share of the range, count as one."""
 _TREES, _MOST_LEAVES = 100, 5
@@ -105,6 +109,8 @@ class FirstLaw:
         self.runner, self.phase, self.plant = runner, phase, plant
         self.spent = 0
         self.best: Candidate | None = None
+        self._played: list[Candidate] = []
+        """All laws that were played."""
         self.one_leaf: RuleTree | None = None
         """The best law of one leaf."""
         self._rng = rng
@@ -155,8 +161,10 @@ class FirstLaw:
             if wanted < length:
                 break
             self._explore(wanted, length, followed)
+        grows = leaves > 1 and self.budget >= _TREES * self.problem.horizon
+        self._decide((_DECIDED if grows else 1.0) * self.budget)
         self.one_leaf = self.law
-        if self.best and leaves > 1 and self.budget >= _TREES * self.problem.horizon:
+        if self.best and grows:
             self._explore(min(_FOLLOWED * self.budget, 3 * _MOST_FOLLOWED), length, followed)
             kind = self.best.offer.kind
             trees = first_trees(followed, self.problem, kind, min(leaves, _MOST_LEAVES), self._rng)
@@ -171,11 +179,7 @@ class FirstLaw:
             self._add(memory, episodes)
 
     def _race(self, offers: list[Offer], room: float) -> None:
-        """Play laws from the common starts, and keep the best.
-
-        All are played from a few starts, the better half from twice as many, and so on. Without room the less
-        promising ones are left out.
-        """
+        """Play laws, and keep the best one; without room the less promising are left out."""
         old = self.best
         if old is not None:
             offers = sorted(offers, key=lambda offer: (offer.kind != old.offer.kind, offer.rank))
@@ -185,22 +189,48 @@ class FirstLaw:
         if not offers or most < 1:
             return
         field = [Candidate(offer) for offer in offers[:most]]
+        self._played += field
         count = min(max(int(episodes / _EACH / len(field)), 1), _MOST_FIRST)
-        while True:
-            for candidate in field:
-                self._play(candidate, count)
-            field.sort(key=lambda candidate: -candidate.value(count))
-            better = field[: (len(field) + 1) // 2]
-            cost = count * sum(candidate.length for candidate in better)
-            if len(field) == 1 or cost > self.budget - self.spent:
-                break
-            field = better
-            count *= 2
+        field, count = self._halved(field, count, self.budget)
         if old is None:
             self.best = field[0]
         else:
             self._play(old, count)
             self._compare(field, old, count)
+
+    def _decide(self, last: float) -> None:
+        """Compare the best laws of all rounds once more, until so many steps are spent."""
+        if self.best is None:
+            return
+        returns = self.best.returns
+
+        def gain(candidate: Candidate) -> float:
+            count = min(len(candidate.returns), len(returns))
+            return mean(candidate.returns[:count] - returns[:count])
+
+        field = sorted(self._played, key=lambda candidate: -gain(candidate))[:_FINALISTS]
+        count = 2 * min(len(candidate.returns) for candidate in field)
+        if self.spent + self._cost(field, count) <= last:
+            self.best = self._halved(field, count, last)[0][0]
+
+    def _halved(self, field: list[Candidate], count: int, last: float) -> tuple[list[Candidate], int]:
+        """Play laws from some starts, the better half from twice as many, and so on, while steps last.
+
+        Returns those of the last starts, the best first, and how many starts these are.
+        """
+        while True:
+            for candidate in field:
+                self._play(candidate, count)
+            field = sorted(field, key=lambda candidate: -candidate.value(count))
+            better = field[: (len(field) + 1) // 2]
+            enough = len(field) == 1 or 2 * count > len(self._starts)
+            if enough or self.spent + self._cost(better, 2 * count) > last:
+                return field, count
+            field, count = better, 2 * count
+
+    def _cost(self, field: list[Candidate], count: int) -> float:
+        """Return the steps that it takes to play laws from so many of the common starts."""
+        return sum(max(0, count - len(one.returns)) * one.length for one in field)
 
     def _compare(self, field: list[Candidate], old: Candidate, count: int) -> None:
         """Replace the best law so far by the plainest of the best, if that is better by more than chance."""

@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
+from spaql.algorithms.first_law import is_affine
 from spaql.algorithms.learner import Learner, refuse_lists_and_levels
 from spaql.algorithms.plantree.build import Candidate, choose, keeps_mirror, search
 from spaql.algorithms.plantree.coverage import Coverage, coverage_of
@@ -114,13 +115,17 @@ class PlanTreeLearner(Learner):
         self._turn = 0
         self._playing = 0
         """Index of the candidate or design that plays in this turn."""
+        self._player: Candidate | Design | None = None
+        """What plays this episode, if it is a controller's turn."""
         self._rules: RuleTree | FeatureController | None = None
         self._span: tuple[str, int, int] = ("steps", 0, 0)
         """The unit of the budget ("steps" or "episodes"), and where it begins and ends."""
         self._budget_end = 0
         """The step at which a budget in steps ends, whoever spends it."""
         self._successor: TreeSearchLearner | None = None
-        """Spends the rest of a large budget."""
+        """Spends the rest of a large budget, or that of any budget if the plant looks affine."""
+        self._own_steps = 0
+        """The steps before its own."""
 
     def warm_up(self, progress: Callable[[int, int], object]) -> None:
         """Compile the kernels ahead of time, in two processes, unless they are cached."""
@@ -134,14 +139,20 @@ class PlanTreeLearner(Learner):
         last = last_step if last_step is not None else last_iteration
         assert last is not None
         if self._successor is not None:
-            done = len(self.memory) if last_step is not None else self.episodes
-            self._successor.aim(*((None, last - done) if kind == "steps" else (last - done, None)))
+            self._aim_successor(kind, last)
         if kind == "steps":
             own = last if self.settings.lags == "auto" else max(_OWN_STEPS, len(self.memory))
             self._budget_end, last = last, min(last, own)
         if self._successor is None and (kind, last) != (self._span[0], self._span[2]):
             self._span = (kind, self._spent(kind), last)
             self._turn, self._rules = 0, None
+
+    def _aim_successor(self, kind: str, last: int) -> None:
+        assert self._successor is not None
+        if kind == "steps":
+            self._successor.aim(None, last - self._own_steps)
+        else:
+            self._successor.aim(last - self.episodes, None)
 
     def _spent(self, kind: str) -> int:
         return len(self.memory) if kind == "steps" else self.episodes
@@ -162,19 +173,29 @@ class PlanTreeLearner(Learner):
         """Play an episode; of a large budget's rest, search."""
         kind, _, last = self._span
         if self._successor is None and kind == "steps" and len(self.memory) >= last < self._budget_end:
-            self._successor = self._new_successor()
-            self._successor.aim(None, self._budget_end - len(self.memory))
+            self._hand_over()
         if self._successor is not None:
-            return self._successor.iterate(runner, rng, trained=trained)
+            found = self._successor.iterate(runner, rng, trained=trained)
+            if self._successor.explored is not None:
+                self.memory.append(self._successor.explored)
+                self._successor.explored = None
+            return found
         return super().iterate(runner, rng, trained=trained)
 
+    def _hand_over(self) -> None:
+        """Let TreeSearch spend the rest of the budget."""
+        kind, _, last = self._span
+        self._successor, self._own_steps = self._new_successor(), len(self.memory)
+        self._aim_successor(kind, self._budget_end if kind == "steps" else last)
+
     def _new_successor(self) -> TreeSearchLearner:
-        if isinstance(self._rules, FeatureController):
+        """Return a search that begins at the controller that was made, if there is one."""
+        if self._rules is None or isinstance(self._rules, FeatureController):
             successor = TreeSearchLearner(self.problem, TreeSearchSettings(nominal=self.settings.nominal))
-            assert successor.ladder is not None
-            successor.ladder.begin_at(self.designs[-1].ladder)
+            if self._rules is not None:
+                assert successor.ladder is not None
+                successor.ladder.begin_at(self.designs[-1].ladder)
             return successor
-        assert self._rules is not None
         leaves = max(TreeSearchSettings.max_leaves, self._rules.n_leaves)
         successor = TreeSearchLearner(
             self.problem, TreeSearchSettings(max_leaves=leaves, nominal=self.settings.nominal)
@@ -193,7 +214,7 @@ class PlanTreeLearner(Learner):
         self._first, self._return = len(self.memory), 0.0
         self.memory.begin()
         self._hopeful = self._optimistic_steps <= len(self.memory) / 2 or not self.memory.goal_seen
-        self._player: Candidate | Design | None = None
+        self._player = None
         if self._turn > 0 and self.tracks:
             self._player = self.designs[self._playing]
             self._acting = self._player.controller.for_episodes(1)
@@ -264,6 +285,9 @@ class PlanTreeLearner(Learner):
         self._rules = None
         kind, _, last = self._span
         bounds, spent = self._bounds(), self._spent(kind)
+        if self._first < _FIRST_PLAN <= len(self.memory) and spent < last and self._looks_affine():
+            self._hand_over()
+            return
         if spent >= last:
             self._turn = 0
             self._rules = (
@@ -284,6 +308,12 @@ class PlanTreeLearner(Learner):
                 if again:
                     self.candidates = self._search(last=turn + 2 > _TURNS)
                 self._playing = self.candidates.index(self._choose(self.candidates, last=False))
+
+    def _looks_affine(self) -> bool:
+        """Return whether a first law is all that the plant seems to need."""
+        if self.tracks or self.settings.lags == "auto":
+            return False
+        return is_affine(self.memory, self.problem, np.random.default_rng((self._build_seed, 3)))
 
     # -- plans and controllers -----------------------------------------------------------------------------
 
@@ -309,6 +339,11 @@ class PlanTreeLearner(Learner):
         )
 
     @property
+    def first_law(self) -> RuleTree | None:
+        """That of TreeSearch, if it took over."""
+        return self._successor.first_law if self._successor is not None else None
+
+    @property
     def ladder(self) -> Ladder | None:
         """The ladder on which the controller was chosen, if it is one with memory."""
         if self._successor is not None:
@@ -324,7 +359,7 @@ class PlanTreeLearner(Learner):
 
     def conclude(self) -> None:
         """Search for the controller of the memory as it is now, unless that was done."""
-        if self._rules is None:
+        if self._rules is None and self._successor is None:
             self._rules = self._designed() if self.tracks else self._last_choice(self._search(last=True))
 
     def adopt(self, memory: Memory, rules: RuleTree) -> None:
@@ -548,6 +583,7 @@ class PlanTreeLearner(Learner):
             data["designs"].append({"search": searched, "returns": made.returns})
             arrays |= {f"design.{i}.{name}": array for name, array in found.items()}
         if self._successor is not None:
+            data["own_steps"] = self._own_steps
             data["search"], found = self._successor.state()
             arrays |= {f"search.{name}": array for name, array in found.items()}
         return data, arrays
@@ -600,8 +636,7 @@ class PlanTreeLearner(Learner):
             self._rules = self.designs[-1].controller
         self._successor = None
         if "search" in data:
-            if self._rules is None:
-                raise ArchiveError("The file has a search without the controller at which it began.")
+            self._own_steps = number(data, "own_steps", 0, len(self.memory), whole=True)
             self._successor = self._new_successor()
             self._successor.restore(data["search"], part("search."))
 

@@ -87,6 +87,14 @@ class Memory:
             self._columns[name][self._count : self._count + len(rewards)] = value
         self._count += len(rewards)
 
+    def append(self, other: Memory) -> None:
+        """Add all episodes of another memory."""
+        self._begins += (len(self) + other.begins).tolist()
+        self._reserve(len(other))
+        for name in _COLUMNS:
+            self._columns[name][len(self) : len(self) + len(other)] = getattr(other, name)
+        self._count += len(other)
+
     def _reserve(self, steps: int) -> None:
         """Make room for more steps."""
         if self._count + steps <= self._room:

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from spaql.algorithms.first_law import FirstLaw
 from spaql.algorithms.learner import Learner, refuse_lists_and_levels
+from spaql.algorithms.plantree.replay_memory import Memory
 from spaql.algorithms.treesearch.evaluator import Evaluator
 from spaql.algorithms.treesearch.ladder import Ladder
 from spaql.algorithms.treesearch.ladder_file import ladder_state, restore_ladder
-from spaql.algorithms.treesearch.rule_trees import check_source, from_rules, to_rules
+from spaql.algorithms.treesearch.rule_trees import check_source, from_rules, in_other_units, to_rules
 from spaql.algorithms.treesearch.scales import bounded, mean
 from spaql.algorithms.treesearch.search import Search
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
@@ -38,6 +39,8 @@ _FEW = 100
 """With a budget of fewer episodes no random trees are tried besides a first law."""
 _COMPARED = 4
 """Starts from which the best random tree is compared with a first law."""
+_ENOUGH = 0.02
+"""The share of that tree's lead over the others that the law may lack."""
 _LAW = 0.9
 """The share of the budget for a first law, at most."""
 
@@ -76,7 +79,11 @@ class TreeSearchLearner(Learner):
         meaning = Meaning.of(problem)
         self.ladder = Ladder(settings, self.search.evaluator, meaning) if meaning else None
         """The search for a controller over features, where set-points or a pole are declared."""
+        self._law: RuleTree | None = None
+        """The first law, if the search began at it."""
         self._first_law: RuleTree | None = None
+        self.explored: Memory | None = None
+        """The steps from which a first law was made, after the iteration that made it."""
         self.given: RuleTree | None = None
         """The tree at which the search begins; None for random ones."""
         self.counts = {"search_steps": 0, "own_play_steps": 0}
@@ -153,7 +160,6 @@ class TreeSearchLearner(Learner):
         search, evaluator = self.search, self.search.evaluator
         evaluator.runner, evaluator.steps = runner, 0
         best: CandidateTree | None = None
-        law: RuleTree | None = None
         observations = np.empty((0, self.problem.states.dims))
         if self.given is None:
             search.mirror, taken = mirror_of(self.settings.mirror, self.problem, search.budget, rng)
@@ -166,26 +172,29 @@ class TreeSearchLearner(Learner):
             first = FirstLaw(self.problem, room, runner, Phase.SEARCH, rng, evaluator.plant)
             first.search(self.settings.max_leaves, lambda: self._is_better(best, first, rng))
             evaluator.steps += first.spent
-            law = first.law
-            self._first_law = first.one_leaf
-            if law is not None and self._is_better(best, first, rng):
-                observations = first.visited
-            else:
-                law = None
-                if best is None:
-                    observations = self._random_trees(rng)[1]
+            self._first_law, self.explored = first.one_leaf, first.memory
+            if first.law is not None and self._is_better(best, first, rng):
+                self._law, observations = first.law, first.visited
+            elif best is None:
+                observations = self._random_trees(rng)[1]
+        before = evaluator.units
         search.measure(observations)
         evaluator.runner = None
-        start, begun_at = (law, "law") if self.given is None else (self.given, "tree")
-        tree = None if start is None else from_rules(start, evaluator.units, search.base)
-        search.plan(search.budget - evaluator.steps, tree, "" if start is None else begun_at)
+        begun_at = "" if self._start is None else "law" if self.given is None else "tree"
+        if self._start is not None:
+            best = from_rules(self._start, evaluator.units, search.base)
+        elif best is not None:
+            best = in_other_units(best, before, evaluator.units)
+        search.plan(search.budget - evaluator.steps, best, begun_at)
 
     def _is_better(self, best: CandidateTree | None, first: FirstLaw, rng: Rng) -> bool:
-        """Return whether a first law is better than the best random tree."""
+        """Return whether a first law is better than the best random tree, or nearly as good."""
         if best is None:
             return True
         starts = self.search.evaluator.starts(rng, min(len(first.returns), _COMPARED))
-        return math.fsum(first.returns.tolist()) / len(first.returns) > self._visited(best, starts)[1]
+        tree = self._visited(best, starts)[1]
+        nearly = tree - _ENOUGH * abs(tree - self.search.judgement.mean_return)
+        return math.fsum(first.returns.tolist()) / len(first.returns) > nearly
 
     def _random_trees(self, rng: Rng) -> tuple[CandidateTree, Floats]:
         """Return the best of some random trees, and observations of the better half."""
@@ -220,18 +229,22 @@ class TreeSearchLearner(Learner):
         """
         if self._climbs:
             return self._climbs.controller
-        found = self.search.incumbent
-        if self.given is not None and (found is None or self._is_given(found)):
-            return self.given
+        found, start = self.search.incumbent, self._start
+        if start is not None and (found is None or self._is_as_before(found, start)):
+            return start
         if found is None:
             found = self.search.base
         return to_rules(found, self.search.evaluator.units, self.problem, self.search.digits)
 
-    def _is_given(self, found: CandidateTree) -> bool:
-        """Return whether a tree is still the given one, whose numbers conversions would change in a bit."""
-        assert self.given is not None
-        given = from_rules(self.given, self.search.evaluator.units, self.search.base).arrays()
-        same = all(np.array_equal(array, given[name]) for name, array in found.arrays().items())
+    @property
+    def _start(self) -> RuleTree | None:
+        """The tree at which the search began."""
+        return self.given if self.given is not None else self._law
+
+    def _is_as_before(self, found: CandidateTree, start: RuleTree) -> bool:
+        """Return whether a tree is still what the search began at: conversions would change a bit of it."""
+        before = from_rules(start, self.search.evaluator.units, self.search.base).arrays()
+        same = all(np.array_equal(array, before[name]) for name, array in found.arrays().items())
         return same and not self.search.digits
 
     @property
@@ -281,9 +294,10 @@ class TreeSearchLearner(Learner):
             "counts": dict(self.counts),
             "search": data,
             "given": None,
+            "law": None,
             "first_law": None,
         }
-        for name, tree in (("given", self.given), ("first_law", self._first_law)):
+        for name, tree in (("given", self.given), ("law", self._law), ("first_law", self._first_law)):
             if tree is not None:
                 content[name], parts = tree_to(tree)
                 arrays |= {f"{name}.{part}": array for part, array in parts.items()}
@@ -302,9 +316,9 @@ class TreeSearchLearner(Learner):
             number(data, name, 0, whole=True) for name in ("spent", "iterations")
         )
         self.counts = {name: number(data["counts"], name, 0, whole=True) for name in self.counts}
-        self.given, self._first_law = (
+        self.given, self._law, self._first_law = (
             None if data[name] is None else tree_from(data[name], part(f"{name}."))
-            for name in ("given", "first_law")
+            for name in ("given", "law", "first_law")
         )
         if self._climbs:
             restore_ladder(self._climbs, data["search"], part("search."))

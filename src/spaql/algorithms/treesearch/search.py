@@ -31,6 +31,8 @@ from spaql.rollouts import EpisodeRunner, Phase
 
 RACE, POLISH, GROW, REFINE, PATTERN = 0.25, 0.35, 0.75, 0.87, 0.93
 """The shares of the budget at which the stages end; the rest is for making the tree plainer."""
+_AGAIN = 0.75
+"""Where trees do not grow, they race again if this much of the share for growth is left."""
 _STAGES = ("measure", "race", "polish", "grow", "refine", "pattern", "simplify", "done")
 _FINISH = _STAGES[_STAGES.index("refine") :]
 _SIZES = (1, 2, 3, 4)
@@ -39,7 +41,7 @@ _SWITCHES = (2, 3)
 """Leaves of racers whose laws are constants, where actions are numbers."""
 _LEAST = 0.2
 """The least by which a number of a random law is varied; laws of 0 are varied by 1."""
-_RACED_SHARE = 0.5
+_RACED_SHARE = 0.8
 """Trees race if their numbers can be searched with this share of the budget."""
 _NEIGHBOURS = 3
 """Racers beside a tree that was given."""
@@ -60,7 +62,7 @@ _SWITCH_STATES = 500
 _ROUNDS = 5
 """The most rounds of growth."""
 _NO_ROOM = 100
-"""A first law is returned as it is if the budget is fewer episodes."""
+"""A first law, or the best of the first random trees, is only improved if the budget is fewer episodes."""
 _DOUBTS = {"": 0.0, "law": 1.0, "tree": 2.0}
 """By what the search began at: the standard errors by which another tree must be better."""
 _JUDGEMENTS = 40
@@ -96,7 +98,8 @@ class Search:
         self.rung, self.turn = 0, 0
         """The rung of the race, and whose turn it is."""
         self.restarts = 0
-        """How often the race was begun anew."""
+        """How often the race was begun anew in other scales."""
+        self.raced_again = False
         self.incumbent: CandidateTree | None = None
         self.begun_at = ""
         """What the search began at, as long as that is the incumbent: a law, a tree, or none of these."""
@@ -110,7 +113,7 @@ class Search:
         """Begin a search of so many steps, with a tree to beat if there is one, and what it is."""
         self.budget, self.spent, self.rung, self.turn = max(budget, 0), 0, 0, 0
         self.incumbent, self.begun_at, self.stage = tree, begun_at, "measure"
-        self.racers = []
+        self.racers, self.raced_again = [], False
 
     def measure(self, observations: Floats) -> None:
         """Take the units of some observations, through which cuts are drawn."""
@@ -134,8 +137,8 @@ class Search:
 
     def _measure(self, rng: Rng) -> None:
         """Make the racers."""
-        if self.begun_at == "law" and self.budget < _NO_ROOM * self.evaluator.length:
-            self._judge_incumbent()
+        begun = self.incumbent is not None and self.begun_at != "tree"
+        if begun and self.budget < _NO_ROOM * self.evaluator.horizon:
             self.stage = "done"
             self._done(rng)
             return
@@ -155,7 +158,8 @@ class Search:
     def _race(self, rng: Rng) -> None:
         """Give the next racer its share of a rung; at the end of a rung keep the better half."""
         rungs = max(1, (len(self.racers) - 1).bit_length()) + self.rung
-        share = RACE * self.budget / rungs / len(self.racers)
+        share = GROW - POLISH if self.raced_again else RACE
+        share *= self.budget / rungs / len(self.racers)
         self.racers[self.turn].run(self.evaluator, share, 2 * share, rng)
         self.turn += 1
         if self.turn < len(self.racers):
@@ -167,7 +171,7 @@ class Search:
             middle = self.racers[len(self.racers) // 2].score
             self.evaluator.span = max(self.evaluator.span, self.racers[0].score - middle)
         self.racers = self.racers[: (len(self.racers) + 1) // 2]
-        self._compare(self.racers[0])
+        self._compare(self.racers[0], rng)
         self.rung, self.turn = self.rung + 1, 0
         early = self.spent + self.evaluator.steps < RACE * self.budget
         if early and self.restarts < _RESTARTS and self._begins_anew(rng):
@@ -201,12 +205,16 @@ class Search:
         share = (POLISH - RACE) / 4 * self.budget
         best.run(self.evaluator, share, self.budget / 2, rng, least=LEAST_OF_BEST)
         self._judge([best])
-        self._compare(best)
+        self._compare(best, rng)
         if self.spent + self.evaluator.steps >= POLISH * self.budget:
             self.stage = "grow"
 
     def _grow(self, rng: Rng) -> None:
-        """Race the best tree against neighbours: a leaf cut in two, or a cut replaced by another."""
+        """Race the best tree against neighbours: a leaf cut in two, or a cut replaced by another.
+
+        Where no neighbour could be searched for long enough, other random trees race once more: all of the
+        first ones may be far from any good tree.
+        """
         room = GROW * self.budget - self.spent
         least = _GROWTH_EPISODES * self.evaluator.length
         children = min(_CHILDREN, int(room / least) - 1)
@@ -220,7 +228,13 @@ class Search:
                 racer.run(self.evaluator, share, self.budget / 2, rng, least=LEAST_OF_BEST)
             self._judge(field)
             field.sort(key=lambda racer: -self._value(racer.score, racer.tree))
-            self.racers = [field[0] if self._compare(field[0]) else best]
+            self.racers = [field[0] if self._compare(field[0], rng) else best]
+        elif (
+            not self.raced_again and self.begun_at != "tree" and room > _AGAIN * (GROW - POLISH) * self.budget
+        ):
+            self.racers, self.rung, self.turn = self._random_racers(rng), 0, 0
+            self.raced_again, self.stage = True, "race"
+            self._race(rng)
         else:
             assert self.incumbent is not None
             if self.racers[0].score < self._first(self.incumbent):
@@ -233,7 +247,7 @@ class Search:
         best = self.racers[0]
         best.run(self.evaluator, 0.03 * self.budget, self.budget, rng, _REFINED, LEAST_OF_BEST)
         self._judge([best])
-        self._compare(best)
+        self._compare(best, rng)
         if self.spent + self.evaluator.steps >= REFINE * self.budget:
             self.stage = "pattern"
 
@@ -245,24 +259,20 @@ class Search:
         found = pattern_search(self.evaluator, begun, left, rng)
         racer = Racer.of(found)
         self._judge([racer])
-        self._compare(racer)
+        self._compare(racer, rng)
         self.stage = "simplify"
 
     def _simplify(self, rng: Rng) -> None:
         assert self.incumbent is not None
         evaluator, left = self.evaluator, self.budget - self.spent
         price = self.settings.leaf_price * evaluator.span
-        missing = _SIMPLIFIED - len(evaluator.judging_starts)
-        if missing > 0 and left > 3 * _SIMPLIFIED * evaluator.judged_length:
-            evaluator.judging_starts = np.concatenate(
-                [evaluator.judging_starts, evaluator.starts(rng, missing)]
-            )
+        if len(evaluator.judging_starts) < _SIMPLIFIED:
+            if not self._judges_by(_SIMPLIFIED, rng):
+                self.stage = "done"
+                self._done(rng)
+                return
             self._judge_incumbent()
-            missing, left = 0, left - evaluator.steps
-        if missing > 0:
-            self.stage = "done"
-            self._done(rng)
-            return
+            left -= evaluator.steps
         self.incumbent = simplify(
             self.evaluator, self.incumbent, self.judgement.score, left, price, basis_of=self._basis
         )
@@ -282,7 +292,7 @@ class Search:
             return
         self.racers[0].run(evaluator, left - judged, self.budget / 2, rng)
         self._judge(self.racers)
-        self._compare(self.racers[0])
+        self._compare(self.racers[0], rng)
 
     # -- judgement -----------------------------------------------------------------------------------------
 
@@ -294,11 +304,11 @@ class Search:
         """Return the score less a price for each leaf, so that of equals the smaller is taken."""
         return score - self.settings.leaf_price * self.evaluator.span * tree.n_leaves
 
-    def _compare(self, racer: Racer) -> bool:
+    def _compare(self, racer: Racer, rng: Rng) -> bool:
         """Replace the incumbent if the racer's tree is no worse by judgement: it was searched for longer.
 
         A first law is only replaced by one that is better by a standard error of the difference, and a tree
-        at which the search began, by two. Returns whether it is replaced.
+        at which the search began, by two, and from enough starts. Returns whether it is replaced.
         """
         found, old = racer.found, self.incumbent
         if old is not None and self._value(racer.score, found) < self._value(self._first(old), old):
@@ -312,8 +322,22 @@ class Search:
                 least *= new.error_of_difference(self.judgement)
             if not gain >= least or (self.begun_at and gain <= 0.0):
                 return False
+            if self.begun_at and len(self.evaluator.judging_starts) < _FEWEST_JUDGED:
+                if not self._judges_by(_FEWEST_JUDGED, rng):
+                    return False
+                self._judge([racer])
+                return self._compare(racer, rng)
         self.incumbent, self.judgement, self.digits = found, new, DIGITS
         self.begun_at = ""
+        return True
+
+    def _judges_by(self, count: int, rng: Rng) -> bool:
+        """Judge from so many starts, if there is room for three such judgements; returns whether there is."""
+        evaluator = self.evaluator
+        if 3 * count * evaluator.judged_length > self.budget - self.spent - evaluator.steps:
+            return False
+        more = evaluator.starts(rng, count - len(evaluator.judging_starts))
+        evaluator.judging_starts = np.concatenate([evaluator.judging_starts, more])
         return True
 
     def _first(self, tree: CandidateTree) -> float:
@@ -419,6 +443,7 @@ class Search:
             "rung": self.rung,
             "turn": self.turn,
             "restarts": self.restarts,
+            "raced_again": self.raced_again,
             "digits": self.digits,
             "begun_at": self.begun_at,
             "stage": self.stage,
@@ -454,6 +479,7 @@ class Search:
         for name in ("budget", "spent", "rung", "turn", "restarts", "digits"):
             setattr(self, name, number(data, name, 0, whole=True))
         self.stage, self.begun_at = str(data["stage"]), str(data["begun_at"])
+        self.raced_again = bool(data["raced_again"])
         if self.begun_at not in _DOUBTS:
             raise ArchiveError(f"The file has a search that began at {self.begun_at!r}, which there is not.")
         mirror = data.get("mirror")  # earlier files have none
