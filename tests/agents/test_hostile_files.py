@@ -268,7 +268,7 @@ def test_a_plant_whose_actions_nobody_named_is_refused_as_json(tmp_path: Path) -
 
 def test_a_plant_that_overflows_is_a_bad_environment(tmp_path: Path) -> None:
     document = golden("plant-plantree-pendulum")
-    laws = np.where(np.arange(6) % 2, 1e308, -1e308) * np.ones((14, 4, 1))
+    laws = np.where(np.arange(6) % 2, 1e308, -1e308) * np.ones_like(document.arrays["plant.law"])
     archive.save(tmp_path / "a.spaql", document.data, document.arrays | {"plant.law": laws})
     agent = spaql.SPAQL(simulator(tmp_path / "a.spaql"), rollouts=1, seed=0)
     with pytest.raises(spaql.BadEnvironmentError):

@@ -24,7 +24,9 @@ MODELS = {
     "spaql-ts-cartpole200": lambda: spaql.SPAQLTS("cartpole200", seed=4, rollouts=3),
     "spaql-ts-pendulum5": lambda: spaql.SPAQLTS("pendulum5", seed=5, rollouts=3, metric="infinity"),
     "plantree-cartpole": lambda: spaql.PlanTree("CartPole-v1", seed=6, effort=0.02, leaves=8),
-    "plantree-pendulum": lambda: spaql.PlanTree("Pendulum-v1", horizon=50, seed=7, effort=0.02, leaves=8),
+    "plantree-pendulum": lambda: spaql.PlanTree(
+        "Pendulum-v1", horizon=50, seed=7, effort=0.02, leaves=8, mirror="off"
+    ),
     "treesearch-cartpole": lambda: spaql.TreeSearch("CartPole-v1", seed=8),
     "treesearch-pendulum": lambda: spaql.TreeSearch("Pendulum-v1", horizon=50, seed=9),
     "treesearch-oven": lambda: spaql.TreeSearch("spaql/Oven-v0", seed=10),  # with memory

@@ -83,7 +83,7 @@ def agent_from(document: archive.Document) -> Agent:
             raise _undefined(algorithm, data.get("module"))
         problem = problem_from(data["problem"], part("problem."))
         agent_type.learner_type.check_size(problem, part("learner."))
-        settings = agent_type.learner_type.settings_type.in_file(data["settings"])
+        settings = data["settings"]
         agent = agent_type(problem, seed=number(data, "seed", 0, whole=True), **settings)
         agent._learner.restore(data["learner"], part("learner."))
         columns = part("history.")

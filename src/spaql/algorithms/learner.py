@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from typing import Any, ClassVar
 
 from gymnasium.spaces import Box
@@ -27,15 +27,9 @@ def setting(
     least: float | None = None,
     above: float | None = None,
     most: float | None = None,
-    before: Any = MISSING,
 ) -> Any:
-    """Return a dataclass field for a setting: its default, help and range.
-
-    A setting that files of earlier versions do not have was at `before` there, and is left out of files at
-    this value, so that their bytes do not change.
-    """
-    metadata = {"help": help, "least": least, "above": above, "most": most, "before": before}
-    return field(default=default, metadata=metadata)
+    """Return a dataclass field for a setting: its default, help and range."""
+    return field(default=default, metadata={"help": help, "least": least, "above": above, "most": most})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,17 +42,7 @@ class LearnerSettings:
 
     def as_data(self) -> dict[str, Any]:
         """Return the settings as plain data, for files."""
-        return {
-            item.name: value
-            for item in fields(self)
-            if (value := getattr(self, item.name)) != item.metadata.get("before", MISSING)
-        }
-
-    @classmethod
-    def in_file(cls, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the settings that the data of a file stand for, with those that it does not have."""
-        known = {item.name: item.metadata.get("before", MISSING) for item in fields(cls)}
-        return {name: value for name, value in known.items() if value is not MISSING} | dict(data)
+        return {item.name: getattr(self, item.name) for item in fields(self)}
 
     @staticmethod
     def _checked(item: Field[Any], value: Any) -> Any:

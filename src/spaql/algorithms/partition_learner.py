@@ -30,7 +30,6 @@ class PartitionSettings(Settings):
     rules: Literal["authors", "text"] = setting(
         "authors",
         "where they differ: the code of the paper's authors, or its text read literally",
-        before="authors",
     )
 
     def __post_init__(self) -> None:

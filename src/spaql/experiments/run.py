@@ -23,8 +23,6 @@ _ITERATIONS = 100
 
 BUDGETS = ("iterations", "total_timesteps", "total_interactions")
 """The fields of which one sets the length of a run."""
-_LATER = {"total_interactions": None, "evaluate_at": ()}
-"""Fields that are left out of a run's data at their default, so that earlier studies keep their bytes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,8 +113,7 @@ class Run:
 
     def as_data(self) -> dict[str, Any]:
         """Return the run as it is written to files."""
-        data = asdict(self)
-        return {name: value for name, value in data.items() if name not in _LATER or value != _LATER[name]}
+        return asdict(self)
 
     @property
     def digest(self) -> str:

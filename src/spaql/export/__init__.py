@@ -11,11 +11,6 @@ from spaql.export.target_controller import MachineController
 from spaql.export.targets import EXPORTERS, c, find_exporter, fmu, json, onnx, python, sql, st
 from spaql.export.writing import write
 
-Proof = Equivalence
-"""Deprecated: the old name of `Equivalence`."""
-ProofError = EquivalenceError
-"""Deprecated: the old name of `EquivalenceError`."""
-
 __all__ = [
     "EXPORTERS",
     "CheckedLink",
@@ -25,8 +20,6 @@ __all__ = [
     "Link",
     "MachineController",
     "MissingToolError",
-    "Proof",
-    "ProofError",
     "Target",
     "c",
     "chain_of",

@@ -197,10 +197,10 @@ def test_the_worst_of_a_judgement_are_the_worst_of_its_starts_and_the_hard_ones(
     evaluator.judging_starts = evaluator.starts(np.random.default_rng(1), 8)
     evaluator.hard = evaluator.starts(np.random.default_rng(2), 3)
     evaluator.hardness = np.zeros(3)
-    evaluator.finishing = False
+    evaluator.weighs_worst = False
     found = evaluator.judge(tree)
     assert found.score == pytest.approx(found.values.mean(), rel=1e-12)
-    evaluator.finishing = True
+    evaluator.weighs_worst = True
     found = evaluator.judge(tree)
     hard = evaluator.play(tree, tree.vector[np.newaxis], evaluator.hard, Phase.SEARCH).returns[0]
     worst = sorted([*found.values, *hard])[:2]

@@ -19,18 +19,14 @@ class PlanTreeSettings(LearnerSettings):
     own_share: float = setting(0.3, "share of the budget that controllers play", least=0, most=1)
     tolerance: float = setting(0.01, "share of the return a smaller controller may cost", least=0, most=1)
     effort: float = setting(1.0, "steps in learned plants, relative to the default", above=0)
-    mirror: str = setting(
-        "auto", "mirror symmetry to use: auto, off, or by names, as angle,speed:torque", before="off"
-    )
+    mirror: str = setting("auto", "mirror symmetry to use: auto, off, or by names, as angle,speed:torque")
     lags: str = setting(
         "off",
         "auto: differences and last actions in the state of the learned plant, as few as predictions need",
-        before="off",
     )
     nominal: bool = setting(
         False,
         "design for the plant as it was learned, not for a perturbed one; where set-points are declared",
-        before=False,
     )
 
     def __post_init__(self) -> None:

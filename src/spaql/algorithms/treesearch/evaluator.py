@@ -63,8 +63,8 @@ class Evaluator:
         """The same of judgements, whose trees are better than most: their episodes may be much shorter."""
         self.span = 0.0
         """The range of returns: how much better the best controller is than random ones."""
-        self.finishing = True
-        """Whether the worst starts count for lists of actions: what never fails may be far from the best."""
+        self.weighs_worst = True
+        """Whether the worst starts count: what never fails may be far from the best."""
         self.keeps_hard_starts = True
         """Whether hard starts are kept and judged by; if not, all judgements are comparable."""
         self.hard: Floats = np.empty((0, 0))
@@ -88,7 +88,7 @@ class Evaluator:
     @property
     def worst_weight(self) -> float:
         """The weight of the worst quarter of the starts."""
-        return 0.0 if self.listed and not self.finishing else self.settings.worst_weight
+        return self.settings.worst_weight if self.weighs_worst else 0.0
 
     def play(
         self,

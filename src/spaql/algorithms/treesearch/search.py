@@ -34,7 +34,10 @@ RACE, POLISH, GROW, REFINE, PATTERN = 0.25, 0.35, 0.75, 0.87, 0.93
 _AGAIN = 0.75
 """Where trees do not grow, they race again if this much of the share for growth is left."""
 _STAGES = ("measure", "race", "polish", "grow", "refine", "pattern", "simplify", "done")
-_FINISH = _STAGES[_STAGES.index("refine") :]
+_LISTED_WORST = _STAGES[_STAGES.index("refine") :]
+"""The stages in which the worst starts count, for lists of actions."""
+_WORST = (*_STAGES[: _STAGES.index("polish")], *_LISTED_WORST)
+"""The same where actions are numbers: there all trees of a race may fail from some starts."""
 _SIZES = (1, 2, 3, 4)
 """Leaves of the racers: for each size there are two."""
 _SWITCHES = (2, 3)
@@ -126,7 +129,7 @@ class Search:
         evaluator = self.evaluator
         evaluator.runner, evaluator.steps = runner, 0
         evaluator.check_starts()
-        evaluator.finishing = self.stage in _FINISH
+        evaluator.weighs_worst = self.stage in (_LISTED_WORST if self.base.listed else _WORST)
         if self.stage != "done":  # nor is a tree chosen by starts that it has been chosen by before
             evaluator.judging_starts = evaluator.starts(rng, self._judged_starts)
         getattr(self, f"_{self.stage}")(rng)
@@ -482,7 +485,7 @@ class Search:
         self.raced_again = bool(data["raced_again"])
         if self.begun_at not in _DOUBTS:
             raise ArchiveError(f"The file has a search that began at {self.begun_at!r}, which there is not.")
-        mirror = data.get("mirror")  # earlier files have none
+        mirror = data["mirror"]
         self.mirror = None if mirror is None else mirror_from_data(mirror, self.base)
         if self.stage not in _STAGES:
             raise ArchiveError(f"The file has a search in the stage {self.stage!r}, which there is not.")

@@ -30,6 +30,4 @@ class TreeSearchSettings(LearnerSettings):
     nominal: bool = setting(
         False, "design for the plant as it is, not for perturbed ones: with set-points, or as it declares"
     )
-    mirror: str = setting(
-        "auto", "mirror symmetry to use: auto, off, or by names, as angle,speed:torque", before="auto"
-    )
+    mirror: str = setting("auto", "mirror symmetry to use: auto, off, or by names, as angle,speed:torque")
