@@ -57,7 +57,7 @@ def can_be_made(case: ProblemCase) -> None:
     """A problem can be made from the environment, and its dynamics, if any, can be compiled."""
     case.problem.make().close()
     if case.problem.dynamics is not None:
-        _ = case.problem.dynamics.loops
+        _ = case.problem.dynamics.plant
 
 
 def resets(case: ProblemCase) -> None:

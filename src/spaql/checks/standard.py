@@ -80,9 +80,8 @@ def the_compiled_plant_is_the_written_one(case: ProblemCase) -> None:
         given = np.array(action, np.float64).reshape(1, -1)
         played = int(action) if isinstance(case.problem.actions.space, Discrete) else given[0].copy()
         written, reward, terminated = play(state, played)
-        states, seen = np.array([state]), np.zeros((1, len(dynamics.observations)))
-        rewards, ended = np.zeros(1), np.zeros(1, np.bool_)
-        dynamics.loops.step(one, given, states, seen, rewards, ended)
+        states = np.array([state])
+        seen, rewards, ended = dynamics.plant.step_rows(one, given, states)
         pairs = ((states[0], written), (seen[0], np.float32(observe(written))), (rewards[0], reward))
         same = all(np.allclose(a, b, rtol=1e-6, atol=1e-9) for a, b in pairs) and ended[0] == terminated
         if not same:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from spaql.errors import SettingError
 from spaql.problems import Dynamics, Problem
-from spaql.rollouts import action_range
+from spaql.policy.arrays import action_range
 from spaql.spaces import observation_names
 
 Floats = NDArray[np.float64]
@@ -150,7 +150,7 @@ class _Linearisation:
 
     def __init__(self, problem: Problem, plant: Dynamics, rng: np.random.Generator) -> None:
         self._problem, self._plant, self._rng, self._steps = problem, plant, rng, 0
-        self._low, self._high = action_range(problem)
+        self._low, self._high = action_range(problem.actions.space)
         self._start, self._step, self._observe = plant.nominal_functions
 
     def operating_point(self) -> OperatingPoint | None:

@@ -10,7 +10,7 @@ from spaql.classical.riccati import riccati_gains
 from spaql.classical.search import Family, Simulator, Tuned, search
 from spaql.classical.swing_up import N_NUMBERS, SwingUpPolicy, has_pole, pumping_numbers
 from spaql.problems import Problem
-from spaql.rollouts import action_range
+from spaql.policy.arrays import action_range
 
 
 def tuned_lqr(problem: Problem, simulator: Simulator, steps: int) -> Tuned:
@@ -39,7 +39,7 @@ def _lqr_family(problem: Problem, plant: LinearPlant, *, integral: bool) -> tupl
     """Return regulators by the logarithms of their weights: of z, of the actions, and of the integrals."""
     n, m, k = len(plant.a), plant.b.shape[1], len(plant.outputs) if integral else 0
     a, b = augmented(plant, k, problem.sample_time or 1.0)
-    low, high = action_range(problem)
+    low, high = action_range(problem.actions.space)
     half = (high - low) / 2
     slow = problem.horizon * (problem.sample_time or 1.0) / 10
     sizes = plant.scale[list(plant.outputs)] * slow if k else np.ones(0)
@@ -64,7 +64,7 @@ def _lqr_family(problem: Problem, plant: LinearPlant, *, integral: bool) -> tupl
 def _swing_up_family(problem: Problem, plant: LinearPlant) -> tuple[Family, int]:
     """Return regulators with energy pumping; the numbers of the pumping come last."""
     regulators, n = _lqr_family(problem, plant, integral=False)
-    low, high = action_range(problem)
+    low, high = action_range(problem.actions.space)
     half = float(high[0] - low[0]) / 2
 
     def family(vectors: Floats, rows: int) -> SwingUpPolicy:

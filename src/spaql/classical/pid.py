@@ -16,7 +16,7 @@ from spaql.errors import SettingError
 from spaql.policy import Policy
 from spaql.policy.policy import Rng
 from spaql.problems import Problem
-from spaql.rollouts import action_range
+from spaql.policy.arrays import action_range
 from spaql.rollouts.play import returns_from
 from spaql.spaces import action_names, observation_names
 
@@ -31,7 +31,7 @@ def tuned_pid(problem: Problem, simulator: Simulator, steps: int) -> Tuned:
     pairs = problem.setpoint_places
     response, size = _open_loop(problem, simulator, pairs)
     loops = _paired(pairs, response)
-    low, high = action_range(problem)
+    low, high = action_range(problem.actions.space)
     half, middle, dt = (high - low) / 2, (high + low) / 2, problem.sample_time or 1.0
     m = len(loops)
     sign = np.array([np.sign(response[i, k]) or 1.0 for i, (_, _, k) in enumerate(loops)])
@@ -60,7 +60,7 @@ def _open_loop(
     problem: Problem, simulator: Simulator, pairs: Sequence[tuple[int, int]]
 ) -> tuple[Floats, Floats]:
     """Return how numbers answer to actions held at a quarter and at three quarters, and usual errors."""
-    low, high = action_range(problem)
+    low, high = action_range(problem.actions.space)
     middle, quarter = (low + high) / 2, (high - low) / 4
     starts = simulator.starts(4)
     answers, size = np.empty((len(pairs), len(low))), np.ones(len(pairs))

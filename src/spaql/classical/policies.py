@@ -16,7 +16,7 @@ from spaql.classical.linear import Floats, LinearPlant
 from spaql.policy import Policy
 from spaql.policy.policy import Rng
 from spaql.problems import Problem
-from spaql.rollouts import action_range
+from spaql.policy.arrays import action_range
 
 
 class _WithMemory(Policy):
@@ -26,7 +26,7 @@ class _WithMemory(Policy):
 
     def __init__(self, problem: Problem) -> None:
         self.observation_space, self.action_space = problem.states.space, problem.actions.space
-        self.low, self.high = action_range(problem)
+        self.low, self.high = action_range(problem.actions.space)
         self.time_step = problem.sample_time or 1.0
 
     def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:

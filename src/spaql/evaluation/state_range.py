@@ -111,8 +111,6 @@ def _are_near(states: Floats) -> NDArray[np.bool_]:
 
 def _step(dynamics: Dynamics, states: Floats, played: Floats) -> tuple[Floats, Floats, NDArray[np.bool_]]:
     """Return the next states, the rewards, and which steps end an episode."""
-    n = len(states)
-    after, rewards, ended = states.copy(), np.zeros(n), np.zeros(n, np.bool_)
-    seen = np.zeros((n, len(dynamics.observations)))
-    dynamics.loops.step(np.ones(n, np.bool_), played.copy(), after, seen, rewards, ended)
+    after = states.copy()
+    _, rewards, ended = dynamics.plant.step_rows(np.ones(len(states), np.bool_), played.copy(), after)
     return after, rewards, ended

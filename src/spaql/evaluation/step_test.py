@@ -15,7 +15,7 @@ from spaql.evaluation.control import StepResponse, step_response
 from spaql.policy import Policy
 from spaql.problems import Dynamics, Load, Problem
 from spaql.problems.setpoint_steps import state_places
-from spaql.rollouts import action_range
+from spaql.policy.arrays import action_range
 from spaql.spaces import action_names, observation_names
 
 Floats = NDArray[np.float64]
@@ -182,7 +182,7 @@ def step_plan(problem: Problem, *, horizon: int | None = None) -> StepPlan:
 def _quiet(problem: Problem, plant: Dynamics) -> tuple[Dynamics, float, str]:
     """Return the plant without noise, at its nominal values, with one load; the load and what it is on."""
     actions = list(plant.actions)
-    low, high = action_range(problem)
+    low, high = action_range(problem.actions.space)
     name, size = actions[0], _USUAL_LOAD * float(high[0] - low[0])
     if plant.disturbance:
         name = min(plant.disturbance, key=lambda one: one not in plant.actions)  # an action, if there is one
@@ -231,18 +231,18 @@ def _starts(plant: Dynamics) -> Floats:
 
 def _play(plan: StepPlan, policy: Policy) -> tuple[Floats, Floats]:
     """Return the numbers with a set-point and the actions; the set-points are written into the state."""
-    plant, states = plan.plant, plan.first[np.newaxis].copy()
-    seen, one = np.zeros((1, len(plant.observations))), np.ones(1, np.bool_)
-    signals, actions, policy = [], [], policy.for_episodes(1)
+    plant = plan.plant.plant
+    states = plan.first[np.newaxis].copy()
+    signals, actions = [], []
+    policy = policy.for_episodes(1)
     for t, goal in enumerate(plan.goals):
         states[0, plan.places] = goal
-        plant.loops.observe(states, seen)
+        seen = plant.observe(states)
         signals.append(seen[0, [i for i, _ in plan.pairs]])
-        given = np.asarray(policy.act(seen.astype(np.float32), np.array([t]), None), np.float64).reshape(
-            1, -1
-        )
+        done = policy.act(seen.astype(np.float32), np.array([t]), None)
+        given = np.array(done, np.float64).reshape(1, -1)
         actions.append(given[0].copy())
-        plant.loops.step(one, given, states, seen, np.zeros(1), np.zeros(1, np.bool_))
+        plant.step_rows(np.ones(1, np.bool_), given, states)
     return np.array(signals), np.array(actions)
 
 

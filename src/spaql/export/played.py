@@ -18,7 +18,7 @@ from spaql.export.equivalence import EquivalenceError, Run
 from spaql.export.memory.check import Bools
 from spaql.export.memory.check import Run as MemoryRun
 from spaql.export.processes import run
-from spaql.kernels.features import Floats
+from spaql.kernels.controller import Floats
 
 SAMPLES = "samples.bin"
 PLAYED = "played.bin"

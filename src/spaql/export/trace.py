@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from spaql.export.conditions import printed_sizes
 from spaql.export.memory.machine import MemoryMachine
 from spaql.export.target_controller import MachineController
-from spaql.kernels.features import LEAF
+from spaql.kernels.controller import LEAF
 from spaql.policy import Laws
 from spaql.policy.explanation import conditions
 
@@ -128,7 +128,7 @@ class MemoryTrace(Trace):
     def requirements(self) -> Iterator[tuple[int, str, str]]:
         """Yield the number, the condition and the action of each requirement."""
         controller = self._machine.controller
-        _, limiter, left, tree, margin = controller.arrays
+        _, limiter, left, tree, margin = controller.tables
         names = [feature.name for feature in controller.features]
         safe = self._machine.safe
         last = "the last action" if safe is None else " ".join(map(repr, safe))

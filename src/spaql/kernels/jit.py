@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -12,8 +13,9 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataC
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder
 from numba.core.errors import NumbaError as NumbaError
+from numba.core.errors import TypingError
 from numba.core.types import unliteral
-from numba.extending import register_jitable
+from numba.extending import intrinsic, register_jitable
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Fields = tuple[Any, ...]
@@ -246,3 +248,84 @@ def cache_folder() -> Path | None:
         return Path(_StampedCache(njit_no_inline, STAMP).cache_path)
     except RuntimeError:
         return None
+
+
+FLOATS = numba.types.CPointer(numba.types.float64)
+"""An array of floats, as a function gets it that is called by its address."""
+GENERATOR = numba.types.NumPyRandomGeneratorType("NumPyRandomGeneratorType")
+_CONTIGUOUS = numba.types.float64[::1]
+
+
+def pointer_to(function: Callable[..., None], *arguments: Any, depends_on: str, cached: bool) -> "Pointer":
+    """Compile a function of arguments of these types, which kernels call by its address.
+
+    The kernels are compiled once for all such functions, and exceptions reach whoever called the kernel.
+    """
+    if not ENABLED:
+        return Pointer(function, function)
+    options = {"no_cpython_wrapper": True}
+    compiled = _dispatcher(function, _StampedCache if cached else None, _stamp(depends_on), options)
+    compiled.compile(arguments)
+    code = compiled.overloads[arguments]
+    return Pointer(compiled, code.library.get_pointer_to_function(code.fndesc.llvm_func_name))
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """A compiled function and its address, which is valid while this object lives."""
+
+    function: Any
+    address: Any
+
+
+def _typed(address: Any, *arguments: Any) -> Any:
+    """Return the signature of a call by address, and how to make it."""
+    for one in arguments:
+        if one not in (_CONTIGUOUS, GENERATOR):
+            raise TypingError(f"A function at an address takes contiguous arrays of floats, not {one}.")
+    passed = tuple(FLOATS if one == _CONTIGUOUS else one for one in arguments)
+
+    def call(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        convention = context.call_conv
+        kind = convention.get_function_type(numba.types.none, passed).as_pointer()
+        function = builder.inttoptr(values[0], kind)
+        given = [
+            context.make_array(one)(context, builder, value).data if one == _CONTIGUOUS else value
+            for one, value in zip(arguments, values[1:], strict=True)
+        ]
+        status, _ = convention.call_function(builder, function, numba.types.none, passed, given)
+        with builder.if_then(status.is_error, likely=False):
+            convention.return_status_propagate(builder, status)
+        return context.get_dummy_value()
+
+    return numba.types.none(address, *arguments), call
+
+
+if ENABLED:
+
+    as_array: Any = numba.carray
+    """An array of a shape from what a function gets."""
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def call(typing_context: Any, address: Any, one: Any, two: Any) -> Any:
+        """Call the function at an address with two arguments."""
+        return _typed(address, one, two)
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def call_with_three(typing_context: Any, address: Any, one: Any, two: Any, three: Any) -> Any:
+        """Call the function at an address with three arguments."""
+        return _typed(address, one, two, three)
+
+else:
+
+    def as_array(array: Any, shape: tuple[int, ...]) -> Any:
+        """Return the array."""
+        return array
+
+    def call(address: Callable[..., None], one: Any, two: Any) -> None:
+        """Call a function with two arguments."""
+        address(one, two)
+
+    def call_with_three(address: Callable[..., None], one: Any, two: Any, three: Any) -> None:
+        """Call a function with three arguments."""
+        address(one, two, three)

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.kernels.jit import njit
-from spaql.kernels.partition.rollout import Kernel, as_tuple
+from spaql.kernels.plant import Function as Kernel
+from spaql.kernels.plant import as_tuple
 
 Floats = NDArray[np.float64]
 Values = NDArray[np.float32]

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.formatting import counted
-from spaql.kernels.features import FeatureTable, Floats, Ints, Limiter, control_rows, reset_memory
-from spaql.policy.feature_table import feature_names, feature_table
+from spaql.kernels.controller import ControllerArrays, Floats, Ints, act_rows, reset_rows
+from spaql.policy.arrays import Frame, tree_arrays
+from spaql.policy.feature_table import FeatureTable, Limiter, feature_names, feature_table
 from spaql.policy.feature_text import controller_text
-from spaql.policy.feature_tree import POSITION, VELOCITY, law_bounds, tree_arrays, tree_over_features
+from spaql.policy.feature_tree import POSITION, VELOCITY, law_bounds, tree_over_features, tree_table
 from spaql.policy.features import Feature
 from spaql.policy.leaves import Laws
 from spaql.policy.policy import Policy, Rng
@@ -30,8 +31,8 @@ LARGEST = 1e30
 _MOST_MEMORY = 2**14
 
 
-class ControllerArrays(NamedTuple):
-    """A controller as the first arguments of the kernels (see `spaql.kernels.features`)."""
+class Tables(NamedTuple):
+    """A controller as exported code writes it."""
 
     table: FeatureTable
     limiter: Limiter
@@ -206,14 +207,32 @@ class FeatureController(Policy):
 
     @cached_property
     def arrays(self) -> ControllerArrays:
-        """The controller as arguments of the kernels."""
+        """The controller as the closed loop reads it."""
+        limiter = self.tables.limiter
+        column, feature, setting = self.tables.table.computed(len(self.observations))
+        frame = Frame(
+            len(self.observations),
+            np.array([*limiter[:5], limiter.high - limiter.low]),
+            column,
+            len(self.actions),
+            feature=feature,
+            setting=setting,
+            velocity=limiter.velocity,
+            remembers=True,
+            memory=self.memory_size,
+        )
+        return tree_arrays(self.tree, frame, hysteresis=self.hysteresis, copied=True)
+
+    @cached_property
+    def tables(self) -> Tables:
+        """The controller as exported code writes it."""
         table, _ = feature_table(self.features, self.observations, self.actions, self.sample_time, self.start)
         low, high = self._range()
         rate = np.array(self.rate_limit) * self.sample_time
         ends = (low, high, rate, np.array(self.dead_band), np.array(self.start))
-        left, numbers, compared = tree_arrays(self.tree)
+        left, numbers, compared = tree_table(self.tree)
         margin = np.where(compared >= 0, np.array([*self.hysteresis, 0.0])[compared], 0.0)
-        return ControllerArrays(
+        return Tables(
             table,
             Limiter(*ends, self.form == VELOCITY),
             left,
@@ -228,13 +247,13 @@ class FeatureController(Policy):
 
     def new_memory(self, n: int) -> Floats:
         """Return the memory of n episodes before their first samples, one a row."""
-        row = np.empty(self.memory_size)
-        reset_memory(self.arrays.table, self.arrays.limiter, row)
-        return np.tile(row, (n, 1))
+        memories = np.empty((n, self.memory_size))
+        reset_rows(self.arrays.arrays, memories)
+        return memories
 
     def sample(self, observations: NDArray[Any], memory: Floats) -> Sample:
         """Take a sample in each of several episodes, and update their memory in place."""
-        batch = np.ascontiguousarray(np.asarray(observations, np.float64).reshape(len(memory), -1))
+        batch = np.asarray(observations, np.float64).reshape(len(memory), -1)
         lost = ~(np.abs(batch) <= LARGEST).all(axis=1)
         if lost.any():
             row = int(np.flatnonzero(lost)[0])
@@ -242,10 +261,21 @@ class FeatureController(Policy):
                 f"Observation {row} of the batch is {batch[row]}: a controller with memory takes numbers up "
                 f"to {LARGEST:g} only."
             )
+        return self.computed(batch, memory)
+
+    def computed(self, batch: Floats, memory: Floats) -> Sample:
+        """Take a sample of observations that are not checked."""
+        arrays, numbers = self.arrays
         n, actions = len(batch), len(self.actions)
-        found = Sample(np.empty((n, len(self.features))), np.empty((n, actions)), np.empty((n, actions)))
-        control_rows(*self.arrays, batch, memory, *found)
-        return found
+        x = np.hstack([batch, np.empty((n, len(arrays.feature)))])
+        work = np.empty((n, 2 * actions + x.shape[1]))
+        done = np.empty((n, actions))
+        act_rows(arrays, numbers, memory, x, work, done)
+        return Sample(x[:, self._columns], work[:, :actions], done)
+
+    @cached_property
+    def _columns(self) -> Ints:
+        return self.tables.table.computed(len(self.observations))[0]
 
     def act(self, observations: Any, steps: NDArray[np.int64] | None = None, rng: Rng | None = None) -> Any:
         """Return the first actions of episodes; for later steps use `for_episodes`, or `predict`."""

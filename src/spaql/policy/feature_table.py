@@ -4,14 +4,74 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from spaql.errors import SettingError
-from spaql.kernels.features import LAST, PARAMETER, SAMPLES, SLOT, FeatureTable
+from spaql.kernels.controller import (
+    FIRST,
+    KIND,
+    LAST,
+    LAST_ACTION,
+    OBSERVED,
+    PARAMETER,
+    SAMPLES,
+    SECOND,
+    SLOT,
+    Floats,
+    Ints,
+)
 from spaql.policy.features import FEATURES, Feature, LastAction, Observed
 from spaql.spaces import given_names, split_unit
+
+
+class FeatureTable(NamedTuple):
+    """Declared features in the order in which they are computed, one a row."""
+
+    places: Ints
+    """As in `Arrays.feature`, but feature j is j, and component j of the observation -1 - j."""
+    numbers: Floats
+    """As `Arrays.setting`."""
+
+    @property
+    def kind(self) -> Ints:
+        """The kind of each feature."""
+        return self.places[:, KIND]
+
+    def computed(self, observations: int) -> tuple[Ints, Ints, Floats]:
+        """Return the place of each feature in x, and the rows and settings of those that are computed.
+
+        An observed feature is the observation itself.
+        """
+        column: list[int] = []
+        rows = []
+        for row in self.places.tolist():
+            known = [*column, 0]  # a second source that is not used reads anything
+            if row[KIND] != LAST_ACTION:
+                row[FIRST : SECOND + 1] = [
+                    known[place] if place >= 0 else -1 - place for place in row[FIRST : SECOND + 1]
+                ]
+            column.append(row[FIRST] if row[KIND] == OBSERVED else observations + len(rows))
+            if row[KIND] != OBSERVED:
+                rows.append(row)
+        places = np.array(rows, np.int64).reshape(-1, self.places.shape[1])
+        return np.array(column, np.int64), places, self.numbers[self.kind != OBSERVED]
+
+
+class Limiter(NamedTuple):
+    """Limits of each component of the action."""
+
+    low: Floats
+    high: Floats
+    rate: Floats
+    """Largest change in a sample; infinite without a limit."""
+    dead_band: Floats
+    """Changes smaller than this are not made."""
+    start: Floats
+    """What counts as the last action at a reset."""
+    velocity: bool
+    """Whether laws are changes of the action (velocity form), and not the action itself."""
 
 
 def feature_table(
@@ -21,7 +81,7 @@ def feature_table(
     sample_time: float,
     start: Sequence[float],
 ) -> tuple[FeatureTable, int]:
-    """Return features as arrays for the kernels, and the length of a memory.
+    """Return features as a table, and the length of a memory.
 
     Parameters
     ----------
@@ -39,15 +99,15 @@ def feature_table(
     >>> from spaql.policy.features import Error, Integral
     >>> declared = [Error("error", "set-point", "level"), Integral("integral", "error", limit=10.0)]
     >>> table, size = feature_table(declared, ["level [m]", "set-point [m]"], ["pump [V]"], 0.5, [0.0])
-    >>> table.places[:, 0].tolist(), size
+    >>> table.places[:, FIRST].tolist(), size
     ([-2, 0], 5)
     """
     n, used = len(features), LAST + 2 * len(actions)
-    table = FeatureTable(np.zeros(n, np.int64), np.zeros((n, 4), np.int64), np.zeros((n, 3)))
+    table = FeatureTable(np.zeros((n, 5), np.int64), np.zeros((n, 3)))
     for i, feature in enumerate(features):
         found = _sources(feature, features[:i], observations, actions)
-        table.kind[i] = feature.kind
-        table.places[i, : len(found)] = found
+        table.places[i, KIND] = feature.kind
+        table.places[i, FIRST : FIRST + len(found)] = found
         table.places[i, [SAMPLES, SLOT]] = getattr(feature, "samples", 0), used
         numbers = feature.numbers(sample_time)
         if isinstance(feature, LastAction):

@@ -51,7 +51,7 @@ def _laws(controller: FeatureController, node: int, digits: int | None) -> list[
 
 def limits_text(controller: FeatureController) -> Iterator[str]:
     """Yield lines about the limits of the action, hysteresis and the sample time, and the name of one law."""
-    limiter, tree = controller.arrays.limiter, controller.tree
+    limiter, tree = controller.tables.limiter, controller.tree
     for i, name in enumerate(controller.actions):
         parts = [f"within {limiter.low[i]:g} and {limiter.high[i]:g}"]
         unit = split_unit(name)[1]

@@ -10,7 +10,8 @@ from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
-from spaql.kernels.features import Floats, Ints
+from spaql.kernels.controller import Floats, Ints
+from spaql.policy.arrays import copied_nodes
 from spaql.policy.feature_table import feature_names
 from spaql.policy.features import Feature
 from spaql.policy.leaves import Constants, Laws
@@ -18,7 +19,6 @@ from spaql.policy.tree import RuleTree
 
 POSITION, VELOCITY = "position", "velocity"
 """The forms of a controller: laws are the action, or its change in a sample."""
-_MOST_NODES = 2**14
 
 
 def law_bounds(action_space: Box, form: str) -> tuple[Floats, Floats]:
@@ -66,19 +66,15 @@ def tree_over_features(
     )
 
 
-def tree_arrays(tree: RuleTree) -> tuple[Ints, Floats, Ints]:
-    """Return a tree as arrays of the kernels, and the number that each node compares (-1 for a leaf).
+def tree_table(tree: RuleTree) -> tuple[Ints, Floats, Ints]:
+    """Return a tree as exported code writes it, and the number that each node compares (-1 for a leaf).
 
-    The children of a node are neighbours, and shared subtrees are copied.
+    A row of a node is `[threshold, weights]` of a cut, or `[offset, gains]` of a law. The children of a node are
+    neighbours, and shared subtrees are copied.
     """
-    order: list[int] = [0]
-    left: list[int] = []
-    for node in order:  # which grows
-        left.append(len(order) if tree.feature[node] >= 0 else -1)
-        if tree.feature[node] >= 0:
-            order += [int(tree.left[node]), int(tree.right[node])]
-        if len(order) > _MOST_NODES:
-            raise SettingError(f"The tree of a controller with memory has more than {_MOST_NODES} nodes.")
+    order = copied_nodes(tree)
+    inner = tree.feature[order] >= 0
+    left = np.where(inner, 2 * np.cumsum(inner) - 1, -1)
     rows = len(tree.actions)
     numbers, leaves = np.zeros((len(order), rows, 1 + tree.dims)), tree.leaves
     for i, node in enumerate(order):
@@ -91,4 +87,4 @@ def tree_arrays(tree: RuleTree) -> tuple[Ints, Floats, Ints]:
         else:
             assert isinstance(leaves, Constants)
             numbers[i, :, 0] = leaves.value[row]
-    return np.array(left), numbers, tree.feature[order].astype(np.int64)
+    return left, numbers, tree.feature[order].astype(np.int64)

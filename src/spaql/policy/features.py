@@ -1,6 +1,6 @@
 """Features: what the rules and laws of a controller with memory read instead of the raw observation.
 
-Each is declared once, by name. `spaql.kernels.features` defines the arithmetic of all of them.
+Each is declared once, by name. `spaql.kernels.controller` defines the arithmetic of all of them.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from spaql.errors import SettingError
-from spaql.kernels import features as kernels
-from spaql.kernels.features import BOUND, PARAMETER, START
+from spaql.kernels import controller as kernels
+from spaql.kernels.controller import BOUND, PARAMETER, START
 from spaql.spaces import given_names, split_unit
 from spaql.values import real_number, whole_number
 

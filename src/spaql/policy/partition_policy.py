@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from spaql.kernels.partition.balls import BITS, INTERVAL
 from spaql.kernels.partition.lookup import flatten
 from spaql.kernels.partition.lookup_batch import central_actions, look_up, redraw
 from spaql.partition import Partition
+from spaql.kernels.controller import ControllerArrays
+from spaql.policy.arrays import partition_arrays
 from spaql.policy.explanation import (
     DIGITS,
     Candidate,
@@ -35,6 +38,8 @@ class PartitionPolicy(Policy):
     otherwise it is the centre of an interval, or the first remaining action of a list.
     """
 
+    draws = True
+
     def __init__(self, states: StandardStates, actions: StandardActions, partition: Partition) -> None:
         self.states = states
         self.actions = actions
@@ -46,6 +51,11 @@ class PartitionPolicy(Policy):
         self._standing = central_actions(self.flat, partition.balls.action_sizes, actions.action_map)
         self._shaped = actions.shaped(self._standing)
         """The deterministic action of each leaf: as numbers, and in the form of the action space."""
+
+    @cached_property
+    def arrays(self) -> ControllerArrays:
+        """The greedy policy, without drawing actions, as the closed loop reads it."""
+        return partition_arrays(self)
 
     @property
     def leaf_actions(self) -> Any:

@@ -10,6 +10,7 @@ from gymnasium import Space
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
+from spaql.kernels.controller import ControllerArrays
 
 Rng = np.random.Generator
 
@@ -21,6 +22,13 @@ class Policy(ABC):
     action_space: Space[Any]
     time_variant: bool = False
     """Whether the action depends on the time step."""
+    draws: bool = False
+    """Whether it draws actions, if it is given a generator."""
+
+    @property
+    def arrays(self) -> ControllerArrays | None:
+        """The controller as the closed loop reads it; None for a policy that is no such controller."""
+        return None
 
     @abstractmethod
     def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:

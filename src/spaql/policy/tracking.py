@@ -14,17 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from spaql.kernels.features import (
-    BOUND,
-    FIRST,
-    INTEGRAL,
-    LAST,
-    LAST_ACTION,
-    LEAF,
-    SLOT,
-    Floats,
-    control_rows,
-)
+from spaql.kernels.controller import BOUND, FIRST, INTEGRAL, LAST, LAST_ACTION, LEAF, SLOT, Floats
 from spaql.policy.feature_controller import LARGEST, FeatureController
 
 _DEPENDENT = 1e-12
@@ -55,7 +45,7 @@ def tracking_gains(controller: FeatureController) -> Floats:
     >>> tracking_gains(controller).tolist()
     [[[0.0], [2.0]]]
     """
-    table, limiter, left, numbers, _ = controller.arrays
+    table, limiter, left, numbers, _ = controller.tables
     nodes, actions, width = numbers.shape
     shifts = np.zeros((nodes, width - 1, actions))
     integrals = np.flatnonzero(table.kind == INTEGRAL)
@@ -124,11 +114,7 @@ class Tracking:
         the observation, and integrals the action, unless what the law asks for differs by more than 1e30.
         """
         before = memory.copy()
-        n, width = manual.shape
-        features = np.empty((n, len(self.controller.features)))
-        wish = np.empty((n, width))
-        automatic = np.empty((n, width))
-        control_rows(*self.controller.arrays, observations, memory, features, wish, automatic)
+        wish = self.controller.computed(observations, memory).wish
         memory[:, self._last] = before[:, self._last]
         actions = self.hold(manual, memory)
         with np.errstate(invalid="ignore"):
@@ -143,7 +129,7 @@ class Tracking:
 
         This is all that manual mode does without a valid reading.
         """
-        low, high, rate, *_ = self.controller.arrays.limiter
+        low, high, rate, *_ = self.controller.tables.limiter
         last = memory[:, self._last].copy()
         actions = np.where(np.abs(manual) <= LARGEST, manual, last)
         for least, most in ((last - rate, last + rate), (low, high)):
@@ -173,7 +159,7 @@ class Tracking:
 
         Without a gain they are as before; so are all before the first sample, when there is no leaf.
         """
-        table = self.controller.arrays.table
+        table = self.controller.tables.table
         leaf = memory[:, LEAF].astype(np.int64)
         for i in np.flatnonzero(table.kind == INTEGRAL).tolist():
             slot, bound = table.places[i, SLOT], table.numbers[i, BOUND]
@@ -185,6 +171,6 @@ class Tracking:
 
     def _newest_actions(self) -> list[tuple[int, int]]:
         """Return the number of the action, and the place of its newest value, of each last action."""
-        table = self.controller.arrays.table
+        table = self.controller.tables.table
         found = np.flatnonzero(table.kind == LAST_ACTION).tolist()
         return [(int(table.places[i, FIRST]), int(table.places[i, SLOT])) for i in found]

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.formatting import counted
+from spaql.kernels.controller import ControllerArrays
+from spaql.policy.arrays import frame_of, tree_arrays
 from spaql.policy.crossings import planes
 from spaql.policy.explanation import DIGITS, Explanation, Outcome, conditions, explain_cell, observed
 from spaql.policy.leaves import Laws, Leaves, SwitchingLaws, affine, first_equal
@@ -114,6 +116,12 @@ class RuleTree(Policy):
         object.__setattr__(self, "actions", action_names(self.action_space, self.actions))
         self._check()
         self.leaves.check(self.dims, self.action_space)
+
+    @cached_property
+    def arrays(self) -> ControllerArrays:
+        """The controller as the closed loop reads it."""
+        ends = (self.leaves.low, self.leaves.high) if isinstance(self.leaves, Laws) else None
+        return tree_arrays(self, frame_of(self.dims, self.action_space, ends))
 
     @property
     def dims(self) -> int:

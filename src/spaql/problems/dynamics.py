@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from spaql.errors import SettingError, UncachedPlantWarning
 from spaql.kernels.jit import ENABLED, NumbaError, cache_by, callable_by_kernels, njit
-from spaql.kernels.partition.rollout import Loops, compile_loops
+from spaql.kernels.plant import Plant, compile_plant
 from spaql.kernels.value_iteration import ValueIteration, compile_value_iteration
 from spaql.problems.content import Content, content_of, plain_function, sha256
 from spaql.problems.disturbances import (
@@ -297,9 +297,7 @@ class Dynamics:
 
     def draw(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Draw states in which episodes start, one per row, as the loops take them."""
-        states, seen = np.empty((n, self.state_dims)), np.empty((n, len(self.observations)))
-        self.loops.reset(np.ones(n, np.bool_), rng, states, seen)
-        return states
+        return self.plant.draw(n, rng)
 
     def _with_all(self, step: Callable[..., Any]) -> Callable[..., Any]:
         """Return `step` as a function of the state and the action alone."""
@@ -356,13 +354,13 @@ class Dynamics:
                 cache_by(function, _key(content), cached=not content.unknown)
 
     @cached_property
-    def loops(self) -> Loops:
-        """The loops over these dynamics; each is compiled, or taken from the cache, when first called."""
-        return compile_loops(
+    def plant(self) -> Plant:
+        """The functions that are simulated, as kernels call them: compiled, or taken from the cache."""
+        return compile_plant(
             *self._compiled_functions,
             n_state=self.state_dims,
             n_seen=len(self.observations),
-            discrete=not isinstance(self.actions, Mapping),
+            n_actions=len(self.actions) if isinstance(self.actions, Mapping) else 0,
             depends_on=_key(self._compiled_from),
             cached=not self._compiled_from.unknown,
         )

@@ -40,7 +40,6 @@ class DynamicsVectorEnv(VectorEnv[Observation, Any, Any]):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._states = np.zeros((num_envs, self.dynamics.state_dims))
-        self._observations = np.zeros((num_envs, len(self.dynamics.observations)))
 
     @property
     def states(self) -> NDArray[np.float64]:
@@ -54,26 +53,26 @@ class DynamicsVectorEnv(VectorEnv[Observation, Any, Any]):
         super().reset(seed=seed)
         self._steps = np.zeros(self.num_envs, np.int64)
         self._ended = np.zeros(self.num_envs, np.bool_)
-        self.dynamics.loops.reset(~self._ended, self.np_random, self._states, self._observations)
-        return self._observations.astype(np.float32), {}
+        self.dynamics.plant.begin(~self._ended, self.np_random, self._states)
+        return self.dynamics.plant.observe(self._states).astype(np.float32), {}
 
     def step(
         self, actions: Any
     ) -> tuple[Observation, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """Make a step in each, or a reset where the episode has ended."""
-        loops, fresh = self.dynamics.loops, self._ended
-        rewards = np.zeros(self.num_envs)
-        terminated = np.zeros(self.num_envs, np.bool_)
+        plant = self.dynamics.plant
+        fresh = self._ended
         raw = np.array(actions, np.float64).reshape(self.num_envs, -1)
-        loops.step(~fresh, raw, self._states, self._observations, rewards, terminated)
+        seen, rewards, terminated = plant.step_rows(~fresh, raw, self._states)
         info = _info(self.dynamics, self._states, raw)
         self._steps += 1
         if fresh.any():
-            loops.reset(fresh, self.np_random, self._states, self._observations)
+            plant.begin(fresh, self.np_random, self._states)
+            seen = plant.observe(self._states)
             self._steps[fresh] = 0
         truncated = ~terminated & (self._steps >= self.max_episode_steps)
         self._ended = terminated | truncated
-        return self._observations.astype(np.float32), rewards, terminated, truncated, info
+        return seen.astype(np.float32), rewards, terminated, truncated, info
 
 
 class DynamicsEnv(gymnasium.Env[Any, Any]):
@@ -87,7 +86,6 @@ class DynamicsEnv(gymnasium.Env[Any, Any]):
         self.action_space = self.dynamics.action_space
         self.render_mode = render_mode
         self._state = np.zeros((1, self.dynamics.state_dims))
-        self._observation = np.zeros((1, len(self.dynamics.observations)))
         self._renderer: Any = None
         self._last_action: Any = None
 
@@ -102,8 +100,7 @@ class DynamicsEnv(gymnasium.Env[Any, Any]):
 
     def _get_obs(self) -> Observation:
         """Return the observation; the method has the name that Gymnasium's own environments use."""
-        self.dynamics.loops.observe(self._state, self._observation)
-        seen: Observation = self._observation[0].astype(np.float32)
+        seen: Observation = self.dynamics.plant.observe(self._state)[0].astype(np.float32)
         return seen
 
     def reset(
@@ -111,22 +108,21 @@ class DynamicsEnv(gymnasium.Env[Any, Any]):
     ) -> tuple[Observation, dict[str, Any]]:
         """Start an episode."""
         super().reset(seed=seed)
-        self.dynamics.loops.reset(_ONE, self.np_random, self._state, self._observation)
+        self.dynamics.plant.begin(_ONE, self.np_random, self._state)
         self._last_action = None
         if self.render_mode == "human":
             self.render()
-        return self._observation[0].astype(np.float32), {}
+        return self._get_obs(), {}
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Make a step."""
-        reward, terminated = np.zeros(1), np.zeros(1, np.bool_)
         raw = np.array(action, np.float64).reshape(1, -1)
-        self.dynamics.loops.step(_ONE, raw, self._state, self._observation, reward, terminated)
+        seen, reward, terminated = self.dynamics.plant.step_rows(_ONE, raw, self._state)
         info = {name: rows[0] for name, rows in _info(self.dynamics, self._state, raw).items()}
         self._last_action = action
         if self.render_mode == "human":
             self.render()
-        return self._observation[0].astype(np.float32), float(reward[0]), bool(terminated[0]), False, info
+        return seen[0].astype(np.float32), float(reward[0]), bool(terminated[0]), False, info
 
     def render(self) -> Any:
         """Render the state with the environment named by `renderer`."""

@@ -125,6 +125,16 @@ class Guard:
         if misfit(batch, self._low, self._high, running, ended) >= 0:
             self._judge(array, batch, running, ended)
 
+    def count(self, seen: Floats) -> None:
+        """Count observations beyond bounds: episodes × steps × values, NaN where there is none."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # an observation that is never there
+            low = np.nanmin(seen, axis=1)
+            high = np.nanmax(seen, axis=1)
+        farthest = np.where(self._bounds[0] - low > high - self._bounds[1], low, high)
+        left = (low < self._low) | (high > self._high)
+        self._outside = np.where(left, farthest, np.nan)
+
     def _judge(
         self, array: NDArray[Any], batch: Floats, running: NDArray[np.bool_], ended: NDArray[np.bool_]
     ) -> None:

@@ -5,8 +5,6 @@ from spaql.rollouts.candidates import (
     CandidateEpisodes,
     CandidatePlayer,
     Candidates,
-    FeatureBlock,
-    action_range,
 )
 from spaql.rollouts.episode import Episode
 from spaql.rollouts.interactions import Interactions, Phase
@@ -23,11 +21,9 @@ __all__ = [
     "EpisodeRunner",
     "EpisodeSummary",
     "Evaluation",
-    "FeatureBlock",
     "Interactions",
     "Phase",
     "Purpose",
-    "action_range",
     "fresh_episodes",
     "generator",
     "play",

@@ -12,11 +12,25 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from spaql.errors import SpaqlError
-from spaql.kernels.features import LEAF, FeatureTable, Limiter, control, reset_memory
-from spaql.kernels.treesearch.candidates import ActionRange, Bools, Floats, Ints, choose
+from spaql.kernels.controller import (
+    ACTIONS,
+    DISCRETE,
+    LEAF,
+    MEMORY,
+    OBSERVATIONS,
+    REMEMBERS,
+    WIDTH,
+    Arrays,
+    Floats,
+    Ints,
+    Numbers,
+    act_rows,
+    reset_rows,
+)
 from spaql.problems import Problem
 from spaql.problems.guard import Guard, GuardedEnv
 from spaql.problems.sending import receive, send
+from spaql.simulate.loop import play
 from spaql.workers import RayWorkers, Workers, cores, sendable
 
 _ALONE = "leave out parallel"
@@ -24,26 +38,22 @@ _PARTS = 4
 """Parts of a batch of episodes for each worker, so that none waits long for another."""
 
 
-class FeatureBlock(NamedTuple):
-    """What surrounds the tree of a controller with memory (see `spaql.kernels.features`)."""
-
-    table: FeatureTable
-    limiter: Limiter
-    memory: int
-    """Numbers of the memory of an episode."""
-    setpoints: Ints
-    """The places of the set-points in an observation."""
-
-
 class Candidates(NamedTuple):
-    """Controllers of one structure, in raw units (see `spaql.kernels.treesearch.candidates`)."""
+    """Controllers of one structure."""
 
-    left: Ints
-    allowed: Bools
-    numbers: Floats
-    """Candidates × nodes × rows × (1 + numbers of an observation, or features)."""
-    block: FeatureBlock | None = None
-    """Of controllers with memory: their trees are over features."""
+    arrays: Arrays
+    constants: Floats
+    """Candidates × rows."""
+    weights: Floats
+    """Candidates × terms."""
+    columns: Ints
+    """Where in x (see `spaql.kernels.controller`) each number is that the trees read."""
+    setpoints: Ints
+    """Where set-points are in an observation."""
+
+    def some(self, which: slice) -> Candidates:
+        """Return some of them."""
+        return self._replace(constants=self.constants[which], weights=self.weights[which])
 
 
 @dataclass(frozen=True)
@@ -58,7 +68,7 @@ class CandidateEpisodes:
     """How often the leaf of a controller with memory changed while no set-point did; 0 for others."""
     steps: int
     visited: Floats
-    """Some observations of the first candidate; of a controller with memory some features, in their order."""
+    """What the tree of the first candidate read, in some steps."""
 
     @property
     def changes(self) -> Floats:
@@ -82,14 +92,6 @@ class CandidatePlayer(Protocol):
         """Free resources."""
 
 
-def action_range(problem: Problem) -> ActionRange:
-    """Return the range of each number of an action; empty for a list of actions."""
-    space = problem.actions.space
-    if isinstance(space, Discrete):
-        return ActionRange(np.empty(0), np.empty(0))
-    return ActionRange(space.low.astype(np.float64).ravel(), space.high.astype(np.float64).ravel())
-
-
 _DRAWN = 4096
 """Starts among which those nearest to the corners are found."""
 
@@ -98,7 +100,7 @@ class CompiledCandidates:
     """Candidates in compiled dynamics; a start is a state."""
 
     def __init__(self, problem: Problem) -> None:
-        self._problem, self._ends = problem, action_range(problem)
+        self._problem = problem
 
     def starts(self, rng: np.random.Generator, n: int) -> Floats:
         """Draw starts of episodes."""
@@ -116,22 +118,23 @@ class CompiledCandidates:
 
     def play(self, candidates: Candidates, starts: Floats, visited: int = 0) -> CandidateEpisodes:
         """Play every start with each candidate, and keep so many observations of the first."""
-        problem = self._problem
-        assert problem.dynamics is not None
-        assert starts.shape[1:] == (problem.dynamics.state_dims,)  # the kernel does not check
-        shape = len(candidates.numbers), len(starts)
-        returns, movement, switches = np.empty(shape), np.empty(shape), np.zeros(shape)
-        seen = np.empty((visited, candidates.numbers.shape[3] - 1))
-        loops, (left, allowed, numbers, block) = problem.dynamics.loops, candidates
-        if block is None:
-            trees = left, allowed, numbers, self._ends
-            steps, kept = loops.play_candidates(*trees, starts, problem.horizon, returns, movement, seen)
-        else:
-            memory = np.empty(block.memory)
-            controller = block.table, block.limiter, memory, block.setpoints, left, numbers
-            measures = returns, movement, switches, seen
-            steps, kept = loops.play_controllers(*controller, starts, problem.horizon, *measures)
-        return CandidateEpisodes(returns, movement, switches, steps, seen[:kept])
+        plant = self._problem.dynamics
+        assert plant is not None
+        assert starts.shape[1:] == (plant.state_dims,)  # the kernel does not check
+        horizon = self._problem.horizon
+        traced = min(visited, horizon)
+        arrays, constants, weights, columns, setpoints = candidates
+        played, steps = play(
+            plant.plant, arrays, constants, weights, starts, horizon, setpoints=setpoints, traced=traced
+        )
+        read = np.empty((0, len(columns)))
+        if traced:
+            rows = played.trace[:, :-1][:, :, columns]
+            taken = np.arange(traced) < played.lengths[0][:, np.newaxis]
+            # Of controllers without memory step by step, of all episodes.
+            by_episode = bool(arrays.shape[REMEMBERS])
+            read = rows[taken] if by_episode else rows.swapaxes(0, 1)[taken.T]
+        return CandidateEpisodes(played.returns, played.movement, played.switches, steps, read[:visited])
 
     def close(self) -> None:
         """Free resources."""
@@ -163,7 +166,7 @@ class EnvironmentCandidates:
 
     def play(self, candidates: Candidates, starts: Floats, visited: int = 0) -> CandidateEpisodes:
         """Play every start with each candidate, and keep so many observations of the first."""
-        shape = len(candidates.numbers), len(starts)
+        shape = len(candidates.constants), len(starts)
         returns, movement, switches = np.empty(shape), np.empty(shape), np.empty(shape)
         steps, seen = 0, []
         for rows, part in self._parts(candidates, starts, visited):
@@ -174,10 +177,8 @@ class EnvironmentCandidates:
             if len(part.visited):
                 seen.append((rows[1].start, part.visited))
         some = [observations for _, observations in sorted(seen, key=lambda pair: pair[0])]
-        dims = candidates.numbers.shape[3] - 1
-        return CandidateEpisodes(
-            returns, movement, switches, steps, np.concatenate([*some, np.empty((0, dims))])[:visited]
-        )
+        read = np.concatenate([*some, np.empty((0, len(candidates.columns)))])[:visited]
+        return CandidateEpisodes(returns, movement, switches, steps, read)
 
     def _parts(
         self, candidates: Candidates, starts: Floats, visited: int
@@ -187,7 +188,7 @@ class EnvironmentCandidates:
                 self._env = _Environment(self._problem)
             yield (slice(None), slice(0, None)), self._env.play(candidates, starts, visited)
             return
-        n, m = len(candidates.numbers), len(starts)
+        n, m = len(candidates.constants), len(starts)
         across = min(m, max(1, _PARTS * self._workers.size // n))
         places = [
             (slice(i, i + 1), slice(m * k // across, m * (k + 1) // across))
@@ -195,12 +196,7 @@ class EnvironmentCandidates:
             for k in range(across)
         ]
         jobs = (
-            (
-                place,
-                candidates._replace(numbers=candidates.numbers[place[0]]),
-                starts[place[1]],
-                visited if place[0].start == 0 else 0,
-            )
+            (place, candidates.some(place[0]), starts[place[1]], visited if place[0].start == 0 else 0)
             for place in places
         )
         for answer in self._workers.map(self._task, jobs):
@@ -223,7 +219,7 @@ class _Environment:
     """One environment, in which candidates are played one after the other."""
 
     def __init__(self, problem: Problem) -> None:
-        self._problem, self._ends = problem, action_range(problem)
+        self._problem = problem
         # A tree acts on any numbers, and bad candidates may leave the bounds that an environment declares.
         space = problem.states.space
         assert isinstance(space, Box)
@@ -231,84 +227,69 @@ class _Environment:
         guard = Guard(problem.name, anywhere, "an episode of the search")
         spaces = problem.states.space, problem.actions.space
         self._env = GuardedEnv(problem.make, guard, spaces, problem.step_timeout)
-        self._raw = np.empty(max(1, len(self._ends.low)))
 
     def close(self) -> None:
         self._env.close()
 
     def play(self, candidates: Candidates, starts: Floats, visited: int) -> CandidateEpisodes:
-        shape = len(candidates.numbers), len(starts)
+        shape = len(candidates.constants), len(starts)
         returns, movement, switches, steps = np.empty(shape), np.empty(shape), np.empty(shape), 0
-        seen: list[Floats] = []
-        for c, numbers in enumerate(candidates.numbers):
-            one = candidates._replace(numbers=numbers)
+        read: list[Floats] = []
+        for c in range(shape[0]):
+            one = candidates.some(slice(c, c + 1))
             for i, start in enumerate(starts):
-                kept = seen if c == 0 and len(seen) < visited else None
+                kept = read if c == 0 and len(read) < visited else None
                 found = self._episode(one, int(start[0]), kept)
                 returns[c, i], movement[c, i], switches[c, i], taken = found
                 steps += taken
-        observations = np.array(seen[:visited]).reshape(-1, candidates.numbers.shape[3] - 1)
-        return CandidateEpisodes(returns, movement, switches, steps, observations)
+        rows = np.array(read[:visited]).reshape(-1, len(candidates.columns))
+        return CandidateEpisodes(returns, movement, switches, steps, rows)
 
     def _episode(
-        self, one: Candidates, seed: int, seen: list[Floats] | None
+        self, one: Candidates, seed: int, read: list[Floats] | None
     ) -> tuple[float, float, int, int]:
-        raw, ends, space = self._raw, self._ends, self._problem.actions.space
-        listed = isinstance(space, Discrete)
+        """Return the return, the movement, the switches and the steps of an episode."""
+        space = self._problem.actions.space
+        arrays = one.arrays
+        numbers = Numbers(one.constants[0], one.weights[0])
+        n_seen = int(arrays.shape[OBSERVATIONS])
+        n_actions = int(arrays.shape[ACTIONS])
+        x = np.empty((1, n_seen + len(arrays.feature)))
+        work = np.empty((1, 2 * n_actions + x.shape[1]))
+        raw = np.empty((1, n_actions))
+        memory = np.empty((1, int(arrays.shape[MEMORY])))
+        reset_rows(arrays, memory)
         before: Floats | None = None
-        total, movement = 0.0, 0.0
-        observation = self._env.reset(seed=seed)
-        sample = None if one.block is None else _Sample(one.block, one)
+        goals: Floats | None = None
+        total = 0.0
+        movement = 0.0
+        switches = 0
         taken = 0
+        observation = self._env.reset(seed=seed)
         while taken < self._problem.horizon:
             taken += 1
-            x = np.asarray(observation, np.float64).ravel()
-            if sample is None:
-                choose(one.left, one.allowed, one.numbers, ends, x, raw)
-            else:
-                x = sample.take(x, raw)
-            if seen is not None:
-                seen.append(x)
+            x[0, :n_seen] = np.asarray(observation, np.float64).ravel()
+            steady = taken > 1 and np.array_equal(x[0, one.setpoints], goals)
+            goals = x[0, one.setpoints]
+            held = memory[0, LEAF]
+            act_rows(arrays, numbers, memory, x, work, raw)
+            switches += int(arrays.shape[REMEMBERS] > 0 and steady and memory[0, LEAF] != held)
+            if read is not None:
+                read.append(x[0, one.columns])
             action: Any
             if isinstance(space, Discrete):
-                action = int(space.start) + int(raw[0])
+                action = int(space.start) + int(raw[0, 0])
             else:
-                action = raw.astype(space.dtype).reshape(space.shape)
+                action = raw[0].astype(space.dtype).reshape(space.shape)
             if before is not None:
-                change = np.abs(raw - before)
-                movement += float(change[0] > 0) if listed else float((change / (ends.high - ends.low)).sum())
-            before = raw.copy()
+                change = np.abs(raw[0] - before)
+                movement += float(change[0] > 0 if arrays.shape[DISCRETE] else (change / arrays.limit[WIDTH]).sum())
+            before = raw[0].copy()
             observation, reward, terminated, truncated = self._env.step(action)
             total += reward
             if terminated or truncated:
                 break
-        return total, movement, sample.switches if sample else 0, taken
-
-
-class _Sample:
-    """A controller with memory in an episode."""
-
-    def __init__(self, block: FeatureBlock, one: Candidates) -> None:
-        self._block, self._one = block, one
-        self._memory, self._none = np.empty(block.memory), np.empty(0)
-        self._wish, self._target = np.empty((2, len(block.limiter.low)))
-        self._goals: Floats | None = None
-        self.switches = 0
-        """How often the leaf changed while no set-point did."""
-        reset_memory(block.table, block.limiter, self._memory)
-
-    def take(self, observation: Floats, action: Floats) -> Floats:
-        """Write the action; returns the features."""
-        (table, limiter, _, setpoints), tree = self._block, self._one
-        x = np.empty(len(table.kind))
-        goals = observation[setpoints]
-        steady = self._goals is not None and np.array_equal(goals, self._goals)
-        held = int(self._memory[LEAF])
-        scratch = self._memory, x, self._wish, self._target
-        leaf = control(table, limiter, tree.left, tree.numbers, self._none, observation, *scratch, action)
-        self.switches += int(steady and leaf != held)
-        self._goals = goals
-        return x
+        return total, movement, switches, taken
 
 
 _RECEIVED: dict[str, _Environment] = {}

@@ -8,14 +8,17 @@ from typing import Any, Protocol
 
 import gymnasium
 import numpy as np
+from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
+from spaql.kernels.controller import ControllerArrays
 from spaql.policy import Policy, RandomPolicy
 from spaql.policy.policy import Rng
 from spaql.problems import Dynamics, Problem
 from spaql.problems.environment import DynamicsEnv
 from spaql.rollouts.episode import Episode, Floats
+from spaql.simulate.loop import Trace, play_one
 
 StateSetter = Callable[[gymnasium.Env[Any, Any], Floats], Any]
 """Sets the state of an environment after a reset, and returns the first observation."""
@@ -60,9 +63,11 @@ def play(
     with closing(rows):
         for first in range(0, len(starts), _TOGETHER):
             batch = starts[first : first + _TOGETHER]
-            yield from _play_together(
-                policy, problem, rows.begin(begun[first : first + _TOGETHER]), rows, None, batch
-            )
+            states = begun[first : first + _TOGETHER]
+            if isinstance(rows, _CompiledRows) and policy.arrays is not None:
+                yield from _traced(policy.arrays, policy, problem, states, batch)
+            else:
+                yield from _play_together(policy, problem, rows.begin(states), rows, None, batch)
 
 
 def returns_from(policy: Policy, problem: Problem, states: Floats) -> tuple[Floats, int]:
@@ -79,6 +84,9 @@ def returns_from(policy: Policy, problem: Problem, states: Floats) -> tuple[Floa
     True
     """
     assert problem.dynamics is not None
+    if policy.arrays is not None:
+        played, steps = play_one(problem.dynamics.plant, policy.arrays, states, problem.horizon)
+        return played.returns[0], steps
     rows, n = _CompiledRows(problem.dynamics), len(states)
     seen, policy = rows.begin(states), policy.for_episodes(n)
     returns, rewards, spent = np.zeros(n), np.zeros(n), 0
@@ -125,8 +133,34 @@ def record_compiled(
 ) -> list[Episode]:
     """Return an episode of the compiled dynamics from each simulated state, all side by side."""
     assert problem.dynamics is not None
+    if policy.arrays is not None and (rng is None or not policy.draws):
+        return list(_traced(policy.arrays, policy, problem, states))
     rows = _CompiledRows(problem.dynamics)
     return list(_play_together(policy, problem, rows.begin(states), rows, rng))
+
+
+def _traced(
+    controller: ControllerArrays, policy: Policy, problem: Problem, states: Floats, starts: Floats | None = None
+) -> Iterator[Episode]:
+    """Yield one episode from each simulated state."""
+    assert problem.dynamics is not None
+    plant = problem.dynamics.plant
+    space = policy.action_space
+    for first in range(0, len(states), _TOGETHER):
+        some = states[first : first + _TOGETHER]
+        played, _ = play_one(plant, controller, some, problem.horizon, traced=True)
+        trace = Trace.of(played, controller.arrays)
+        for i, length in enumerate(played.lengths[0].tolist()):
+            done = trace.actions[i, :length]
+            yield Episode(
+                trace.x[i, : length + 1, : plant.n_seen],
+                done[:, 0].astype(np.int64) + int(space.start)
+                if isinstance(space, Discrete)
+                else done.reshape(-1, *(space.shape or ())).astype(space.dtype),
+                trace.rewards[i, :length],
+                bool(played.terminated[0, i]),
+                None if starts is None else starts[first + i],
+            )
 
 
 def _play_together(
@@ -195,9 +229,7 @@ class _CompiledRows:
         if states.shape[1] != self._dynamics.state_dims:
             _check_size(self._dynamics.id, self._dynamics.plant_dims, states.shape[1])
         self._states = np.array(states, np.float64)
-        self._observations = np.zeros((len(states), len(self._dynamics.observations)))
-        self._dynamics.loops.observe(self._states, self._observations)
-        return self._observations.astype(np.float32)
+        return self._dynamics.plant.observe(self._states).astype(np.float32)
 
     def step(
         self,
@@ -208,8 +240,9 @@ class _CompiledRows:
         terminated: NDArray[np.bool_],
     ) -> NDArray[np.bool_]:
         raw = np.array(actions, np.float64).reshape(len(running), -1)
-        self._dynamics.loops.step(running, raw, self._states, self._observations, rewards, terminated)
-        seen[:] = self._observations
+        seen[:], found, ended = self._dynamics.plant.step_rows(running, raw, self._states)
+        rewards[running] = found[running]
+        terminated[running] = ended[running]
         return np.zeros(len(running), np.bool_)
 
     def close(self) -> None:

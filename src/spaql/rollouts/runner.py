@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.kernels.partition.lookup_batch import tally
+from spaql.kernels.partition.rollout import iterate
 from spaql.kernels.partition.update import Journal, Rules, new_journal
 from spaql.partition import Partition
 from spaql.policy import PartitionPolicy, Policy
@@ -34,6 +35,7 @@ from spaql.rollouts.episode import Episode
 from spaql.rollouts.interactions import Interactions, Phase
 from spaql.rollouts.play import record_compiled
 from spaql.rollouts.returns import Evaluation
+from spaql.simulate.loop import Trace, play_one
 
 _TOGETHER_AT_MOST = 1_000_000
 _TRAINING, _EVALUATION = "a training episode", "an evaluation episode"
@@ -206,9 +208,46 @@ class EpisodeRunner:
                 drawn=not deterministic,
                 phase=phase,
             )[1]
-        evaluation = self._run_together(policy, rng, None if deterministic else rng)
+        evaluation = self._closed_loop(policy, rng)
+        if evaluation is None:
+            evaluation = self._run_together(policy, rng, None if deterministic else rng)
         self.interactions.add(phase, evaluation.steps)
         return evaluation
+
+    def _closed_loop(self, policy: Policy, rng: Rng) -> Evaluation | None:
+        """Return the evaluation of a controller with a compiled plant.
+
+        Returns None for other policies and plants, and where something is not finite: stepping environments
+        tells what.
+        """
+        problem = self._problem
+        if problem.dynamics is None or policy.arrays is None or policy.draws:
+            return None
+        before = rng.bit_generator.state
+        states = self.start_states(policy, rng)
+        plant = problem.dynamics.plant
+        played, _ = play_one(plant, policy.arrays, states, problem.horizon, traced=True)
+        if not np.isfinite(played.returns).all():
+            rng.bit_generator.state = before
+            return None
+        trace = Trace.of(played, policy.arrays.arrays)
+        seen = trace.x[:, :, : plant.n_seen]
+        lengths = played.lengths[0]
+        steps = np.arange(problem.horizon)
+        # The last observation of an episode that terminated does not count: leaving the range often ends it.
+        counted = np.arange(problem.horizon + 1) < (lengths + ~played.terminated[0])[:, np.newaxis]
+        guard = self._guard(_EVALUATION)
+        guard.begin(len(states))
+        guard.count(np.where(counted[:, :, np.newaxis], seen, np.nan))
+        broken = None
+        if problem.constraints:
+            taken = steps < lengths[:, np.newaxis]
+            found = np.zeros((*taken.shape, len(problem.constraints)), np.bool_)
+            found[taken] = problem.dynamics.broken(trace.states[:, 1:][taken], trace.actions[taken])
+            broken = found.any(axis=1)
+        return Evaluation(
+            played.returns[0], lengths, seen[:, 0].copy(), problem.constraints, broken, guard.excursions
+        )
 
     def _in_loops(self, policy: Policy) -> bool:
         """Return whether compiled loops evaluate a policy, which count no broken constraints."""
@@ -250,7 +289,10 @@ class EpisodeRunner:
             partition.reserve(problem.horizon * partition.children_at_most)
         evaluation = Evaluation(np.empty(n), np.empty(n, np.int64), np.empty((n, problem.states.dims)))
         last = np.zeros(problem.states.dims + 1)
-        steps, splits, sound, bad = problem.dynamics.loops.iterate(
+        plant = problem.dynamics.plant
+        steps, splits, sound, bad = iterate(
+            plant.addresses,
+            plant.n_state,
             partition.balls,
             journal,
             partition.trees,

@@ -89,22 +89,15 @@ class _Compiled:
     """The compiled plant, as training and evaluation step it."""
 
     def __init__(self, dynamics: Dynamics) -> None:
-        self._loops = dynamics.loops
-        self._width = len(dynamics.observations)
+        self._plant = dynamics.plant
 
     def observe(self, states: Floats) -> Floats:
-        seen = np.empty((len(states), self._width))
-        self._loops.observe(states, seen)
-        return seen
+        return self._plant.observe(states)
 
     def step(self, states: Floats, actions: Floats) -> tuple[Floats, Flags]:
-        n = len(states)
         after = states.copy()
-        seen = np.empty((n, self._width))
-        rewards = np.empty(n)
-        ended = np.empty(n, np.bool_)
         try:
-            self._loops.step(np.ones(n, np.bool_), actions.copy(), after, seen, rewards, ended)
+            _, _, ended = self._plant.step_rows(np.ones(len(states), np.bool_), actions.copy(), after)
         except Exception as error:  # whatever a user's function raises
             raise ContradictedProofError(
                 "This is a fault of spaql: the prover says proven, and the plant's step raises "

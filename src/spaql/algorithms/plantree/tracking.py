@@ -27,10 +27,11 @@ from spaql.kernels.plantree.tracking import (
     play_tracking,
     reward_rows,
 )
+from spaql.policy.arrays import action_range
 from spaql.policy import FeatureController
 from spaql.problems import Dynamics, Problem
 from spaql.problems.disturbances import Perturbation
-from spaql.rollouts import CandidateEpisodes, CandidatePlayer, Candidates, EpisodeRunner, action_range
+from spaql.rollouts import CandidateEpisodes, CandidatePlayer, Candidates, EpisodeRunner
 from spaql.spaces import observation_names
 
 _NOISE = 4096
@@ -124,7 +125,7 @@ class TrackedCandidates:
 
     def starts(self, rng: np.random.Generator, n: int) -> Floats:
         """Draw starts of episodes."""
-        numbers = len(action_range(self._problem).low)
+        numbers = len(action_range(self._problem.actions.space).low)
         starts = np.zeros((n, GAINS + numbers))
         starts[:, EPISODE] = rng.integers(len(self._plant.begin) - 1, size=n)
         starts[:, GAINS:] = 1.0
@@ -137,17 +138,15 @@ class TrackedCandidates:
 
     def corners(self, rng: np.random.Generator, n: int) -> Floats:
         """Return no starts: recorded episodes have no corners."""
-        return np.empty((0, GAINS + len(action_range(self._problem).low)))
+        return np.empty((0, GAINS + len(action_range(self._problem.actions.space).low)))
 
     def play(self, candidates: Candidates, starts: Floats, visited: int = 0) -> CandidateEpisodes:
         """Play every start with each candidate, and keep so many rows of features of the first."""
-        shape, (left, _, numbers, block) = (len(candidates.numbers), len(starts)), candidates
-        assert block is not None
+        shape = len(candidates.constants), len(starts)
         returns, movement, switches = np.empty(shape), np.empty(shape), np.empty(shape)
-        seen, memory = np.empty((visited, numbers.shape[3] - 1)), np.empty(block.memory)
-        controller = block.table, block.limiter, memory, left, numbers
+        seen = np.empty((visited, len(candidates.columns)))
         measures = returns, movement, switches, seen
-        steps, kept = play_tracking(self._plant, *controller, starts, self._problem.horizon, *measures)
+        steps, kept = play_tracking(self._plant, *candidates[:4], starts, self._problem.horizon, *measures)
         return CandidateEpisodes(returns, movement, switches, steps, seen[:kept])
 
     def close(self) -> None:

@@ -12,13 +12,13 @@ from gymnasium.spaces import Box
 from spaql.algorithms.treesearch.structures import CONSTANT, ERROR, NUMBERS, SQUARE, Meaning, Structure
 from spaql.algorithms.treesearch.trees import CandidateTree, one_leaf, split
 from spaql.classical import OperatingPoint
-from spaql.kernels.features import Limiter
+from spaql.kernels.controller import RESET
 from spaql.kernels.treesearch.candidates import Bools, Floats, Units
+from spaql.policy.arrays import Frame, action_range, limits_of
 from spaql.policy import FeatureController
 from spaql.policy.feature_table import feature_table
 from spaql.policy.feature_tree import VELOCITY, tree_over_features
 from spaql.policy.features import Feature, Integral, LastAction, Observed
-from spaql.rollouts import FeatureBlock, action_range
 from spaql.spaces import split_unit
 
 _DIGITS = 4
@@ -56,7 +56,7 @@ class Block:
     meaning: Meaning
     structure: Structure
     features: tuple[Feature, ...]
-    arrays: FeatureBlock
+    frame: Frame
     units: Units
 
     @classmethod
@@ -64,22 +64,30 @@ class Block:
         """Return the block of a structure, in which numbers of 0 hold the plant at its operating point."""
         sizes = usual.sizes
         features = meaning.features(structure, sizes)
-        ends = action_range(meaning.problem)
+        ends = action_range(meaning.problem.actions.space)
         velocity = structure.form == VELOCITY
         held = np.array(usual.action) if usual.action else np.zeros(len(ends.low))
         start = np.clip(held if velocity else 0.0, ends.low, ends.high)
         table, memory = feature_table(
             features, meaning.observations, meaning.actions, meaning.sample_time, start.tolist()
         )
-        free, none = np.full(len(ends.low), np.inf), np.zeros(len(ends.low))
-        limiter = Limiter(ends.low, ends.high, free, none, start, velocity)
+        column, feature, setting = table.computed(len(meaning.observations))
+        frame = Frame(
+            len(meaning.observations),
+            limits_of(ends.low, ends.high, start),
+            column,
+            len(ends.low),
+            feature=feature,
+            setting=setting,
+            velocity=velocity,
+            remembers=True,
+            memory=memory,
+        )
         scale = np.array([_size(one, sizes, meaning, ends.high - ends.low) for one in features])
         half = (ends.high - ends.low) / 2
         centre = np.array([_centre(one, usual, meaning) for one in features])
-        units = Units(centre, scale, none if velocity else held, half)
-        setpoints = np.array([r for _, r in meaning.problem.setpoint_places], np.int64)
-        arrays = FeatureBlock(table, limiter, memory, setpoints)
-        return cls(meaning, structure, tuple(features), arrays, units)
+        units = Units(centre, scale, np.zeros(len(held)) if velocity else held, half)
+        return cls(meaning, structure, tuple(features), frame, units)
 
     def one_law(self) -> CandidateTree:
         """Return a tree of one leaf with gains of 0.
@@ -181,7 +189,7 @@ class Block:
             self.meaning.observations,
             self.meaning.actions,
             self.structure.form,
-            start=tuple(self.arrays.limiter.start.tolist()),
+            start=tuple(self.frame.limit[RESET].tolist()),
         )
 
     def _used(self, numbers: Floats) -> list[int]:

@@ -10,11 +10,12 @@ import numpy as np
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
 from spaql.algorithms.treesearch.trees import CandidateTree, Rng
 from spaql.errors import SettingError
-from spaql.kernels.treesearch.candidates import Floats, Units
+from spaql.kernels.treesearch.candidates import Floats, Ints, Units
 from spaql.kernels.treesearch.scores import WORST, score_candidates
+from spaql.policy.arrays import Frame, candidate_arrays
 from spaql.problems import Dynamics
 from spaql.problems.disturbances import Perturbation
-from spaql.rollouts import CandidateEpisodes, Candidates, EpisodeRunner, FeatureBlock, Phase
+from spaql.rollouts import CandidateEpisodes, Candidates, EpisodeRunner, Phase
 from spaql.stats import standard_error
 
 DIGITS = 6
@@ -51,8 +52,12 @@ class Evaluator:
     played again, until easier for the candidates than others.
     """
 
-    def __init__(self, settings: TreeSearchSettings, units: Units, horizon: int, *, listed: bool) -> None:
-        self.settings, self.units, self.horizon, self.listed = settings, units, horizon, listed
+    def __init__(self, settings: TreeSearchSettings, units: Units, horizon: int, frame: Frame) -> None:
+        self.settings, self.units, self.horizon = settings, units, horizon
+        self.frame = frame
+        """What surrounds the trees."""
+        self.setpoints: Ints = np.empty(0, np.int64)
+        """Where set-points are in an observation, of controllers with memory."""
         self.runner: EpisodeRunner | None = None
         """Plays the episodes; set for the duration of an iteration."""
         self.steps = 0
@@ -71,8 +76,6 @@ class Evaluator:
         self.hardness: Floats = np.empty(0)
         """The mean return of good candidates from each hard start."""
         self.judging_starts: Floats = np.empty((0, 0))
-        self.block: FeatureBlock | None = None
-        """What surrounds the trees of controllers with memory."""
         self.plant: Dynamics | Perturbation | None = None
         """The plant to design for, if it is not that of the problem."""
 
@@ -83,7 +86,7 @@ class Evaluator:
         A list of actions has none: where returns are limited, as CartPole's, it would be paid by controllers
         that switch less often, and that fail from some starts.
         """
-        return 0.0 if self.listed else self.settings.movement_price * self.span / self.horizon
+        return 0.0 if self.frame.discrete else self.settings.movement_price * self.span / self.horizon
 
     @property
     def worst_weight(self) -> float:
@@ -103,7 +106,7 @@ class Evaluator:
         """Play candidates from starts, and count the steps."""
         assert self.runner is not None
         parts = tree.unfolded(tree.raw(vectors, self.units, digits))
-        candidates = Candidates(*parts, self.block)
+        candidates = Candidates(*candidate_arrays(*parts, self.frame), self.frame.columns, self.setpoints)
         found = self.runner.play_candidates(candidates, starts, phase, visited, self.plant)
         np.clip(
             np.nan_to_num(found.returns, copy=False, nan=-_LARGEST), -_LARGEST, _LARGEST, out=found.returns

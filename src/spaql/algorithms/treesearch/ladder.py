@@ -507,7 +507,10 @@ class Ladder:
     def _use(self, structure: Structure) -> Block:
         """Return the block of a structure, and let the evaluator play with it."""
         block = self.block(structure)
-        self.evaluator.block, self.evaluator.units = block.arrays, block.units
+        self.evaluator.frame = block.frame
+        self.evaluator.units = block.units
+        places = [place for _, place in self.meaning.problem.setpoint_places]
+        self.evaluator.setpoints = np.array(places, np.int64)
         return block
 
 

@@ -27,11 +27,12 @@ from spaql.algorithms.treesearch.trees import CandidateTree, one_leaf, random_tr
 from spaql.archive import number
 from spaql.errors import SettingError, UnsupportedSpaceError
 from spaql.kernels.treesearch.candidates import Floats, Units
+from spaql.policy.arrays import action_range, frame_of
 from spaql.policy import FeatureController, RuleTree
 from spaql.policy.policy import Rng
 from spaql.policy.tree_file import tree_from, tree_to
 from spaql.problems import Problem, perturbed
-from spaql.rollouts import EpisodeRunner, Evaluation, Phase, action_range
+from spaql.rollouts import EpisodeRunner, Evaluation, Phase
 
 _MEASURED = 5000
 """The most steps to measure the scales of the observations."""
@@ -57,7 +58,7 @@ class TreeSearchLearner(Learner):
     def __init__(self, problem: Problem, settings: TreeSearchSettings) -> None:
         super().__init__(problem, settings)
         refuse_lists_and_levels(problem, "TreeSearch")
-        space, dims, ends = problem.actions.space, problem.states.dims, action_range(problem)
+        space, dims, ends = problem.actions.space, problem.states.dims, action_range(problem.actions.space)
         listed = isinstance(space, Discrete)
         rows = int(space.n) if isinstance(space, Discrete) else len(ends.low)
         if not (np.isfinite(ends.low).all() and np.isfinite(ends.high).all()):
@@ -68,7 +69,7 @@ class TreeSearchLearner(Learner):
         half = np.ones(rows) if listed else (ends.high - ends.low) / 2
         units = Units(np.zeros(dims), np.ones(dims), centre, half)
         self.settings = settings
-        evaluator = Evaluator(settings, units, problem.horizon, listed=listed)
+        evaluator = Evaluator(settings, units, problem.horizon, frame_of(dims, space))
         if (
             (plant := problem.dynamics) is not None
             and plant.perturbation is not None

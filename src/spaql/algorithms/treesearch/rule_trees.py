@@ -14,7 +14,7 @@ from spaql.policy import Constants, Laws, RuleTree, SwitchingLaws
 from spaql.policy.leaves import Leaves
 from spaql.policy.tree import Lock
 from spaql.problems import Problem
-from spaql.rollouts import action_range
+from spaql.policy.arrays import action_range
 
 
 def to_rules(tree: CandidateTree, units: Units, problem: Problem, digits: int = 0) -> RuleTree:
@@ -44,7 +44,7 @@ def to_rules(tree: CandidateTree, units: Units, problem: Problem, digits: int = 
         offset = np.where(allowed[~inner], numbers[~inner][:, :, 0], -np.inf)
         leaves = SwitchingLaws(gain, offset, int(space.start))
     else:
-        leaves = Laws(numbers[~inner][:, :, 1:], numbers[~inner][:, :, 0], *action_range(problem))
+        leaves = Laws(numbers[~inner][:, :, 1:], numbers[~inner][:, :, 0], *action_range(problem.actions.space))
     assert isinstance(problem.states.space, Box)
     rules = RuleTree(
         feature=feature,

@@ -24,7 +24,7 @@ from spaql.policy.features import (
     Square,
 )
 from spaql.problems import Problem
-from spaql.rollouts import action_range
+from spaql.policy.arrays import action_range
 from spaql.spaces import action_names, observation_names, split_unit
 
 ERROR, INTEGRAL, DERIVATIVE, OTHERS, CONSTANT = "error", "integral", "derivative", "other numbers", "constant"
@@ -113,7 +113,7 @@ class Pole:
             plant = linearise(problem)
         except SettingError:  # it has a list of actions, or no rest
             return None
-        ends = action_range(problem)
+        ends = action_range(problem.actions.space)
         if not has_pole(plant) or (np.abs(plant.rest_action) > _IDLE * (ends.high - ends.low)).any():
             return None  # laws without a constant do not hold what has to be pushed
         names = [split_unit(name)[0] for name in observations]

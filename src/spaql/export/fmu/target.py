@@ -30,7 +30,7 @@ from spaql.export.memory.machine import MemoryMachine
 from spaql.export.numbers import refuse_unless_double
 from spaql.export.played import PLAYED, SAMPLES, Player, driven, player_of_episodes, player_of_rows
 from spaql.export.target_controller import MachineController
-from spaql.kernels.features import LAST
+from spaql.kernels.controller import LAST
 from spaql.problems.fmu.description import fmpy_module
 
 _FLAGS = (*FLAGS, "-shared", "-fPIC", "-fvisibility=hidden")

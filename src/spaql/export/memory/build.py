@@ -1,4 +1,4 @@
-"""The program of a controller with memory: the kernels of `spaql.kernels.features`, written out."""
+"""The program of a controller with memory: the kernels of `spaql.kernels.controller`, written out."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from spaql.export.memory.program import (
     weighted,
 )
 from spaql.export.memory.tracking import manual_action, manual_integrals
-from spaql.kernels import features as kernels
+from spaql.kernels import controller as kernels
 
 _ANGLE = ("angle_a", "angle_b", "angle_t", "angle_z", "angle_p", "angle_q")
 _P = (
@@ -66,7 +66,7 @@ def program_of(machine: MemoryMachine, *, adjustable: bool = False, manual: bool
 
 
 def adjustable_name(node: int, k: int, j: int) -> str:
-    """Return the variable of a number in the arrays of a tree (see `spaql.policy.feature_tree.tree_arrays`).
+    """Return the variable of a number in the arrays of a tree (see `spaql.policy.feature_tree.tree_table`).
 
     No other name has its sign, which JavaScript allows.
 
@@ -83,7 +83,7 @@ class _Builder:
         self._machine, self._names = machine, machine.names
         self._manual = manual
         self._adjusted: dict[str, float] | None = {} if adjustable else None
-        self._table, self._limiter, self._left, self._tree, self._margin = machine.controller.arrays
+        self._table, self._limiter, self._left, self._tree, self._margin = machine.controller.tables
         self._actions = range(len(machine.names.actions))
         leaves = np.flatnonzero(self._left < 0).tolist()
         integrals = np.flatnonzero(self._table.kind == kernels.INTEGRAL).tolist()
@@ -386,7 +386,7 @@ def _angle_error(x: str, setpoint: Expression, output: Expression) -> Iterator[S
 
 
 def _angle(x: str, y: Expression, cosine: Expression) -> Iterator[Statement]:
-    """Yield the statements of `spaql.kernels.features.arc_tangent`."""
+    """Yield the statements of `spaql.kernels.controller.arc_tangent`."""
     a, b, t, z, p, q = (Name(name) for name in _ANGLE)
     zero, one = Number(0.0), Number(1.0)
     for name, value in (("angle_a", y), ("angle_b", cosine)):

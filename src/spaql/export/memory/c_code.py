@@ -35,7 +35,7 @@ from spaql.export.memory.tracking import track_program
 from spaql.export.misra import check_misra, checked_standard, reviewed
 from spaql.export.processes import run
 from spaql.export.trace import MemoryTrace
-from spaql.kernels.features import Floats
+from spaql.kernels.controller import Floats
 from spaql.languages import in_comment
 
 _PROGRAM = "driver.exe" if os.name == "nt" else "driver"

@@ -18,7 +18,7 @@ from spaql.export.equivalence import Equivalence, EquivalenceError
 from spaql.export.memory.machine import MemoryMachine
 from spaql.export.memory.operator import Operator
 from spaql.export.trace import MemoryTrace
-from spaql.kernels.features import LAST, LEAF, Floats
+from spaql.kernels.controller import LAST, LEAF, Floats
 from spaql.spaces import unbounded
 
 Bools = NDArray[np.bool_]

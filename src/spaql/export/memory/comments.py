@@ -63,7 +63,7 @@ def _limits_of_tracking(machine: MemoryMachine) -> Iterator[str]:
     controller = machine.controller
     if controller.form == VELOCITY:
         return
-    followed = np.abs(machine.tracking.gains[controller.arrays.left < 0]).max(axis=1) > 0
+    followed = np.abs(machine.tracking.gains[controller.tables.left < 0]).max(axis=1) > 0
     if some := [name for k, name in enumerate(controller.actions) if not followed[:, k].all()]:
         where = " in some leaves" if followed.any() else ""
         yield (

@@ -16,7 +16,7 @@ from spaql.export.memory.check import Bools, MemoryTarget, Run
 from spaql.export.memory.machine import MemoryMachine
 from spaql.export.target_controller import Limits
 from spaql.export.tree_data import tree_data, tree_from_data
-from spaql.kernels.features import Floats
+from spaql.kernels.controller import Floats
 from spaql.policy import FeatureController
 from spaql.policy.feature_controller_file import declaration_to, declared
 

@@ -15,7 +15,7 @@ from spaql.errors import SettingError
 from spaql.export.rewrite import TOLERANCE, limits
 from spaql.export.st_common import LIBRARY
 from spaql.export.target_controller import Limits, checked_box_action
-from spaql.kernels.features import LAST, Floats, control_rows
+from spaql.kernels.controller import LAST, Floats
 from spaql.languages import PYTHON, STRUCTURED_TEXT, C, identifiers
 from spaql.policy import FeatureController
 from spaql.policy.feature_controller import LARGEST
@@ -166,10 +166,8 @@ class MemoryMachine:
             actions[~valid] = self.safe
             memory[~valid, LAST : LAST + 2 * width] = np.tile(self.safe, 2)
         rows = memory[valid]
-        found = np.empty((len(rows), len(controller.features))), np.empty((len(rows), width))
-        given = np.empty((len(rows), width))
-        control_rows(*controller.arrays, np.ascontiguousarray(batch[valid]), rows, *found, given)
-        memory[valid], wishes[valid], actions[valid] = rows, found[1], given
+        sample = controller.computed(batch[valid], rows)
+        memory[valid], wishes[valid], actions[valid] = rows, sample.wish, sample.action
         return actions.astype(self.dtype).astype(np.float64), wishes, valid
 
 

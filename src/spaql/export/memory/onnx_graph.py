@@ -35,7 +35,7 @@ from spaql.export.memory.program import (
     Statement,
 )
 from spaql.export.onnx_modules import onnx_module, runtime_module
-from spaql.kernels.features import Floats
+from spaql.kernels.controller import Floats
 from spaql.languages import printable
 
 _OPERATORS = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div"}

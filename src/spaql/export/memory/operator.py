@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.export.memory.machine import MemoryMachine
-from spaql.kernels.features import LAST, Floats
+from spaql.kernels.controller import LAST, Floats
 from spaql.policy.feature_controller import LARGEST
 
 _SWITCHES, _APPLIED = 0.1, 0.3
@@ -21,7 +21,7 @@ class Operator:
 
     def __init__(self, machine: MemoryMachine, rows: int, rng: np.random.Generator) -> None:
         self._machine, self._rng = machine, rng
-        low, high, *_ = machine.controller.arrays.limiter
+        low, high, *_ = machine.controller.tables.limiter
         self._low, self._high = np.maximum(low, -10.0), np.minimum(high, 10.0)
         # Some episodes stay in automatic mode.
         self._absent = rng.random((rows, 1)) < 0.3

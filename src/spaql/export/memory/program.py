@@ -1,6 +1,6 @@
 """A small language for one sample of a controller: what every target writes in its own syntax.
 
-Numbers are doubles, and every operation is rounded on its own, as in `spaql.kernels.features`.
+Numbers are doubles, and every operation is rounded on its own, as in `spaql.kernels.controller`.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from spaql.export.memory.program import (
     minus,
     times,
 )
-from spaql.kernels import features as kernels
+from spaql.kernels import controller as kernels
 from spaql.policy.feature_controller import LARGEST
 
 
@@ -43,7 +43,7 @@ def track_program(machine: MemoryMachine, state: tuple[State, ...]) -> Program:
 
 def _applied(machine: MemoryMachine, k: int) -> Statement:
     """Return the statement that sets `cut_...` and the last action where another one was applied."""
-    names, limiter = machine.names, machine.controller.arrays.limiter
+    names, limiter = machine.names, machine.controller.tables.limiter
     cut, target = names.cuts[k], names.target[k]
     applied, last = Name(names.applied[k]), Name(names.last[k])
     valid: list[Condition] = [*in_range(applied)]
@@ -88,7 +88,7 @@ def _shifted_integrals(machine: MemoryMachine, found: Condition | None = None) -
 
     The condition, if there is one, is that a leaf has been found: a tree of one leaf needs no other.
     """
-    table, gains = machine.controller.arrays.table, machine.tracking.gains
+    table, gains = machine.controller.tables.table, machine.tracking.gains
     shifts: tuple[Statement, ...] = ()
     for leaf in reversed(np.flatnonzero(gains.any(axis=(1, 2))).tolist()):
         statements = tuple(_shifted(machine, leaf))
@@ -116,11 +116,11 @@ def _shifted(machine: MemoryMachine, leaf: int) -> Iterator[Statement]:
 def _slot(machine: MemoryMachine, i: int) -> str:
     """Return the first variable that a feature remembers."""
     first = kernels.LAST + 2 * len(machine.names.actions)
-    return machine.names.memory[int(machine.controller.arrays.table.places[i, kernels.SLOT]) - first]
+    return machine.names.memory[int(machine.controller.tables.table.places[i, kernels.SLOT]) - first]
 
 
 def _newest_slots(machine: MemoryMachine, k: int) -> list[str]:
     """Return the variables of the newest value of an action among those that features remember."""
-    table = machine.controller.arrays.table
+    table = machine.controller.tables.table
     chosen = (table.kind == kernels.LAST_ACTION) & (table.places[:, kernels.FIRST] == k)
     return [_slot(machine, i) for i in np.flatnonzero(chosen).tolist()]

@@ -5,7 +5,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spaql.kernels.features import LEAF, FeatureTable, Limiter, control, reset_memory
+from spaql.kernels.controller import (
+    ACTIONS,
+    HIGH,
+    LEAF,
+    LOW,
+    MEMORY,
+    OBSERVATIONS,
+    RESET,
+    WIDTH,
+    Arrays,
+    Numbers,
+    act,
+    reset_memory,
+)
 from spaql.kernels.jit import njit, njit_no_inline
 from spaql.kernels.plantree.pwa_model import Floats, Ints
 from spaql.kernels.plantree.raw_model import RawPlant, end_chance, find
@@ -99,11 +112,10 @@ def _shift(source: Ints, lagged: int, sent: Floats, state: Floats) -> None:
 @njit_no_inline
 def play_tracking(
     plant: TrackedPlant,
-    table: FeatureTable,
-    limiter: Limiter,
-    memory: Floats,
-    left: Ints,
-    numbers: Floats,
+    arrays: Arrays,
+    constants: Floats,
+    weights: Floats,
+    columns: Ints,
     starts: Floats,
     horizon: int,
     returns: Floats,
@@ -111,51 +123,52 @@ def play_tracking(
     switches: Floats,
     visited: Floats,
 ) -> tuple[int, int]:
-    """Play every start with each candidate, as `play_controllers` does in compiled dynamics."""
+    """Play every start with each candidate, as the closed loop does with compiled plants."""
     dims, predicted, goals = plant.source.shape[0], plant.low.shape[0], plant.setpoint.shape[1]
-    n_actions, spent, kept = limiter.low.shape[0], 0, 0
-    observation, x = np.empty(plant.place.shape[0]), np.empty(table.kind.shape[0])
-    wish, target, action = np.empty(n_actions), np.empty(n_actions), np.empty(n_actions)
+    n_actions, spent, kept = arrays.shape[ACTIONS], 0, 0
+    x = np.empty(arrays.shape[OBSERVATIONS] + arrays.feature.shape[0])
+    work, action = np.empty(2 * n_actions + x.shape[0]), np.empty(n_actions)
+    memory = np.empty(arrays.shape[MEMORY])
+    low, high, start, width = arrays.limit[LOW], arrays.limit[HIGH], arrays.limit[RESET], arrays.limit[WIDTH]
     before, sent, waiting = np.empty(n_actions), np.empty(n_actions), np.empty(n_actions)
-    state, after, error, margin = np.empty(dims), np.empty(plant.lagged), np.empty(goals), np.empty(0)
+    state, after, error = np.empty(dims), np.empty(plant.lagged), np.empty(goals)
     terms = np.empty(plant.reward.shape[0])
-    for c in range(numbers.shape[0]):
+    for c in range(constants.shape[0]):
+        numbers = Numbers(constants[c], weights[c])
         for i in range(starts.shape[0]):
             episode, noisy, shift = int(starts[i, EPISODE]), int(starts[i, NOISE]), int(starts[i, SHIFT])
             first, end = plant.begin[episode], plant.begin[episode + 1]
             for j in range(dims):
                 state[j] = plant.first[episode, j]
             for k in range(n_actions):
-                before[k] = limiter.start[k]
-                waiting[k] = limiter.start[k]
-            reset_memory(table, limiter, memory)
+                before[k] = start[k]
+                waiting[k] = start[k]
+            reset_memory(arrays, memory)
             total, moved, switched, alive = 0.0, 0.0, 0.0, 1.0
             for taken in range(horizon):
                 row = min(first + taken, end - 1)
                 held, steady = int(memory[LEAF]), taken > 0
-                for j in range(observation.shape[0]):
+                for j in range(plant.place.shape[0]):
                     at = plant.place[j]
                     if at >= 0:
                         noise = plant.noise[(noisy + taken) % plant.noise.shape[0], at]
-                        observation[j] = state[at] + noise
+                        x[j] = state[at] + noise
                     else:
                         goal = plant.setpoint[row, -1 - at]
-                        steady = steady and observation[j] == goal
-                        observation[j] = goal
-                leaf = control(
-                    table, limiter, left, numbers[c], margin, observation, memory, x, wish, target, action
-                )
+                        steady = steady and x[j] == goal
+                        x[j] = goal
+                leaf = act(arrays, numbers, memory, x, work, action)
                 if steady and leaf != held:
                     switched += 1.0
                 if c == 0 and kept < visited.shape[0]:
-                    for j in range(x.shape[0]):
-                        visited[kept, j] = x[j]
+                    for j in range(columns.shape[0]):
+                        visited[kept, j] = x[columns[j]]
                     kept += 1
                 for k in range(n_actions):
                     if taken > 0:
-                        moved += abs(action[k] - before[k]) / (limiter.high[k] - limiter.low[k])
+                        moved += abs(action[k] - before[k]) / width[k]
                     u = action[k] * starts[i, GAINS + k]
-                    sent[k] = min(max(u, limiter.low[k]), limiter.high[k])
+                    sent[k] = min(max(u, low[k]), high[k])
                     if shift > 0:
                         sent[k], waiting[k] = waiting[k], sent[k]
                 if shift < 0:

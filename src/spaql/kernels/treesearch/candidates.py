@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.kernels.jit import njit, njit_no_inline
+from spaql.kernels.jit import njit_no_inline
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -26,45 +26,6 @@ class Units(NamedTuple):
     """Of each number of an action; for a list of actions of each score, 0."""
     action_scale: Floats
     """The same: half of the range, or 1."""
-
-
-class ActionRange(NamedTuple):
-    """The range of each number of an action; empty for a list of actions."""
-
-    low: Floats
-    high: Floats
-
-
-@njit
-def choose(left: Ints, allowed: Bools, numbers: Floats, ends: ActionRange, x: Floats, raw: Floats) -> int:
-    """Write the action of one candidate for an observation; returns the leaf."""
-    node, dims = 0, x.shape[0]
-    while left[node] >= 0:
-        total = 0.0
-        for j in range(dims):
-            total += numbers[node, 0, 1 + j] * x[j]
-        node = left[node] + (0 if total < numbers[node, 0, 0] else 1)
-    if ends.low.shape[0] == 0:
-        best, top = 0, -np.inf
-        for k in range(allowed.shape[1]):
-            if allowed[node, k]:
-                total = numbers[node, k, 0]
-                for j in range(dims):
-                    total += numbers[node, k, 1 + j] * x[j]
-                if total > top:
-                    best, top = k, total
-        raw[0] = best
-    else:
-        for k in range(raw.shape[0]):
-            total = numbers[node, k, 0]
-            for j in range(dims):
-                total += numbers[node, k, 1 + j] * x[j]
-            if total < ends.low[k]:
-                total = ends.low[k]
-            if total > ends.high[k]:
-                total = ends.high[k]
-            raw[k] = total
-    return node
 
 
 @njit_no_inline
