@@ -16,7 +16,7 @@ CONTENTS = {
     "agents": "learn, predict, save, load; training loop, history, run folders",
     "algorithms": "AQL, SPAQL, SPAQL-TS, PlanTree",
     "verify": "statements about closed loops: proven, refuted or undecided",
-    "export": "C, PLC, ONNX, Python, SQL, JSON; equivalence check",
+    "export": "C, PLC, ONNX, Python, JSON; equivalence check",
     "model": "earlier name of plants",
     "interpret": "rule trees: build, simplify, edit, tabulate",
     "classical": "PID and LQR, tuned",

@@ -11,12 +11,10 @@ from spaql.export.json_tree import JsonTree
 from spaql.export.onnx_graph import OnnxGraph
 from spaql.export.plcopen import PlcOpen
 from spaql.export.python_code import PythonCode
-from spaql.export.ros2.target import Ros2
 from spaql.export.source.javascript import JavaScript
 from spaql.export.source.micropython import MicroPython
 from spaql.export.source.octave import Octave
 from spaql.export.source.rust import Rust
-from spaql.export.sql_case import SqlCase
 from spaql.export.structured_text import StructuredText
 from spaql.export.target_controller import MachineController
 from spaql.export.wasm.target import Wasm
@@ -34,7 +32,6 @@ FORMS: dict[str, tuple[Target, str]] = {
     "ONNX float": (OnnxGraph(), "float"),
     "Python, rules": (PythonCode("rules"), "double"),
     "Python, table": (PythonCode("table"), "double"),
-    "SQL": (SqlCase(), "double"),
     "JSON": (JsonTree(), "double"),
     "PLCopen XML, LREAL": (PlcOpen(), "double"),
     "PLCopen XML, REAL": (PlcOpen(), "float"),
@@ -43,14 +40,13 @@ FORMS: dict[str, tuple[Target, str]] = {
 SLOW_FORMS: dict[str, tuple[Target, str]] = {
     "Rust f64": (Rust(), "double"),
     "Rust f32": (Rust(), "float"),
-    "ROS 2": (Ros2(), "double"),
     "WebAssembly": (Wasm(), "double"),
     "Octave": (Octave(), "double"),
     "MicroPython double": (MicroPython(), "double"),
     "MicroPython float": (MicroPython(), "float"),
 }
-"""Forms that take a second to compile or to start: ROS 2 and WebAssembly hold the C, and all others are
-written from the same program as JavaScript."""
+"""Forms that take a second to compile or to start: WebAssembly holds the C, and all others are written from
+the same program as JavaScript."""
 KINDS = ("choices", "constants", "laws", "switching laws")
 SAFE = {"choices": 4, "constants": [1.0, -2.0], "laws": [1.0, -2.0], "switching laws": 5}
 """Safe actions of the trees in `random_trees`."""

@@ -5,7 +5,6 @@ from spaql.export.json_tree import JsonTree
 from spaql.export.onnx_graph import OnnxGraph
 from spaql.export.plcopen import PlcOpen
 from spaql.export.python_code import PythonCode
-from spaql.export.ros2.target import Ros2
 from spaql.export.source.javascript import JavaScript
 from spaql.export.source.micropython import MicroPython
 from spaql.export.source.octave import Octave
@@ -21,7 +20,6 @@ TARGETS = {
     "json": JsonTree(),
     "plcopen": PlcOpen(),
     "rust": Rust(),
-    "ros2": Ros2(),
     "octave": Octave(),
     "javascript": JavaScript(),
     "wasm": Wasm(),

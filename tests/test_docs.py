@@ -13,12 +13,15 @@ from pathlib import Path
 import click
 import pytest
 
+import spaql
+import spaql.export
 from spaql.cli import main
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 ARDUINO_PAGE = ROOT / "docs" / "arduino.md"
+EXPORT_PAGE = ROOT / "docs" / "export.md"
 RUN = [page for page in PAGES if "```python" in page.read_text() and page != ARDUINO_PAGE]
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").rglob("*.ipynb"))
 LAB = [notebook for notebook in NOTEBOOKS if notebook.parent.name == "lab"]
@@ -42,6 +45,33 @@ unsigned long millis();
 void pinMode(int, int), digitalWrite(int, int);
 """
 """What the Arduino IDE puts before a sketch, as far as the tutorial needs it."""
+ROS = {
+    "std_msgs/msg/float64_multi_array.hpp": """
+#include <vector>
+namespace std_msgs::msg { struct Float64MultiArray { std::vector<double> data; }; }
+""",
+    "rclcpp/rclcpp.hpp": """
+#include <functional>
+#include <string>
+namespace rclcpp {
+template <class T> struct Publisher {
+    using SharedPtr = std::shared_ptr<Publisher>;
+    void publish(const T &);
+};
+template <class T> struct Subscription { using SharedPtr = std::shared_ptr<Subscription>; };
+struct Node {
+    explicit Node(const std::string &);
+    template <class T> typename Publisher<T>::SharedPtr create_publisher(const std::string &, int);
+    template <class T> typename Subscription<T>::SharedPtr create_subscription(
+        const std::string &, int, std::function<void(const T &)>);
+};
+void init(int, char **);
+void spin(std::shared_ptr<Node>);
+void shutdown();
+}
+""",
+}
+"""What the node of the page on exports uses of ROS 2, as declarations."""
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -181,3 +211,16 @@ def test_the_sketch_compiles_for_an_uno(tmp_path: Path) -> None:
     (tmp_path / "cart.cpp").write_text(ARDUINO + blocks(ARDUINO_PAGE, "cpp")[0])
     for compiler, file in (("avr-g++", "cart.cpp"), ("avr-gcc", "controller.c")):
         subprocess.run([compiler, *AVR, file], cwd=tmp_path, check=True)
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
+def test_the_ros_2_node_compiles_with_the_exported_header(tmp_path: Path) -> None:
+    controller = spaql.Controller.load(
+        ROOT / "tests" / "golden" / "0.1" / "controller-plantree-pendulum.spaql"
+    )
+    spaql.export.c(controller, tmp_path / "controller.c", points=100)
+    for name, text in {**ROS, "node.cpp": blocks(EXPORT_PAGE, "cpp")[0]}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    flags = ["-std=c++17", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-I."]
+    subprocess.run(["g++", *flags, "-fsyntax-only", "node.cpp"], cwd=tmp_path, check=True)

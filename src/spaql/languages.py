@@ -53,12 +53,6 @@ STRUCTURED_TEXT = """
     return rol ror sel shl shr sin single sint sqrt step string struct sub tan task then time time_of_day to
     tod transition true type udint uint ulint until usint var while with word wstring xor
 """
-SQL = """
-    all and as between by case check column create default delete desc distinct else end exists false
-    for from group having in index insert into is join key left like limit not null of on or order
-    primary range references right row select set table then to true union unique update user using
-    values when where with
-"""
 _BETWEEN = re.compile(
     r"(?<=\*)(?=[/)])|(?<=[/(])(?=\*)|(?<=/)(?=/)|(?<=<)(?=[/!])"
     r'|(?<=")(?=")|(?<=\?)(?=\?)|(?<=`)(?=`)|(?<=~)(?=~)|(?<=>)(?=>)'

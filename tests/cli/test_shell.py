@@ -47,14 +47,6 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-@pytest.fixture(scope="module")
-def chain(run: str, tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = tmp_path_factory.mktemp("chain")
-    words = ["export", run, "--to", "python", "--points", "10", "--chain", "--out", str(folder)]
-    assert CliRunner().invoke(main, words).exit_code == 0
-    return str(folder / "controller_chain.json")
-
-
 @pytest.fixture
 def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -83,7 +75,6 @@ REPORTING: dict[str, tuple[list[str], str]] = {
     "stress": (["stress", "RUN", "--starts", "4"], "success"),
     "verify": (["verify", "TREE", "--seconds", "1"], "proven"),
     "export": (["export", "RUN", "--to", "python", "--points", "100", "--out", "code"], "points"),
-    "chain": (["chain", "CHAIN"], "links"),
     "sweep": (["sweep", "study.toml", "--workers", "1", "--out", "store"], "runs"),
     "results": (["results", "store"], "groups"),
     "paper": (["paper", "--only", "trpo", "--quick", "--out", "paper"], "claims"),
@@ -106,12 +97,12 @@ def test_every_command_that_reports_does_so_as_json() -> None:
     "name", [name for name in REPORTING if name not in ("paper", "compare", "sweep", "results")]
 )
 @pytest.mark.usefixtures("_in_an_empty_folder")
-def test_stdout_is_one_json_document(name: str, run: str, log: str, chain: str) -> None:
+def test_stdout_is_one_json_document(name: str, run: str, log: str) -> None:
     if name == "draw":
         pytest.importorskip("matplotlib")
     words, key = REPORTING[name]
     tree = shutil.copy(PLANTREE, ".")  # a verdict is stored beside it
-    given = [{"RUN": run, "LOG": log, "CHAIN": chain, "TREE": tree}.get(word, word) for word in words]
+    given = [{"RUN": run, "LOG": log, "TREE": tree}.get(word, word) for word in words]
     done = CliRunner().invoke(main, [*given, "--json"])
     assert done.exit_code == 0, done.output
     assert len(done.stdout.splitlines()) == 1
@@ -225,7 +216,7 @@ def completions(*words: str) -> list[str]:
         (["check", "runs/"], ["file,runs/"]),
         (["train", "x", "--algo", "spa"], ["plain,spaql", "plain,spaql-ts"]),
         (["train", "x", "--temperature-m"], ["plain,--temperature-min"]),
-        (["export", "--to", "s"], ["plain,st", "plain,sql"]),
+        (["export", "--to", "p"], ["plain,plcopen", "plain,python"]),
         (["show", "ru"], ["file,ru"]),
         (["zoo", ""], ["plain,get", "plain,list"]),
         (["zoo", "get", "ov"], ["plain,oven-treesearch"]),

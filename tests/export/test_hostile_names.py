@@ -13,7 +13,6 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 import tree_sitter_c
-import tree_sitter_cpp
 import tree_sitter_javascript
 import tree_sitter_python
 import tree_sitter_rust
@@ -43,7 +42,6 @@ pytestmark = pytest.mark.slow
 GRAMMARS = {
     ".c": tree_sitter_c,
     ".h": tree_sitter_c,
-    ".cpp": tree_sitter_cpp,
     ".rs": tree_sitter_rust,
     ".mjs": tree_sitter_javascript,
     ".py": tree_sitter_python,
@@ -84,7 +82,7 @@ def parsed(suffix: str, content: bytes) -> list[tuple[str, str]]:
                 if hasattr(one, field):
                     setattr(one, field, "x")
         return [("python", ast.dump(tree))]
-    if suffix in (".c", ".h", ".cpp"):  # as a compiler does before it reads: trigraphs, then line splices
+    if suffix in (".c", ".h"):  # as a compiler does before it reads: trigraphs, then line splices
         content = re.sub(rb"\\[ \t]*\r?\n", b"", content.replace(b"??/", b"\\"))
     root = Parser(Language(GRAMMARS[suffix].language())).parse(content).root_node
     # Macros between a declaration and its value, and a brace within #ifdef, are errors to these parsers.
@@ -93,7 +91,6 @@ def parsed(suffix: str, content: bytes) -> list[tuple[str, str]]:
 
 LEXED = {
     ".m": r"%[^\n]*",
-    ".sql": r"--[^\n]*",
     ".st": r"\(\*.*?\*\)",
 }
 """Comments of languages that no parser here reads; strings occur in none of these files."""

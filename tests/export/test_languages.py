@@ -20,7 +20,6 @@ from spaql import RuleTree, SettingError
 from spaql.export.compilers import MissingToolError
 from spaql.export.equivalence import EquivalenceError, check_equivalence
 from spaql.export.plcopen import PlcOpen, as_text
-from spaql.export.ros2.target import Ros2
 from spaql.export.source.javascript import JavaScript
 from spaql.export.source.language import Language
 from spaql.export.source.micropython import MicroPython, quotient
@@ -73,9 +72,9 @@ def test_names_that_mean_something_in_a_language(kind: str, tmp_path: Path) -> N
     compared(LANGUAGES[kind], named, tmp_path)
 
 
-@pytest.mark.parametrize("kind", [*LANGUAGES, "plcopen", "ros2"])
+@pytest.mark.parametrize("kind", [*LANGUAGES, "plcopen"])
 def test_a_tree_of_one_leaf_and_infinite_thresholds(kind: str, tmp_path: Path) -> None:
-    targets = {**LANGUAGES, "plcopen": PlcOpen(), "ros2": Ros2()}
+    targets = {**LANGUAGES, "plcopen": PlcOpen()}
     space = Box(-1.0, 1.0, (1,), np.float64)
     one = RuleTree([-1], [0.0], [-1], [-1], [0], Constants(np.array([[0.1]])), space, space)
     compared(targets[kind], one, tmp_path)
@@ -118,7 +117,6 @@ def test_what_is_no_program_is_reported(tmp_path: Path) -> None:
         (Octave(), r"failed \(1\)"),
         (MicroPython(), r"failed \(1\)"),
         (Rust(), "rustc does not compile"),
-        (Ros2(), "does not compile the exported node"),
     ):
         files = target.write(controller, "controller")
         files["controller" + target.suffix] = b"}{"
@@ -126,12 +124,12 @@ def test_what_is_no_program_is_reported(tmp_path: Path) -> None:
             check_equivalence(target, controller, files, "controller", tmp_path, 10)
 
 
-@pytest.mark.parametrize("kind", ["javascript", "octave", "ros2"])
+@pytest.mark.parametrize("kind", ["javascript", "octave"])
 def test_numbers_that_a_target_does_not_have(kind: str, tmp_path: Path) -> None:
     tree = random_tree(np.random.default_rng(1), 2, 3)
     with pytest.raises(TypeError, match="number"):
         spaql.export.find_exporter(kind)[0](tree, tmp_path / "controller", number="double")
-    target = {**LANGUAGES, "ros2": Ros2()}[kind]
+    target = LANGUAGES[kind]
     for number in ("float", "fixed"):
         with pytest.raises(SettingError, match=f"number is '{number}', and must be 'double'"):
             spaql.export.write(target, tree, tmp_path / f"controller{target.suffix}", number=number)
@@ -223,17 +221,6 @@ def test_plcopen_xml_holds_the_structured_text(tmp_path: Path) -> None:
         files = {"pump.xml": content.replace(old, new)}
         with pytest.raises(EquivalenceError, match=r"differs|does not hold one function block"):
             spaql.export.memory.check.check_memory_equivalence(target, machine, files, "pump", tmp_path, 2000)
-
-
-def test_a_ros_2_package_is_complete(tmp_path: Path) -> None:
-    found = spaql.export.ros2(two_leaf_pi(), tmp_path / "pump.cpp", points=500)
-    assert sorted(found.files) == ["CMakeLists.txt", "package.xml", "pump.c", "pump.cpp", "pump.h"]
-    assert "not run in ROS" in found.tool
-    needed = {one.text for one in ET.parse(tmp_path / "package.xml").findall("depend")}
-    node, cmake = (tmp_path / "pump.cpp").read_text(), (tmp_path / "CMakeLists.txt").read_text()
-    assert needed == {"rclcpp", "std_msgs", "std_srvs"}
-    assert all(f"find_package({one} REQUIRED)" in cmake and f"{one}/" in node for one in needed)
-    assert "add_executable(pump pump.cpp pump.c)" in cmake
 
 
 @pytest.mark.skipif(not shutil.which("node"), reason="needs node")

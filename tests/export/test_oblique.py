@@ -161,8 +161,6 @@ FAULTS = {
     "Python: NaN to the left": ("Python, rules", rb"not sum_0 < ", b"sum_0 >= ", "NaN and infinities"),
     "ST: <=": ("Structured Text, LREAL", rb"sum_0 < ", b"sum_0 <= ", CUTS),
     "ST: NaN": ("Structured Text, REAL", rb"NOT \(sum_0 < (\S+)\)", rb"sum_0 >= \1", "NaN and infinities"),
-    "SQL: >": ("SQL", rb">= (\S+) OR", rb"> \1 OR", CUTS),
-    "SQL: NaN to the left": ("SQL", rb" OR -?\d\S+ \* .* IS NULL", b"", "NaN and infinities"),
 }
 
 
@@ -192,7 +190,6 @@ def last_of_equal(form: str, files: dict[str, bytes]) -> dict[str, bytes]:
         node.attribute.append(onnx.helper.make_attribute("select_last_index", 1))
         return {"controller.onnx": model.SerializeToString()}
     patterns = {
-        "SQL": (rb">= (-?\d\S+ (?:\+ )?.*?) OR", rb"> \1 OR"),
         "PLC": (rb"u &gt; best", b"u &gt;= best"),
         **dict.fromkeys(("Str", "Jav"), (rb"u > best", b"u >= best")),
     }
@@ -231,7 +228,7 @@ def reversed_terms(monkeypatch: pytest.MonkeyPatch) -> None:
         return program.weighted(weights[::-1], names[::-1], start)
 
     monkeypatch.setattr("spaql.export.source.rules.weighted", weighted)
-    for module in ("c_common", "python_code", "sql_case", "structured_text"):
+    for module in ("c_common", "python_code", "structured_text"):
         monkeypatch.setattr(f"spaql.export.{module}.terms", terms)
     monkeypatch.setattr(_Graph, "_with_sums", with_sums)
 

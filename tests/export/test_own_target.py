@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 import spaql
+from feature_controllers import two_leaf_pi
 from spaql.cli import main
 
 MODULE = """
@@ -78,11 +79,13 @@ def test_it_is_found_written_and_compared(name: str, tree: spaql.RuleTree) -> No
     assert Path("code/controller.nodes").read_bytes() == Path("controller.nodes").read_bytes()
     refused = CliRunner().invoke(main, [*words, "--form", "rules"])
     assert "There is no --form for" in refused.output
+    with pytest.raises(spaql.SettingError, match="Nodes has no state"):
+        exporter(two_leaf_pi(), f"controller{suffix}")
 
 
 def test_a_fault_of_it_is_found_and_nothing_is_written(tree: spaql.RuleTree) -> None:
     exporter, suffix = spaql.export.find_exporter("own_formats:Faulty")
-    with pytest.raises(spaql.export.ProofError, match="The exported Nodes differs from the policy"):
+    with pytest.raises(spaql.export.EquivalenceError, match="The exported Nodes differs from the policy"):
         exporter(tree, f"controller{suffix}", points=10)
     assert not Path("controller.nodes").exists()
 
@@ -90,7 +93,7 @@ def test_a_fault_of_it_is_found_and_nothing_is_written(tree: spaql.RuleTree) -> 
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("sq", "did you mean sql"),
+        ("jso", "did you mean json"),
         ("no_such:Nodes", "Cannot import no_such, which is to define Nodes"),
         ("own_formats:nothing", r"is not a subclass of spaql\.export\.Target"),
         ("own_formats:Missing", r"is not a subclass of spaql\.export\.Target"),

@@ -86,7 +86,7 @@ def test_a_bound_that_stands_for_none_takes_no_bits() -> None:
     )
 
 
-@pytest.mark.parametrize("target", ["c", "st", "onnx", "python", "sql"])
+@pytest.mark.parametrize("target", ["c", "st", "onnx", "python"])
 def test_the_head_says_how_many_leaves_the_policy_has_and_what_the_limits_are(
     target: str, tmp_path: Path
 ) -> None:

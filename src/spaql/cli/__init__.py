@@ -30,7 +30,6 @@ _SECTIONS = {
     },
     "Use it": {
         "export": "Write a learned policy as C, ONNX and more, checked to be equal.",
-        "chain": "Check the hashes from the plant to exported files.",
     },
     "Study": {
         "sweep": "Execute the runs of a study, here or on a Ray cluster.",

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import json
 import math
-from dataclasses import asdict, replace
-from datetime import UTC, datetime
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +19,7 @@ from spaql.cli.arguments import (
     read_to_play,
     run_argument,
 )
+from spaql.cli.group import FAILED
 from spaql.cli.report import Report, reports, without_infinities
 from spaql.errors import BadEnvironmentError, SettingError, SpaqlError
 from spaql.formatting import counted, number, places, with_interval
@@ -28,10 +27,11 @@ from spaql.formatting import counted, number, places, with_interval
 if TYPE_CHECKING:
     from spaql.agents import Agent, Controller
     from spaql.export import Equivalence, ExportedPolicy
+    from spaql.policy import FeatureController, RuleTree
 
 TARGETS = (
-    "c", "st", "plcopen", "onnx", "fmu", "rust", "ros2", "octave", "javascript", "wasm", "micropython",
-    "python", "sql", "json",
+    "c", "st", "plcopen", "onnx", "fmu", "rust", "octave", "javascript", "wasm", "micropython", "python",
+    "json",
 )  # fmt: skip
 
 
@@ -41,18 +41,14 @@ TARGETS = (
     "--to",
     "target",
     type=ChoiceOrOwn(TARGETS),
-    required=True,
     metavar="TARGET",
     help=f"{', '.join(TARGETS)}, or MODULE:NAME for one of your own",
 )
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="folder to write in")
+@click.option("--out", type=click.Path(path_type=Path), help="folder to write in")
 @click.option("--name", default="controller", show_default=True, help="of the files and functions")
 @click.option("--number", type=Choice(["double", "float", "fixed"]), help="that the machine computes in")
 @click.option("--form", type=Choice(["rules", "table"]), help="of the code  [default: by size]")
 @click.option("--standard", type=Choice(["misra"]), help="of C, checked by cppcheck, with a trace to tests")
-@click.option(
-    "--chain", is_flag=True, help="write hashes from the plant to each file; always with --standard"
-)
 @click.option("--safe-action", metavar="ACTION", help="for NaN and observations beyond their bounds")
 @click.option(
     "--tolerance",
@@ -76,22 +72,28 @@ TARGETS = (
 @click.option(
     "--report", type=click.Path(path_type=Path), help="file to keep the equivalence check in, as JSON"
 )
+@click.option(
+    "--check",
+    "checked",
+    type=click.Path(path_type=Path),
+    help="instead compare the hashes in an exported file with those of RUN",
+)
 @reports("the equivalence check")
 def export(
     run: Path,
-    target: str,
-    out: Path,
+    target: str | None,
+    out: Path | None,
     name: str,
     number: str | None,
     form: str | None,
     standard: str | None,
-    chain: bool,
     safe_action: str | None,
     tolerance: float | None,
     episodes: int,
     step: int | None,
     points: int | None,
     report: Path | None,
+    checked: Path | None,
 ) -> Report:
     """Write the policy in RUN, a run folder or a model file, for another machine.
 
@@ -102,6 +104,9 @@ def export(
     With --safe-action, what was made is also played in fresh episodes with noise on the observations, and the
     steps are counted at which it takes the safe action.
 
+    With --check, nothing is written: the hashes of controller and plant in the comment of an exported file
+    are compared with those of RUN. The exit code is 1 if they differ.
+
     \b
     Examples:
       spaql export runs/cartpole --to c --out firmware
@@ -110,16 +115,23 @@ def export(
       spaql export runs/cartpole --to onnx --out service --report equivalence.json
       spaql export runs/tank --to fmu --out simulation
       spaql export runs/tank --to rust --number float --out src
+      spaql export runs/tank --check src/controller.rs
     """
-    from spaql.agents.agent_file import model_file
-    from spaql.agents.origin import origin_of
+    from spaql.agents import Controller
     from spaql.archive import write_atomically
-    from spaql.export import ExportedPolicy, chain_of, find_exporter
+    from spaql.export import ExportedPolicy, find_exporter
     from spaql.export.writing import Options
     from spaql.interpret import rule_tree
     from spaql.policy import FeatureController
     from spaql.policy.resolve import policy_of
 
+    source = _with_plant(run)
+    policy = policy_of(source)
+    exported = policy if isinstance(policy, FeatureController) else rule_tree(source, step)
+    if checked is not None and target is None:
+        return _check(checked, source, exported)
+    if target is None or out is None or checked is not None:
+        raise SettingError("Give --to TARGET and --out FOLDER, or --check FILE.")
     exporter, suffix = find_exporter(target)
     taken = {*inspect.signature(exporter).parameters, *Options.__annotations__}
     if tolerance is not None and safe_action is None:
@@ -132,26 +144,17 @@ def export(
     for option in given:
         if option not in taken:
             raise SettingError(f"There is no --{option} for {target}: leave it out.")
-    source = _with_plant(run)
-    policy = policy_of(source)
-    remembers = isinstance(policy, FeatureController)
-    tree = policy.tree if isinstance(policy, FeatureController) else rule_tree(source, step)
+    remembers = isinstance(exported, FeatureController)
+    tree = exported.tree if isinstance(exported, FeatureController) else exported
     if safe_action is not None:
         given["safe_action"] = read_action(tree, safe_action)
-    exported = policy if isinstance(policy, FeatureController) else tree
     found = exporter(
-        tree if step is not None else source,
+        Controller(exported, source.problem) if step is not None else source,
         out / f"{name}{suffix}",
-        provenance=_provenance(source, model_file(run)),
+        provenance=_provenance(source),
         **given,
     )
-    last: list[str] = []
-    if chain or standard is not None:
-        written, link = chain_of(origin_of(source, run, exported), found)
-        write_atomically(out / f"{name}_chain.json", written)
-        digest = hashlib.sha256(written).hexdigest()
-        found, last = replace(found, files=found.files | {f"{name}_chain.json": digest}), [link]
-    data: dict[str, Any] = json.loads(found.to_json()) | ({"last_link": last[0]} if last else {})
+    data: dict[str, Any] = json.loads(found.to_json())
     lines: list[str] = []
     if safe_action is not None and remembers:
         lines = ["safe    not played with noise: this is for controllers without memory only"]
@@ -162,8 +165,18 @@ def export(
         data |= noisy
     if report is not None:
         write_atomically(report, (json.dumps(without_infinities(data), indent=2) + "\n").encode())
-    lines += [f"chain   ends with {link}: keep it, and see `spaql chain`" for link in last]
     return Report({"folder": str(out), **data}, "\n".join([_text(found, out), *lines]))
+
+
+def _check(file: Path, source: Agent | Controller, exported: RuleTree | FeatureController) -> Report:
+    """Compare the hashes in an exported file with those of a run."""
+    from spaql.export.hashes import difference, hashes_of
+
+    hashes = hashes_of(exported, source.problem)
+    differs = difference(file, hashes)
+    same = f"is of this run: the same {' and '.join(hashes)}"
+    text = f"{file} {f'is NOT of this run: {differs}' if differs else same}."
+    return Report({"of_run": not differs, "hashes": hashes}, text, code=FAILED if differs else 0)
 
 
 def _with_plant(run: Path) -> Agent | Controller:
@@ -219,7 +232,7 @@ def _text(found: Equivalence, out: Path) -> str:
     return "\n".join(lines)
 
 
-def _provenance(source: Agent | Controller, model: Path) -> list[str]:
+def _provenance(source: Agent | Controller) -> list[str]:
     """Return lines on the origin of a controller."""
     from spaql.agents import Agent
 
@@ -227,11 +240,7 @@ def _provenance(source: Agent | Controller, model: Path) -> list[str]:
         made = f"{source.learner_type.name}, seed {source.seed}, {counted(source.iterations, 'iteration')}"
     else:
         made = ", ".join(["rule tree", *(f"{key}: {value}" for key, value in source.origin.items())])
-    lines = [
-        f"{source.problem.name}, {made}",
-        f"model file of {datetime.fromtimestamp(model.stat().st_mtime, UTC):%Y-%m-%d}, sha256",
-        hashlib.sha256(model.read_bytes()).hexdigest(),
-    ]
+    lines = [f"{source.problem.name}, {made}"]
     if isinstance(source, Agent) and len(source.history):
         best = source.history.last()["best_return"]
         if math.isfinite(best):

@@ -69,7 +69,7 @@ class CCode(Target):
         header = _header(controller, name)
         if not misra:
             return {f"{name}.h": _bytes(header), f"{name}.c": _bytes(lines)}
-        return reviewed(name, header, lines, controller.provenance)
+        return reviewed(name, header, lines)
 
     def load(self, controller: MachineController, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
         """Compile the files with a driver program; returns the function from inputs to actions."""

@@ -1,4 +1,4 @@
-"""Exporters for general languages, for PLC tools and for ROS 2: see `spaql.export.c` for their parameters."""
+"""Exporters for general languages and for PLC tools: see `spaql.export.c` for their parameters."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Unpack
 
 from spaql.export.equivalence import Equivalence
 from spaql.export.plcopen import PlcOpen
-from spaql.export.ros2.target import Ros2
 from spaql.export.source.javascript import JavaScript
 from spaql.export.source.micropython import MicroPython
 from spaql.export.source.octave import Octave
@@ -34,15 +33,6 @@ def rust(tree: Source, path: PathLike, *, number: str = "double", **options: Unp
     `std`, and compared. For the other parameters see `c`.
     """
     return write(Rust(), tree, path, number=number, **options)
-
-
-def ros2(tree: Source, path: PathLike, **options: Unpack[Options]) -> Equivalence:
-    """Write a controller as a ROS 2 package: `controller.cpp` is a node around the C that `c` writes.
-
-    The node is compiled and run with a stand-in for the classes of ROS that it uses, and compared; it is not
-    run in ROS. For the parameters see `c`.
-    """
-    return write(Ros2(), tree, path, number="double", **options)
 
 
 def octave(tree: Source, path: PathLike, **options: Unpack[Options]) -> Equivalence:

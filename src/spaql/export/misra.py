@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from spaql.errors import SettingError, SpaqlError
 from spaql.export.processes import MissingToolError, completed, version_of
-from spaql.export.sbom import bill_of_materials
 
 STANDARDS = ("misra",)
 DEVIATIONS = {
@@ -31,17 +30,11 @@ def checked_standard(standard: str | None) -> str | None:
     return standard
 
 
-def reviewed(
-    name: str, header: Iterable[str], source: Iterable[str], provenance: Sequence[str]
-) -> dict[str, bytes]:
-    """Return the files of a controller for a review, by name.
-
-    With it are the statement of compliance and the bill of materials.
-    """
+def reviewed(name: str, header: Iterable[str], source: Iterable[str]) -> dict[str, bytes]:
+    """Return the files of a controller for a review, by name, with the statement of compliance."""
     texts = {f"{name}.h": _with_marks(header), f"{name}.c": _without_unused_macros(source)}
     files = {file: ("\n".join(lines) + "\n").encode() for file, lines in texts.items()}
-    files[f"{name}_misra.md"] = _statement(name)
-    return {**files, f"{name}_sbom.json": bill_of_materials(name, files, provenance, [_version()])}
+    return {**files, f"{name}_misra.md": _statement(name)}
 
 
 def _with_marks(lines: Iterable[str]) -> Iterator[str]:

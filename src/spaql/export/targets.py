@@ -12,11 +12,10 @@ from spaql.export.c_code import CCode
 from spaql.export.equivalence import Equivalence, Target
 from spaql.export.fmu.target import Fmu
 from spaql.export.json_tree import JsonTree
-from spaql.export.language_targets import javascript, micropython, octave, plcopen, ros2, rust, wasm
+from spaql.export.language_targets import javascript, micropython, octave, plcopen, rust, wasm
 from spaql.export.onnx_graph import OnnxGraph
 from spaql.export.python_code import PythonCode
 from spaql.export.rewrite import TOLERANCE
-from spaql.export.sql_case import SqlCase
 from spaql.export.structured_text import StructuredText
 from spaql.export.writing import Options, SafeAction, write
 from spaql.policy.resolve import PathLike, Source
@@ -51,9 +50,9 @@ def c(
         "rules" for nested conditions, "table" for constants and a loop; by default "rules" up to 256 leaves.
     standard
         "misra" for C in which cppcheck finds no violation of MISRA C:2012. Beside it are written a statement
-        with the deviations, `controller_misra.md`, a bill of materials, `controller_sbom.json`, a trace from
-        each rule to the points at which it was compared, `controller_trace.csv`, and the operations and
-        measured cycles of a decision, `controller_timing.json`.
+        with the deviations, `controller_misra.md`, a trace from each rule to the points at which it was
+        compared, `controller_trace.csv`, and the operations and measured cycles of a decision,
+        `controller_timing.json`.
     safe_action
         The action for NaN, and for observations out of bounds by more than the tolerance; a Discrete action
         by its number or name. By default the rules apply beyond the bounds, as in Python, and the action for
@@ -62,7 +61,8 @@ def c(
         By how much an observation may be out of bounds before the safe action is taken, as a share of its
         range, so that sensor noise at a bound does not trigger it.
     provenance
-        Lines about the origin of the tree, for the comment at the head.
+        Lines about the origin of the tree, for the comment at the head, which has the hashes of controller
+        and plant besides.
     points
         Random points to compare, besides all leaves and boundaries; samples of a controller with memory. A
         million by default, and 100,000 in Octave and MicroPython.
@@ -134,14 +134,6 @@ def python(
     return write(PythonCode(form), tree, path, number="double", **options)
 
 
-def sql(tree: Source, path: PathLike, **options: Unpack[Options]) -> Equivalence:
-    """Write a controller as an SQL CASE expression, such as `controller.sql`, compared by running SQLite.
-
-    For the parameters see `c`.
-    """
-    return write(SqlCase(), tree, path, number="double", **options)
-
-
 def json(tree: Source, path: PathLike, **options: Unpack[Options]) -> Equivalence:
     """Write a controller as JSON, such as `controller.json`, which `tree_from_json` reads.
 
@@ -159,13 +151,11 @@ EXPORTERS: Mapping[str, tuple[Exporter, str]] = MappingProxyType(
         "onnx": (onnx, ".onnx"),
         "fmu": (fmu, ".fmu"),
         "rust": (rust, ".rs"),
-        "ros2": (ros2, ".cpp"),
         "octave": (octave, ".m"),
         "javascript": (javascript, ".mjs"),
         "wasm": (wasm, ".wasm"),
         "micropython": (micropython, ".py"),
         "python": (python, ".py"),
-        "sql": (sql, ".sql"),
         "json": (json, ".json"),
     }
 )
@@ -183,8 +173,8 @@ def find_exporter(name: str) -> tuple[Exporter, str]:
 
     Examples
     --------
-    >>> find_exporter("sql")[1], find_exporter("spaql.export.sql_case:SqlCase")[1]
-    ('.sql', '.sql')
+    >>> find_exporter("json")[1], find_exporter("spaql.export.json_tree:JsonTree")[1]
+    ('.json', '.json')
     """
     module, _, attribute = name.rpartition(":")
     if not module:

@@ -14,6 +14,7 @@ import numpy as np
 from spaql.archive import write_together
 from spaql.errors import SettingError
 from spaql.export.equivalence import Equivalence, EquivalenceError, Target, check_equivalence
+from spaql.export.hashes import hash_lines
 from spaql.export.memory.check import MemoryTarget, check_memory_equivalence
 from spaql.export.memory.machine import MemoryMachine, machine_of
 from spaql.export.rewrite import TOLERANCE
@@ -23,7 +24,7 @@ from spaql.export.trace import Trace
 from spaql.interpret import rule_tree
 from spaql.languages import is_keyword
 from spaql.policy import FeatureController, Policy, RuleTree
-from spaql.policy.resolve import PathLike, Source, policy_of
+from spaql.policy.resolve import PathLike, Source, opened, policy_of
 from spaql.values import whole_number
 
 _COMPARED = 10_000
@@ -70,13 +71,17 @@ def write(
     if is_keyword(name):
         raise SettingError(f"The file name {name!r} is a word of some language: give another.")
     points = whole_number("points", target.points if points is None else points, least=0)
-    policy = policy_of(tree)
+    source = opened(tree)
+    problem = getattr(source, "problem", None)
+    policy = policy_of(source)
     if isinstance(policy, FeatureController):
         machine = machine_of(policy, number, safe_action, provenance, tolerance)
+        machine = replace(machine, provenance=(*hash_lines(policy, problem), *provenance))
         return _write_with_memory(target.with_memory(), machine, path, points)
-    rules = tree if isinstance(tree, RuleTree) else rule_tree(policy)
+    rules = source if isinstance(source, RuleTree) else rule_tree(policy)
     _compare_rules(rules, policy)
     controller = controller_of(rules, number, safe_action, provenance, tolerance)
+    controller = replace(controller, provenance=(*hash_lines(rules, problem), *provenance))
     files = target.write(controller, name)
     if path.name not in files:
         raise SettingError(f"The file name is {path.name}, and must be {' or '.join(files)}.")

@@ -60,7 +60,7 @@ class CMemory(MemoryTarget):
         header, source = _header(machine, program, name), _source(machine, program, name, syntax)
         if not misra:
             return {f"{name}.h": _bytes(header), f"{name}.c": _bytes(source)}
-        return reviewed(name, header, source, machine.provenance)
+        return reviewed(name, header, source)
 
     def load(self, machine: MemoryMachine, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
         """Compile the files with a driver program; returns the function that plays episodes."""

@@ -1,1 +1,0 @@
-"""Controllers as ROS 2 nodes."""
