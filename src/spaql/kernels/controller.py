@@ -327,7 +327,14 @@ def waits(arrays: Arrays, weight: Floats, first: int, work: Floats, column: int,
 
 @inlined
 def update_memory(
-    arrays: Arrays, weight: Floats, leaf: int, row: int, x: Floats, work: Floats, action: Floats, memory: Floats
+    arrays: Arrays,
+    weight: Floats,
+    leaf: int,
+    row: int,
+    x: Floats,
+    work: Floats,
+    action: Floats,
+    memory: Floats,
 ) -> None:
     """Update the memory after an action."""
     actions = arrays.shape[ACTIONS]

@@ -302,7 +302,6 @@ def _typed(address: Any, *arguments: Any) -> Any:
 
 
 if ENABLED:
-
     as_array: Any = numba.carray
     """An array of a shape from what a function gets."""
 

@@ -12,7 +12,17 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
-from spaql.kernels.controller import LAST, LEFT, PARENT, RIGHT, Arrays, ControllerArrays, Floats, Ints, Numbers
+from spaql.kernels.controller import (
+    LAST,
+    LEFT,
+    PARENT,
+    RIGHT,
+    Arrays,
+    ControllerArrays,
+    Floats,
+    Ints,
+    Numbers,
+)
 from spaql.policy.leaves import Choices, Constants, Leaves, leaves_of
 
 if TYPE_CHECKING:
@@ -126,7 +136,16 @@ class Builder:
         actions = frame.limit.shape[1]
         remembers = frame.remembers or len(root) > 1
         memory = frame.memory or LAST + 2 * actions
-        shape = [frame.observations, actions, frame.outputs, frame.discrete, frame.velocity, remembers, memory, side]
+        shape = [
+            frame.observations,
+            actions,
+            frame.outputs,
+            frame.discrete,
+            frame.velocity,
+            remembers,
+            memory,
+            side,
+        ]
         arrays = Arrays(
             np.array(shape, np.int64),
             frame.feature,
@@ -143,7 +162,12 @@ class Builder:
 
 
 def tree_arrays(
-    tree: RuleTree, frame: Frame, *, fold: Fold | None = None, hysteresis: Sequence[float] = (), copied: bool = False
+    tree: RuleTree,
+    frame: Frame,
+    *,
+    fold: Fold | None = None,
+    hysteresis: Sequence[float] = (),
+    copied: bool = False,
 ) -> ControllerArrays:
     """Return a rule tree within a frame; with its fold, that of one half and the mirror.
 
@@ -161,7 +185,9 @@ def tree_arrays(
         if j < 0:
             builder.leaf(firsts[int(half.leaf[node])])
             continue
-        weights, read = ([1.0], columns[j : j + 1]) if j < half.dims else (half.combinations[j - half.dims], columns)
+        weights, read = (
+            ([1.0], columns[j : j + 1]) if j < half.dims else (half.combinations[j - half.dims], columns)
+        )
         row = builder.row(half.threshold[node], weights, read)
         if copied:
             builder.cut(row, following, following + 1)
@@ -169,7 +195,11 @@ def tree_arrays(
         else:
             builder.cut(row, place[int(half.left[node])], place[int(half.right[node])])
     held = any(hysteresis)
-    margin = [float(hysteresis[j]) if (j := int(half.feature[node])) >= 0 else 0.0 for node in order] if held else []
+    margin = (
+        [float(hysteresis[j]) if (j := int(half.feature[node])) >= 0 else 0.0 for node in order]
+        if held
+        else []
+    )
     if fold is None:
         return builder.arrays(frame, margin=margin)
     return builder.arrays(frame, margin=margin, side=fold.side, mirror=_images(fold, half.dims))
@@ -222,7 +252,9 @@ def _images_of(rows: list[tuple[float, Floats]], fold: Fold) -> list[tuple[float
             low, high = action_range(fold.half.action_space)
             middle = (low[k] + high[k]) / 2
             constant = float(middle - (constant - middle))
-        image = [sign * (-1.0 if j in fold.negated else 1.0) * gains[swap.get(j, j)] for j in range(len(gains))]
+        image = [
+            sign * (-1.0 if j in fold.negated else 1.0) * gains[swap.get(j, j)] for j in range(len(gains))
+        ]
         images.append((constant, np.array(image)))
     return images
 

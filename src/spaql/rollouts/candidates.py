@@ -283,7 +283,9 @@ class _Environment:
                 action = raw[0].astype(space.dtype).reshape(space.shape)
             if before is not None:
                 change = np.abs(raw[0] - before)
-                movement += float(change[0] > 0 if arrays.shape[DISCRETE] else (change / arrays.limit[WIDTH]).sum())
+                movement += float(
+                    change[0] > 0 if arrays.shape[DISCRETE] else (change / arrays.limit[WIDTH]).sum()
+                )
             before = raw[0].copy()
             observation, reward, terminated, truncated = self._env.step(action)
             total += reward

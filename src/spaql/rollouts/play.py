@@ -140,7 +140,11 @@ def record_compiled(
 
 
 def _traced(
-    controller: ControllerArrays, policy: Policy, problem: Problem, states: Floats, starts: Floats | None = None
+    controller: ControllerArrays,
+    policy: Policy,
+    problem: Problem,
+    states: Floats,
+    starts: Floats | None = None,
 ) -> Iterator[Episode]:
     """Yield one episode from each simulated state."""
     assert problem.dynamics is not None

@@ -35,7 +35,9 @@ class Trace(NamedTuple):
         width = int(arrays.shape[OBSERVATIONS]) + len(arrays.feature)
         last = width + int(arrays.shape[ACTIONS])
         trace = played.trace
-        return cls(trace[:, :, :width], trace[:, :-1, width:last], trace[:, :-1, last], trace[:, :, last + 1 :])
+        return cls(
+            trace[:, :, :width], trace[:, :-1, width:last], trace[:, :-1, last], trace[:, :, last + 1 :]
+        )
 
 
 def play(
@@ -78,7 +80,17 @@ def play(
         np.empty(shape, np.bool_),
         np.full(traced_shape, np.nan),
     )
-    steps = run(plant.addresses, arrays, constants, weights, goals, np.ascontiguousarray(starts), horizon, room, played)
+    steps = run(
+        plant.addresses,
+        arrays,
+        constants,
+        weights,
+        goals,
+        np.ascontiguousarray(starts),
+        horizon,
+        room,
+        played,
+    )
     return played, steps
 
 

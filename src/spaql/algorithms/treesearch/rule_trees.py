@@ -44,7 +44,9 @@ def to_rules(tree: CandidateTree, units: Units, problem: Problem, digits: int = 
         offset = np.where(allowed[~inner], numbers[~inner][:, :, 0], -np.inf)
         leaves = SwitchingLaws(gain, offset, int(space.start))
     else:
-        leaves = Laws(numbers[~inner][:, :, 1:], numbers[~inner][:, :, 0], *action_range(problem.actions.space))
+        leaves = Laws(
+            numbers[~inner][:, :, 1:], numbers[~inner][:, :, 0], *action_range(problem.actions.space)
+        )
     assert isinstance(problem.states.space, Box)
     rules = RuleTree(
         feature=feature,

@@ -19,6 +19,7 @@ from spaql.kernels.partition.standardise import StateMap, are_finite, coordinate
 from spaql.kernels.partition.update import Journal, Rules, choose_from, learn_from, write_last
 from spaql.kernels.plant import Addresses
 
+
 @njit_no_inline
 def train(
     plant: Addresses,
@@ -200,7 +201,18 @@ def iterate(
     steps, splits, sound, bad = 0, 0, True, -1
     if trained:
         steps, splits, sound = train(
-            plant, n_state, balls, journal, time_variant, rules, state_map, action_map, reward_low, reward_high, rng, last
+            plant,
+            n_state,
+            balls,
+            journal,
+            time_variant,
+            rules,
+            state_map,
+            action_map,
+            reward_low,
+            reward_high,
+            rng,
+            last,
         )
     if sound:
         flat = flatten(balls, trees, state_map, known_thresholds)
