@@ -24,8 +24,6 @@ def test_the_starts_are_those_of_an_evaluation(algorithm) -> None:
 
 
 def test_the_starts_of_an_environment_that_is_copied_are_not_known() -> None:
-    env = gymnasium.make("Pendulum-v1")
-    env.unwrapped.max_torque = 1.0
-    problem = make_problem(env)
+    problem = make_problem(gymnasium.make("Pendulum-v1"))
     with pytest.raises(SettingError, match="it has no compiled dynamics, and runs on copies of the Pendulum"):
         start_states(RandomPolicy(problem.states, problem.actions), problem)
