@@ -303,11 +303,6 @@ def test_a_load_needs_a_range_of_steps() -> None:
         Load(size=1.0, begins=(5, 5))
 
 
-def test_there_is_no_limit_of_a_plant_that_is_disturbed_at_random() -> None:
-    with pytest.raises(spaql.SettingError, match="disturbed at random"):
-        spaql.evaluation.limit(spring(noise={"position [m]": 0.1}), np.zeros((1, 2)))
-
-
 def test_a_perturbed_plant() -> None:
     plant = spring(
         delay=2,
