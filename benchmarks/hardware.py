@@ -21,7 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.problems.hardware import Counts, Hardware, SimulatedBoard
+from spaql.problems.hardware import Counts, Hardware
+
+sys.path.append(str(Path(__file__).parents[1] / "examples" / "bench"))
+from simulated_board import SimulatedBoard
 
 PLANT, SAFE, WATCHDOG = "spaql/DCMotor-v0", 0.0, 3
 

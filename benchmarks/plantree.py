@@ -55,7 +55,7 @@ def make(env: str, noise: tuple[float, float]) -> gymnasium.Env:
 def measure(env: str, budget: int, seed: int, noise: tuple[float, float], change: str) -> dict[str, object]:
     for module, name, value in CONSTANTS.get(change, ()):
         setattr(module, name, value)
-    world = make(env, (0.0, 0.0) if change == QUIET else noise)
+    world = make(env, noise) if any(noise) and change != QUIET else env
     agent = spaql.PlanTree(world, seed=seed, **SETTINGS.get(change, {}))
     wall, cpu = time.perf_counter(), time.process_time()
     agent.learn(total_timesteps=budget, progress_bar=False)

@@ -17,9 +17,10 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 import plantree_worlds  # noqa: F401 (registers CartPoleSwingUp-v0)
+from limits import limit
 
 import spaql
-from spaql.evaluation import limit, start_states
+from spaql.evaluation import start_states
 from spaql.policy import FeatureController, RandomPolicy
 from spaql.problems.classic import find_dynamics
 from spaql.stats import mean_ci95

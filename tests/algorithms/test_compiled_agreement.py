@@ -40,13 +40,13 @@ class Plant:
         return tuple(self.problem.states.standardise(self.seen[0]).tolist())
 
     def begin(self, rng: np.random.Generator) -> tuple[float, ...]:
-        self.dynamics.loops.reset(self.one, rng, self.state, self.seen)
+        self.dynamics.plant.begin(self.one, rng, self.state)
+        self.seen = self.dynamics.plant.observe(self.state)
         return self.standard()
 
     def play(self, action: tuple[float, ...]) -> tuple[float, tuple[float, ...], bool]:
         raw = raw_actions(self.problem.actions.action_map, np.array([action], np.float64))
-        reward, terminated = np.zeros(1), np.zeros(1, np.bool_)
-        self.dynamics.loops.step(self.one, raw, self.state, self.seen, reward, terminated)
+        self.seen, reward, terminated = self.dynamics.plant.step_rows(self.one, raw, self.state)
         low, high = self.problem.reward_range
         return (float(reward[0]) - low) / (high - low), self.standard(), bool(terminated[0])
 

@@ -209,7 +209,7 @@ def plant_with_a_memory() -> spaql.Problem:
     )
     made = spaql.make_problem(plant)
     one = np.ones(1, np.bool_)
-    plant.loops.step(one, np.zeros((1, 1)), np.zeros((1, 1)), np.zeros((1, 1)), np.zeros(1), one.copy())
+    plant.plant.step_rows(one, np.zeros((1, 1)), np.zeros((1, 1)))
     gain = 2.0
     return made
 

@@ -85,33 +85,6 @@ def test_a_figure_is_drawn_from_its_record_alone(out: Path) -> None:
     assert any(text.startswith("SPAQL  ") and text.endswith("2 seeds") for text in shown)
 
 
-def test_limits_are_rows_of_the_tables_and_a_problem_without_one_says_why(tmp_path: Path) -> None:
-    names = ("spaql", "classical", "Pendulum-v1", "CartPole-v1")
-    chosen = [word for name in names for word in ("--only", name)]
-    done = spaql_compare(tmp_path, *chosen, "--limit", "--json")
-    assert done.exit_code == 0, done.output
-    limits = json.loads(done.stdout)["limits"]
-    assert limits["CartPole-v1"]["reason"].endswith(
-        "its state has 4 numbers, and a grid is too large beyond 3."
-    )
-    assert limits["Pendulum-v1"]["starts"] == 40
-    assert -300 < limits["Pendulum-v1"]["return"] < -100
-    head, _, textbook, best = (tmp_path / "tables" / "returns-Pendulum-v1.csv").read_text().splitlines()
-    assert head.endswith(",gap of last")
-    assert textbook.startswith("Textbook,")
-    assert textbook.split(",")[-1].startswith("-")
-    assert best.startswith("Limit,")
-    text = (tmp_path / "report.md").read_text()
-    assert "Made by `spaql compare --quick --limit`" in text
-    assert "## The highest possible returns" in text
-    assert limits["CartPole-v1"]["reason"] in text
-    shown = spaql_compare(tmp_path, "--only", "report", "--limit").output
-    assert "no limit  The limit of CartPole-v1 cannot be computed" in shown
-    assert "limit  Pendulum-v1: -" in shown
-    assert spaql_compare(tmp_path, "--only", "report").exit_code == 0
-    assert "Limit" not in (tmp_path / "tables" / "returns-Pendulum-v1.csv").read_text()
-
-
 def test_an_empty_folder_and_an_unknown_name_are_explained(tmp_path: Path) -> None:
     empty = spaql_compare(tmp_path, "--only", "report")
     assert empty.exit_code == 1

@@ -12,8 +12,9 @@ from spaql.algorithms.treesearch.trees import one_leaf, random_tree
 from spaql.kernels.treesearch.candidates import Units
 from spaql.kernels.treesearch.cma import ask, new_distribution, population_size, tell
 from spaql.kernels.treesearch.scores import score_candidates
+from spaql.policy.arrays import action_range, frame_of
 from spaql.rollouts import Candidates
-from spaql.rollouts.candidates import CompiledCandidates, action_range
+from spaql.rollouts.candidates import CompiledCandidates
 
 
 def reference_tell(state, xs, scores):
@@ -106,15 +107,16 @@ def test_scores_are_means_mixed_with_the_worst_quarter():
 def test_returns_are_those_of_the_rule_tree_in_gymnasium(name):
     """The loop plays what the tree that is handed over plays, in the environment itself."""
     problem, rng = make_problem(name), np.random.default_rng(5)
-    dims, ends = problem.states.dims, action_range(problem)
+    dims, ends = problem.states.dims, action_range(problem.actions.space)
     listed = not len(ends.low)
     rows = int(problem.actions.space.n) if listed else len(ends.low)
     units = Units(np.zeros(dims), np.full(dims, 0.3), np.zeros(rows), np.ones(rows))
     player = CompiledCandidates(problem)
+    frame = frame_of(dims, problem.actions.space)
     starts = player.starts(rng, 4)
     tree = random_tree(one_leaf(rows, dims, listed=listed), 3, rng.normal(size=(9, dims)), rng)
     vectors = rng.normal(size=(3, len(tree.vector)))
-    played = player.play(Candidates(tree.left, tree.allowed, tree.raw(vectors, units)), starts)
+    played = player.play(Candidates.of(tree.left, tree.allowed, tree.raw(vectors, units), frame), starts)
     env, steps = gymnasium.make(name), 0
     for c, vector in enumerate(vectors):
         rules = to_rules(tree.with_vector(vector), units, problem)

@@ -5,7 +5,7 @@ import pytest
 from gymnasium.spaces import Box
 
 from feature_controllers import random_controller, two_leaf_pi
-from spaql.kernels.features import LAST
+from spaql.kernels.controller import LAST
 from spaql.policy import Error, FeatureController, Integral, LastAction
 from spaql.policy.tracking import Tracking, tracking_gains
 

@@ -134,7 +134,7 @@ for way in sys.argv[1:] or STEPS:
     env = gymnasium.make(made.id, disable_env_checker=True)
     env.reset(seed=0)
     x = float(env.step(np.zeros(1, np.float32))[0][0])
-    found[way] = x, bool(made.loops.step.stats.cache_hits), made.digest
+    found[way] = x, bool(made.plant.step.function.stats.cache_hits), made.digest
 print(json.dumps(found))
 """
 
@@ -293,11 +293,11 @@ def test_what_cannot_be_followed_is_compiled_in_every_process_and_said() -> None
     plant = small_plant("Pointer", function(source, COS=cosine))
     assert list(plant.content.unknown) == ["COS"]
     with pytest.warns(UncachedPlantWarning, match=r"test/Pointer-v0 is compiled in every process.* COS"):
-        loops = plant.loops
-    states, seen = np.full((1, 1), 0.5), np.zeros((1, 1))
-    loops.step(np.ones(1, bool), np.zeros((1, 1)), states, seen, np.zeros(1), np.zeros(1, bool))
+        compiled = plant.plant
+    states = np.full((1, 1), 0.5)
+    compiled.step_rows(np.ones(1, bool), np.zeros((1, 1)), states)
     assert states[0, 0] == np.cos(0.5)
-    assert type(loops.step._cache).__name__ == "NullCache"
+    assert type(compiled.step.function._cache).__name__ == "NullCache"
 
 
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
@@ -305,7 +305,7 @@ def test_a_plant_that_is_changed_after_it_was_compiled_is_refused() -> None:
     step = function(READS, K=0.5)
     plant = small_plant("Changed", step)
     assert spaql.make_problem(plant).dynamics is plant
-    _ = plant.loops
+    _ = plant.plant
     step.__globals__["K"] = 9.0
     with pytest.raises(spaql.SettingError, match="test/Changed-v0 was compiled before a change of K"):
         spaql.make_problem(plant)

@@ -6,6 +6,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import spaql
+from spaql.policy.arrays import frame_of
 from spaql.problems import DisturbedEnv, Load, perturbed
 from spaql.problems.environment import DynamicsVectorEnv
 from spaql.rollouts.candidates import Candidates, CompiledCandidates
@@ -105,7 +106,10 @@ def test_candidates_of_a_search_meet_the_same_disturbances() -> None:
     starts = player.starts(np.random.default_rng(5), 4)
     numbers = np.zeros((2, 1, 2, 3))
     numbers[:, 0, :, 0] = 0.5, 1.0  # the same constant action, twice
-    found = player.play(Candidates(np.full(1, -1), np.ones((1, 2), bool), numbers), starts)
+    found = player.play(
+        Candidates.of(np.full(1, -1), np.ones((1, 2), bool), numbers, frame_of(2, problem.actions.space)),
+        starts,
+    )
     assert np.array_equal(found.returns[0], found.returns[1])
     _, advance, _ = plant.functions
     for i, row in enumerate(starts.tolist()):
@@ -301,11 +305,6 @@ def test_what_is_wrong_with_a_declaration_is_said(changes: dict, message: str) -
 def test_a_load_needs_a_range_of_steps() -> None:
     with pytest.raises(spaql.SettingError, match="begins"):
         Load(size=1.0, begins=(5, 5))
-
-
-def test_there_is_no_limit_of_a_plant_that_is_disturbed_at_random() -> None:
-    with pytest.raises(spaql.SettingError, match="disturbed at random"):
-        spaql.evaluation.limit(spring(noise={"position [m]": 0.1}), np.zeros((1, 2)))
 
 
 def test_a_perturbed_plant() -> None:

@@ -19,12 +19,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from simulated_board import SimulatedBoard
 
 import spaql
 from spaql.errors import BadEnvironmentError, MissingExtraError, SettingError
 from spaql.policy import RandomPolicy
 from spaql.problems import make_problem
-from spaql.problems.hardware import Hardware, SimulatedBoard
+from spaql.problems.hardware import Hardware
 from spaql.problems.hardware.protocol import decoded, encoded, unwrapped
 from spaql.problems.log import read_log
 
@@ -559,7 +560,7 @@ def test_the_tutorial_identifies_fits_runs_and_refits(tmp_path: Path) -> None:
         shown = "".join(re.findall(r"^```console\n(.*?)^```", page, re.MULTILINE | re.DOTALL))
         commands = re.findall(r"^\$ ((?:.*\\\n)*.*)", shown, re.MULTILINE)
         assert [command.split()[1] for command in commands] == [
-            "board.py", "identify.py", "fit", "show", "draw", "run.py", "fit"
+            "simulated_board.py", "identify.py", "fit", "show", "draw", "run.py", "fit"
         ]  # fmt: skip
         outputs = {}
         for command in commands[1:]:

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from simulated_board import SimulatedBoard
 
 from spaql.errors import BadEnvironmentError
-from spaql.problems.hardware import Hardware, SimulatedBoard
+from spaql.problems.hardware import Hardware
 from spaql.problems.hardware.protocol import decoded, encoded
 
 PERIOD = 0.03

@@ -17,32 +17,25 @@ def twice(outer: int, inner: int) -> Env:
     return TimeLimit(gymnasium.make("Pendulum-v1", max_episode_steps=inner), outer)
 
 
-LIMITED: dict[str, tuple[Callable[[], Env], int, bool]] = {
-    "made with a limit": (lambda: gymnasium.make("CartPole-v1", max_episode_steps=20), 20, True),
-    "wrapped by a shorter one": (lambda: TimeLimit(gymnasium.make("MountainCar-v0"), 77), 77, True),
-    "wrapped by a longer one": (lambda: TimeLimit(gymnasium.make("MountainCar-v0"), 777), 200, True),
-    "the shorter one within": (lambda: twice(40, 30), 30, True),
-    "the shorter one outside": (lambda: twice(30, 40), 30, True),
-    "under a wrapper": (lambda: RecordEpisodeStatistics(twice(40, 30)), 30, False),
+LIMITED: dict[str, tuple[Callable[[], Env], int]] = {
+    "made with a limit": (lambda: gymnasium.make("CartPole-v1", max_episode_steps=20), 20),
+    "wrapped by a shorter one": (lambda: TimeLimit(gymnasium.make("MountainCar-v0"), 77), 77),
+    "wrapped by a longer one": (lambda: TimeLimit(gymnasium.make("MountainCar-v0"), 777), 200),
+    "the shorter one within": (lambda: twice(40, 30), 30),
+    "the shorter one outside": (lambda: twice(30, 40), 30),
+    "under a wrapper": (lambda: RecordEpisodeStatistics(twice(40, 30)), 30),
     "over a wrapper": (
         lambda: TimeLimit(RecordEpisodeStatistics(gymnasium.make("Pendulum-v1")), 30),
         30,
-        False,
     ),
-    "of the spec alone": (lambda: gymnasium.make("Pendulum-v1").unwrapped, 200, True),
-    "not compiled": (lambda: gymnasium.make("LunarLander-v3", max_episode_steps=77), 77, False),
-    "of a plant": (lambda: gymnasium.make("spaql/Pendulum-v1", max_episode_steps=12), 12, True),
+    "of a plant": (lambda: gymnasium.make("spaql/Pendulum-v1", max_episode_steps=12), 12),
 }
 
 
 @pytest.mark.parametrize("how", LIMITED)
 def test_the_limit_that_acts_is_the_horizon(how: str) -> None:
-    make, limit, compiled = LIMITED[how]
-    if how == "not compiled":
-        pytest.importorskip("Box2D")
-    problem = spaql.make_problem(make(), measured=False)
-    assert problem.horizon == limit
-    assert (problem.dynamics is not None) == compiled
+    make, limit = LIMITED[how]
+    assert spaql.make_problem(make(), measured=False).horizon == limit
 
 
 @pytest.mark.parametrize("wrapped", [False, True])
@@ -58,12 +51,9 @@ def test_episodes_are_as_long_as_the_limit_says(wrapped: bool) -> None:
 def test_a_horizon_replaces_the_limit_of_an_id_and_is_refused_beyond_that_of_a_copy() -> None:
     assert spaql.make_problem("Pendulum-v1", horizon=300).horizon == 300
     env = gymnasium.make("Pendulum-v1", max_episode_steps=9)
-    longer = spaql.make_problem(env, horizon=300, compiled=False)
-    assert longer.make().spec.max_episode_steps == 300  # it is made anew, by its id
-    kept = TransformReward(env, lambda r: r / 2)
-    assert spaql.make_problem(kept, horizon=5).horizon == 5
+    assert spaql.make_problem(env, horizon=5).horizon == 5
     with pytest.raises(spaql.SettingError, match=r"300 steps cannot be reached: .* after 9"):
-        spaql.make_problem(kept, horizon=300)
+        spaql.make_problem(env, horizon=300)
 
 
 def test_whole_numbers_of_numpy_are_whole_numbers(tmp_path: Any) -> None:

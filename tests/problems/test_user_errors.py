@@ -106,7 +106,7 @@ def test_what_numba_cannot_compile_is_one_line(wrong: str, told: str, write: Wri
     name = write("GAIN * action", f"{wrong} * action")
     plant = make_problem(f"{name}:{name}-v0").dynamics
     with pytest.raises(SettingError) as caught:
-        _ = plant.loops
+        _ = plant.plant
     assert re.fullmatch(rf"{name}.py, line 14: Numba cannot compile it. ({told}).*", str(caught.value))
     report = CliRunner().invoke(main, ["check", f"{name}:{name}-v0"])
     assert report.output.count("Numba cannot compile it") == 1

@@ -88,15 +88,8 @@ def contradicted(dynamics, statement, names, starts, steps=60) -> np.ndarray:
             reached |= inside(statement.target)
             bad |= (k == last) & ~(inside(statement.target) if statement.stays else reached)
         if k < last:
-            seen, rewards, ended = (
-                np.zeros((len(states), 8)),
-                np.zeros(len(states)),
-                np.zeros(len(states), np.bool_),
-            )
-            seen = seen[:, : len(dynamics.observations)].copy()
-            dynamics.loops.step(
-                np.ones(len(states), np.bool_), np.zeros((len(states), 1)), states, seen, rewards, ended
-            )
+            n = len(states)
+            _, _, ended = dynamics.plant.step_rows(np.ones(n, np.bool_), np.zeros((n, 1)), states)
             bad |= ended
     return bad
 

@@ -12,8 +12,8 @@ from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
-from spaql.problems import Dynamics, Problem
 from spaql.policy.arrays import action_range
+from spaql.problems import Dynamics, Problem
 from spaql.spaces import observation_names
 
 Floats = NDArray[np.float64]

@@ -9,8 +9,8 @@ from spaql.classical.policies import LQRPolicy
 from spaql.classical.riccati import riccati_gains
 from spaql.classical.search import Family, Simulator, Tuned, search
 from spaql.classical.swing_up import N_NUMBERS, SwingUpPolicy, has_pole, pumping_numbers
-from spaql.problems import Problem
 from spaql.policy.arrays import action_range
+from spaql.problems import Problem
 
 
 def tuned_lqr(problem: Problem, simulator: Simulator, steps: int) -> Tuned:

@@ -14,9 +14,9 @@ from spaql.classical.policies import PIDPolicy
 from spaql.classical.search import Simulator, Tuned, search
 from spaql.errors import SettingError
 from spaql.policy import Policy
+from spaql.policy.arrays import action_range
 from spaql.policy.policy import Rng
 from spaql.problems import Problem
-from spaql.policy.arrays import action_range
 from spaql.rollouts.play import returns_from
 from spaql.spaces import action_names, observation_names
 

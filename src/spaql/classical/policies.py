@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from spaql.classical.linear import Floats, LinearPlant
 from spaql.policy import Policy
+from spaql.policy.arrays import action_range
 from spaql.policy.policy import Rng
 from spaql.problems import Problem
-from spaql.policy.arrays import action_range
 
 
 class _WithMemory(Policy):

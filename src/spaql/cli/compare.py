@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,7 +14,6 @@ from spaql.errors import require
 from spaql.formatting import counted
 
 if TYPE_CHECKING:
-    from spaql.studies.compare.limits import Limits
     from spaql.studies.compare.ranking import Comparison
 
 _REPORT = "report"
@@ -43,12 +42,6 @@ _REPORT = "report"
     "--first-seed", type=click.IntRange(min=0), default=6000, show_default=True, help="seeds count from here"
 )
 @click.option("--seeds", type=click.IntRange(min=1), help="how many  [default: 20, and 5 for networks]")
-@click.option(
-    "--limit",
-    is_flag=True,
-    help="also compute nearly the highest possible returns from the same starts, where a plant is small "
-    "enough, and the gaps to them",
-)
 @workers_option
 @ray_option
 @quiet_option
@@ -60,7 +53,6 @@ def compare(
     budgets: tuple[int, ...],
     first_seed: int,
     seeds: int | None,
-    limit: bool,
     workers: int | None,
     ray: str | None,
     quiet: bool,
@@ -83,7 +75,6 @@ def compare(
       spaql compare --only plantree --only Pendulum-v1 --budget 10000 --seeds 5
       spaql compare --only sac --only dqn --workers 1
       spaql compare --only report
-      spaql compare --only report --limit
     """
     from spaql.experiments import RunStore, sweep
     from spaql.studies.baselines import NETWORKS
@@ -101,30 +92,12 @@ def compare(
         if not quiet:
             say(f"{len(runs):,} runs", err=True)
         refuse_failed(sweep(runs, store.root, workers=workers, ray=ray, progress_bar=not quiet))
-    command = "spaql compare" + " --quick" * quick + " --limit" * limit
-    pairs, limits = write_comparison(store, out, command, size.limit if limit else None)
+    pairs = write_comparison(store, out, "spaql compare" + " --quick" * quick)
     verdicts = Counter(pair.verdict for pair in pairs)
-    data = {"pairs": len(pairs), **verdicts} | ({"limits": _as_data(limits)} if limit else {})
-    return Report(data, _text(pairs, verdicts, limits, out))
+    return Report({"pairs": len(pairs), **verdicts}, _text(pairs, verdicts, out))
 
 
-def _as_data(limits: Limits) -> dict[str, Any]:
-    """Return the limits for programs: their numbers, or the reason why there is none."""
-    return {
-        problem: {"reason": found}
-        if isinstance(found, str)
-        else {
-            "return": found.limit.mean,
-            "starts": len(found.limit.returns),
-            "added_by_refining": found.limit.change,
-            "outside": found.limit.fine.outside,
-            "grid": found.limit.fine.points,
-        }
-        for problem, found in limits.items()
-    }
-
-
-def _text(pairs: list[Comparison], verdicts: Counter[str], limits: Limits, out: Path) -> str:
+def _text(pairs: list[Comparison], verdicts: Counter[str], out: Path) -> str:
     from spaql.experiments.table import number_cell
 
     lines = [
@@ -138,11 +111,4 @@ def _text(pairs: list[Comparison], verdicts: Counter[str], limits: Limits, out: 
             f"Of {counted(len(pairs), 'pair')}, PlanTree is ahead in {verdicts['ahead']}, behind in "
             f"{verdicts['behind']}; {verdicts['cannot tell']} cannot be told."
         )
-    lines += [
-        f"no limit  {found}"
-        if isinstance(found, str)
-        else f"limit  {problem}: {number_cell(found.limit.mean)}, of which refining the grid added "
-        f"{found.limit.change:.3f}"
-        for problem, found in limits.items()
-    ]
     return "\n".join([*lines, f"Open {out / 'report.html'}"])

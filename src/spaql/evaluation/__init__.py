@@ -1,4 +1,4 @@
-"""Evaluation: fresh episodes, stress tests, robustness, measures of a closed loop, sizes, limits."""
+"""Evaluation: fresh episodes, stress tests, robustness, measures of a closed loop, sizes."""
 
 from spaql.evaluation.bench import Bench, Signal, Success, find_bench
 from spaql.evaluation.beside import Comparison, Judged, beside
@@ -11,7 +11,6 @@ from spaql.evaluation.control import (
     step_response,
 )
 from spaql.evaluation.episodes import evaluate, start_states
-from spaql.evaluation.limit import GridPlay, Limit, limit
 from spaql.evaluation.measures import Measures, measure
 from spaql.evaluation.model_errors import model_errors
 from spaql.evaluation.plain_controllers import PlainControllers, plain_controllers
@@ -29,9 +28,7 @@ __all__ = [
     "Comparison",
     "ControlMeasures",
     "Evaluation",
-    "GridPlay",
     "Judged",
-    "Limit",
     "Measures",
     "PlainControllers",
     "Response",
@@ -48,7 +45,6 @@ __all__ = [
     "evaluate",
     "evaluate_control",
     "find_bench",
-    "limit",
     "measure",
     "model_errors",
     "parameters_of",

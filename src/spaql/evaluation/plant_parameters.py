@@ -10,11 +10,9 @@ from numbers import Real
 from typing import Any
 
 import gymnasium
-import numpy as np
 
 from spaql.errors import BadEnvironmentError, SettingError, nearest
-from spaql.evaluation.bench import BENCHES, Bench
-from spaql.evaluation.derived_plant_parameters import derived_from
+from spaql.evaluation.bench import BENCHES, Bench, find_bench
 from spaql.problems import Dynamics, Problem
 from spaql.problems.perturbed import with_plant_parameters
 from spaql.problems.user_errors import message_of
@@ -46,11 +44,11 @@ def parameters_of(problem: Problem) -> dict[str, Any]:
 
 
 def with_parameters(problem: Problem, values: Mapping[str, float], bench: Bench | None = None) -> Problem:
-    """Return a problem whose environment has other parameters, with everything derived from them updated.
+    """Return a problem whose environment has other parameters.
 
     An argument of the constructor is passed to it. Any other parameter is set as an attribute of the finished
-    environment; what its constructor computes from it, according to the source or the bench, is computed
-    again. If that is not possible, or the environment resets the attribute, `SettingError` is raised.
+    environment; what its constructor computed from it keeps its value, unless the bench declares it. If the
+    environment resets the attribute, `SettingError` is raised.
 
     Parameters
     ----------
@@ -59,7 +57,7 @@ def with_parameters(problem: Problem, values: Mapping[str, float], bench: Bench 
     values
         Values of the parameters, by name (see `parameters_of`).
     bench
-        Declares how attributes depend on parameters where the source cannot be read.
+        Declares how attributes depend on parameters; known for the problems of classic control.
 
     Examples
     --------
@@ -77,7 +75,13 @@ def with_parameters(problem: Problem, values: Mapping[str, float], bench: Bench 
     arguments = {name: value for name, value in values.items() if name in taken}
     attributes = {name: value for name, value in values.items() if name not in taken}
     env = dataclasses.replace(problem, options={**problem.options, **arguments}, plant={}).make()
-    _set(env.unwrapped, attributes, bench)
+    made_plant: Any = env.unwrapped
+    for name, value in attributes.items():
+        setattr(made_plant, name, value)
+    bench = bench or find_bench(problem)
+    if attributes and bench is not None:
+        for name, compute in bench.derived.items():
+            setattr(made_plant, name, compute(made_plant))
     made = dataclasses.replace(problem, env=None, options={}, template=env, plant={})
     _check_made(made, problem, values, attributes)
     return made
@@ -122,52 +126,6 @@ def _checked(problem: Problem, values: Mapping[str, float]) -> dict[str, float]:
             raise SettingError(f"{name} is {value}, and must be a finite number, such as {known[name]:g}.")
     whole = {name for name, value in values.items() if isinstance(known[name], int) and value == int(value)}
     return {name: int(value) if name in whole else value for name, value in values.items()}
-
-
-def _set(plant: Any, values: Mapping[str, float], bench: Bench | None) -> None:
-    """Set attributes, and compute again what was computed from them."""
-    declared = dict(bench.derived) if bench is not None and values else {}
-    kind = type(plant).__name__
-    known = bench.parameters if bench is not None else ()
-    try:
-        derived = (
-            [one for one in derived_from(plant, list(values)) if one.name not in declared] if values else []
-        )
-    except (OSError, TypeError, SyntaxError) as error:
-        if set(values) <= {*known}:  # the bench declares them independent
-            derived = []
-        else:
-            raise SettingError(
-                f"What {kind} computes from {_listed(values)} is not known, because its source cannot be "
-                f"read ({error}): make it an argument of its constructor."
-            ) from error
-    for one in derived:
-        try:
-            computed = one.compute(plant)
-            right = _is_number(computed) and np.array_equal(computed, getattr(plant, one.name))
-        except Exception:
-            right = False
-        if one.name in ("observation_space", "action_space"):
-            raise SettingError(
-                f"{kind} computes its {one.name} from {_listed(values)}, and the policy needs the space that "
-                "it has: it cannot be changed."
-            )
-        if not right:
-            raise SettingError(
-                f"{kind} computes {one.name} from {_listed(values)} in its constructor, in a way that cannot "
-                "be repeated afterwards: make the parameter an argument of its constructor, or use "
-                f"Bench(derived={{{one.name!r}: ...}})."
-            )
-    for name, value in values.items():
-        setattr(plant, name, value)
-    for one in derived:
-        setattr(plant, one.name, one.compute(plant))
-    for name, compute in declared.items():
-        setattr(plant, name, compute(plant))
-
-
-def _is_number(value: Any) -> bool:
-    return np.asarray(value).dtype.kind in "iuf"
 
 
 def _listed(names: Mapping[str, float] | Sequence[str]) -> str:

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from spaql.errors import SettingError
 from spaql.evaluation.control import StepResponse, step_response
 from spaql.policy import Policy
+from spaql.policy.arrays import action_range
 from spaql.problems import Dynamics, Load, Problem
 from spaql.problems.setpoint_steps import state_places
-from spaql.policy.arrays import action_range
 from spaql.spaces import action_names, observation_names
 
 Floats = NDArray[np.float64]

@@ -42,8 +42,8 @@ class Played(NamedTuple):
     """How often the leaf of a controller with memory changed while no set-point did; 0 for others."""
     terminated: Bools
     trace: Floats
-    """Starts × (steps + 1) × (observation, features, action, reward, state) of the first candidate; NaN after the end,
-    where the last row has the last observation and state."""
+    """Starts × (steps + 1) × (observation, features, action, reward, state) of the first candidate; NaN after
+    the end, where the last row has the last observation and state."""
 
 
 class Room(NamedTuple):

@@ -2,18 +2,19 @@
 
     features (some with memory) -> fold -> tree -> laws -> limits
 
-Rules and laws read the vector `x = [observation, features]`; a controller without memory has no features. Cuts
-and laws are rows of one sparse table,
+Rules and laws read the vector `x = [observation, features]`; a controller without memory has no features.
+Cuts and laws are rows of one sparse table,
 
-    row r:  constant[r],  and the sum of weight[t] * x[term[t]] for t from span[r] to span[r + 1], in this order,
+    row r:  constant[r],  and the sum of weight[t] * x[term[t]] for t from span[r] to span[r + 1], in this
+    order,
 
-so that the order of every sum is data: exported code has the same bits. A cut goes left if its sum is below its
-constant. A leaf has a row for each component of the action (constant + sum, then the limits), or for each discrete
-action (the highest score wins; a score of -inf is never taken). `Arrays` is the structure; `constant` and `weight`
-are the parameters, of which a search over n candidates passes n rows.
+so that the order of every sum is data: exported code has the same bits. A cut goes left if its sum is below
+its constant. A leaf has a row for each component of the action (constant + sum, then the limits), or for each
+discrete action (the highest score wins; a score of -inf is never taken). `Arrays` is the structure;
+`constant` and `weight` are the parameters, of which a search over n candidates passes n rows.
 
-The memory of an episode is a row of floats: the number of samples (up to that of the roots), the last leaf (-1 for
-none), the last action, its target before the dead band, and then the slots of the features.
+The memory of an episode is a row of floats: the number of samples (up to that of the roots), the last leaf
+(-1 for none), the last action, its target before the dead band, and then the slots of the features.
 """
 
 from typing import NamedTuple
@@ -58,29 +59,33 @@ class Arrays(NamedTuple):
     """The structure of a controller."""
 
     shape: Ints
-    """OBSERVATIONS; ACTIONS, the components of an action; OUTPUTS, the rows of a leaf; whether it is DISCRETE, has the
-    VELOCITY form (laws are changes of the action) and REMEMBERS anything; the length of a MEMORY; the SIDE of a
-    fold, which is mirrored where x[SIDE] < 0, or -1."""
+    """OBSERVATIONS; ACTIONS, the components of an action; OUTPUTS, the rows of a leaf; whether it is
+    DISCRETE, has the VELOCITY form (laws are changes of the action) and REMEMBERS anything; the length of a
+    MEMORY; the SIDE of a fold, which is mirrored where x[SIDE] < 0, or -1."""
     feature: Ints
     """Features × (kind, sources in x or in the action, samples ago, slot in the memory)."""
     setting: Floats
-    """Features × settings. PARAMETER: of an integral and a derivative the seconds between samples, of a low-pass the
-    share of the new value, of the last action its value before the first sample. BOUND: of an integral its
-    largest magnitude, of a derivative the share of the new value. START: of an integral its value at a reset."""
+    """Features × settings. PARAMETER: of an integral and a derivative the seconds between samples, of a
+    low-pass the share of the new value, of the last action its value before the first sample. BOUND: of an
+    integral its largest magnitude, of a derivative the share of the new value. START: of an integral its
+    value at a reset."""
     root: Ints
     """The root of each time step, the last for all later ones."""
     node: Ints
-    """Nodes × (row, left, right, parent, column). A leaf has left = -1, and its first law in row. The column is that
-    of x which a cut compares, or -1 for a weighted sum: deep trees would spend most of their time in sums."""
+    """Nodes × (row, left, right, parent, column). A leaf has left = -1, and its first law in row. The column
+    is that of x which a cut compares, or -1 for a weighted sum: deep trees would spend most of their time in
+    sums."""
     margin: Floats
     """Hysteresis of each node; empty for none. With it no node is the child of two."""
     span: Ints
     term: Ints
     limit: Floats
-    """(low, high, largest change in a sample, dead band, last action at a reset, width of the range) × ACTIONS."""
+    """(low, high, largest change in a sample, dead band, last action at a reset, width of the range) ×
+    ACTIONS."""
     mirror: Ints
     """Of a fold: which entry of x, from 1 on, is each entry of its image, negative if its sign changes; empty
-    for none. A folded leaf has the laws of its image after its own, for x itself: no sum changes its order."""
+    for none. A folded leaf has the laws of its image after its own, for x itself: no sum changes its
+    order."""
 
 
 class Numbers(NamedTuple):
@@ -200,7 +205,7 @@ def compute_features(arrays: Arrays, memory: Floats, x: Floats) -> None:
             elif kind == ANGLE:
                 value = arc_tangent(here, other)
             elif not started:
-                value = here if kind == LAG or kind == LOW_PASS else 0.0
+                value = here if kind in (LAG, LOW_PASS) else 0.0
             elif kind == DIFFERENCE:
                 value = here - memory[slot]
             elif kind == DERIVATIVE:
@@ -264,7 +269,7 @@ def find_leaf(arrays: Arrays, numbers: Numbers, x: Floats, memory: Floats) -> in
         total = x[column] if column >= 0 else weighted_sum(arrays, numbers.weight, row, 0.0, x)
         # An index, and no branch that could be mispredicted.
         node = arrays.node[node, LEFT + (0 if total < numbers.constant[row] else 1)]
-    return node
+    return int(node)
 
 
 @inlined
@@ -285,10 +290,11 @@ def highest_score(arrays: Arrays, numbers: Numbers, first: int, x: Floats) -> in
 def apply_laws(
     arrays: Arrays, numbers: Numbers, first: int, x: Floats, memory: Floats, work: Floats, action: Floats
 ) -> None:
-    """Write what the laws ask for and the target within the limits to `work`, and the action after the dead band.
+    """Write the wish of the laws, its target within the limits, and the action after the dead band.
 
-    In velocity form a law asks for the last target plus its result. If that is NaN the target is the last action.
-    The range holds even if the last action, which may have been set by hand, is out of it.
+    Wishes and targets go to `work`. In velocity form a law asks for the last target plus its result. If that
+    is NaN the target is the last action. The range holds even if the last action, which may have been set by
+    hand, is out of it.
     """
     actions = arrays.shape[ACTIONS]
     for k in range(actions):
@@ -361,7 +367,7 @@ def update_memory(
             memory[slot + 1] = x[first + i]
         elif kind == LOW_PASS:
             memory[slot] = x[first + i]
-        elif kind == LAG or kind == LAST_ACTION:
+        elif kind in (LAG, LAST_ACTION):
             for j in range(arrays.feature[i, SAMPLES] - 1, 0, -1):
                 memory[slot + j] = here if kind == LAG and not started else memory[slot + j - 1]
             memory[slot] = here
@@ -374,9 +380,9 @@ def update_memory(
 
 @inlined
 def act(arrays: Arrays, numbers: Numbers, memory: Floats, x: Floats, work: Floats, action: Floats) -> int:
-    """Take one sample: x begins with the observation; writes features, action and memory, and returns the leaf.
+    """Take one sample: write features, action and memory, and return the leaf.
 
-    `work` has room for two actions and for x.
+    x begins with the observation; `work` has room for two actions and for x.
     """
     if arrays.feature.shape[0] > 0:
         compute_features(arrays, memory, x)

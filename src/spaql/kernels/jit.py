@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 from llvmlite.binding import parse_bitcode
+from numba import carray  # type: ignore[attr-defined]
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, NullCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder
@@ -250,7 +251,7 @@ def cache_folder() -> Path | None:
         return None
 
 
-FLOATS = numba.types.CPointer(numba.types.float64)
+FLOATS = numba.types.CPointer(numba.types.float64)  # type: ignore[no-untyped-call]
 """An array of floats, as a function gets it that is called by its address."""
 GENERATOR = numba.types.NumPyRandomGeneratorType("NumPyRandomGeneratorType")
 _CONTIGUOUS = numba.types.float64[::1]
@@ -302,18 +303,19 @@ def _typed(address: Any, *arguments: Any) -> Any:
 
 
 if ENABLED:
-    as_array: Any = numba.carray
+    as_array: Any = carray
     """An array of a shape from what a function gets."""
 
-    @intrinsic  # type: ignore[untyped-decorator]
-    def call(typing_context: Any, address: Any, one: Any, two: Any) -> Any:
-        """Call the function at an address with two arguments."""
+    def _call(typing_context: Any, address: Any, one: Any, two: Any) -> Any:
         return _typed(address, one, two)
 
-    @intrinsic  # type: ignore[untyped-decorator]
-    def call_with_three(typing_context: Any, address: Any, one: Any, two: Any, three: Any) -> Any:
-        """Call the function at an address with three arguments."""
+    def _call_with_three(typing_context: Any, address: Any, one: Any, two: Any, three: Any) -> Any:
         return _typed(address, one, two, three)
+
+    call: Any = intrinsic(_call)
+    """Call the function at an address with two arguments."""
+    call_with_three: Any = intrinsic(_call_with_three)
+    """Call the function at an address with three arguments."""
 
 else:
 

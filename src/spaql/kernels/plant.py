@@ -47,7 +47,8 @@ class Addresses(NamedTuple):
     look: int
     """`look(state, observation)`."""
     step: int
-    """`step(state, action, outcome)` replaces the state, and writes the reward and whether the episode ended."""
+    """`step(state, action, outcome)` replaces the state, and writes the reward and whether the episode
+    ended."""
 
 
 @dataclass(frozen=True)
@@ -105,8 +106,9 @@ def compile_plant(
 ) -> Plant:
     """Compile a plant: `start(rng)`, `step(state, action)` and `observe(state)` of tuples.
 
-    There are `n_actions` components of an action; 0 for discrete ones. Observations and actions are rounded to single precision, as in Gymnasium's spaces. `depends_on` must change
-    when the functions do; where that cannot be known, they must not be `cached`.
+    There are `n_actions` components of an action; 0 for discrete ones. Observations and actions are rounded
+    to single precision, as in Gymnasium's spaces. `depends_on` must change when the functions do; where that
+    cannot be known, they must not be `cached`.
     """
 
     def begin(rng: np.random.Generator, state: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete
@@ -54,10 +54,12 @@ class Frame:
     remembers: bool = False
     memory: int = 0
     """Length of a memory; 0 for that of a controller without features."""
+    setpoints: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    """Where set-points are in an observation: where one changes, another leaf is no switch."""
 
 
 def frame_of(observations: int, actions: Box | Discrete, ends: tuple[Floats, Floats] | None = None) -> Frame:
-    """Return the frame of a controller without memory, whose actions have the range of their space or another."""
+    """Return the frame of a controller without memory; actions have the range of their space, or another."""
     columns = np.arange(observations)
     if isinstance(actions, Discrete):
         limit = np.array([[-np.inf, np.inf, np.inf, 0.0, 0.0, 1.0]]).T
@@ -217,7 +219,10 @@ def copied_nodes(tree: RuleTree) -> list[int]:
 
 
 def _laws(builder: Builder, leaves: Leaves, frame: Frame, fold: Fold | None) -> list[int]:
-    """Add the laws of a table of leaves, each with those of its image if there is a fold; returns their first rows."""
+    """Add the laws of a table of leaves, with those of their images if there is a fold.
+
+    Returns the first row of each.
+    """
     firsts = []
     for law in range(len(leaves)):
         firsts.append(len(builder.constant))
@@ -273,8 +278,9 @@ def partition_arrays(policy: PartitionPolicy) -> ControllerArrays:
     """
     flat = policy.flat
     dims = policy.states.dims
-    frame = frame_of(dims, policy.action_space)
-    leaves, rows = leaves_of(policy.action_space, policy.leaf_actions.reshape(len(flat.cut), -1))
+    actions = policy.actions.space
+    frame = frame_of(dims, actions)
+    leaves, rows = leaves_of(actions, policy.leaf_actions.reshape(len(flat.cut), -1))
     builder = Builder()
     firsts = _laws(builder, leaves, frame, None)
 
@@ -318,8 +324,8 @@ def candidate_arrays(
     allowed
         Nodes × outputs: which discrete actions a leaf may take.
     numbers
-        Candidates × nodes × outputs × (1 + what the tree reads): thresholds and weights of cuts in their first
-        row, offsets and gains of laws.
+        Candidates × nodes × outputs × (1 + what the tree reads): thresholds and weights of cuts in their
+        first row, offsets and gains of laws.
     frame
         What surrounds the trees.
     """

@@ -208,9 +208,14 @@ class FeatureController(Policy):
     @cached_property
     def arrays(self) -> ControllerArrays:
         """The controller as the closed loop reads it."""
+        return tree_arrays(self.tree, self.frame, hysteresis=self.hysteresis, copied=True)
+
+    @cached_property
+    def frame(self) -> Frame:
+        """The controller but for its tree."""
         limiter = self.tables.limiter
         column, feature, setting = self.tables.table.computed(len(self.observations))
-        frame = Frame(
+        return Frame(
             len(self.observations),
             np.array([*limiter[:5], limiter.high - limiter.low]),
             column,
@@ -221,7 +226,6 @@ class FeatureController(Policy):
             remembers=True,
             memory=self.memory_size,
         )
-        return tree_arrays(self.tree, frame, hysteresis=self.hysteresis, copied=True)
 
     @cached_property
     def tables(self) -> Tables:
@@ -271,11 +275,7 @@ class FeatureController(Policy):
         work = np.empty((n, 2 * actions + x.shape[1]))
         done = np.empty((n, actions))
         act_rows(arrays, numbers, memory, x, work, done)
-        return Sample(x[:, self._columns], work[:, :actions], done)
-
-    @cached_property
-    def _columns(self) -> Ints:
-        return self.tables.table.computed(len(self.observations))[0]
+        return Sample(x[:, self.frame.columns], work[:, :actions], done)
 
     def act(self, observations: Any, steps: NDArray[np.int64] | None = None, rng: Rng | None = None) -> Any:
         """Return the first actions of episodes; for later steps use `for_episodes`, or `predict`."""

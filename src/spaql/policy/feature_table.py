@@ -45,7 +45,7 @@ class FeatureTable(NamedTuple):
         An observed feature is the observation itself.
         """
         column: list[int] = []
-        rows = []
+        rows: list[list[int]] = []
         for row in self.places.tolist():
             known = [*column, 0]  # a second source that is not used reads anything
             if row[KIND] != LAST_ACTION:

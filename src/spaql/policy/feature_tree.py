@@ -9,7 +9,6 @@ import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
-from spaql.errors import SettingError
 from spaql.kernels.controller import Floats, Ints
 from spaql.policy.arrays import copied_nodes
 from spaql.policy.feature_table import feature_names
@@ -69,8 +68,8 @@ def tree_over_features(
 def tree_table(tree: RuleTree) -> tuple[Ints, Floats, Ints]:
     """Return a tree as exported code writes it, and the number that each node compares (-1 for a leaf).
 
-    A row of a node is `[threshold, weights]` of a cut, or `[offset, gains]` of a law. The children of a node are
-    neighbours, and shared subtrees are copied.
+    A row of a node is `[threshold, weights]` of a cut, or `[offset, gains]` of a law. The children of a node
+    are neighbours, and shared subtrees are copied.
     """
     order = copied_nodes(tree)
     inner = tree.feature[order] >= 0

@@ -10,12 +10,12 @@ from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import BadEnvironmentError, SettingError
+from spaql.kernels.controller import ControllerArrays
 from spaql.kernels.partition.actions import raw_actions
 from spaql.kernels.partition.balls import BITS, INTERVAL
 from spaql.kernels.partition.lookup import flatten
 from spaql.kernels.partition.lookup_batch import central_actions, look_up, redraw
 from spaql.partition import Partition
-from spaql.kernels.controller import ControllerArrays
 from spaql.policy.arrays import partition_arrays
 from spaql.policy.explanation import (
     DIGITS,

@@ -6,12 +6,12 @@ that the two agree to the last bit; where Gymnasium squares by a power instead o
 
 import math
 
+import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
 from spaql.kernels.jit import callable_by_kernels
 from spaql.problems.dynamics import DYNAMICS, Dynamics
-from spaql.problems.originals import is_original
 
 Two = tuple[float, float]
 Four = tuple[float, float, float, float]
@@ -229,11 +229,19 @@ Dynamics(
 def find_dynamics(env: str) -> Dynamics | None:
     """Return the dynamics of this id, or the compiled version of Gymnasium's environment of this id.
 
-    The result is None if another environment has been registered under the id, or Gymnasium's code has been
-    changed. The module of `module:id` is not imported here: before it is, the result is None.
+    The result is None if another environment has been registered under the id. The module of `module:id` is
+    not imported here: before it is, the result is None.
     """
     name = env.rpartition(":")[2]
     if (own := DYNAMICS.get(name)) is not None:
         return own if own.is_registered else None
     compiled = DYNAMICS.get(f"spaql/{name}")
-    return compiled if compiled is not None and compiled.is_registered and is_original(name) else None
+    return compiled if compiled is not None and compiled.is_registered and _is_gymnasiums(name) else None
+
+
+def _is_gymnasiums(env: str) -> bool:
+    """Return whether an id is still that of Gymnasium's own environment, without options or wrappers."""
+    spec = gymnasium.registry.get(env)
+    if spec is None or spec.kwargs or spec.additional_wrappers:
+        return False
+    return str(spec.entry_point).startswith("gymnasium.envs.classic_control.")

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from spaql.errors import SettingError, UncachedPlantWarning
 from spaql.kernels.jit import ENABLED, NumbaError, cache_by, callable_by_kernels, njit
 from spaql.kernels.plant import Plant, compile_plant
-from spaql.kernels.value_iteration import ValueIteration, compile_value_iteration
 from spaql.problems.content import Content, content_of, plain_function, sha256
 from spaql.problems.disturbances import (
     Disturbances,
@@ -361,17 +360,6 @@ class Dynamics:
             n_state=self.state_dims,
             n_seen=len(self.observations),
             n_actions=len(self.actions) if isinstance(self.actions, Mapping) else 0,
-            depends_on=_key(self._compiled_from),
-            cached=not self._compiled_from.unknown,
-        )
-
-    @cached_property
-    def value_iteration(self) -> ValueIteration:
-        """The kernels of value iteration on these dynamics, compiled as the loops are."""
-        return compile_value_iteration(
-            self._compiled_functions[1],
-            n_state=self.state_dims,
-            discrete=not isinstance(self.actions, Mapping),
             depends_on=_key(self._compiled_from),
             cached=not self._compiled_from.unknown,
         )

@@ -12,6 +12,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from spaql.problems.dynamics import DYNAMICS, Dynamics
+from spaql.problems.meaning import Meaning, declared_by
 from spaql.problems.stage_cost import BROKEN
 
 Observation = NDArray[np.float32]
@@ -84,6 +85,7 @@ class DynamicsEnv(gymnasium.Env[Any, Any]):
         self.dynamics = DYNAMICS[dynamics]
         self.observation_space = self.dynamics.observation_space
         self.action_space = self.dynamics.action_space
+        self.meaning: Meaning = declared_by(self.dynamics)
         self.render_mode = render_mode
         self._state = np.zeros((1, self.dynamics.state_dims))
         self._renderer: Any = None

@@ -33,14 +33,17 @@ class Meaning:
 
 def meaning_of(env: gymnasium.Env[Any, Any], dynamics: Dynamics | None = None) -> Meaning:
     """Return what compiled dynamics or else an environment declare; nothing by default."""
-    if dynamics is not None:
-        return Meaning(
-            observations=tuple(dynamics.observations),
-            actions=tuple(dynamics.actions),
-            setpoints=dynamics.setpoints,
-            angles=dynamics.angles,
-            sample_time=dynamics.sample_time,
-            constraints=dynamics.stage_cost.constraints if dynamics.stage_cost else (),
-        )
-    declared = getattr(env.unwrapped, "meaning", None)
+    declared = getattr(env.unwrapped, "meaning", None) if dynamics is None else declared_by(dynamics)
     return declared if isinstance(declared, Meaning) else Meaning()
+
+
+def declared_by(dynamics: Dynamics) -> Meaning:
+    """Return what compiled dynamics declare."""
+    return Meaning(
+        observations=tuple(dynamics.observations),
+        actions=tuple(dynamics.actions),
+        setpoints=dynamics.setpoints,
+        angles=dynamics.angles,
+        sample_time=dynamics.sample_time,
+        constraints=dynamics.stage_cost.constraints if dynamics.stage_cost else (),
+    )

@@ -18,8 +18,8 @@ from spaql.errors import ChangedPlantWarning
 from spaql.problems.content import bytecode, content_of, is_shipped, sha256, value_token
 from spaql.problems.dynamics import Dynamics
 from spaql.problems.environment import DynamicsEnv
+from spaql.problems.given import layers
 from spaql.problems.meaning import meaning_of
-from spaql.problems.recognition import layers
 from spaql.problems.source_text import written
 
 PlantHash = Mapping[str, str]

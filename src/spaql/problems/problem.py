@@ -17,15 +17,13 @@ from numpy.typing import NDArray
 
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.problems.classic import find_dynamics
-from spaql.problems.copies import is_pickled_in_part
 from spaql.problems.dynamics import Dynamics, check_meaning
 from spaql.problems.environment import DynamicsEnv, DynamicsVectorEnv
+from spaql.problems.given import layers
 from spaql.problems.guard import CheckedResults, Guard, GuardedEnv, in_processes
 from spaql.problems.meaning import meaning_of
-from spaql.problems.originals import is_classic, is_original
 from spaql.problems.perturbed import with_other_cost
 from spaql.problems.plant_hash import PlantHash, environment_hash, equations_hash, file_hash, warn_of_change
-from spaql.problems.recognition import difference_from_id, layers
 from spaql.problems.registry import is_fmu, make_named, spec_of
 from spaql.problems.sources import (
     FILE_OPTIONS,
@@ -62,8 +60,7 @@ class Problem:
 
     name: str
     env: str | None
-    """The environment's id, or None for an environment that was given as an object and differs from what its
-    id makes; see `runs_on`."""
+    """The environment's id, or None for an environment that was given as an object."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Keyword arguments of the environment."""
     horizon: int
@@ -97,15 +94,7 @@ class Problem:
     log: Mapping[str, Any] | None = None
     """How it was made from a log, as plain data, for a problem without an environment (see `spaql.fit`)."""
     template: Environment | None = field(default=None, repr=False, compare=False)
-    """A copy of the environment that was given as an object, if it differs from what its id makes."""
-
-    def __post_init__(self) -> None:
-        separate = self.parallel or self.step_timeout is not None
-        if separate and self.template is not None and is_pickled_in_part(self.template):
-            raise SettingError(
-                f"The {type(self.template.unwrapped).__name__} that was given would lose its changes on the "
-                "way to another process: leave out parallel and step_timeout, or register it and give its id."
-            )
+    """A copy of the environment that was given as an object."""
 
     @property
     def setpoint_places(self) -> list[tuple[int, int]]:
@@ -119,14 +108,12 @@ class Problem:
 
         Examples
         --------
-        >>> env = gymnasium.make("Pendulum-v1")
-        >>> make_problem(env).runs_on
+        >>> make_problem("Pendulum-v1").runs_on
         'the compiled dynamics spaql/Pendulum-v1'
-        >>> make_problem(env, compiled=False).runs_on
+        >>> make_problem("Pendulum-v1", compiled=False).runs_on
         "gymnasium.make('Pendulum-v1')"
-        >>> env.unwrapped.max_torque = 0.0
-        >>> make_problem(env).runs_on
-        'copies of the PendulumEnv that was given (PendulumEnv.max_torque is 0.0, not 2.0)'
+        >>> make_problem(gymnasium.make("Pendulum-v1")).runs_on.partition(" (")[0]
+        'copies of the PendulumEnv that was given'
         """
         return self._runs_on + ("" if self.stage_cost is None else f", with {self.stage_cost}")
 
@@ -135,8 +122,11 @@ class Problem:
         if self.dynamics is not None:
             return f"the compiled dynamics {self.dynamics.id}"
         if self.template is not None:
-            kind = type(self.template.unwrapped).__name__
-            return f"copies of the {kind} that was given ({difference_from_id(self.template)})"
+            plant = self.template.unwrapped
+            copies = f"copies of the {type(plant).__name__} that was given"
+            if plant.spec is None or find_dynamics(plant.spec.id) is None:
+                return copies
+            return f'{copies} ("{plant.spec.id}" as an id trains on compiled dynamics, which is faster)'
         if self.env is None and self.log is not None:
             return "no environment: it was made from a log"
         if self.env is None:
@@ -246,9 +236,7 @@ def make_problem(
         `cartpole200`), a Gymnasium environment, `Dynamics`, the model file of a learned plant (`.spaql`), an
         FMU (`.fmu`, whose `options` are those of `spaql.problems.fmu.FMUEnv`), or a problem, which is
         returned as it is.
-        An environment is compared with what its id makes. If nothing but the time limit or the render mode
-        differs, the id is used; otherwise copies of it, which a model file cannot name (see
-        `Problem.runs_on`).
+        Of a Gymnasium environment copies are used, which a model file cannot name.
     horizon
         Steps after which an episode ends; the environment's own limit by default, the smallest if it has
         several. A longer one than the limit of an environment that is copied is refused.
@@ -265,8 +253,7 @@ def make_problem(
         Keyword arguments for the environment.
     compiled
         Use compiled dynamics if there are any: `Dynamics`, and Gymnasium's CartPole, Pendulum, MountainCar,
-        MountainCarContinuous and Acrobot, whose compiled versions agree with them step by step, unless the
-        environment, its class or the entry of its id has been changed.
+        MountainCarContinuous and Acrobot by their ids, whose compiled versions agree with them step by step.
     parallel
         Step the environments of an evaluation in separate processes, one for each of its episodes: for
         simulators that take a millisecond or more per step. The episodes of `TreeSearch` are played by a
@@ -375,7 +362,8 @@ def make_problem(
     check_meaning(names, setpoints or {}, angles or (), sample_time)
     dynamics, stage = source.dynamics if compiled and step_timeout is None else None, None
     if cost is not None or constraints:
-        if meaning.constraints or (source.dynamics is not None and source.dynamics.stage_cost is not None):
+        declared = source.dynamics is not None and source.dynamics.stage_cost is not None
+        if meaning.constraints or declared or _is_judged(probe):
             raise SettingError(f"{source.name} declares a cost or constraints itself: change them there.")
         stage = StageCost.of(cost, constraints, names, expression_names(actions))
         dynamics = None if dynamics is None else with_other_cost(dynamics, stage)
@@ -430,7 +418,7 @@ def _range(given: Sequence[float]) -> tuple[float, float]:
 
 def _has_vector_form(env: str) -> bool:
     """Return whether Gymnasium has a vector environment of an id that is equivalent to many single ones."""
-    return spec_of(env).vector_entry_point is not None and (not is_classic(env) or is_original(env))
+    return spec_of(env).vector_entry_point is not None
 
 
 def _random_observations(

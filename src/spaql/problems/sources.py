@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,12 +12,10 @@ from gymnasium.wrappers import NormalizeObservation, NormalizeReward, TimeLimit
 
 from spaql.errors import SettingError
 from spaql.problems.classic import find_dynamics
-from spaql.problems.copies import copied
 from spaql.problems.dynamics import Dynamics
-from spaql.problems.environment import DynamicsEnv
+from spaql.problems.given import copied, layers, time_limit, warn_of_lost_changes
 from spaql.problems.meaning import meaning_of
 from spaql.problems.presets import PRESETS, Preset
-from spaql.problems.recognition import difference_from_id, layers, options_of, time_limit
 from spaql.problems.registry import is_fmu, is_model_file, make_named, resolved_id
 
 Environment = gymnasium.Env[Any, Any]
@@ -39,15 +36,13 @@ class Source:
     options: Mapping[str, Any]
     template: Environment | None
     dynamics: Dynamics | None
-    limit: int | None = None
-    """The time limit of an object that was given."""
 
     def probe(self, horizon: int | None) -> Environment:
         """Return an environment to inspect; without a horizon, the template itself."""
         if self.template is not None:
             return self.template if horizon is None else limited_copy(self.template, horizon)
         assert self.env is not None
-        return make_named(self.env, horizon or self.limit, self.options)
+        return make_named(self.env, horizon, self.options)
 
     def horizon(self, asked: int | None, probe: Environment) -> int:
         """Return the steps of an episode: the requested number, or else the environment's own limit."""
@@ -86,7 +81,8 @@ def find_source(env: Any, options: Mapping[str, Any] | None) -> tuple[Source, Pr
     if isinstance(env, str):
         return _of_name(env, options)
     _refuse_unless_environment(env)
-    return _of_object(env), None
+    warn_of_lost_changes(env)
+    return Source(type(env.unwrapped).__name__, None, {}, copied(env), None), None
 
 
 def _of_name(env: str, options: Mapping[str, Any] | None) -> tuple[Source, Preset | None]:
@@ -99,26 +95,6 @@ def _of_name(env: str, options: Mapping[str, Any] | None) -> tuple[Source, Prese
     name = env if preset else env_id
     dynamics = None if options else find_dynamics(env_id)
     return Source(name, env_id, dict(options or {}), None, dynamics), preset
-
-
-def _of_object(env: Environment) -> Source:
-    """Return a source by id if the environment is what its id makes; otherwise one that copies it."""
-    spec, limit = env.unwrapped.spec, time_limit(env)
-    if spec is None or not _is_data(options_of(spec)) or difference_from_id(env):
-        return Source(type(env.unwrapped).__name__, None, {}, copied(env), None, limit)
-    options = options_of(spec)
-    if isinstance(env.unwrapped, DynamicsEnv):
-        options.pop("dynamics")
-    dynamics = None if options else find_dynamics(spec.id)
-    return Source(spec.id, spec.id, options, None, dynamics, limit)
-
-
-def _is_data(options: Mapping[str, Any]) -> bool:
-    """Return whether a model file can hold the options of an environment."""
-    try:
-        return bool(json.loads(json.dumps(options)) == options)
-    except (TypeError, ValueError):
-        return False
 
 
 def _refuse_unless_environment(env: Any) -> None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete
+from numpy.typing import NDArray
 
 from spaql.errors import SpaqlError
 from spaql.kernels.controller import (
@@ -27,11 +28,14 @@ from spaql.kernels.controller import (
     act_rows,
     reset_rows,
 )
+from spaql.policy.arrays import Frame, candidate_arrays
 from spaql.problems import Problem
 from spaql.problems.guard import Guard, GuardedEnv
 from spaql.problems.sending import receive, send
 from spaql.simulate.loop import play
 from spaql.workers import RayWorkers, Workers, cores, sendable
+
+Bools = NDArray[np.bool_]
 
 _ALONE = "leave out parallel"
 _PARTS = 4
@@ -46,10 +50,13 @@ class Candidates(NamedTuple):
     """Candidates × rows."""
     weights: Floats
     """Candidates × terms."""
-    columns: Ints
-    """Where in x (see `spaql.kernels.controller`) each number is that the trees read."""
-    setpoints: Ints
-    """Where set-points are in an observation."""
+    frame: Frame
+    """What surrounds the trees."""
+
+    @classmethod
+    def of(cls, left: Ints, allowed: Bools, numbers: Floats, frame: Frame) -> Candidates:
+        """Return candidates by the numbers of their trees (see `candidate_arrays`)."""
+        return cls(*candidate_arrays(left, allowed, numbers, frame), frame)
 
     def some(self, which: slice) -> Candidates:
         """Return some of them."""
@@ -123,9 +130,10 @@ class CompiledCandidates:
         assert starts.shape[1:] == (plant.state_dims,)  # the kernel does not check
         horizon = self._problem.horizon
         traced = min(visited, horizon)
-        arrays, constants, weights, columns, setpoints = candidates
+        arrays, constants, weights, frame = candidates
+        columns = frame.columns
         played, steps = play(
-            plant.plant, arrays, constants, weights, starts, horizon, setpoints=setpoints, traced=traced
+            plant.plant, arrays, constants, weights, starts, horizon, setpoints=frame.setpoints, traced=traced
         )
         read = np.empty((0, len(columns)))
         if traced:
@@ -177,7 +185,7 @@ class EnvironmentCandidates:
             if len(part.visited):
                 seen.append((rows[1].start, part.visited))
         some = [observations for _, observations in sorted(seen, key=lambda pair: pair[0])]
-        read = np.concatenate([*some, np.empty((0, len(candidates.columns)))])[:visited]
+        read = np.concatenate([*some, np.empty((0, len(candidates.frame.columns)))])[:visited]
         return CandidateEpisodes(returns, movement, switches, steps, read)
 
     def _parts(
@@ -242,7 +250,7 @@ class _Environment:
                 found = self._episode(one, int(start[0]), kept)
                 returns[c, i], movement[c, i], switches[c, i], taken = found
                 steps += taken
-        rows = np.array(read[:visited]).reshape(-1, len(candidates.columns))
+        rows = np.array(read[:visited]).reshape(-1, len(candidates.frame.columns))
         return CandidateEpisodes(returns, movement, switches, steps, rows)
 
     def _episode(
@@ -269,13 +277,13 @@ class _Environment:
         while taken < self._problem.horizon:
             taken += 1
             x[0, :n_seen] = np.asarray(observation, np.float64).ravel()
-            steady = taken > 1 and np.array_equal(x[0, one.setpoints], goals)
-            goals = x[0, one.setpoints]
+            steady = goals is not None and np.array_equal(x[0, one.frame.setpoints], goals)
+            goals = x[0, one.frame.setpoints]
             held = memory[0, LEAF]
             act_rows(arrays, numbers, memory, x, work, raw)
             switches += int(arrays.shape[REMEMBERS] > 0 and steady and memory[0, LEAF] != held)
             if read is not None:
-                read.append(x[0, one.columns])
+                read.append(x[0, one.frame.columns])
             action: Any
             if isinstance(space, Discrete):
                 action = int(space.start) + int(raw[0, 0])

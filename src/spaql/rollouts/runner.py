@@ -239,12 +239,12 @@ class EpisodeRunner:
         guard = self._guard(_EVALUATION)
         guard.begin(len(states))
         guard.count(np.where(counted[:, :, np.newaxis], seen, np.nan))
-        broken = None
+        broken: NDArray[np.bool_] | None = None
         if problem.constraints:
             taken = steps < lengths[:, np.newaxis]
             found = np.zeros((*taken.shape, len(problem.constraints)), np.bool_)
             found[taken] = problem.dynamics.broken(trace.states[:, 1:][taken], trace.actions[taken])
-            broken = found.any(axis=1)
+            broken = np.asarray(found.any(axis=1))
         return Evaluation(
             played.returns[0], lengths, seen[:, 0].copy(), problem.constraints, broken, guard.excursions
         )

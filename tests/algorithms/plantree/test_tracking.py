@@ -15,7 +15,7 @@ from spaql.cli import main
 from spaql.kernels.plantree.tracking import EPISODE, GAINS, NOISE, SHIFT
 from spaql.policy import FeatureController, Integral, LastAction
 from spaql.problems.disturbances import Perturbation
-from spaql.rollouts import Candidates, FeatureBlock
+from spaql.rollouts import Candidates
 
 STEPS = 2400
 
@@ -41,10 +41,8 @@ def test_an_oven_with_dead_time_gets_integral_action_from_few_steps(oven: spaql.
 
 def candidates_of(policy: FeatureController) -> Candidates:
     """Return a controller as the only candidate of a search."""
-    arrays = policy.arrays
-    block = FeatureBlock(arrays.table, arrays.limiter, policy.memory_size, np.array([1]))
-    allowed = np.ones((len(arrays.left), len(policy.actions)), np.bool_)
-    return Candidates(arrays.left, allowed, arrays.numbers[np.newaxis], block)
+    arrays, numbers = policy.arrays
+    return Candidates(arrays, numbers.constant[np.newaxis], numbers.weight[np.newaxis], policy.frame)
 
 
 def test_the_learned_plant_plays_recorded_episodes_again(oven: spaql.PlanTree) -> None:

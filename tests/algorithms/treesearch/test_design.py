@@ -107,13 +107,11 @@ def test_set_points_step_in_half_of_the_training_episodes() -> None:
     found, _ = with_setpoint_steps(plant, [1], 150)
     assert found is not None
     states = found.plant.draw(400, np.random.default_rng(0))
-    seen, rewards = np.zeros((400, 2)), np.zeros(400)
     setpoints = []
     for _ in range(150):
-        found.plant.loops.observe(states, seen)
-        setpoints.append(seen[:, 1].copy())
+        setpoints.append(found.plant.plant.observe(states)[:, 1])
         actions = np.full((400, 1), 0.3)
-        found.plant.loops.step(np.ones(400, bool), actions, states, seen, rewards, np.zeros(400, bool))
+        found.plant.plant.step_rows(np.ones(400, bool), actions, states)
     changes = np.diff(np.array(setpoints), axis=0) != 0
     assert set(changes.sum(axis=0).tolist()) == {0, 1}
     assert 0.4 < changes.any(axis=0).mean() < 0.6

@@ -52,12 +52,11 @@ def block_of(env: str, structure: Structure) -> Block:
 
 def return_of(controller: FeatureController, plant: spaql.Dynamics, start: NDArray[np.float64]) -> float:
     policy, states = controller.for_episodes(1), start[np.newaxis].copy()
-    seen, total = np.empty((1, len(plant.observations))), 0.0
-    reward, over = np.zeros(1), np.zeros(1, bool)
+    total = 0.0
     for t in range(40):
-        plant.loops.observe(states, seen)
-        action = np.asarray(policy.act(seen, np.array([t]), None), np.float64).reshape(1, -1)
-        plant.loops.step(np.ones(1, bool), action, states, seen, reward, over)
+        seen = plant.plant.observe(states)
+        action = np.array(policy.act(seen, np.array([t]), None), np.float64).reshape(1, -1)
+        _, reward, over = plant.plant.step_rows(np.ones(1, bool), action, states)
         total += reward[0]
         if over[0]:
             break
@@ -75,7 +74,7 @@ def test_a_compiled_episode_is_that_of_the_controller_it_stands_for(env: str, st
     player = CompiledCandidates(block.meaning.problem)
     starts = player.starts(rng, 3)
     numbers = tree.raw(tree.vector[np.newaxis], block.units)
-    found = player.play(Candidates(tree.left, tree.allowed, numbers, block.arrays), starts, visited=120)
+    found = player.play(Candidates.of(tree.left, tree.allowed, numbers, block.frame), starts, visited=120)
     controller, plant = block.controller(tree), block.meaning.problem.dynamics
     assert plant is not None
     for i, start in enumerate(starts):
@@ -91,7 +90,9 @@ def test_environments_play_as_compiled_plants_do() -> None:
     tree = tree.with_vector(0.3 * rng.standard_normal(int(tree.free.sum())))
     numbers = tree.raw(tree.vector[np.newaxis], block.units)
     player = EnvironmentCandidates(problem)
-    found = player.play(Candidates(tree.left, tree.allowed, numbers, block.arrays), np.array([[5.0], [6.0]]))
+    found = player.play(
+        Candidates.of(tree.left, tree.allowed, numbers, block.frame), np.array([[5.0], [6.0]])
+    )
     controller = block.controller(tree)
     for i, seed in enumerate((5, 6)):
         env = problem.make()
@@ -209,7 +210,7 @@ def test_switches_are_counted_unless_a_set_point_steps() -> None:
     starts[:, 3] = 10.0
     starts[:, 5] = [89.0, 15.0]
     numbers[0, 1:, 0, 0] = 0.0  # nothing moves the leaf but cooling, and the step of the set-point
-    found = player.play(Candidates(tree.left, tree.allowed, numbers, block.arrays), starts)
+    found = player.play(Candidates.of(tree.left, tree.allowed, numbers, block.frame), starts)
     assert found.switches[0, 1] == 0.0  # at room temperature, only the step of the set-point changes the leaf
 
 
@@ -296,7 +297,7 @@ def test_a_compiled_episode_of_a_pole_is_that_of_its_controller() -> None:
     numbers = tree.raw(tree.vector[np.newaxis], block.units)
     player = CompiledCandidates(block.meaning.problem)
     starts = player.starts(rng, 3)
-    found = player.play(Candidates(tree.left, tree.allowed, numbers, block.arrays), starts)
+    found = player.play(Candidates.of(tree.left, tree.allowed, numbers, block.frame), starts)
     controller, plant = block.controller(tree), block.meaning.problem.dynamics
     assert plant is not None
     for i, start in enumerate(starts):

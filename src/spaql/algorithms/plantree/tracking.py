@@ -27,8 +27,8 @@ from spaql.kernels.plantree.tracking import (
     play_tracking,
     reward_rows,
 )
-from spaql.policy.arrays import action_range
 from spaql.policy import FeatureController
+from spaql.policy.arrays import action_range
 from spaql.problems import Dynamics, Problem
 from spaql.problems.disturbances import Perturbation
 from spaql.rollouts import CandidateEpisodes, CandidatePlayer, Candidates, EpisodeRunner
@@ -144,9 +144,11 @@ class TrackedCandidates:
         """Play every start with each candidate, and keep so many rows of features of the first."""
         shape = len(candidates.constants), len(starts)
         returns, movement, switches = np.empty(shape), np.empty(shape), np.empty(shape)
-        seen = np.empty((visited, len(candidates.columns)))
+        seen = np.empty((visited, len(candidates.frame.columns)))
         measures = returns, movement, switches, seen
-        steps, kept = play_tracking(self._plant, *candidates[:4], starts, self._problem.horizon, *measures)
+        steps, kept = play_tracking(
+            self._plant, *candidates[:3], candidates.frame.columns, starts, self._problem.horizon, *measures
+        )
         return CandidateEpisodes(returns, movement, switches, steps, seen[:kept])
 
     def close(self) -> None:

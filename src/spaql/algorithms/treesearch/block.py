@@ -14,8 +14,8 @@ from spaql.algorithms.treesearch.trees import CandidateTree, one_leaf, split
 from spaql.classical import OperatingPoint
 from spaql.kernels.controller import RESET
 from spaql.kernels.treesearch.candidates import Bools, Floats, Units
-from spaql.policy.arrays import Frame, action_range, limits_of
 from spaql.policy import FeatureController
+from spaql.policy.arrays import Frame, action_range, limits_of
 from spaql.policy.feature_table import feature_table
 from spaql.policy.feature_tree import VELOCITY, tree_over_features
 from spaql.policy.features import Feature, Integral, LastAction, Observed
@@ -82,6 +82,7 @@ class Block:
             velocity=velocity,
             remembers=True,
             memory=memory,
+            setpoints=np.array([r for _, r in meaning.problem.setpoint_places], np.int64),
         )
         scale = np.array([_size(one, sizes, meaning, ends.high - ends.low) for one in features])
         half = (ends.high - ends.low) / 2

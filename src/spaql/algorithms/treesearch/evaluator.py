@@ -10,9 +10,9 @@ import numpy as np
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
 from spaql.algorithms.treesearch.trees import CandidateTree, Rng
 from spaql.errors import SettingError
-from spaql.kernels.treesearch.candidates import Floats, Ints, Units
+from spaql.kernels.treesearch.candidates import Floats, Units
 from spaql.kernels.treesearch.scores import WORST, score_candidates
-from spaql.policy.arrays import Frame, candidate_arrays
+from spaql.policy.arrays import Frame
 from spaql.problems import Dynamics
 from spaql.problems.disturbances import Perturbation
 from spaql.rollouts import CandidateEpisodes, Candidates, EpisodeRunner, Phase
@@ -56,8 +56,6 @@ class Evaluator:
         self.settings, self.units, self.horizon = settings, units, horizon
         self.frame = frame
         """What surrounds the trees."""
-        self.setpoints: Ints = np.empty(0, np.int64)
-        """Where set-points are in an observation, of controllers with memory."""
         self.runner: EpisodeRunner | None = None
         """Plays the episodes; set for the duration of an iteration."""
         self.steps = 0
@@ -106,7 +104,7 @@ class Evaluator:
         """Play candidates from starts, and count the steps."""
         assert self.runner is not None
         parts = tree.unfolded(tree.raw(vectors, self.units, digits))
-        candidates = Candidates(*candidate_arrays(*parts, self.frame), self.frame.columns, self.setpoints)
+        candidates = Candidates.of(*parts, self.frame)
         found = self.runner.play_candidates(candidates, starts, phase, visited, self.plant)
         np.clip(
             np.nan_to_num(found.returns, copy=False, nan=-_LARGEST), -_LARGEST, _LARGEST, out=found.returns

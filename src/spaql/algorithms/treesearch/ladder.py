@@ -509,8 +509,6 @@ class Ladder:
         block = self.block(structure)
         self.evaluator.frame = block.frame
         self.evaluator.units = block.units
-        places = [place for _, place in self.meaning.problem.setpoint_places]
-        self.evaluator.setpoints = np.array(places, np.int64)
         return block
 
 

@@ -27,8 +27,8 @@ from spaql.algorithms.treesearch.trees import CandidateTree, one_leaf, random_tr
 from spaql.archive import number
 from spaql.errors import SettingError, UnsupportedSpaceError
 from spaql.kernels.treesearch.candidates import Floats, Units
-from spaql.policy.arrays import action_range, frame_of
 from spaql.policy import FeatureController, RuleTree
+from spaql.policy.arrays import action_range, frame_of
 from spaql.policy.policy import Rng
 from spaql.policy.tree_file import tree_from, tree_to
 from spaql.problems import Problem, perturbed

@@ -11,10 +11,10 @@ from spaql.algorithms.treesearch.trees import CandidateTree
 from spaql.errors import SettingError
 from spaql.kernels.treesearch.candidates import Bools, Floats, Ints, Units
 from spaql.policy import Constants, Laws, RuleTree, SwitchingLaws
+from spaql.policy.arrays import action_range
 from spaql.policy.leaves import Leaves
 from spaql.policy.tree import Lock
 from spaql.problems import Problem
-from spaql.policy.arrays import action_range
 
 
 def to_rules(tree: CandidateTree, units: Units, problem: Problem, digits: int = 0) -> RuleTree:

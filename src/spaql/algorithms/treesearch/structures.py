@@ -9,6 +9,7 @@ import numpy as np
 
 from spaql.classical import LinearPlant, has_pole, linearise, pole_of
 from spaql.errors import SettingError
+from spaql.policy.arrays import action_range
 from spaql.policy.feature_tree import POSITION, VELOCITY
 from spaql.policy.features import (
     Angle,
@@ -24,7 +25,6 @@ from spaql.policy.features import (
     Square,
 )
 from spaql.problems import Problem
-from spaql.policy.arrays import action_range
 from spaql.spaces import action_names, observation_names, split_unit
 
 ERROR, INTEGRAL, DERIVATIVE, OTHERS, CONSTANT = "error", "integral", "derivative", "other numbers", "constant"

@@ -131,7 +131,7 @@ class _Builder:
     def _state(self) -> Iterator[State]:
         memory = self._machine.controller.new_memory(1)[0].tolist()
         names = self._names
-        yield State("started", memory[kernels.STARTED], "flag", "whether a sample has been taken")
+        yield State("started", memory[kernels.COUNT], "flag", "whether a sample has been taken")
         yield State("leaf", memory[kernels.LEAF], "leaf", "of the last sample; -1 for none")
         kept = [*names.last, *names.target, *names.memory]
         for name, value, note in zip(kept, memory[kernels.LAST :], self._machine.notes, strict=True):

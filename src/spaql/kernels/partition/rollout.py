@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from typing import NamedTuple
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray

@@ -79,14 +79,16 @@ class Hardware(gymnasium.Env[Any, Any]):
 
     Examples
     --------
-    >>> from spaql.problems.hardware import SimulatedBoard
-    >>> with SimulatedBoard("spaql/DCMotor-v0", sample_time=0.005, safe_action=0.0) as board:
-    ...     with Hardware(board.port, observations=board.observations, actions=board.actions,
-    ...                   sample_time=0.005, safe_action=0.0, horizon=20) as plant:
-    ...         observation, info = plant.reset()
-    ...         observation, reward, terminated, truncated, info = plant.step([1.0])
-    >>> observation.shape, info["stopped"]
-    ((3,), None)
+    >>> with Hardware(  # doctest: +SKIP
+    ...     "/dev/ttyACM0",
+    ...     observations={"position [rad]": (-20, 20)},
+    ...     actions={"voltage [V]": (-12, 12)},
+    ...     sample_time=0.02,
+    ...     safe_action=0.0,
+    ...     horizon=150,
+    ... ) as plant:
+    ...     observation, info = plant.reset()
+    ...     observation, reward, terminated, truncated, info = plant.step([1.0])
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012 (Gymnasium's own form)

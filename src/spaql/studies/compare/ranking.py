@@ -38,8 +38,6 @@ class Standing:
     size: Floats
     wall: Floats
     cpu: Floats
-    starts: tuple[tuple[int, int], ...] = ()
-    """The seed and the number of the states in which the episodes of each run start."""
 
     @property
     def seeds(self) -> int:
@@ -55,10 +53,8 @@ def standings(store: RunStore) -> dict[tuple[str, str], list[Standing]]:
     """Return the results of all finished runs of the comparison in a store."""
     groups: dict[tuple[str, str, int], list[str]] = {}
     points: dict[tuple[str, str, int], list[int]] = {}
-    starts: dict[str, tuple[int, int]] = {}
     for run_id in store.finished():
-        result = store.result(run_id)
-        run = result["run"]
+        run = store.result(run_id)["run"]
         if "evaluate_at" not in run or run.get("total_interactions") is None:
             raise SettingError(
                 f"{store.root / run_id} is no run of this version's comparison: name another folder."
@@ -66,14 +62,12 @@ def standings(store: RunStore) -> dict[tuple[str, str], list[Standing]]:
         key = run["problem"], run["algorithm"], run["total_interactions"]
         groups.setdefault(key, []).append(run_id)
         points[key] = run["evaluate_at"]
-        starts[run_id] = result["agent_seed"] + 1, run["fresh_episodes"]  # as LearningCurve draws them
     found: dict[tuple[str, str], list[Standing]] = {}
     for problem in PROBLEMS:
         for algorithm in ALGORITHMS:
             for key in sorted(key for key in groups if key[:2] == (problem, algorithm)):
                 curves = [_curve(store, run_id) for run_id in groups[key]]
-                begun = tuple(starts[run_id] for run_id in groups[key])
-                found.setdefault((problem, algorithm), []).extend(_of_group(*key, points[key], curves, begun))
+                found.setdefault((problem, algorithm), []).extend(_of_group(*key, points[key], curves))
     return found
 
 
@@ -90,7 +84,6 @@ def _of_group(
     budget: int,
     points: Sequence[int],
     runs: Sequence[Mapping[str, Floats]],
-    starts: tuple[tuple[int, int], ...],
 ) -> list[Standing]:
     found, before = [], None
     for at in points:
@@ -102,7 +95,7 @@ def _of_group(
                 for name in runs[0]
             }
             returns = columns.pop("mean_return")
-            found.append(Standing(problem, algorithm, at, returns=returns, starts=starts, **columns))
+            found.append(Standing(problem, algorithm, at, returns=returns, **columns))
         before = rows
     return found
 

@@ -14,7 +14,6 @@ from spaql.figures.names import NAMES
 from spaql.figures.reports import as_html, write_table
 from spaql.studies.baselines.zoo import SOURCE
 from spaql.studies.compare.curves import compute_comparison
-from spaql.studies.compare.limits import Limits, compute_limits
 from spaql.studies.compare.ranking import Comparison, Standings, comparisons, standings
 from spaql.studies.compare.study import ALGORITHMS, PROBLEMS
 from spaql.studies.compare.tables import (
@@ -22,7 +21,6 @@ from spaql.studies.compare.tables import (
     comparisons_table,
     details_table,
     hyperparameters_table,
-    limits_table,
     returns_table,
 )
 from spaql.tables import markdown
@@ -81,40 +79,23 @@ _LIMITS = (
 )
 
 
-_POSSIBLE = (
-    "Value iteration on the plant's equations, over a grid of its states and all steps of an episode, then "
-    "the best action one step ahead, played on the same equations from the starts of all runs. These returns "
-    "were played, so the highest possible ones are no lower; *added by refining* is what a grid with cells "
-    "half as wide added to the mean, and *outside* the share of looked-up states past the edge of the grid. "
-    "*Gap of last*, in the tables of the problems, is the mean return of a run less that of the limit from "
-    "the same starts: its mean over seeds, with the 95 % interval of these paired differences."
-)
-
-
-def write_comparison(
-    store: RunStore, out: Path, command: str, limit: int | None = None
-) -> tuple[list[Comparison], Limits]:
+def write_comparison(store: RunStore, out: Path, command: str) -> list[Comparison]:
     """Write tables, figures and the report of the finished runs.
 
     Under `out`: `tables/returns-PROBLEM`, `details-PROBLEM`, `points`, `duels` and `hyperparameters`, each
     as `.md`, `.csv` and `.tex`; `figures` and `data` of every problem; `report.md`, and `report.html`, which
-    needs no other file. With `limit`, the highest possible returns are computed by so many steps, and are
-    in `tables/limits` as well. Returns PlanTree's comparisons, and the limits.
+    needs no other file. Returns PlanTree's comparisons.
     """
     found = standings(store)
     if not found:
         raise SettingError(f"No run is finished in {store.root}: leave out `--only report`.")
     problems = [name for name in PROBLEMS if any(problem == name for problem, _ in found)]
     pairs = comparisons(found)
-    limits = {} if limit is None else compute_limits(found, limit)
     tables = {"hyperparameters": hyperparameters_table()}
-    if cells := limits_table(limits):
-        tables["limits"] = cells
     if pairs:
         tables["duels"] = comparisons_table(pairs)
     for problem in problems:
-        best = limits.get(problem)
-        tables[f"returns-{problem}"] = returns_table(found, problem, None if isinstance(best, str) else best)
+        tables[f"returns-{problem}"] = returns_table(found, problem)
         tables[f"details-{problem}"] = details_table(found, problem)
         record = compute_comparison(found, problem)
         write(record, out / "data" / f"{problem}.json")
@@ -122,10 +103,10 @@ def write_comparison(
     tables["points"] = [row for name in problems for row in details_table(found, name, every_point=True)]
     for name, cells in tables.items():
         write_table(cells, out / "tables", name)
-    text = _text(problems, tables, found, pairs, limits, command)
+    text = _text(problems, tables, found, pairs, command)
     write_atomically(out / "report.md", text.encode())
     write_atomically(out / "report.html", as_html(_TITLE, text, out).encode())
-    return pairs, limits
+    return pairs
 
 
 def _text(
@@ -133,7 +114,6 @@ def _text(
     tables: dict[str, Cells],
     found: Standings,
     pairs: Sequence[Comparison],
-    limits: Limits,
     command: str,
 ) -> str:
     parts = [
@@ -154,10 +134,6 @@ def _text(
             markdown(tables[f"returns-{problem}"]),
             markdown([_without_problem(row) for row in tables[f"details-{problem}"]]),
         ]
-    if limits:
-        parts += ["## The highest possible returns", _POSSIBLE]
-        parts += [markdown(tables["limits"])] if "limits" in tables else []
-        parts += [reason for reason in limits.values() if isinstance(reason, str)]
     parts += ["## Limits of this comparison", _LIMITS, "## How it was measured", _HOW]
     parts += ["## Settings and their source", _SETTINGS]
     return "\n\n".join([*parts, markdown(tables["hyperparameters"])])

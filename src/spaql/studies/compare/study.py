@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import Any
 
 from spaql.errors import SettingError
-from spaql.evaluation.limit import STEPS
 from spaql.experiments.run import Run
 from spaql.studies.baselines import CLASSICAL, NETWORKS
 from spaql.studies.baselines.zoo import ZOO
@@ -49,8 +48,6 @@ class Size:
     """Interactions at which a policy is evaluated while it learns."""
     episodes: int
     """Episodes of such an evaluation."""
-    limit: int = STEPS
-    """Steps of the plant by which the highest possible returns are computed, if they are."""
 
 
 FULL = Size(
@@ -72,7 +69,6 @@ QUICK = Size(
     listed=800,
     evaluate_at=(100, 200, 400, 5_000, 10_000),
     episodes=20,
-    limit=2_000_000,
 )
 
 

@@ -13,7 +13,6 @@ from spaql.formatting import counted
 from spaql.stats import mean_ci95
 from spaql.studies.baselines import NETWORKS
 from spaql.studies.baselines.zoo import ZOO
-from spaql.studies.compare.limits import Limits, ProblemLimit
 from spaql.studies.compare.ranking import Comparison, Standing, Standings, standing_at
 from spaql.studies.compare.study import ALGORITHMS, PROBLEMS
 
@@ -23,11 +22,8 @@ COLUMNS = (3_000, 5_000, 10_000, 20_000, 50_000)
 Cells = list[dict[str, str]]
 
 
-def returns_table(found: Standings, problem: str, best: ProblemLimit | None = None) -> Cells:
-    """Return a row for each algorithm, with a column for each number of interactions.
-
-    A limit is the last row, and adds the column of the gaps to it, which are paired by seed.
-    """
+def returns_table(found: Standings, problem: str) -> Cells:
+    """Return a row for each algorithm, with a column for each number of interactions."""
     rows = []
     for algorithm in ALGORITHMS:
         line = found.get((problem, algorithm), ())
@@ -40,34 +36,9 @@ def returns_table(found: Standings, problem: str, best: ProblemLimit | None = No
         cells["last"] = "" if last is None else _returned(last)
         cells["with"] = "" if last is None else f"{last.interactions.mean():,.0f}"
         cells["seeds"] = "" if last is None else _seeds(line)
-        if best is not None:
-            cells["gap of last"] = "" if last is None else interval(*mean_ci95(best.gaps(last)))
         if line:
             rows.append(cells)
-    if best is not None:
-        means = list(best.means.values())
-        cells = {"last": interval(*mean_ci95(means)), "with": "its equations", "seeds": str(len(means))}
-        rows.append(dict.fromkeys(rows[0], "") | {"algorithm": "Limit"} | cells)
     return rows
-
-
-def limits_table(limits: Limits) -> Cells:
-    """Return a row for each problem that has a limit."""
-    return [
-        {
-            "problem": problem,
-            "return": number_cell(found.limit.mean),
-            "worst start": number_cell(found.limit.returns.min()),
-            "starts": f"{len(found.limit.returns):,}",
-            "grid": " × ".join(map(str, found.limit.fine.points)),
-            "added by refining": f"{found.limit.change:.3f}",
-            "outside": f"{found.limit.fine.outside:.2%}",
-            "steps": f"{found.limit.steps:,}",
-            "cpu s": f"{found.limit.cpu:,.0f}",
-        }
-        for problem, found in limits.items()
-        if not isinstance(found, str)
-    ]
 
 
 def details_table(found: Standings, problem: str, *, every_point: bool = False) -> Cells:

@@ -1,7 +1,6 @@
 """Value iteration on compiled dynamics, over a grid of states and all steps of an episode."""
 
-from __future__ import annotations
-
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
@@ -52,17 +51,13 @@ class ValueIteration(NamedTuple):
     play: Callable[..., tuple[int, int]]
 
 
-def compile_value_iteration(
-    step: Kernel, *, n_state: int, discrete: bool, depends_on: str, cached: bool
-) -> ValueIteration:
-    """Compile the kernels for dynamics with `step(state, action)`; `depends_on` must change when they do."""
+def compile_value_iteration(step: Kernel, *, n_state: int, discrete: bool) -> ValueIteration:
+    """Compile the kernels for dynamics with `step(state, action)`, in every process again."""
 
     def compiled(function: Kernel) -> Any:
-        # Cached code is linked by name: the kernels of different dynamics need different names.
-        function.__qualname__ += f"_{depends_on[:16]}"
-        return njit(function, depends_on=depends_on, cached=cached, inline=False)
+        return njit(function, cached=False, inline=False)
 
-    best = _best(step, n_state, discrete, lambda f: njit(f, depends_on=depends_on, cached=cached))
+    best = _best(step, n_state, discrete, lambda function: njit(function, cached=False))
     return ValueIteration(_sweep(best, n_state, compiled), _play(best, step, n_state, discrete, compiled))
 
 
@@ -106,7 +101,7 @@ def _interpolate(n_state: int, inlined: Callable[[Kernel], Any]) -> Kernel:
     return cast(Kernel, interpolate)
 
 
-@njit
+@functools.partial(njit, cached=False)
 def _candidate(choices: Choices, k: int, best: Floats, raw: Floats) -> None:
     """Write the k-th action to try, rounded as in Gymnasium's spaces; `best` is the best one so far."""
     n = choices.listed.shape[0]

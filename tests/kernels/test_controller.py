@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from feature_controllers import ALL, Reference, random_controller
-from spaql.kernels.features import LAST, LEAF, STARTED, arc_tangent, control, control_rows
+from spaql.kernels.controller import COUNT, LAST, LEAF, act_rows, arc_tangent
 from spaql.policy.features import FEATURES
 from uncompiled import examples
 
@@ -31,7 +31,7 @@ def test_samples_are_those_of_the_slow_definition(seed):
         np.testing.assert_allclose(found.action[0], action, rtol=1e-9, atol=1e-12)
         leaves.add(memory[0, LEAF])
     assert len(leaves) > 1
-    assert memory[0, STARTED] == 1.0
+    assert memory[0, COUNT] == 1.0
 
 
 def test_every_kind_of_feature_is_tried():
@@ -42,12 +42,14 @@ def test_every_kind_of_feature_is_tried():
 def test_a_closed_loop_takes_samples_with_scratch_arrays_of_its_own():
     controller = random_controller(3)
     memory, other = controller.new_memory(1), controller.new_memory(1)
-    x, wish, target, action = np.empty(len(ALL)), np.empty(2), np.empty(2), np.empty(2)
+    x = np.empty((1, 4 + len(controller.arrays.arrays.feature)))
+    work = np.empty((1, 4 + x.shape[1]))
+    action = np.empty((1, 2))
     for observation in walk(3, 20):
-        leaf = control(*controller.arrays, observation, memory[0], x, wish, target, action)
+        x[0, :4] = observation
+        act_rows(*controller.arrays, memory, x, work, action)
         found = controller.sample(observation[np.newaxis], other)
-        assert np.array_equal(action, found.action[0])
-        assert leaf == other[0, LEAF]
+        assert np.array_equal(action, found.action)
     assert np.array_equal(memory, other)
 
 
@@ -74,9 +76,8 @@ def test_an_action_out_of_range_that_was_set_by_hand_is_brought_back_at_once():
 def test_a_wish_that_is_nan_leaves_the_action():
     controller = random_controller(1, form="position", dead_band=(0.0, 0.0))
     memory = controller.new_memory(1)
-    x, wish, action = np.empty((1, len(ALL))), np.empty((1, 2)), np.empty((1, 2))
-    control_rows(*controller.arrays, np.full((1, 4), math.nan), memory, x, wish, action)
-    assert np.array_equal(action[0], controller.start)
+    found = controller.computed(np.full((1, 4), math.nan), memory)
+    assert np.array_equal(found.action[0], controller.start)
 
 
 def test_the_angle_is_that_of_the_mathematical_library():

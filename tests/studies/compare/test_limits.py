@@ -1,18 +1,21 @@
 """Limits: nearly the highest possible returns, compared with exact ones and played again."""
 
 import math
+import sys
+from pathlib import Path
 
-import gymnasium
 import numpy as np
 import pytest
 
-import spaql
-from spaql.errors import BadEnvironmentError, SettingError
-from spaql.evaluation import evaluate, limit, start_states
-from spaql.evaluation.state_range import periodic_numbers, state_range
+from spaql.errors import SettingError
+from spaql.evaluation import start_states
 from spaql.kernels.jit import ENABLED
 from spaql.policy import RandomPolicy
 from spaql.problems import Dynamics, Problem, make_problem
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
+from limits import limit
+from state_range import periodic_numbers, state_range
 
 STEPS = 3_000_000
 """Of the fine grid."""
@@ -54,46 +57,6 @@ def test_a_double_integrator_returns_within_one_percent_of_the_riccati_equation(
     assert abs(found.change) < 0.02 * abs(found.mean)
 
 
-def step_scalar(state, action):
-    x, u = state[0], action[0]
-    return (1.1 * x + 0.5 * u,), -(x * x + u * u), False
-
-
-@needs_jit
-def test_an_unstable_scalar_plant_returns_what_the_riccati_equation_says_to_three_thousandths() -> None:
-    problem = plant("scalar", step_scalar, lambda rng: (rng.uniform(-1.0, 1.0),), observations={"x": (-9, 9)})
-    starts = np.array([[1.0], [-0.5], [0.25]])
-    cost = riccati(np.array([[1.1]]), np.array([[0.5]]), np.eye(1), np.eye(1), 30)[0, 0]
-    found = limit(problem, starts, steps=STEPS)
-    assert found.returns == pytest.approx(-cost * starts[:, 0] ** 2, abs=0.003)
-
-
-def step_three(state, action):
-    x, v, f = state
-    u, w = action[0], action[1]
-    cost = x * x + 0.1 * v * v + 0.1 * u * u + 0.1 * w * w
-    return (x + 0.1 * v + 0.1 * w, v + 0.1 * f, 0.7 * f + 0.3 * u), -cost, False
-
-
-@needs_jit
-def test_three_numbers_and_two_actions_return_within_four_percent_of_the_riccati_equation() -> None:
-    problem = plant(
-        "three",
-        step_three,
-        lambda rng: (rng.uniform(-1.0, 1.0), 0.0, 0.0),
-        observations=dict.fromkeys("xvf", (-math.inf, math.inf)),
-        actions={"u": (-3, 3), "w": (-3, 3)},
-    )
-    starts = np.array([[0.5, 0.0, 0.0], [-0.3, 0.5, 0.2]])
-    a = np.array([[1.0, 0.1, 0.0], [0.0, 1.0, 0.1], [0.0, 0.0, 0.7]])
-    b = np.array([[0.0, 0.1], [0.0, 0.0], [0.3, 0.0]])
-    cost = riccati(a, b, np.diag([1.0, 0.1, 0.0]), 0.1 * np.eye(2), 30)
-    found = limit(problem, starts, steps=20_000_000)
-    assert found.periodic == (False, False, False)
-    assert found.fine.outside == 0.0  # although random episodes go fifty times as far as needed
-    assert found.returns == pytest.approx(-np.einsum("ij,jk,ik->i", starts, cost, starts), rel=0.04)
-
-
 def step_explosive(state, action):
     x = state[0] * state[0] + 0.5 * action[0]
     return (x * x * x, 0.0), -abs(x), False
@@ -104,18 +67,6 @@ def test_a_plant_that_can_explode_is_kept_from_it() -> None:
     # x² + u / 2 is 0 with u = -2 x²; random actions lead to infinity and to NaN.
     found = limit(plant("explosive", step_explosive), np.array([[0.8, 0.0]]), steps=200_000)
     assert -0.05 < found.mean <= 0.0
-
-
-def step_doomed(state, action):
-    x = state[0] * state[0] + 0.0 * action[0]
-    return (x, 0.0), -x, False
-
-
-@needs_jit
-def test_a_plant_that_explodes_whatever_is_played_is_refused() -> None:
-    doomed = plant("doomed", step_doomed)
-    with pytest.raises(BadEnvironmentError, match=r"doomed-v0 returned -inf from the start \[3.0, 0.0\]"):
-        limit(doomed, np.array([[0.5, 0.0], [3.0, 0.0]]), steps=100_000)
 
 
 def step_race(state, action):
@@ -146,26 +97,6 @@ def test_the_angle_of_pendulum_is_found_and_no_other_number() -> None:
             assert seen[:, 1].tolist() == [-0.07, 0.07]
 
 
-def step_almost_periodic(state, action):
-    x, v = state
-    return (x + 0.1 * v, v + 0.1 * action[0] - math.sin(x)), math.cos(x) - 0.001 * x, False
-
-
-def test_a_number_on_which_rewards_depend_otherwise_is_no_angle() -> None:
-    problem = plant("almost", step_almost_periodic)
-    assert problem.dynamics is not None
-    actions, seen = np.array([[-3.0], [3.0]]), np.array([[-4.0, -2.0], [4.0, 2.0]])
-    assert not periodic_numbers(problem.dynamics, seen, actions).any()
-
-
-@needs_jit
-def test_the_same_starts_in_other_turns_return_the_same() -> None:
-    starts = np.array([[2.0, 0.5], [2.0 + math.tau, 0.5], [2.0 - 2 * math.tau, 0.5]])
-    found = limit("Pendulum-v1", starts, steps=STEPS)
-    assert found.periodic == (True, False)
-    assert found.returns == pytest.approx(np.full(3, found.returns[0]), rel=1e-3)
-
-
 @needs_jit
 @pytest.mark.parametrize("name", ["Pendulum-v1", "MountainCarContinuous-v0"])
 def test_its_actions_return_the_same_in_gymnasium(name: str) -> None:
@@ -181,24 +112,6 @@ def test_its_actions_return_the_same_in_gymnasium(name: str) -> None:
             total += float(reward)
         assert total == pytest.approx(found.returns[i], rel=1e-6)
         assert terminated == (found.lengths[i] < 150)
-
-
-@pytest.mark.parametrize("algorithm", [spaql.SPAQL, None])
-def test_the_starts_are_those_of_an_evaluation(algorithm) -> None:
-    problem = make_problem("Pendulum-v1")
-    policy = RandomPolicy(problem.states, problem.actions)
-    agent = policy if algorithm is None else algorithm(problem, seed=0).policy
-    states = start_states(agent, problem, episodes=130, seed=5)
-    assert problem.dynamics is not None
-    seen = np.zeros((130, 3))
-    problem.dynamics.loops.observe(states, seen)
-    assert np.array_equal(evaluate(agent, problem, episodes=130, seed=5).starts, seen)
-
-
-@needs_jit
-def test_given_levels_are_kept() -> None:
-    found = limit(make_problem("Pendulum-v1", levels=3, horizon=20), np.array([[3.0, 0.0]]), steps=STEPS)
-    assert set(found.actions.ravel().tolist()) <= {-2.0, 0.0, 2.0}
 
 
 def test_a_problem_without_a_limit_says_why() -> None:
@@ -217,18 +130,3 @@ def test_a_problem_without_a_limit_says_why() -> None:
         SettingError, match=r"shape \(1, 3\), and must have a row for each start, of 2 numbers"
     ):
         limit("Pendulum-v1", np.zeros((1, 3)))
-
-
-def test_the_starts_of_an_environment_that_is_copied_are_not_known() -> None:
-    env = gymnasium.make("Pendulum-v1")
-    env.unwrapped.max_torque = 1.0
-    problem = make_problem(env)
-    with pytest.raises(SettingError, match="it has no compiled dynamics, and runs on copies of the Pendulum"):
-        start_states(RandomPolicy(problem.states, problem.actions), problem)
-
-
-@needs_jit
-def test_the_text_says_how_far_it_is_refined() -> None:
-    found = limit(make_problem("MountainCar-v0"), np.array([[-0.5, 0.0], [-0.4, 0.0]]), steps=STEPS)
-    assert "of 2 episodes, grid 70 x 70, which adds " in repr(found)
-    assert found.steps > STEPS / 2

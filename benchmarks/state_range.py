@@ -1,7 +1,5 @@
 """The range of a plant's states, and which of their numbers are angles."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

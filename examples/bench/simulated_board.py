@@ -1,4 +1,9 @@
-"""The other side of the line, simulated: a board with a plant, on this machine only."""
+"""The other side of the line, simulated: a board with a plant, on this machine only.
+
+    python simulated_board.py
+
+simulates a motor on port 5025 until Ctrl-C.
+"""
 
 from __future__ import annotations
 
@@ -336,3 +341,14 @@ class _Terminal:
     def close(self) -> None:
         os.close(self._master)
         os.close(self._slave)
+
+
+def main() -> None:
+    """Simulate a motor, sampled every 20 ms."""
+    with SimulatedBoard("spaql/DCMotor-v0", sample_time=0.02, safe_action=0.0, tcp_port=5025) as board:
+        print(board.port)
+        threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()
