@@ -11,13 +11,10 @@ observations, actions and rewards are so many times larger.
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 from gymnasium.spaces import Discrete
@@ -28,6 +25,7 @@ from scipy.optimize import minimize
 import spaql
 from spaql.policy import Policy, RandomPolicy
 from spaql.rollouts.play import returns_from
+from studies import Row, column, groups, parser, run, show, spread
 
 EPISODES = 600
 NETWORKS = ("SAC", "PPO", "DQN")
@@ -767,56 +765,48 @@ def references(plant: Plant, problem: spaql.Problem, units: float) -> tuple[floa
     return float(low), mean_return(PlainLaw(plant, problem, parameters, units), problem, EPISODES, 5)
 
 
-def report(name: str, found: list[dict], low: float, bound: float) -> str:
-    """Return a line of a table."""
-    means = np.array([one["mean"] for one in found])
-    way = 100 * (means - low) / (bound - low)
-    behind = 100 * (bound - means.min()) / abs(bound)
-    spent = max(one["steps"] for one in found)
-    cpu = np.mean([one["cpu"] for one in found])
-    return (
-        f"{name:18s} random {low:9.2f}, plain law {bound:8.2f}, worst {means.min():8.2f}, "
-        f"median {np.median(means):8.2f}; worst {way.min():6.2f} % of the way, {behind:6.1f} % behind; "
-        f"CPU {cpu:.1f} s, at most {spent:,} steps"
-    )
+def one_seed(case: Row) -> Row:
+    """Train with a seed, and judge what was learned."""
+    plant = PLANTS[case["plant"]]
+    dynamics = plant.dynamics(case["plant"], case["units"])
+    problem = spaql.make_problem(dynamics)
+    low, bound = references(plant, problem, case["units"])
+    before = time.process_time()
+    policy, steps = trained(case["algo"], dynamics, case["budget"], case["seed"])
+    cpu = time.process_time() - before
+    mean = mean_return(policy, problem, EPISODES, 5)
+    found = {"mean": mean, "random": low, "law": bound, "cpu": cpu, "steps": steps}
+    return found | {"rules": str(policy)}
+
+
+def line(name: str, found: list[Row]) -> Row:
+    """Return a line of the table."""
+    means, one = column(found, "mean"), found[0]
+    return {
+        "plant": name,
+        "random actions": one["random"],
+        "plain law": one["law"],
+        **spread(means),
+        "worst, % of the way": 100 * float((means.min() - one["random"]) / (one["law"] - one["random"])),
+        "worst, % behind": 100 * float((one["law"] - means.min()) / abs(one["law"])),
+        "CPU s": float(column(found, "cpu").mean()),
+        "most steps": max(row["steps"] for row in found),
+    }
 
 
 def main() -> None:
     """Train on each plant with each seed, and print a line for each plant."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--algo", default="TreeSearch", choices=("TreeSearch", "PlanTree", *NETWORKS))
-    parser.add_argument("--steps", type=int, default=20_000)
-    parser.add_argument("--seeds", default="0-4")
-    parser.add_argument("--plants", default=",".join(PLANTS))
-    parser.add_argument("--units", type=float, default=1.0)
-    parser.add_argument("--out", type=Path, help="a line of JSON for each seed")
-    given = parser.parse_args()
-    first, last = map(int, given.seeds.split("-"))
-    for name in given.plants.split(","):
-        plant = PLANTS[name]
-        dynamics = plant.dynamics(name, given.units)
-        problem = spaql.make_problem(dynamics)
-        low, bound = references(plant, problem, given.units)
-        found = []
-        for seed in range(first, last + 1):
-            before = time.process_time()
-            policy, steps = trained(given.algo, dynamics, given.steps, seed)
-            cpu = time.process_time() - before
-            mean = mean_return(policy, problem, EPISODES, 5)
-            row = {
-                "plant": name,
-                "algo": given.algo,
-                "budget": given.steps,
-                "units": given.units,
-                "seed": seed,
-            }
-            found.append({**row, "mean": mean, "random": low, "law": bound, "cpu": cpu, "steps": steps})
-            if given.out is not None:
-                with given.out.open("a") as file:
-                    file.write(json.dumps({**found[-1], "rules": str(policy)}) + "\n")
-        print(report(name, found, low, bound), " ".join(f"{one['mean']:.2f}" for one in found), flush=True)
+    options = parser(__doc__, seeds="0-4")
+    options.add_argument("--algo", default="TreeSearch", choices=("TreeSearch", "PlanTree", *NETWORKS))
+    options.add_argument("--steps", type=int, default=20_000)
+    options.add_argument("--plants", default=",".join(PLANTS))
+    options.add_argument("--units", type=float, default=1.0)
+    given = options.parse_args()
+    same = {"algo": given.algo, "budget": given.steps, "units": given.units}
+    plants = given.plants.split(",")
+    cases = [{"plant": name, "seed": seed} | same for name in plants for seed in given.seeds]
+    found = groups(run(one_seed, cases, given), "plant")
+    show([line(name, found[name,]) for name in plants])
 
 
 if __name__ == "__main__":

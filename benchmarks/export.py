@@ -7,7 +7,6 @@ on simulated microcontrollers.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 import tempfile
@@ -23,14 +22,10 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from export_forms import FORMS, KINDS, SAFE, mutant
 from random_trees import random_tree
 from spaql.export.c_code import CCode
-from spaql.export.differences import differences
 from spaql.export.equivalence import EquivalenceError, Target, check_equivalence
 from spaql.export.machines.boards import MACHINES, DoesNotFitError, Machine, compile_for, missing, room
 from spaql.export.target_controller import MachineController, controller_of
 from spaql.export.test_states import leaf_centres
-
-ROWS = 2_000
-"""Doubles by which the set that a conversion changes is checked, and corners of its boxes besides."""
 
 
 @click.group(help=__doc__)
@@ -47,7 +42,6 @@ def equality(trees: int, points: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     checked: Counter[str] = Counter()
     wrong: Counter[str] = Counter()
-    sets: Counter[str] = Counter()
     began = time.perf_counter()
     for i in range(trees):
         if i % 20 == 0:
@@ -66,16 +60,9 @@ def equality(trees: int, points: int, seed: int) -> None:
             except EquivalenceError as error:
                 wrong[form] += 1
                 click.echo(f"{form}: {error}", err=True)
-        if kind != "laws":
-            for number in ("float", "fixed"):
-                sets[number] += _set_is_exact(controller_of(tree, number, safe), rng)
-                sets[f"{number}, all"] += 1
     click.echo(f"{trees} trees, {time.perf_counter() - began:,.0f} s")
     for form in FORMS:
         click.echo(f"{form:24} {checked[form]:>12,} inputs  {wrong[form]} trees with a difference")
-    for number in ("float", "fixed"):
-        all_of = sets[f"{number}, all"]
-        click.echo(f"{number:24} what conversion changes is as reported for {sets[number]} of {all_of} trees")
 
 
 def _check(
@@ -83,26 +70,6 @@ def _check(
 ) -> dict[str, int]:
     with tempfile.TemporaryDirectory() as folder:
         return check_equivalence(target, controller, files, "controller", Path(folder), points).points
-
-
-def _set_is_exact(controller: MachineController, rng: np.random.Generator) -> bool:
-    """Compare the reported boxes with what happens, at their ends and next to them."""
-    boxes = differences(controller.exact, controller.number.seen(controller.exact))
-    exact = dataclasses.replace(controller, number=controller_of(controller.exact).number)
-    columns = []
-    for j in range(controller.tree.dims):
-        ends = np.unique([x for box in boxes for x in (box.low[j], box.high[j])] + [0.0])
-        with np.errstate(over="ignore"):
-            near = np.concatenate([ends, np.nextafter(ends, np.inf), np.nextafter(ends, -np.inf)])
-        columns.append(rng.choice(near, ROWS))
-    corners = np.array([corner for box in boxes for corner in (box.low, box.high)]).reshape(-1, len(columns))
-    points = np.concatenate([np.stack(columns, axis=1), rng.permutation(corners)[:ROWS]])
-    given, wanted = controller.wanted(controller.number.inputs(points)), exact.wanted(points)
-    reported = np.zeros(len(points), bool)
-    for box in boxes:
-        reported |= ((points >= box.low) & (points <= box.high)).all(axis=1)
-    # Rounding an action is reported apart from leading to another one.
-    return bool(np.array_equal((given != controller.number.rounded(wanted)).any(axis=1), reported))
 
 
 @main.command()

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import itertools
 import json
 import os
 import shutil
@@ -20,14 +21,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import traceback
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-
-import click
+from typing import NamedTuple
 
 import spaql
 from spaql.agents import load
@@ -35,6 +32,7 @@ from spaql.agents.run_folder import CHECKPOINT_FILE, resumed, save_run
 from spaql.errors import SpaqlError
 from spaql.experiments import RunStore
 from spaql.experiments.execute import execute
+from studies import parser
 
 TYPED = 2
 """Exit code of a process that ended by an error of the system, or of spaql."""
@@ -52,8 +50,7 @@ def learned(iterations: int) -> spaql.Agent:
     return fresh().learn(iterations=iterations, progress_bar=False)
 
 
-@dataclass(frozen=True)
-class Scenario:
+class Scenario(NamedTuple):
     """An action on a folder, and what must be true of the folder afterwards, whatever happened in between."""
 
     prepare: Callable[[Path], None]
@@ -150,7 +147,7 @@ SCENARIOS = {
 }
 
 
-def in_a_child(action: Callable[[], None]) -> int:
+def in_a_child(action: Callable[[], object]) -> int:
     """Do something in a forked process; gives its exit code, or minus the signal that ended it."""
     child = os.fork()
     if child == 0:
@@ -164,98 +161,79 @@ def in_a_child(action: Callable[[], None]) -> int:
             traceback.print_exc()
         finally:
             os._exit(code)
-    status = os.waitpid(child, 0)[1]
-    return os.waitstatus_to_exitcode(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def armed(scenario: Scenario, folder: Path, point: int, fault: int) -> int:
+    """Do the action in a child, with a fault at one point if it is not 0; gives how that ended."""
+    scenario.prepare(folder)
+
+    def act() -> None:
+        shim = ctypes.CDLL(None)
+        shim.fault_arm(str(folder).encode(), ctypes.c_long(point), fault)
+        scenario.act(folder)
+        count = shim.fault_count()
+        shim.fault_arm(b"/nowhere", ctypes.c_long(0), 0)
+        (folder.parent / "count").write_text(str(count))
+
+    return in_a_child(act)
 
 
 def try_point(scenario: Scenario, folder: Path, point: int, fault: int, expected: str) -> str:
     """Do the action with a fault at one point, then the next command; gives what is wrong, if anything."""
-    scenario.prepare(folder)
-
-    def act() -> None:
-        ctypes.CDLL(None).fault_arm(str(folder).encode(), ctypes.c_long(point), fault)
-        scenario.act(folder)
-
-    code = in_a_child(act)
+    code = armed(scenario, folder, point, fault)
     if code not in (0, TYPED) and not (fault < 0 and code == -signal.SIGKILL):
         return f"the action ended with {code}"
     if in_a_child(lambda: scenario.whole(folder)) != 0:
         return "a file is not whole"
     ended_in = folder / ".ended_in"
-    if in_a_child(lambda: ended_in.write_text(scenario.again(folder)) and None) != 0:
+    if in_a_child(lambda: ended_in.write_text(scenario.again(folder))) != 0:
         return "the next command does not work"
     return "" if ended_in.read_text() == expected else "the next command ends in other bytes"
 
 
-def count_points(scenario: Scenario, folder: Path) -> int:
-    scenario.prepare(folder)
-    told = folder.parent / "count"
-
-    def act() -> None:
-        library = ctypes.CDLL(None)
-        library.fault_arm(str(folder).encode(), ctypes.c_long(0), 0)
-        scenario.act(folder)
-        count = library.fault_count()
-        library.fault_arm(b"/nowhere", ctypes.c_long(0), 0)
-        told.write_text(str(count))
-
-    assert in_a_child(act) == 0
-    return int(told.read_text())
+def emptied(folder: Path) -> Path:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    return folder
 
 
-def study(every: int) -> dict[str, dict[str, object]]:
+def study(every: int, where: Path) -> dict[str, dict[str, object]]:
     """Try every point, or one of so many, of every scenario."""
-    for iterations in (2, 4):
-        OLD_AND_NEW.append(learned(iterations))
+    OLD_AND_NEW.extend(learned(iterations) for iterations in (2, 4))
+    folder = emptied(where / "folder")
+    for agent in OLD_AND_NEW:
+        agent.save(folder / "model.spaql")
+        CONTENTS.append((folder / "model.spaql").read_bytes())
     report: dict[str, dict[str, object]] = {}
-    with tempfile.TemporaryDirectory() as where:
-        for name, scenario in SCENARIOS.items():
-            began = time.perf_counter()
-            folder = Path(where) / "folder"
-            folder.mkdir()
-            if not CONTENTS:
-                for agent in OLD_AND_NEW:
-                    agent.save(folder / "model.spaql")
-                    CONTENTS.append((folder / "model.spaql").read_bytes())
-            scenario.prepare(folder)
-            expected = scenario.again(folder)
-            shutil.rmtree(folder)
-            folder.mkdir()
-            points = count_points(scenario, folder)
-            wrong: Counter[str] = Counter()
-            trials = 0
-            for fault, number in FAULTS.items():
-                for point in range(1, points + 1, every):
-                    shutil.rmtree(folder)
-                    folder.mkdir()
-                    found = try_point(scenario, folder, point, number, expected)
-                    trials += 1
-                    if found:
-                        wrong[found] += 1
-                        click.echo(f"{name}, {fault} at call {point}: {found}", err=True)
-            shutil.rmtree(folder)
-            report[name] = {
-                "points": points,
-                "trials": trials,
-                "losses": sum(wrong.values()),
-                "seconds": round(time.perf_counter() - began, 1),
-            }
+    for name, scenario in SCENARIOS.items():
+        scenario.prepare(emptied(folder))
+        expected = scenario.again(folder)
+        assert armed(scenario, emptied(folder), 0, 0) == 0
+        points = int((where / "count").read_text())
+        tried = list(itertools.product(FAULTS.items(), range(1, points + 1, every)))
+        wrong = 0
+        for (fault, number), point in tried:
+            if found := try_point(scenario, emptied(folder), point, number, expected):
+                wrong += 1
+                print(f"{name}, {fault} at call {point}: {found}", file=sys.stderr)
+        report[name] = {"points": points, "trials": len(tried), "losses": wrong}
     return report
 
 
-@click.command()
-@click.option("--every", default=1, show_default=True, help="try one call of so many")
-def main(every: int) -> None:
+def main() -> None:
     """Let every call that changes a file fail, and see that nothing is lost."""
-    if "FAULTS_SHIM" not in os.environ:  # start again with the shim in place
-        with tempfile.TemporaryDirectory() as folder:
-            shim = Path(folder) / "faults.so"
-            source = Path(__file__).with_suffix(".c")
+    options = parser(__doc__)
+    options.add_argument("--every", type=int, default=1, help="try one call of so many")
+    given = options.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        if "FAULTS_SHIM" not in os.environ:  # start again with the shim in place
+            shim, source = f"{folder}/faults.so", Path(__file__).with_suffix(".c")
             subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", shim, source, "-ldl"], check=True)
-            env = dict(os.environ, LD_PRELOAD=str(shim), FAULTS_SHIM="1")
+            env = dict(os.environ, LD_PRELOAD=shim, FAULTS_SHIM="1")
             raise SystemExit(subprocess.run([sys.executable, *sys.argv], env=env).returncode)
-    report = study(every)
-    click.echo(json.dumps(report, indent=2))
+        report = study(given.every, Path(folder))
+    print(json.dumps(report, indent=2))
     if any(part["losses"] for part in report.values()):
         raise SystemExit("Something was lost.")
 

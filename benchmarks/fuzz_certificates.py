@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import random
 from collections.abc import Mapping
@@ -56,58 +55,49 @@ def circle(state: Any) -> Any:
 def grow_certificates(folder: Path) -> list[bytes]:
     """Make a small certificate of each claim, of some plants and controllers."""
     check_loop._WORK, check_loop._WORK_OF_A_BYTE = _WORK, 0
+    near = {"x": (-0.3, 0.3)}
     asked = (
         Statement(starts=X, allowed=X),
-        Statement(starts=X, target={"x": (-0.3, 0.3)}, allowed=X, within=6),
-        Statement(starts=X, target={"x": (-0.3, 0.3)}, stays=True, within=6),
+        Statement(starts=X, target=near, allowed=X, within=6),
+        Statement(starts=X, target=near, stays=True, within=6),
         Statement(starts=X, termination="goal", within=9),
         Statement(starts=X, allowed={"x": (-2.0, 2.0)}, within=3),
         Statement(starts={"x": (-0.5, 0.5)}, allowed=X, forward=True),
     )
-    found = []
-    for step, statement in itertools.product((halves, rises, jumps), asked):
-        plant = _plant(step, X)
-        found.append(_certificate(folder, plant, statement))
-    plant = _plant(turns, {"cos(a)": (-1.0, 1.0), "sin(a)": (-1.0, 1.0), "w": (-1.0, 1.0)}, circle)
     box = {"a [rad]": (-math.pi, math.pi), "w": (-1.0, 1.0)}
-    for statement in (
+    turning = (
         Statement(starts=box, target={"a [rad]": (-1.0, 1.0)}, stays=True, within=9),
         Statement(starts=box, allowed={"w": (-1.0, 1.0)}, within=3),
-    ):
-        found.append(_certificate(folder, plant, statement))
+    )
+    seen = dict.fromkeys(("cos(a)", "sin(a)", "w"), (-1.0, 1.0))
+    plants = [(step, X, {}, asked) for step in (halves, rises, jumps)]
+    found = []
+    for step, observations, options, statements in [*plants, (turns, seen, {"observe": circle}, turning)]:
+        starts = (0.1, 0.1) if options else (0.1,)
+        plant = spaql.Dynamics(
+            id=f"fuzz/{step.__name__.title()}-v0",
+            start=lambda rng, starts=starts: starts,
+            step=step,
+            observations=observations,
+            actions={"u": (-1, 1)},
+            horizon=50,
+            **options,
+        )
+        found += [_certificate(folder / "seed", plant, statement) for statement in statements]
     return [content for content in found if content]
 
 
-def _plant(step: Any, observations: dict[str, tuple[float, float]], observe: Any = None) -> spaql.Dynamics:
-    starts = (0.1, 0.1) if observe else (0.1,)
-    options = {"observe": observe} if observe else {}
-    name = f"fuzz/{step.__name__.title()}-v0"
-    return spaql.Dynamics(
-        id=name,
-        start=lambda rng: starts,
-        step=step,
-        observations=observations,
-        actions={"u": (-1, 1)},
-        horizon=50,
-        **options,
-    )
-
-
-def _certificate(folder: Path, plant: spaql.Dynamics, statement: Statement) -> bytes:
+def _certificate(path: Path, plant: spaql.Dynamics, statement: Statement) -> bytes:
     n = len(plant.observations)
     spaces = (plant.observation_space, plant.action_space)
     laws = Laws(np.full((2, 1, n), -0.2), np.zeros((2, 1)), np.array([-1.0]), np.array([1.0]))
-    trees = (
-        RuleTree(*map(np.array, ([-1], [0.0], [-1], [-1], [0])), Constants(np.zeros((1, 1))), *spaces),
-        RuleTree(
-            *map(np.array, ([0, -1, -1], [0.1, 0, 0], [1, -1, -1], [2, -1, -1], [-1, 0, 1])), laws, *spaces
-        ),
-    )
-    for tree in trees[::-1]:
+    cut = ([0, -1, -1], [0.1, 0, 0], [1, -1, -1], [2, -1, -1], [-1, 0, 1])
+    leaf = ([-1], [0.0], [-1], [-1], [0])
+    for rows, leaves in ((cut, laws), (leaf, Constants(np.zeros((1, 1))))):
+        tree = RuleTree(*map(np.array, rows), leaves, *spaces)
         try:
-            verdict, _ = searched(tree, plant, statement, levels=4, seconds=3)
-            save_certificate(verdict, folder / "seed")
-            return (folder / "seed").read_bytes()
+            save_certificate(searched(tree, plant, statement, levels=4, seconds=3)[0], path)
+            return path.read_bytes()
         except spaql.SettingError:
             continue
     return b""
@@ -200,28 +190,23 @@ def play_confirmed(
             raise AssertionError(f"wrongly confirmed: {claim.text}; from {start}: {why}")
 
 
-def _contradiction(claim: Claim, data: Any, arrays: Any, start: list[float], rng: random.Random) -> str:
-    reached, ended, state = False, False, start
+def _contradiction(claim: Claim, data: Any, arrays: Any, state: list[float], rng: random.Random) -> str:
     for step in range(min(claim.limit or _STEPS, _STEPS) + 1):
         keeps, home = (_inside(state, box, arrays["period"]) for box in (claim.keep, claim.home))
-        reached |= home
-        if claim.kind == "reaches" and reached:
+        last = step == claim.limit
+        if claim.kind == "reaches" and home:
             return ""
         if not keeps:
             return f"step {step} leaves with {state}"
-        if step == claim.limit and claim.kind == "reaches and stays" and not home:
+        if last and (claim.kind == "reaches" or (claim.kind == "reaches and stays" and not home)):
             return f"not there after {step} steps"
-        if step == claim.limit > 0:
+        if last and claim.kind == "terminates":
+            return "does not terminate"
+        if last and step:
             break
         state, ended = _after(data, arrays, state, rng)
-        if ended and claim.kind != "terminates":
-            return f"terminates at step {step + 1}"
         if ended:
-            return ""
-    if step == claim.limit and claim.kind == "reaches" and not reached:
-        return "never there"
-    if step == claim.limit and claim.kind == "terminates":
-        return "does not terminate"
+            return "" if claim.kind == "terminates" else f"terminates at step {step + 1}"
     return ""
 
 
@@ -238,76 +223,67 @@ def _inside(state: list[float], box: Any, periods: Any) -> bool:
 
 def _after(data: Any, arrays: Any, state: list[float], rng: random.Random) -> tuple[list[float], bool]:
     """Return the next state, and whether the episode has terminated, by the equations of a file."""
-    part = {name: arrays[name] for name in arrays}
-    seen, _ = _run(data, part, "observe.", state)
-    noise = [rng.choice((-1.0, 0.0, 1.0, rng.uniform(-1, 1))) * b for b in part["noise"].tolist()]
-    seen = [float(np.float32(x)) + e for x, e in zip(seen, noise, strict=True)]
-    seen += [sum(w * x for w, x in zip(row, seen, strict=False) if w) for row in part["tree.sums"].tolist()]
+
+    def blurred(values: list[float], bounds: Any) -> list[float]:
+        shares = (rng.choice((-1.0, 0.0, 1.0, rng.uniform(-1, 1))) for _ in values)
+        return [x + share * b for x, share, b in zip(values, shares, bounds.tolist(), strict=True)]
+
+    def weighted(weights: Any) -> list[float]:
+        return [sum(k * x for k, x in zip(row, seen, strict=False) if k) for row in weights.tolist()]
+
+    tree = {name.removeprefix("tree."): array for name, array in arrays.items()}
+    seen = blurred([float(np.float32(x)) for x in _run(data, arrays, "observe.", state)[0]], arrays["noise"])
+    seen += weighted(tree["sums"])
     node = 0
-    while (j := int(part["tree.feature"][node])) >= 0:
-        side = "left" if seen[j] < part["tree.threshold"][node] else "right"
-        node = int(part[f"tree.{side}"][node])
-    law = int(part["tree.leaf"][node])
-    gain, offset = part["tree.gain"][law].tolist(), part["tree.offset"][law].tolist()
-    scores = [
-        c + sum(k * x for k, x in zip(row, seen, strict=False) if k)
-        for row, c in zip(gain, offset, strict=True)
-    ]
+    while (j := int(tree["feature"][node])) >= 0:
+        node = int(tree["left" if seen[j] < tree["threshold"][node] else "right"][node])
+    law = int(tree["leaf"][node])
+    offset = tree["offset"][law].tolist()
+    scores = [c + x for c, x in zip(offset, weighted(tree["gain"][law]), strict=True)]
     if data["tree_kind"] == 2:
-        actions = [float(data["tree_start"] + max(range(len(scores)), key=lambda i: scores[i]))]
+        actions = [float(data["tree_start"] + scores.index(max(scores)))]
     elif data["tree_kind"] == 0:
         actions = offset
     else:
-        ends = zip(scores, part["tree.low"].tolist(), part["tree.high"].tolist(), strict=True)
-        actions = [float(np.float32(min(max(u, low), high))) for u, low, high in ends]
-    after, ended = _run(data, part, "step.", [*state, *actions])
-    push = [rng.choice((-1.0, 1.0, rng.uniform(-1, 1))) * b for b in part["push"].tolist()]
-    return [x + e for x, e in zip(after, push, strict=True)], ended
+        actions = np.clip(scores, tree["low"], tree["high"]).astype(np.float32).astype(float).tolist()
+    after, ended = _run(data, arrays, "step.", [*state, *actions])
+    return blurred(after, arrays["push"]), ended
+
+
+NAMES = {
+    "sub": "subtract",
+    "mul": "multiply",
+    "div": "divide",
+    "min": "minimum",
+    "max": "maximum",
+    "neg": "negative",
+    "atan": "arctan",
+    "atan2": "arctan2",
+    "single": "float32",
+}
+"""Operations that NumPy has under another name."""
+OF_TWO = ("add", "sub", "mul", "div", "min", "max", "atan2", "mod", "fmod")
 
 
 def _run(data: Any, arrays: Any, prefix: str, inputs: list[float]) -> tuple[list[float], bool]:
-    """Run a tape on numbers, row by row."""
-    tape = {name.removeprefix(prefix): arrays[name] for name in arrays if name.startswith(prefix)}
+    """Run a tape on numbers, row by row, in double precision; NaN or infinity as the machine has it."""
+    tape = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
     rows: list[float] = []
-    for code, a, b, value in zip(
-        *(tape[name].tolist() for name in ("code", "first", "second", "value")), strict=True
-    ):
+    columns = (tape[name].tolist() for name in ("code", "first", "second", "value"))
+    for code, a, b, value in zip(*columns, strict=True):
         name = data["operations"][code]
-        x = rows[a] if name not in ("const", "input", "unknown") else 0.0
-        if name == "interp":
+        if name in ("const", "input", "unknown"):
+            rows.append({"const": value, "unknown": 0.0}[name] if name != "input" else inputs[a])
+        elif name == "interp":
             points, values = tape["tables"][b]
             kept = ~np.isnan(points)
-            rows.append(float(np.interp(x, points[kept], values[kept])))
-            continue
-        y = rows[b] if 0 <= b < len(rows) else 0.0
-        match name:
-            case "const":
-                rows.append(value)
-            case "input":
-                rows.append(inputs[a])
-            case "unknown":
-                rows.append(0.0)
-            case _:
-                rows.append(_operation(name, x, y))
-    node = tape["branch"][0].tolist()
-    while node[0] >= 0:
-        x, y = rows[node[1]], rows[node[2]]
-        holds = (x < y, x <= y, x == y)[node[0]]
-        node = tape["branch"][node[3] if holds else node[4]].tolist()
-    return [rows[row] for row in tape["outputs"][node[5]].tolist()], bool(tape["flags"][node[5]])
-
-
-def _operation(name: str, x: float, y: float) -> float:
-    """Return the result of an operation in double precision; NaN or infinity as the machine has it."""
-    with np.errstate(all="ignore"):
-        a, b = np.float64(x), np.float64(y)
-        two = {
-            "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "min": np.minimum,
-            "max": np.maximum, "atan2": np.arctan2, "mod": np.mod, "fmod": np.fmod,
-        }  # fmt: skip
-        one = {
-            "neg": np.negative, "abs": np.abs, "square": np.square, "sqrt": np.sqrt, "sin": np.sin,
-            "cos": np.cos, "tan": np.tan, "exp": np.exp, "log": np.log, "atan": np.arctan, "tanh": np.tanh,
-            "floor": np.floor, "single": np.float32,
-        }  # fmt: skip
-        return float(two[name](a, b) if name in two else one[name](a))
+            rows.append(float(np.interp(rows[a], points[kept], values[kept])))
+        else:
+            given = [np.float64(rows[row]) for row in ((a, b) if name in OF_TWO else (a,))]
+            with np.errstate(all="ignore"):
+                rows.append(float(getattr(np, NAMES.get(name, name))(*given)))
+    kind, a, b, yes, no, leaf = tape["branch"][0, :6].tolist()
+    while kind >= 0:
+        x, y = rows[a], rows[b]
+        kind, a, b, yes, no, leaf = tape["branch"][yes if (x < y, x <= y, x == y)[kind] else no, :6].tolist()
+    return [rows[row] for row in tape["outputs"][leaf].tolist()], bool(tape["flags"][leaf])

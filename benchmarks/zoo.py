@@ -6,12 +6,12 @@
 
 Every controller has the seed 0, which was not selected by its result, the default settings of its algorithm,
 and 1,000 fresh episodes. Classical controllers are tuned for the problem with as many simulator steps as
-TreeSearch has, and judged in the same episodes. Figures of networks and bounds are those of docs/compare.md.
+TreeSearch has, and judged in the same episodes. Figures of networks and bounds, which are those of
+docs/compare.md, stay as they are in the entries.
 """
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import json
 import re
@@ -33,14 +33,14 @@ from spaql.studies.baselines import CLASSICAL
 from spaql.studies.baselines.classical import ClassicalPolicy
 from spaql.tables import markdown
 from spaql.zoo.entries import CONTROLLERS, ENTRIES, entry_from
+from studies import parser
 
 ROOT = Path(__file__).parents[1]
 FILES = ROOT / "src" / "spaql" / "zoo"
-PAGE, COMPARISON = ROOT / "docs" / "zoo.md", ROOT / "docs" / "compare.md"
+PAGE = ROOT / "docs" / "zoo.md"
 SEED, EPISODES, EVALUATION_SEED = 0, 1_000, 1_000_000
 MACHINE = "Cortex-M4F"
 MILLION = 1_000_000
-NETWORKS = ("SAC", "TQC", "TD3", "DQN", "QR-DQN", "PPO", "TRPO", "ARS")
 
 
 class Recipe(NamedTuple):
@@ -109,88 +109,30 @@ def flash(controller: spaql.Controller) -> int | None:
     return row.get("flash_bytes")
 
 
-def beside(problem: str) -> tuple[zoo.Beside, ...]:
-    """Return what to hold the controllers of a problem against."""
-    return (*classical(problem), *compared(problem))
-
-
 def classical(problem: str) -> Iterator[zoo.Beside]:
     """Yield tuned classical controllers and those of a textbook, judged in the same episodes."""
-    made = spaql.make_problem(problem, measured=False)
+    world = spaql.make_problem(problem, measured=False)
     steps = max(one.steps for one in RECIPES.values() if one.problem == problem)
+    found = []
     for method in ("pid", "lqr"):
         try:
-            tuned = tune(made, method, steps=steps, seed=SEED)
+            tuned = tune(world, method, steps=steps, seed=SEED)
+            found.append((method, tuned.policy, tuned.numbers, tuned.steps))
         except SettingError as error:
             print(f"{problem}: no {method}: {error}", flush=True)
-            continue
-        fresh = spaql.evaluate(tuned.policy, made, episodes=EPISODES, seed=EVALUATION_SEED)
-        yield zoo.Beside(
-            kind="classical",
-            name=method,
-            mean=fresh.mean,
-            ci95=fresh.ci95,
-            numbers=tuned.numbers,
-            interactions=tuned.steps,
-            source="the same episodes",
-        )
     if problem in CLASSICAL:
-        fresh = spaql.evaluate(ClassicalPolicy(made), made, episodes=EPISODES, seed=EVALUATION_SEED)
+        found.append(("textbook", ClassicalPolicy(world), CLASSICAL[problem].numbers, 0))
+    for name, policy, numbers, interactions in found:
+        fresh = spaql.evaluate(policy, world, episodes=EPISODES, seed=EVALUATION_SEED)
         yield zoo.Beside(
             kind="classical",
-            name="textbook",
+            name=name,
             mean=fresh.mean,
             ci95=fresh.ci95,
-            numbers=CLASSICAL[problem].numbers,
-            interactions=0,
+            numbers=numbers,
+            interactions=interactions,
             source="the same episodes",
         )
-
-
-def compared(problem: str) -> Iterator[zoo.Beside]:
-    """Yield the best network and the bound that docs/compare.md has for a problem."""
-    text = COMPARISON.read_text(encoding="utf-8")
-    _, found, section = text.partition(f"\n## {problem}\n")
-    rows = [_cells(line) for line in section.partition("\n## ")[0].splitlines() if found]
-    networks = [row for row in rows if row[:1] and row[0] in NETWORKS and len(row) == 11]
-    if networks:
-        best = max(networks, key=lambda row: (_mean(row[3])[0], -_whole(row[8].split()[0])))
-        mean, half = _mean(best[3])
-        yield zoo.Beside(
-            kind="neural",
-            name=best[0],
-            mean=mean,
-            ci95=half,
-            numbers=_whole(best[8].split()[0]),
-            interactions=_whole(best[1]),
-            source=f"docs/compare.md, {best[2]} seeds",
-        )
-    limits = text.partition("\n## The highest possible returns\n")[2].partition("\n## ")[0]
-    for row in map(_cells, limits.splitlines()):
-        if row[:1] == [problem]:
-            yield zoo.Beside(
-                kind="bound",
-                name="value iteration",
-                mean=_mean(row[1])[0],
-                ci95=None,
-                numbers=None,
-                interactions=_whole(row[7]),
-                source=f"docs/compare.md, {row[3]} starts",
-            )
-
-
-def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip().strip("|").split("|")] if line.startswith("|") else []
-
-
-def _mean(cell: str) -> tuple[float, float | None]:
-    """Return a mean and the half-width of its interval, if it has one."""
-    mean, _, half = cell.replace(",", "").partition(" ± ")
-    return float(mean), float(half) if half else None
-
-
-def _whole(cell: str) -> int:
-    return int(cell.replace(",", ""))
 
 
 def page(entries: list[zoo.Entry]) -> str:
@@ -253,20 +195,19 @@ def beside_table(entries: list[zoo.Entry]) -> str:
 
 def main() -> None:
     """Make what was asked for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--only", choices=[*RECIPES, "page"], help="one controller, or the page alone")
-    only = parser.parse_args().only
+    options = parser(__doc__)
+    options.add_argument("--only", choices=[*RECIPES, "page"], help="one controller, or the page alone")
+    only = options.parse_args().only
     figures = FILES / ENTRIES
     rows = json.loads(figures.read_text(encoding="utf-8")) if figures.exists() else []
     kept = {row["name"]: entry_from(row) for row in rows if row["name"] in RECIPES}
-    stands: dict[str, tuple[zoo.Beside, ...]] = {}
+    stands: dict[str, list[zoo.Beside]] = {}
     for name, (problem, _, _) in RECIPES.items():
         if only is not None and only != name:
             continue
-        stands[problem] = stands[problem] if problem in stands else beside(problem)
-        kept[name] = made(name, stands[problem])
+        stands[problem] = stands[problem] if problem in stands else list(classical(problem))
+        others = [one for one in kept[name].beside if one.kind != "classical"] if name in kept else []
+        kept[name] = made(name, (*stands[problem], *others))
         print(kept[name], flush=True)
         ordered = [dataclasses.asdict(kept[one]) for one in RECIPES if one in kept]
         figures.write_text(json.dumps(ordered, indent=1) + "\n", encoding="utf-8")

@@ -32,7 +32,8 @@ def test_no_seed_is_selected_and_the_files_are_small() -> None:
     assert {one.file_bytes - len(zoo.content(one.name)) for one in zoo.entries()} == {0}
 
 
-def test_the_page_has_the_figures_of_the_entries() -> None:
+def test_the_page_has_the_figures_of_the_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
     made = runpy.run_path(str(ROOT / "benchmarks" / "zoo.py"))
     found = made["page"](zoo.entries())
     assert found == made["PAGE"].read_text(encoding="utf-8"), "run `python benchmarks/zoo.py --only page`"
