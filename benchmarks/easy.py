@@ -24,7 +24,7 @@ from scipy.optimize import minimize
 
 import spaql
 from spaql.policy import Policy, RandomPolicy
-from spaql.rollouts.play import returns_from
+from spaql.simulate.play import returns_from
 from studies import Row, column, groups, parser, run, show, spread
 
 EPISODES = 600

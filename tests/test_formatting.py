@@ -16,7 +16,7 @@ import spaql
 from spaql.cli import main
 from spaql.experiments.table import interval, number_cell
 from spaql.formatting import number, places, range_text, with_interval
-from spaql.rollouts import Evaluation
+from spaql.simulate import Evaluation
 
 SAME = [
     (-146.42, 18.13),

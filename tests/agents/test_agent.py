@@ -8,7 +8,7 @@ import pytest
 from gymnasium import spaces
 
 import spaql
-from spaql.rollouts import EpisodeRunner
+from spaql.simulate import EpisodeRunner
 
 
 class Faulty(gymnasium.Env):

@@ -17,7 +17,7 @@ from sent_worlds import TANK, Own, Walk
 from spaql.agents.selection import select
 from spaql.agents.tries import Try, pick
 from spaql.errors import SettingError
-from spaql.rollouts.seeds import try_seeds
+from spaql.simulate.seeds import try_seeds
 
 QUICK: dict[str, Any] = {"iterations": 3, "progress_bar": False, "selection_episodes": 5}
 

@@ -17,7 +17,7 @@ from oracle_pairs import Pairs, same_number
 from spaql.agents import agent_types
 from spaql.algorithms import PartitionLearner, SPAQLLearner
 from spaql.kernels.partition.actions import raw_actions
-from spaql.rollouts import EpisodeRunner, Phase
+from spaql.simulate import EpisodeRunner, Phase
 from uncompiled import examples
 
 RULES = {"authors": AUTHORS, "text": TEXT}

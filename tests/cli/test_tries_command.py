@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 import spaql
 from spaql.cli import main
-from spaql.rollouts.seeds import try_seeds
+from spaql.simulate.seeds import try_seeds
 
 TREE = ("train", "cartpole200", "--total-timesteps", "300", "--effort", "0.02", "--seed", "4")
 TABLE = ("train", "cartpole200", "--algo", "spaql", "--iterations", "3", "--rollouts", "2", "--seed", "4")

@@ -5,7 +5,7 @@ import pytest
 
 import spaql
 from spaql.evaluation.plain_controllers import ONE_LEAF, PlainControllers, failure, is_rising
-from spaql.rollouts import Evaluation
+from spaql.simulate import Evaluation
 
 
 def fresh(returns: list[float]) -> Evaluation:

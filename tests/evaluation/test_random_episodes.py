@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import spaql
-from spaql.rollouts import record_random
+from spaql.simulate import record_random
 
 
 @pytest.mark.parametrize("compiled", [True, False])

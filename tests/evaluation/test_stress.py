@@ -12,7 +12,7 @@ from spaql.evaluation import Bench, Signal, find_bench, sample_starts, stress
 from spaql.evaluation.bench import returns_at_least
 from spaql.evaluation.stress import known_bench
 from spaql.problems import make_problem
-from spaql.rollouts import play
+from spaql.simulate import play
 
 CLASSIC = ["CartPole-v1", "Pendulum-v1", "MountainCar-v0", "MountainCarContinuous-v0", "Acrobot-v1"]
 

@@ -17,7 +17,7 @@ from spaql.export import EquivalenceError
 from spaql.export.fmu import target as fmu_target
 from spaql.policy import Error, FeatureController, Integral, Laws, RuleTree
 from spaql.problems.fmu.simulation import Simulation
-from spaql.rollouts import Purpose, generator
+from spaql.simulate import Purpose, generator
 
 pytest.importorskip("fmpy", reason="needs fmpy")
 

@@ -45,7 +45,7 @@ def test_cells_and_errors_are_those_of_the_model(pendulum: spaql.PlanTree, tmp_p
 
 def _spread(agent: spaql.PlanTree) -> np.ndarray:
     """The deviation of the observations in which the steps of the picture were taken."""
-    from spaql.rollouts import record
+    from spaql.simulate import record
 
     episodes = record(agent.policy, agent.problem, range(2))
     policy = spaql.RandomPolicy(agent.problem.states, agent.problem.actions)

@@ -18,7 +18,7 @@ from spaql.figures.play import STYLE, Play, compute_play, play_section
 from spaql.figures.play_plant import PagePlant
 from spaql.interpret import locked
 from spaql.policy import Choices, Constants, Laws, RuleTree, SwitchingLaws
-from spaql.rollouts import play
+from spaql.simulate import play
 
 POINTS = 100_000
 

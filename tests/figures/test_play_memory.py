@@ -17,7 +17,7 @@ from spaql.export import controller_from_json
 from spaql.figures import policy_card
 from spaql.figures.play import STYLE, Play, compute_play, play_section
 from spaql.figures.play_plant import PagePlant
-from spaql.rollouts import record
+from spaql.simulate import record
 
 LADDER = ("oven", "dc-motor", "quadruple-tank", "cartpole-swing-up")
 

@@ -13,8 +13,8 @@ from spaql.kernels.treesearch.candidates import Units
 from spaql.kernels.treesearch.cma import ask, new_distribution, population_size, tell
 from spaql.kernels.treesearch.scores import score_candidates
 from spaql.policy.arrays import action_range, frame_of
-from spaql.rollouts import Candidates
-from spaql.rollouts.candidates import CompiledCandidates
+from spaql.simulate import Candidates
+from spaql.simulate.candidates import CompiledCandidates
 
 
 def reference_tell(state, xs, scores):

@@ -9,7 +9,7 @@ import spaql
 from learned_plants import known
 from spaql.evaluation import model_errors
 from spaql.plants import prediction_errors
-from spaql.rollouts import Episode, record
+from spaql.simulate import Episode, record
 
 
 def test_an_affine_plant_is_predicted_without_error() -> None:

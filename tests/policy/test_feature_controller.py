@@ -30,7 +30,7 @@ from spaql.policy import (
 from spaql.policy.feature_controller_file import feature_controller_from, feature_controller_to
 from spaql.policy.feature_text import controller_text
 from spaql.policy.law_names import law_names
-from spaql.rollouts import play, record
+from spaql.simulate import play, record
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import spaql
 from spaql.policy.arrays import frame_of
 from spaql.problems import DisturbedEnv, Load, perturbed
 from spaql.problems.environment import DynamicsVectorEnv
-from spaql.rollouts.candidates import Candidates, CompiledCandidates
-from spaql.rollouts.play import play
+from spaql.simulate.candidates import Candidates, CompiledCandidates
+from spaql.simulate.play import play
 from spaql.verify.trace import trace_step
 
 

@@ -16,7 +16,7 @@ import spaql
 from nightly import thorough
 from spaql.problems import find_dynamics
 from spaql.problems.environment import DynamicsVectorEnv
-from spaql.rollouts import EpisodeRunner
+from spaql.simulate import EpisodeRunner
 
 CLASSIC = ["CartPole-v1", "Pendulum-v1", "MountainCar-v0", "MountainCarContinuous-v0", "Acrobot-v1"]
 STEPS = thorough(100_000)
@@ -106,7 +106,7 @@ def test_many_environments_are_as_many_single_ones() -> None:
 
 def follow(agent: spaql.Agent, iterations: int) -> str:
     """Train an agent's twin step by step in Gymnasium's own CartPole, from the same starts and numbers."""
-    from spaql.rollouts.seeds import Purpose, generator
+    from spaql.simulate.seeds import Purpose, generator
 
     twin = spaql.SPAQLTS("cartpole200", seed=agent.seed, rollouts=agent.settings.rollouts, compiled=False)
     learner = twin._learner

@@ -14,7 +14,7 @@ import pytest
 from gymnasium import spaces
 
 import spaql
-from spaql.rollouts import EpisodeRunner
+from spaql.simulate import EpisodeRunner
 
 Answer = tuple[Any, Any, Any, Any, Any]
 

@@ -19,7 +19,7 @@ from spaql.archive import write_atomically
 from spaql.policy import RuleTree
 from spaql.policy.resolve import PathLike
 from spaql.problems import EnvironmentLike, make_problem
-from spaql.rollouts import EpisodeRunner, Evaluation, Phase, fresh_episodes
+from spaql.simulate import EpisodeRunner, Evaluation, Phase, fresh_episodes
 from spaql.stats import mean_ci95
 from spaql.values import real_number, whole_number
 

@@ -11,7 +11,7 @@ from spaql.agents.history import History
 from spaql.algorithms import Learner, LearnerSettings, Settings
 from spaql.errors import SpaqlWarning
 from spaql.problems import Problem
-from spaql.rollouts import EpisodeRunner, Purpose, generator
+from spaql.simulate import EpisodeRunner, Purpose, generator
 
 AfterIteration = Callable[[dict[str, float]], bool]
 """Called with every row of the history; training continues while it returns True."""

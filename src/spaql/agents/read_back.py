@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from spaql.errors import ArchiveError, SettingError
 from spaql.policy import Policy
 from spaql.problems import Problem
-from spaql.rollouts.episode import Episode
-from spaql.rollouts.play import play, record
+from spaql.simulate.episode import Episode
+from spaql.simulate.play import play, record
 
 EPISODES = 3
 """Episodes that are played before and after a run is written."""

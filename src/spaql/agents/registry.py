@@ -14,7 +14,7 @@ from spaql.algorithms.plantree.replay_memory import Memory
 from spaql.errors import SettingError, imported, nearest
 from spaql.plants import PlantModel
 from spaql.policy import RuleTree
-from spaql.rollouts import Episode
+from spaql.simulate import Episode
 
 
 class AQL(Agent):

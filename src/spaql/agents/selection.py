@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spaql.policy import PartitionPolicy
-from spaql.rollouts import Evaluation, Purpose, fresh_episodes
-from spaql.rollouts.batches import TOGETHER
+from spaql.simulate import Evaluation, Purpose, fresh_episodes
+from spaql.simulate.batches import TOGETHER
 
 if TYPE_CHECKING:
     from spaql.agents.agent import Agent

@@ -28,7 +28,7 @@ from spaql.archive import write_atomically
 from spaql.errors import SettingError, SpaqlError
 from spaql.problems import Problem
 from spaql.problems.sending import receive, send
-from spaql.rollouts import try_seeds
+from spaql.simulate import try_seeds
 from spaql.workers import Workers, refuse_in_import, sendable
 
 if TYPE_CHECKING:

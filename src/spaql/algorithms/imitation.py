@@ -20,7 +20,7 @@ from spaql.algorithms.plantree.rule_trees import to_rules, within_space
 from spaql.kernels.plantree.controllers import ControllerTree, grow_choices, grow_laws
 from spaql.policy import Laws, Policy, RecordingPolicy, RuleTree, SwitchingLaws
 from spaql.problems import Problem
-from spaql.rollouts import EpisodeRunner, Phase, Purpose, generator
+from spaql.simulate import EpisodeRunner, Phase, Purpose, generator
 
 Floats = NDArray[np.float64]
 

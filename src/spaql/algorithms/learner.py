@@ -15,7 +15,7 @@ from spaql.errors import SettingError, UnsupportedSpaceError
 from spaql.policy import Policy, RuleTree
 from spaql.policy.policy import Rng
 from spaql.problems import Problem
-from spaql.rollouts import EpisodeRunner, Evaluation
+from spaql.simulate import EpisodeRunner, Evaluation
 from spaql.spaces import numbers_recipe
 from spaql.values import plain, real_number, whole_number
 

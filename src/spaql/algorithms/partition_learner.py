@@ -19,7 +19,7 @@ from spaql.partition import Partition
 from spaql.policy import PartitionPolicy
 from spaql.policy.policy import Rng
 from spaql.problems import Problem
-from spaql.rollouts import EpisodeRunner, Evaluation
+from spaql.simulate import EpisodeRunner, Evaluation
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from spaql.policy import Policy
 from spaql.policy.arrays import action_range
 from spaql.policy.policy import Rng
 from spaql.problems import Problem
-from spaql.rollouts.play import returns_from
+from spaql.simulate.play import returns_from
 from spaql.spaces import action_names, observation_names
 
 _FILTER = 0.2

@@ -12,9 +12,9 @@ from spaql.classical.linear import Floats
 from spaql.kernels.treesearch.cma import ask, new_distribution, population_size, tell
 from spaql.policy import Policy
 from spaql.problems import Problem
-from spaql.rollouts import EpisodeRunner
-from spaql.rollouts.play import returns_from
-from spaql.rollouts.seeds import Purpose, generator
+from spaql.simulate import EpisodeRunner
+from spaql.simulate.play import returns_from
+from spaql.simulate.seeds import Purpose, generator
 
 _EPISODES = (2, 10)
 """Episodes by which a candidate of a generation is judged, at least and at most."""

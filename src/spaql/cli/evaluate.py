@@ -16,7 +16,7 @@ from spaql.formatting import counted, number, places, short, with_interval
 
 if TYPE_CHECKING:
     from spaql.evaluation import Comparison, Judged
-    from spaql.rollouts import Evaluation
+    from spaql.simulate import Evaluation
 
 
 @click.command()

@@ -13,7 +13,7 @@ from spaql.formatting import counted, number, places, with_interval
 
 if TYPE_CHECKING:
     from spaql.evaluation import SizedTree
-    from spaql.rollouts import Evaluation
+    from spaql.simulate import Evaluation
 
 
 @click.command()

@@ -42,7 +42,7 @@ from spaql.tables import aligned
 
 if TYPE_CHECKING:
     from spaql.figures.live import LivePage
-    from spaql.rollouts import Evaluation
+    from spaql.simulate import Evaluation
 
 _FRESH = 100
 """Number of new episodes that evaluate the result."""

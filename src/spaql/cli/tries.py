@@ -28,7 +28,7 @@ from spaql.cli.report import Report, say
 from spaql.errors import SettingError, SpaqlError
 from spaql.evaluation import evaluate
 from spaql.formatting import counted, number, places, with_interval
-from spaql.rollouts import Evaluation
+from spaql.simulate import Evaluation
 from spaql.workers import cores
 
 if TYPE_CHECKING:

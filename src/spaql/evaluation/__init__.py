@@ -20,7 +20,7 @@ from spaql.evaluation.safe_action import SafeActionRow, safe_action_use
 from spaql.evaluation.size_curve import SizedTree, size_curve, smallest_within
 from spaql.evaluation.step_test import Response, StepTest, step_test
 from spaql.evaluation.stress import StressTest, sample_starts, stress
-from spaql.rollouts import Evaluation
+from spaql.simulate import Evaluation
 
 __all__ = [
     "Actuator",

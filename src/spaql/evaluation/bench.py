@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.problems import Problem
-from spaql.rollouts.episode import Episode, Floats
-from spaql.rollouts.play import StateSetter
+from spaql.simulate.episode import Episode, Floats
+from spaql.simulate.play import StateSetter
 from spaql.values import real_number
 
 

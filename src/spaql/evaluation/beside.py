@@ -17,7 +17,7 @@ from spaql.evaluation.episodes import Playable, policy_and_problem
 from spaql.evaluation.step_test import Response, has_step_test, step_test
 from spaql.policy import Policy
 from spaql.problems import EnvironmentLike, Problem
-from spaql.rollouts import Evaluation
+from spaql.simulate import Evaluation
 from spaql.stats import mean_ci95
 from spaql.values import whole_number
 

@@ -16,7 +16,7 @@ from spaql.evaluation.episodes import Playable, policy_and_problem
 from spaql.evaluation.measures import settling_time
 from spaql.policy import PartitionPolicy, Policy, RecordingPolicy
 from spaql.problems import EnvironmentLike, Problem
-from spaql.rollouts import Evaluation, fresh_episodes
+from spaql.simulate import Evaluation, fresh_episodes
 from spaql.spaces import action_names, observation_names
 from spaql.values import whole_number
 

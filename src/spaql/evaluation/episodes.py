@@ -14,8 +14,8 @@ from spaql.errors import SettingError
 from spaql.policy import Policy
 from spaql.policy.resolve import PathLike, opened, policy_of
 from spaql.problems import EnvironmentLike, Problem, make_problem
-from spaql.rollouts import Evaluation, fresh_episodes
-from spaql.rollouts.batches import fresh_states
+from spaql.simulate import Evaluation, fresh_episodes
+from spaql.simulate.batches import fresh_states
 from spaql.values import whole_number
 
 _EQUAL = 1e-6

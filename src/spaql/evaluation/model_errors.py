@@ -6,7 +6,7 @@ from spaql.agents.registry import PlanTree
 from spaql.errors import SettingError
 from spaql.formatting import counted
 from spaql.plants import PredictionErrors, prediction_errors
-from spaql.rollouts import record
+from spaql.simulate import record
 
 
 def model_errors(

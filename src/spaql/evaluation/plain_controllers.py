@@ -13,7 +13,7 @@ from spaql.evaluation.episodes import evaluate
 from spaql.formatting import number, places
 from spaql.policy import Choices, Constants, Policy, RandomPolicy, RuleTree
 from spaql.problems import Problem
-from spaql.rollouts import Evaluation
+from spaql.simulate import Evaluation
 from spaql.stats import standard_error
 
 _CHOSEN, _FEW, _MANY = 3, 20, 100

@@ -16,10 +16,10 @@ from spaql.evaluation.plant_parameters import parameters_of, with_parameters
 from spaql.policy import DelayedPolicy, DisturbedPolicy, NoisyPolicy, Policy, RecordingPolicy
 from spaql.problems import EnvironmentLike, Problem, make_problem
 from spaql.problems.perturbed import paired_states
-from spaql.rollouts.batches import fresh_states
-from spaql.rollouts.play import play
-from spaql.rollouts.returns import Evaluation
-from spaql.rollouts.seeds import Purpose, generator
+from spaql.simulate.batches import fresh_states
+from spaql.simulate.play import play
+from spaql.simulate.returns import Evaluation
+from spaql.simulate.seeds import Purpose, generator
 from spaql.stats import mean_ci95
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from spaql.evaluation.episodes import evaluate
 from spaql.policy import NoisyPolicy, Policy, RecordingPolicy
 from spaql.problems import EnvironmentLike, make_problem
-from spaql.rollouts.seeds import Purpose, generator
+from spaql.simulate.seeds import Purpose, generator
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from spaql.evaluation.episodes import Playable, evaluate, policy_and_problem
 from spaql.interpret import rule_tree, shrinking
 from spaql.policy import RecordingPolicy, RuleTree
 from spaql.problems import EnvironmentLike, Problem
-from spaql.rollouts import EpisodeRunner, Evaluation, Purpose, generator
+from spaql.simulate import EpisodeRunner, Evaluation, Purpose, generator
 from spaql.values import real_number, whole_number
 
 _KEPT = 5_000

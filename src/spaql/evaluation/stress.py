@@ -17,9 +17,9 @@ from spaql.evaluation.episodes import Playable, policy_and_problem
 from spaql.evaluation.measures import Measures, measure
 from spaql.formatting import counted, number, places
 from spaql.problems import Dynamics, EnvironmentLike, Problem
-from spaql.rollouts.episode import Episode, Floats
-from spaql.rollouts.play import play
-from spaql.rollouts.returns import EpisodeSummary, quantiles_of, worst_episodes
+from spaql.simulate.episode import Episode, Floats
+from spaql.simulate.play import play
+from spaql.simulate.returns import EpisodeSummary, quantiles_of, worst_episodes
 from spaql.stats import mean_ci95, wilson_ci95
 from spaql.values import whole_number
 

@@ -16,8 +16,8 @@ from spaql.errors import SettingError
 from spaql.experiments.run import Run
 from spaql.policy import Policy
 from spaql.problems import Problem
-from spaql.rollouts import Episode, play, record
-from spaql.rollouts.play import set_classic_state
+from spaql.simulate import Episode, play, record
+from spaql.simulate.play import set_classic_state
 from spaql.stats import mean_ci95
 
 CURVE = "curve.csv"

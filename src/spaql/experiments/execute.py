@@ -12,7 +12,7 @@ from spaql.experiments.curve import CURVE, LearningCurve
 from spaql.experiments.run import Run
 from spaql.experiments.store import RunStore
 from spaql.experiments.trainers import trainer_of
-from spaql.rollouts import fresh_episodes
+from spaql.simulate import fresh_episodes
 
 
 @dataclass(frozen=True)

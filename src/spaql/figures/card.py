@@ -31,7 +31,7 @@ from spaql.languages import in_html
 from spaql.policy import FeatureController, RandomPolicy, RuleTree, SwitchingLaws, text
 from spaql.policy.feature_text import controller_text
 from spaql.problems import Problem
-from spaql.rollouts import Evaluation
+from spaql.simulate import Evaluation
 from spaql.spaces import action_names, observation_names, split_unit
 from spaql.tables import html_table
 

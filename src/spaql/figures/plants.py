@@ -19,7 +19,7 @@ from spaql.figures.scene import set_scene
 from spaql.figures.style import new_figure
 from spaql.formatting import counted
 from spaql.policy import RandomPolicy
-from spaql.rollouts import record
+from spaql.simulate import record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

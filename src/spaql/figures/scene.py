@@ -16,7 +16,7 @@ from spaql.interpret.build import tree_number
 from spaql.policy import FeatureController, PartitionPolicy, Policy, RuleTree
 from spaql.policy.resolve import opened, policy_of
 from spaql.problems import EnvironmentLike, Problem, make_problem
-from spaql.rollouts import Episode, record
+from spaql.simulate import Episode, record
 from spaql.spaces import action_names, observation_names
 
 

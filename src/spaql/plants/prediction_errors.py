@@ -10,7 +10,7 @@ import numpy as np
 from spaql.errors import SettingError
 from spaql.formatting import counted
 from spaql.plants.plant import Floats, PlantModel
-from spaql.rollouts import Episode
+from spaql.simulate import Episode
 
 REWARD = "reward, summed"
 _NOTHING = 1e-6
@@ -81,7 +81,7 @@ def prediction_errors(
     >>> import spaql
     >>> agent = spaql.PlanTree("Pendulum-v1", seed=0, effort=0.02)
     >>> model = agent.learn(total_timesteps=600, progress_bar=False).model
-    >>> from spaql.rollouts import Episode
+    >>> from spaql.simulate import Episode
     >>> still = Episode(np.tile([1.0, 0.0, 0.0], (60, 1)), np.zeros((59, 1)), np.zeros(59), False)
     >>> prediction_errors(model, [still]).counts
     (59, 10)

@@ -13,7 +13,7 @@ from spaql.algorithms.first_law.model import AffineModel
 from spaql.algorithms.plantree.replay_memory import Memory
 from spaql.errors import BadEnvironmentError
 from spaql.kernels.affine_model import DISTANCE, PLANES, QUADRATIC, RANGE
-from spaql.rollouts import EpisodeRunner, Phase
+from spaql.simulate import EpisodeRunner, Phase
 
 
 def heater_start(rng):

@@ -15,7 +15,7 @@ from spaql.cli import main
 from spaql.kernels.plantree.tracking import EPISODE, GAINS, NOISE, SHIFT
 from spaql.policy import FeatureController, Integral, LastAction
 from spaql.problems.disturbances import Perturbation
-from spaql.rollouts import Candidates
+from spaql.simulate import Candidates
 
 STEPS = 2400
 

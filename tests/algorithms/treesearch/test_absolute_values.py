@@ -16,7 +16,7 @@ from spaql.algorithms.treesearch.trees import CandidateTree, find_leaf, one_leaf
 from spaql.errors import ArchiveError
 from spaql.kernels.treesearch.candidates import ActionRange, Units, choose
 from spaql.policy.mirrored import folded, leaves_to_read
-from spaql.rollouts import EpisodeRunner
+from spaql.simulate import EpisodeRunner
 
 MIRROR = Mirror((0, 1, 2), (1, -1, -1), (0,), (-1,))
 """Of a pendulum: its cosine stays, its sine, its speed and the torque change their sign."""

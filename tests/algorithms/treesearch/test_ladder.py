@@ -29,8 +29,8 @@ from spaql.errors import ArchiveError
 from spaql.policy import FeatureController
 from spaql.policy.feature_tree import POSITION, VELOCITY
 from spaql.problems.setpoint_steps import with_setpoint_steps
-from spaql.rollouts import EpisodeRunner
-from spaql.rollouts.candidates import Candidates, CompiledCandidates, EnvironmentCandidates
+from spaql.simulate import EpisodeRunner
+from spaql.simulate.candidates import Candidates, CompiledCandidates, EnvironmentCandidates
 
 STRUCTURES = [
     Structure(POSITION, ("error", "integral", "derivative", "low-pass", "last actions", "constant")),

@@ -21,7 +21,7 @@ from spaql.errors import ArchiveError
 from spaql.interpret import locked
 from spaql.kernels.treesearch.candidates import Units, choose
 from spaql.policy import RuleTree
-from spaql.rollouts import action_range
+from spaql.simulate import action_range
 
 PROBLEMS = {name: make_problem(name) for name in ("CartPole-v1", "Acrobot-v1", "Pendulum-v1")}
 

@@ -9,8 +9,8 @@ from spaql.algorithms.treesearch.evaluator import Evaluator
 from spaql.errors import SettingError, UnsupportedSpaceError
 from spaql.interpret import locked, rule_tree
 from spaql.policy import Laws, RuleTree, SwitchingLaws
-from spaql.rollouts import EpisodeRunner, Phase
-from spaql.rollouts.candidates import CompiledCandidates
+from spaql.simulate import EpisodeRunner, Phase
+from spaql.simulate.candidates import CompiledCandidates
 
 STEPS = 200_000
 

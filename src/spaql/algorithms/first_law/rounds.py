@@ -19,7 +19,7 @@ from spaql.algorithms.plantree.replay_memory import LARGEST, Memory
 from spaql.policy import Policy, RuleTree
 from spaql.problems import Dynamics, Problem
 from spaql.problems.disturbances import Perturbation
-from spaql.rollouts import Episode, EpisodeRunner, Phase
+from spaql.simulate import Episode, EpisodeRunner, Phase
 from spaql.stats import standard_error
 
 Floats = NDArray[np.float64]

@@ -15,7 +15,7 @@ from spaql.kernels.plantree.pwa_model import Ints, Plant, find_all
 from spaql.kernels.plantree.raw_model import RawPlant
 from spaql.plants import PlantModel
 from spaql.problems import Problem
-from spaql.rollouts import Episode
+from spaql.simulate import Episode
 
 _HELD_OUT = 5
 """Every fifth episode is held out."""

@@ -44,7 +44,7 @@ from spaql.plants import PlantModel
 from spaql.policy import FeatureController, RuleTree
 from spaql.policy.policy import Rng
 from spaql.problems import Problem
-from spaql.rollouts import Episode, EpisodeRunner, Evaluation
+from spaql.simulate import Episode, EpisodeRunner, Evaluation
 from spaql.spaces import split_unit
 
 _FIRST_PLAN = 200

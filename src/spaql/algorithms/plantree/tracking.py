@@ -31,7 +31,7 @@ from spaql.policy import FeatureController
 from spaql.policy.arrays import action_range
 from spaql.problems import Dynamics, Problem
 from spaql.problems.disturbances import Perturbation
-from spaql.rollouts import CandidateEpisodes, CandidatePlayer, Candidates, EpisodeRunner
+from spaql.simulate import CandidateEpisodes, CandidatePlayer, Candidates, EpisodeRunner
 from spaql.spaces import observation_names
 
 _NOISE = 4096

@@ -15,7 +15,7 @@ from spaql.kernels.treesearch.scores import WORST, score_candidates
 from spaql.policy.arrays import Frame
 from spaql.problems import Dynamics
 from spaql.problems.disturbances import Perturbation
-from spaql.rollouts import CandidateEpisodes, Candidates, EpisodeRunner, Phase
+from spaql.simulate import CandidateEpisodes, Candidates, EpisodeRunner, Phase
 from spaql.stats import standard_error
 
 DIGITS = 6

@@ -11,7 +11,7 @@ from spaql.algorithms.treesearch.evaluator import DIGITS, Evaluator
 from spaql.algorithms.treesearch.racer import Racer
 from spaql.algorithms.treesearch.trees import CandidateTree, Rng, without_cut
 from spaql.kernels.treesearch.candidates import Floats
-from spaql.rollouts import Phase
+from spaql.simulate import Phase
 
 _RENEWALS = 4
 """How often the starts of a pattern search are drawn anew."""

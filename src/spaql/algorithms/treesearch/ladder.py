@@ -34,7 +34,7 @@ from spaql.problems import Dynamics
 from spaql.problems.disturbances import Perturbation
 from spaql.problems.perturbed import perturbed
 from spaql.problems.setpoint_steps import SetpointSteps, with_setpoint_steps
-from spaql.rollouts import EpisodeRunner, Phase
+from spaql.simulate import EpisodeRunner, Phase
 
 RACE, ALL, REMOVE, LEAVES, POLISH, TERMS = 0.2, 0.55, 0.75, 0.8, 0.86, 0.94
 """The shares of the budget at which the stages end; the rest is for the numbers that are left, and digits."""

@@ -32,7 +32,7 @@ from spaql.policy.arrays import action_range, frame_of
 from spaql.policy.policy import Rng
 from spaql.policy.tree_file import tree_from, tree_to
 from spaql.problems import Problem, perturbed
-from spaql.rollouts import EpisodeRunner, Evaluation, Phase
+from spaql.simulate import EpisodeRunner, Evaluation, Phase
 
 _MEASURED = 5000
 """The most steps to measure the scales of the observations."""

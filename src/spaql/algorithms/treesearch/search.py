@@ -27,7 +27,7 @@ from spaql.algorithms.treesearch.trees import CandidateTree, Rng, random_tree, s
 from spaql.archive import number, typed
 from spaql.errors import ArchiveError
 from spaql.kernels.treesearch.candidates import Floats
-from spaql.rollouts import EpisodeRunner, Phase
+from spaql.simulate import EpisodeRunner, Phase
 
 RACE, POLISH, GROW, REFINE, PATTERN = 0.25, 0.35, 0.75, 0.87, 0.93
 """The shares of the budget at which the stages end; the rest is for making the tree plainer."""

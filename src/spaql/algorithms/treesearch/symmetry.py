@@ -15,7 +15,7 @@ from spaql.algorithms.treesearch.trees import CandidateTree, Rng
 from spaql.errors import ArchiveError, BadEnvironmentError
 from spaql.kernels.treesearch.candidates import Bools, Floats
 from spaql.problems import Problem
-from spaql.rollouts import Episode, record_random
+from spaql.simulate import Episode, record_random
 
 _MOST, _SHARE = 10_000, 50
 """Steps by which a mirror is looked for: at most so many, and one in so many of the budget."""

@@ -1,7 +1,6 @@
-"""Look-up of a flattened policy for batches of raw observations, and running totals of episodes."""
+"""Look-up of a flattened policy for batches of raw observations."""
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,23 +63,3 @@ def redraw(
             if size > 1:
                 raw[i, j] = raw_action(action_map, j, draw(action_sizes[j], low, size, uniforms[spent]))
                 spent += 1
-
-
-@njit
-def tally(
-    rewards: NDArray[Any],
-    terminated: NDArray[np.bool_],
-    truncated: NDArray[np.bool_],
-    running: NDArray[np.bool_],
-    returns: NDArray[np.float64],
-    lengths: NDArray[np.int64],
-) -> int:
-    """Add a step to the totals of the running episodes; returns how many continue."""
-    still = 0
-    for i in range(running.shape[0]):
-        if running[i]:
-            returns[i] += rewards[i]
-            lengths[i] += 1
-            running[i] = not (terminated[i] or truncated[i])
-            still += 1 if running[i] else 0
-    return still

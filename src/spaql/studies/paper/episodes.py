@@ -19,7 +19,7 @@ from spaql.figures.runs import check_finished, fresh_returns
 from spaql.figures.style import COLOURS, GREY, multiples_of_pi, name_of, new_figure, number
 from spaql.policy import Policy, RandomPolicy
 from spaql.problems import Problem, make_problem
-from spaql.rollouts import record
+from spaql.simulate import record
 from spaql.studies.paper.study import ALGORITHMS, Size, long_runs
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.errors import BadEnvironmentError, SettingError
-from spaql.kernels.partition.lookup_batch import tally
 from spaql.kernels.partition.rollout import iterate
 from spaql.kernels.partition.update import Journal, Rules, new_journal
 from spaql.partition import Partition
@@ -24,18 +23,19 @@ from spaql.problems.environment import DynamicsEnv, DynamicsVectorEnv
 from spaql.problems.excursions import Excursion, joined_excursions
 from spaql.problems.guard import Guard, GuardedEnv, GuardedVectorEnv
 from spaql.problems.stage_cost import BROKEN
-from spaql.rollouts.candidates import (
+from spaql.simulate.candidates import (
     CandidateEpisodes,
     CandidatePlayer,
     Candidates,
     CompiledCandidates,
     EnvironmentCandidates,
 )
-from spaql.rollouts.episode import Episode
-from spaql.rollouts.interactions import Interactions, Phase
-from spaql.rollouts.play import record_compiled
-from spaql.rollouts.returns import Evaluation
+from spaql.simulate.environments import GuardedRow, episodes_of, steps
+from spaql.simulate.episode import Episode
+from spaql.simulate.interactions import Interactions, Phase
 from spaql.simulate.loop import Trace, play_one
+from spaql.simulate.play import record_compiled
+from spaql.simulate.returns import Evaluation
 
 _TOGETHER_AT_MOST = 1_000_000
 _TRAINING, _EVALUATION = "a training episode", "an evaluation episode"
@@ -167,24 +167,13 @@ class EpisodeRunner:
         left = [replace(one, episodes=1) for one in guard.excursions]
         self.excursions = joined_excursions((self.excursions, left))
 
-    def _recorded(self, policy: Policy, seed: int, rng: Rng, steps: int) -> Episode:
+    def _recorded(self, policy: Policy, seed: int, rng: Rng, length: int) -> Episode:
         """Return the episode of a seed in the environment, cut after some steps."""
         env = self._environment
-        playing = policy.for_episodes(1)
-        observations = [env.reset(seed=seed)]
-        actions: list[Any] = []
-        rewards: list[float] = []
-        ended = terminated = False
-        while len(rewards) < steps and not ended:
-            batch = np.asarray(observations[-1])[np.newaxis]
-            actions.append(playing.act(batch, np.full(1, len(rewards)), rng)[0])
-            observation, reward, terminated, truncated = env.step(actions[-1])
-            observations.append(observation)
-            rewards.append(reward)
-            ended = terminated or truncated
+        first = np.asarray(env.reset(seed=seed))[np.newaxis]
+        (episode,) = episodes_of(first, steps(policy, GuardedRow(env), first, length, rng))
         self.excursions = joined_excursions((self.excursions, env.guard.excursions))
-        rows = np.array(observations, np.float64).reshape(len(observations), -1)
-        return Episode(rows, np.array(actions), np.array(rewards), terminated)
+        return episode
 
     def evaluate(
         self,
@@ -386,24 +375,19 @@ class EpisodeRunner:
             self._vector = GuardedVectorEnv(problem.make_vector(n), guard, problem.step_timeout)
         observations = self._vector.reset(seed=int(rng.integers(2**31)))
         starts = problem.states.batch(observations).copy()
-        returns, lengths = np.zeros(n), np.zeros(n, np.int64)
-        running = np.ones(n, np.bool_)
+        returns = np.zeros(n)
+        lengths = np.zeros(n, np.int64)
         broken = np.zeros((n, len(problem.constraints)), np.bool_)
-        steps, playing = np.zeros(n, np.int64), policy.for_episodes(n)
-        for _ in range(problem.horizon):
-            actions = playing.act(observations, steps, draws)
-            observations, rewards, terminated, truncated = self._vector.step(actions, running)
+        for step in steps(policy, self._vector, observations, problem.horizon, draws):
             if problem.constraints:
-                broken |= running[:, np.newaxis] & self._broken(broken.shape)
-            going_on = tally(rewards, terminated, truncated, running, returns, lengths)
+                broken |= step.running[:, np.newaxis] & self._broken(broken.shape)
+            returns += np.where(step.running, step.rewards, 0.0)
+            lengths += step.running
             if not np.isfinite(returns).all():
                 bad = int(np.flatnonzero(~np.isfinite(returns))[0])
                 raise self._vector.guard.refusal(
-                    f"gave the reward {rewards[bad]}; rewards add up to {returns[bad]}", bad
+                    f"gave the reward {step.rewards[bad]}; rewards add up to {returns[bad]}", bad
                 )
-            if not going_on:
-                break
-            steps += 1
         return Evaluation(
             returns,
             lengths,

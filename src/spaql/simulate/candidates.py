@@ -15,10 +15,8 @@ from numpy.typing import NDArray
 from spaql.errors import SpaqlError
 from spaql.kernels.controller import (
     ACTIONS,
-    DISCRETE,
     LEAF,
     MEMORY,
-    OBSERVATIONS,
     REMEMBERS,
     WIDTH,
     Arrays,
@@ -28,10 +26,12 @@ from spaql.kernels.controller import (
     act_rows,
     reset_rows,
 )
+from spaql.policy import Policy
 from spaql.policy.arrays import Frame, candidate_arrays
 from spaql.problems import Problem
 from spaql.problems.guard import Guard, GuardedEnv
 from spaql.problems.sending import receive, send
+from spaql.simulate.environments import GuardedRow, steps
 from spaql.simulate.loop import play
 from spaql.workers import RayWorkers, Workers, cores, sendable
 
@@ -257,49 +257,60 @@ class _Environment:
         self, one: Candidates, seed: int, read: list[Floats] | None
     ) -> tuple[float, float, int, int]:
         """Return the return, the movement, the switches and the steps of an episode."""
-        space = self._problem.actions.space
-        arrays = one.arrays
-        numbers = Numbers(one.constants[0], one.weights[0])
-        n_seen = int(arrays.shape[OBSERVATIONS])
-        n_actions = int(arrays.shape[ACTIONS])
-        x = np.empty((1, n_seen + len(arrays.feature)))
-        work = np.empty((1, 2 * n_actions + x.shape[1]))
-        raw = np.empty((1, n_actions))
-        memory = np.empty((1, int(arrays.shape[MEMORY])))
-        reset_rows(arrays, memory)
-        before: Floats | None = None
-        goals: Floats | None = None
+        candidate = _Candidate(one, self._problem, read)
         total = 0.0
-        movement = 0.0
-        switches = 0
         taken = 0
-        observation = self._env.reset(seed=seed)
-        while taken < self._problem.horizon:
+        first = np.asarray(self._env.reset(seed=seed))[np.newaxis]
+        for step in steps(candidate, GuardedRow(self._env), first, self._problem.horizon, None):
+            total += float(step.rewards[0])
             taken += 1
-            x[0, :n_seen] = np.asarray(observation, np.float64).ravel()
-            steady = goals is not None and np.array_equal(x[0, one.frame.setpoints], goals)
-            goals = x[0, one.frame.setpoints]
-            held = memory[0, LEAF]
-            act_rows(arrays, numbers, memory, x, work, raw)
-            switches += int(arrays.shape[REMEMBERS] > 0 and steady and memory[0, LEAF] != held)
-            if read is not None:
-                read.append(x[0, one.frame.columns])
-            action: Any
-            if isinstance(space, Discrete):
-                action = int(space.start) + int(raw[0, 0])
-            else:
-                action = raw[0].astype(space.dtype).reshape(space.shape)
-            if before is not None:
-                change = np.abs(raw[0] - before)
-                movement += float(
-                    change[0] > 0 if arrays.shape[DISCRETE] else (change / arrays.limit[WIDTH]).sum()
-                )
-            before = raw[0].copy()
-            observation, reward, terminated, truncated = self._env.step(action)
-            total += reward
-            if terminated or truncated:
-                break
-        return total, movement, switches, taken
+        return total, candidate.movement, candidate.switches, taken
+
+
+class _Candidate(Policy):
+    """A candidate in an episode, and how much it moves."""
+
+    def __init__(self, one: Candidates, problem: Problem, read: list[Floats] | None) -> None:
+        self.action_space = problem.actions.space
+        self.movement = 0.0
+        self.switches = 0
+        """How often the leaf changed while no set-point did."""
+        self._arrays = one.arrays
+        self._numbers = Numbers(one.constants[0], one.weights[0])
+        self._frame = one.frame
+        self._read = read
+        width = one.frame.observations + len(one.arrays.feature)
+        n_actions = int(one.arrays.shape[ACTIONS])
+        self._x = np.empty((1, width))
+        self._work = np.empty((1, 2 * n_actions + width))
+        self._before: Floats | None = None
+        self._goals: Floats | None = None
+        self._memory = np.empty((1, int(one.arrays.shape[MEMORY])))
+        reset_rows(one.arrays, self._memory)
+
+    def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Any) -> Any:
+        """Return the action in a batch of one."""
+        arrays = self._arrays
+        x = self._x[0]
+        x[: self._frame.observations] = np.asarray(observations, np.float64).ravel()
+        goals = x[self._frame.setpoints]
+        steady = self._goals is not None and np.array_equal(goals, self._goals)
+        held = self._memory[0, LEAF]
+        raw = np.empty((1, int(arrays.shape[ACTIONS])))
+        act_rows(arrays, self._numbers, self._memory, self._x, self._work, raw)
+        self.switches += int(self._frame.remembers and steady and self._memory[0, LEAF] != held)
+        self._goals = goals
+        if self._read is not None:
+            self._read.append(x[self._frame.columns])
+        if self._before is not None:
+            change = np.abs(raw[0] - self._before)
+            share = change[0] > 0 if self._frame.discrete else (change / arrays.limit[WIDTH]).sum()
+            self.movement += float(share)
+        self._before = raw[0]
+        space = self.action_space
+        if isinstance(space, Discrete):
+            return int(space.start) + raw[:, 0].astype(np.int64)
+        return raw.reshape(1, *(space.shape or ())).astype(space.dtype)
 
 
 _RECEIVED: dict[str, _Environment] = {}

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from spaql.policy import Policy
 from spaql.problems import Problem
 from spaql.problems.excursions import joined_excursions
-from spaql.rollouts.returns import Evaluation
-from spaql.rollouts.runner import EpisodeRunner
-from spaql.rollouts.seeds import Purpose, generator
+from spaql.simulate.returns import Evaluation
+from spaql.simulate.runner import EpisodeRunner
+from spaql.simulate.seeds import Purpose, generator
 
 TOGETHER = 100
 """Episodes of a batch."""

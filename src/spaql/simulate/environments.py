@@ -1,0 +1,124 @@
+"""The closed loop of any policy and environments that are stepped side by side, one a row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from spaql.kernels.plant import Plant
+from spaql.policy import Policy
+from spaql.policy.policy import Rng
+from spaql.problems.guard import GuardedEnv
+from spaql.simulate.episode import Episode, Floats
+
+Bools = NDArray[np.bool_]
+
+
+class Rows(Protocol):
+    """Environments, one a row."""
+
+    def step(self, actions: Any, running: Bools) -> tuple[Any, Floats, Bools, Bools]:
+        """Step the running ones; returns observations, rewards, which terminated and which were truncated."""
+
+
+class Step(NamedTuple):
+    """A step of episodes that are played side by side."""
+
+    running: Bools
+    """Which episodes made it: what follows is nothing in the others."""
+    actions: NDArray[Any]
+    observations: Any
+    """After it."""
+    rewards: Floats
+    terminated: Bools
+    truncated: Bools
+
+
+def steps(policy: Policy, rows: Rows, observations: Any, horizon: int, rng: Rng | None) -> Iterator[Step]:
+    """Play episodes from their first observations until all have ended; actions are drawn if rng is given."""
+    n = len(observations)
+    playing = policy.for_episodes(n)
+    running = np.ones(n, np.bool_)
+    for taken in range(horizon):
+        actions = np.asarray(playing.act(observations, np.full(n, taken), rng))
+        observations, rewards, terminated, truncated = rows.step(actions, running)
+        yield Step(running, actions, observations, rewards, terminated, truncated)
+        running = running & ~(terminated | truncated)
+        if not running.any():
+            return
+
+
+def episodes_of(first: Any, played: Iterable[Step], starts: Floats | None = None) -> list[Episode]:
+    """Return the episodes of steps, from their first observations."""
+    n = len(first)
+    observations = [np.array(first, np.float64).reshape(n, -1)]
+    actions, rewards = [], []
+    lengths = np.zeros(n, np.int64)
+    terminated = np.zeros(n, np.bool_)
+    for step in played:
+        observations.append(np.array(step.observations, np.float64).reshape(n, -1))
+        actions.append(step.actions.copy())
+        rewards.append(step.rewards)
+        lengths += step.running
+        terminated |= step.running & step.terminated
+    seen, done, gained = map(np.array, (observations, actions, rewards))
+    return [
+        Episode(
+            seen[: length + 1, i],
+            done[:length, i],
+            gained[:length, i],
+            bool(terminated[i]),
+            None if starts is None else starts[i],
+        )
+        for i, length in enumerate(lengths)
+    ]
+
+
+class PlantRows:
+    """A compiled plant, for a policy that its closed loop does not read."""
+
+    def __init__(self, plant: Plant, states: Floats) -> None:
+        self._plant = plant
+        self._states = np.array(states, np.float64)
+        self.first = plant.observe(self._states).astype(np.float32)
+        """The first observations."""
+
+    def step(self, actions: Any, running: Bools) -> tuple[Any, Floats, Bools, Bools]:
+        """Step the running ones; returns observations, rewards, which terminated and which were truncated."""
+        raw = np.array(actions, np.float64).reshape(len(running), -1)
+        seen, rewards, terminated = self._plant.step_rows(running, raw, self._states)
+        return seen.astype(np.float32), rewards, terminated, np.zeros(len(running), np.bool_)
+
+
+class EnvironmentRows:
+    """Gymnasium environments as they are."""
+
+    def __init__(self, environments: Sequence[gymnasium.Env[Any, Any]], first: Any) -> None:
+        self._environments = environments
+        self._seen = np.array(first)
+
+    def step(self, actions: Any, running: Bools) -> tuple[Any, Floats, Bools, Bools]:
+        """Step the running ones; returns observations, rewards, which terminated and which were truncated."""
+        n = len(running)
+        self._seen = self._seen.copy()
+        rewards, terminated, truncated = np.zeros(n), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+        for i in np.flatnonzero(running).tolist():
+            env = self._environments[i]
+            self._seen[i], rewards[i], terminated[i], truncated[i], _ = env.step(actions[i])
+        return self._seen, rewards, terminated, truncated
+
+
+class GuardedRow:
+    """One guarded environment."""
+
+    def __init__(self, env: GuardedEnv) -> None:
+        self._env = env
+
+    def step(self, actions: Any, running: Bools) -> tuple[Any, Floats, Bools, Bools]:
+        """Step it; returns its observation, reward, and whether it terminated and was truncated."""
+        seen, reward, terminated, truncated = self._env.step(actions[0])
+        return np.asarray(seen)[np.newaxis], np.array([reward]), np.array([terminated]), np.array([truncated])
