@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Discrete
@@ -16,6 +17,7 @@ from spaql.policy import Policy
 from spaql.policy.arrays import action_range
 from spaql.problems import Dynamics, Load, Problem
 from spaql.problems.setpoint_steps import state_places
+from spaql.simulate.environments import PlantRows, episodes_of, steps
 from spaql.spaces import action_names, observation_names
 
 Floats = NDArray[np.float64]
@@ -229,21 +231,30 @@ def _starts(plant: Dynamics) -> Floats:
     return np.array([start(rng) for _ in range(_STARTS)])
 
 
+class _SteppedRows(PlantRows):
+    """The plant of a plan, whose set-points are written into its state."""
+
+    def __init__(self, plan: StepPlan) -> None:
+        self._plan = plan
+        self._taken = 0
+        states = plan.first[np.newaxis].copy()
+        states[0, plan.places] = plan.goals[0]
+        super().__init__(plan.plant.plant, states)
+
+    def step(self, actions: Any, running: NDArray[np.bool_]) -> tuple[Any, Floats, Any, Any]:
+        """Make a step, after which the next set-points hold."""
+        _, rewards, _, truncated = super().step(actions, running)
+        self._taken += 1
+        self._states[0, self._plan.places] = self._plan.goals[min(self._taken, len(self._plan.goals) - 1)]
+        return self.observations(), rewards, np.zeros(1, np.bool_), truncated
+
+
 def _play(plan: StepPlan, policy: Policy) -> tuple[Floats, Floats]:
-    """Return the numbers with a set-point and the actions; the set-points are written into the state."""
-    plant = plan.plant.plant
-    states = plan.first[np.newaxis].copy()
-    signals, actions = [], []
-    policy = policy.for_episodes(1)
-    for t, goal in enumerate(plan.goals):
-        states[0, plan.places] = goal
-        seen = plant.observe(states)
-        signals.append(seen[0, [i for i, _ in plan.pairs]])
-        done = policy.act(seen.astype(np.float32), np.array([t]), None)
-        given = np.array(done, np.float64).reshape(1, -1)
-        actions.append(given[0].copy())
-        plant.step_rows(np.ones(1, np.bool_), given, states)
-    return np.array(signals), np.array(actions)
+    """Return the numbers with a set-point, and the actions."""
+    rows = _SteppedRows(plan)
+    played = steps(policy, rows, rows.first, len(plan.goals), None)
+    (episode,) = episodes_of(rows.first, played)
+    return episode.observations[:-1, [i for i, _ in plan.pairs]], episode.action_rows
 
 
 def _measured(signals: Floats, actions: Floats, plan: StepPlan, time_step: float) -> Response:

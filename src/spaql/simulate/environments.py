@@ -84,8 +84,12 @@ class PlantRows:
     def __init__(self, plant: Plant, states: Floats) -> None:
         self._plant = plant
         self._states = np.array(states, np.float64)
-        self.first = plant.observe(self._states).astype(np.float32)
+        self.first = self.observations()
         """The first observations."""
+
+    def observations(self) -> Any:
+        """Return the present observations, in single precision."""
+        return self._plant.observe(self._states).astype(np.float32)
 
     def step(self, actions: Any, running: Bools) -> tuple[Any, Floats, Bools, Bools]:
         """Step the running ones; returns observations, rewards, which terminated and which were truncated."""
