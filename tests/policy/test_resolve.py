@@ -1,5 +1,6 @@
 """What functions accept for a policy."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -64,7 +65,9 @@ def test_exports_take_what_has_a_policy(agent: spaql.Agent, run: Path, tmp_path:
     for i, source in enumerate((spaql.rule_tree(agent), agent, agent.policy, run)):
         (tmp_path / str(i)).mkdir()
         spaql.export.json(source, tmp_path / str(i) / "controller.json", points=10)
-        written.add((tmp_path / str(i) / "controller.json").read_bytes())
+        rules = json.loads((tmp_path / str(i) / "controller.json").read_text())
+        del rules["provenance"]  # of a rule tree alone the plant is not known
+        written.add(json.dumps(rules))
     assert len(written) == 1
 
 

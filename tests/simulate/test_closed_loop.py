@@ -8,17 +8,10 @@ import pytest
 from gymnasium.spaces import Box
 
 import spaql
+from candidates import sampled
 from feature_controllers import random_controller
 from random_trees import random_tree
 from spaql import zoo
-from spaql.kernels.controller import (
-    ACTIONS,
-    LAST,
-    MEMORY,
-    RESET,
-    ControllerArrays,
-    act_rows,
-)
 from spaql.policy import FeatureController, PartitionPolicy, Policy, RuleTree
 from spaql.policy.arrays import frame_of, tree_arrays
 from spaql.policy.leaves import Choices, Constants, Laws
@@ -36,18 +29,6 @@ def same(one: Floats, other: Floats) -> bool:
     """Return whether two arrays have the same bits."""
     a, b = (np.ascontiguousarray(x, np.float64) for x in (one, other))
     return a.shape == b.shape and bool((a.view(np.int64) == b.view(np.int64)).all())
-
-
-def sampled(controller: ControllerArrays, states: Floats) -> Floats:
-    """Return the first actions of episodes, in double precision."""
-    arrays, numbers = controller
-    actions, memory = arrays.shape[[ACTIONS, MEMORY]].tolist()
-    x = np.hstack([states.astype(np.float64), np.empty((len(states), len(arrays.feature)))])
-    memories = np.zeros((len(states), memory))
-    memories[:, LAST : LAST + actions] = arrays.limit[RESET]
-    found = np.empty((len(states), actions))
-    act_rows(arrays, numbers, memories, x, np.empty((len(states), 2 * actions + x.shape[1])), found)
-    return found
 
 
 def own_actions(tree: RuleTree, states: Floats) -> Floats:

@@ -381,7 +381,8 @@ class EpisodeRunner:
         for step in steps(policy, self._vector, observations, problem.horizon, draws):
             if problem.constraints:
                 broken |= step.running[:, np.newaxis] & self._broken(broken.shape)
-            returns += np.where(step.running, step.rewards, 0.0)
+            with np.errstate(over="ignore"):
+                returns += np.where(step.running, step.rewards, 0.0)
             lengths += step.running
             if not np.isfinite(returns).all():
                 bad = int(np.flatnonzero(~np.isfinite(returns))[0])

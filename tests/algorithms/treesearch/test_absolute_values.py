@@ -4,24 +4,27 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from gymnasium.spaces import Box
 from hypothesis import given
 from hypothesis import strategies as st
 
 import spaql
+from candidates import candidate_action
 from spaql.algorithms.plantree.mirror import Mirror
 from spaql.algorithms.treesearch.neighbours import changed_neighbour, neighbour
 from spaql.algorithms.treesearch.rule_trees import in_other_units, to_rules
 from spaql.algorithms.treesearch.symmetry import basis_if_symmetric, nearest_in, symmetric_basis
 from spaql.algorithms.treesearch.trees import CandidateTree, find_leaf, one_leaf, random_tree
 from spaql.errors import ArchiveError
-from spaql.kernels.treesearch.candidates import ActionRange, Units, choose
+from spaql.kernels.treesearch.candidates import Units
+from spaql.policy.arrays import frame_of
 from spaql.policy.mirrored import folded, leaves_to_read
 from spaql.simulate import EpisodeRunner
 
 MIRROR = Mirror((0, 1, 2), (1, -1, -1), (0,), (-1,))
 """Of a pendulum: its cosine stays, its sine, its speed and the torque change their sign."""
 UNITS = Units(np.array([0.2, 0.0, 0.0]), np.array([0.7, 0.6, 3.0]), np.zeros(1), np.full(1, 2.0))
-ENDS = ActionRange(np.full(1, -2.0), np.full(1, 2.0))
+FRAME = frame_of(3, Box(-2.0, 2.0, (1,)))
 PROBLEM = spaql.make_problem("Pendulum-v1")
 
 
@@ -50,12 +53,11 @@ def test_a_tree_without_absolute_values_acts_the_same(seed: int, leaves: int) ->
     tree, rng = random_mirrored(seed, leaves), np.random.default_rng(~seed & 0xFFFFFF)
     left, allowed, numbers = tree.unfolded(tree.raw(tree.vector[np.newaxis], UNITS, 6))
     assert (left < 0).sum() == (2 * leaves if leaves > 1 else 1)
-    raw = np.empty(1)
     for observation in rng.normal(size=(50, 3)) * UNITS.scale + UNITS.centre:
-        choose(left, allowed, numbers[0], ENDS, observation, raw)
+        raw = candidate_action(left, allowed, numbers[0], FRAME, observation)
         assert raw[0] == pytest.approx(acted(tree, observation), abs=1e-12)
         mirrored = observation * np.array(MIRROR.signs)
-        choose(left, allowed, numbers[0], ENDS, mirrored, raw)
+        raw = candidate_action(left, allowed, numbers[0], FRAME, mirrored)
         assert raw[0] == pytest.approx(-acted(tree, observation), abs=1e-12)
 
 

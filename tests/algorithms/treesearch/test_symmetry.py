@@ -4,10 +4,12 @@ import warnings
 
 import numpy as np
 import pytest
+from gymnasium.spaces import Box, Discrete
 from hypothesis import given
 from hypothesis import strategies as st
 
 import spaql
+from candidates import candidate_action
 from spaql.algorithms.plantree.mirror import Mirror, mirror_from
 from spaql.algorithms.treesearch.finish import _simpler
 from spaql.algorithms.treesearch.racer import Racer
@@ -20,8 +22,8 @@ from spaql.algorithms.treesearch.symmetry import (
 )
 from spaql.algorithms.treesearch.trees import CandidateTree, one_leaf, random_tree
 from spaql.errors import ArchiveError
-from spaql.kernels.treesearch.candidates import ActionRange, choose
 from spaql.policy import SwitchingLaws
+from spaql.policy.arrays import frame_of
 
 MIRRORS = {
     "CartPole-v1": "cart position,cart speed,pole angle,pole speed:push left=push right",
@@ -33,10 +35,8 @@ MIRRORS = {
 def acted(tree: CandidateTree, state: np.ndarray) -> np.ndarray:
     """The action of a tree in the units of the search: a number, or numbers in [-1, 1]."""
     rows = tree.numbers.shape[1]
-    ends = ActionRange(*([np.empty(0)] * 2 if tree.listed else [-np.ones(rows), np.ones(rows)]))
-    raw = np.empty(1 if tree.listed else rows)
-    choose(tree.left, tree.allowed, tree.numbers, ends, state, raw)
-    return raw
+    space = Discrete(rows) if tree.listed else Box(-1.0, 1.0, (rows,))
+    return candidate_action(tree.left, tree.allowed, tree.numbers, frame_of(len(state), space), state)
 
 
 def mirrors(listed: bool) -> st.SearchStrategy[Mirror]:

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from candidates import candidate_action
 from spaql import make_problem
 from spaql.algorithms.treesearch.rule_trees import from_rules, to_rules
 from spaql.algorithms.treesearch.trees import (
@@ -19,16 +20,16 @@ from spaql.algorithms.treesearch.trees import (
 )
 from spaql.errors import ArchiveError
 from spaql.interpret import locked
-from spaql.kernels.treesearch.candidates import Units, choose
+from spaql.kernels.treesearch.candidates import Units
 from spaql.policy import RuleTree
-from spaql.simulate import action_range
+from spaql.policy.arrays import action_range, frame_of
 
 PROBLEMS = {name: make_problem(name) for name in ("CartPole-v1", "Acrobot-v1", "Pendulum-v1")}
 
 
 def units_of(problem, rng):
     """Random units, as a search would measure them."""
-    dims, ends = problem.states.dims, action_range(problem)
+    dims, ends = problem.states.dims, action_range(problem.actions.space)
     listed = not len(ends.low)
     rows = int(problem.actions.space.n) if listed else len(ends.low)
     centre = np.zeros(rows) if listed else (ends.low + ends.high) / 2
@@ -57,13 +58,13 @@ def test_kernel_rule_tree_and_definition_act_alike(name, leaves, seed):
     units, base = units_of(problem, rng)
     tree = random_tree(base, leaves, rng.normal(size=(20, problem.states.dims)), rng)
     assert tree.n_leaves == leaves
-    ends = action_range(problem)
+    ends = action_range(problem.actions.space)
     numbers = tree.raw(tree.vector[np.newaxis], units)[0]
     rules = to_rules(tree, units, problem)
     states = units.centre + units.scale * rng.normal(size=(50, problem.states.dims))
-    raw = np.empty(max(1, len(ends.low)))
+    frame = frame_of(problem.states.dims, problem.actions.space)
     for x in states:
-        choose(tree.left, tree.allowed, numbers, ends, x, raw)
+        raw = candidate_action(tree.left, tree.allowed, numbers, frame, x)
         np.testing.assert_allclose(raw, action_of(tree, numbers, ends, x), rtol=1e-9, atol=1e-9)
         played = rules.act(x[np.newaxis]).ravel()
         if tree.listed:
