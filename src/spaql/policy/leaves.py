@@ -60,6 +60,11 @@ class Constants:
         n = _numbers(actions, "constants")
         if self.value.ndim != 2 or self.value.shape[1] != n or not np.isfinite(self.value).all():
             raise SettingError(f"Constants are rows of {n} finite numbers, one a leaf.")
+        assert isinstance(actions, Box)
+        given = self.value.astype(actions.dtype)
+        low, high = actions.low.ravel(), actions.high.ravel()
+        if not ((given >= low) & (given <= high)).all():
+            raise SettingError(f"Constants are actions from {low.tolist()} to {high.tolist()}.")
 
 
 def affine(
