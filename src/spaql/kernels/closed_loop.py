@@ -5,7 +5,7 @@ overlap episodes; one candidate is an evaluation, and a trace is a record of the
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,8 @@ from spaql.kernels.controller import (
     act,
     reset_memory,
 )
-from spaql.kernels.jit import call, call_with_three, njit_in_place
-from spaql.kernels.plant import Addresses
+from spaql.kernels.jit import njit_in_place
+from spaql.kernels.plant import advance, look
 
 Bools = NDArray[np.bool_]
 
@@ -62,7 +62,7 @@ class Room(NamedTuple):
 
 @njit_in_place
 def run(
-    plant: Addresses,
+    plant: Any,
     arrays: Arrays,
     constants: Floats,
     weights: Floats,
@@ -99,7 +99,7 @@ def run(
             still = 0
             for slot in range(active):
                 i = room.running[slot]
-                call(plant.look, room.states[i], room.x)
+                look(plant, room.states[i], room.x)
                 finite_check = 0.0  # becomes NaN if an observation is not finite: one test per step
                 for j in range(n_seen):
                     finite_check += room.x[j] - room.x[j]
@@ -124,7 +124,7 @@ def run(
                         played.trace[i, taken, j] = room.x[j]
                     for j in range(n_state):
                         played.trace[i, taken, width + n_actions + 1 + j] = room.states[i, j]
-                call_with_three(plant.step, room.states[i], room.action, room.outcome)
+                advance(plant, room.states[i], room.action, room.outcome)
                 if taken < traced:
                     for k in range(n_actions):
                         played.trace[i, taken, width + k] = room.action[k]
@@ -137,7 +137,7 @@ def run(
                     played.returns[c, i] = -np.inf
                     ended = True
                 if taken < traced and (ended or taken + 1 == horizon):
-                    call(plant.look, room.states[i], room.x)
+                    look(plant, room.states[i], room.x)
                     for j in range(n_seen):
                         played.trace[i, taken + 1, j] = room.x[j]
                     for j in range(n_state):

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.kernels.jit import Function, njit, njit_in_place
+from spaql.kernels.jit import njit_in_place, njit_inlined
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -102,12 +102,7 @@ class ControllerArrays(NamedTuple):
     numbers: Numbers
 
 
-def inlined(function: Function) -> Function:
-    """Compile a kernel that allocates nothing, and inline it in those that call it."""
-    return njit(function, in_place=True)
-
-
-@inlined
+@njit_inlined
 def arc_tangent(y: float, x: float) -> float:
     """Return the angle of the point (x, y), from -pi to pi, and 0 for the origin.
 
@@ -145,7 +140,7 @@ def arc_tangent(y: float, x: float) -> float:
     return angle
 
 
-@inlined
+@njit_inlined
 def shorter_way(error: float) -> float:
     """Return the difference of two angles from -pi to pi, the shorter way round."""
     if error > 3.141592653589793:
@@ -155,7 +150,7 @@ def shorter_way(error: float) -> float:
     return error
 
 
-@inlined
+@njit_inlined
 def reset_memory(arrays: Arrays, memory: Floats) -> None:
     """Write the memory before the first sample of an episode."""
     for j in range(memory.shape[0]):
@@ -174,7 +169,7 @@ def reset_memory(arrays: Arrays, memory: Floats) -> None:
                 memory[slot + j] = arrays.setting[i, PARAMETER]
 
 
-@inlined
+@njit_inlined
 def compute_features(arrays: Arrays, memory: Floats, x: Floats) -> None:
     """Write the features after the observation in x; the memory stays as it is.
 
@@ -218,7 +213,7 @@ def compute_features(arrays: Arrays, memory: Floats, x: Floats) -> None:
         x[first + i] = value
 
 
-@inlined
+@njit_inlined
 def mirror(arrays: Arrays, x: Floats, work: Floats) -> None:
     """Replace x by its mirror image, in place; twice is the identity, to the last bit."""
     for j in range(x.shape[0]):
@@ -228,7 +223,7 @@ def mirror(arrays: Arrays, x: Floats, work: Floats) -> None:
         x[j] = work[source - 1] if source > 0 else -work[-source - 1]
 
 
-@inlined
+@njit_inlined
 def weighted_sum(arrays: Arrays, weight: Floats, row: int, total: float, x: Floats) -> float:
     """Return a number plus the terms of a row."""
     for t in range(arrays.span[row], arrays.span[row + 1]):
@@ -236,7 +231,7 @@ def weighted_sum(arrays: Arrays, weight: Floats, row: int, total: float, x: Floa
     return total
 
 
-@inlined
+@njit_inlined
 def is_kept(arrays: Arrays, numbers: Numbers, leaf: int, x: Floats) -> bool:
     """Return whether none of the conditions of a leaf is missed by the margin of its node or more."""
     kept = True
@@ -253,7 +248,7 @@ def is_kept(arrays: Arrays, numbers: Numbers, leaf: int, x: Floats) -> bool:
     return kept
 
 
-@inlined
+@njit_inlined
 def find_leaf(arrays: Arrays, numbers: Numbers, x: Floats, memory: Floats) -> int:
     """Return the leaf of x; with hysteresis, the last one as long as it is kept."""
     if arrays.margin.shape[0] > 0:
@@ -272,7 +267,7 @@ def find_leaf(arrays: Arrays, numbers: Numbers, x: Floats, memory: Floats) -> in
     return int(node)
 
 
-@inlined
+@njit_inlined
 def highest_score(arrays: Arrays, numbers: Numbers, first: int, x: Floats) -> int:
     """Return the discrete action with the highest score, the first of equal ones; NaN counts as -inf."""
     best = 0
@@ -286,7 +281,7 @@ def highest_score(arrays: Arrays, numbers: Numbers, first: int, x: Floats) -> in
     return best
 
 
-@inlined
+@njit_inlined
 def apply_laws(
     arrays: Arrays, numbers: Numbers, first: int, x: Floats, memory: Floats, work: Floats, action: Floats
 ) -> None:
@@ -317,7 +312,7 @@ def apply_laws(
         action[k] = last if abs(total - last) < arrays.limit[DEAD_BAND, k] else total
 
 
-@inlined
+@njit_inlined
 def waits(arrays: Arrays, weight: Floats, first: int, work: Floats, column: int, here: float) -> bool:
     """Return whether an integral would push a limited action further (anti-windup)."""
     actions = arrays.shape[ACTIONS]
@@ -331,7 +326,7 @@ def waits(arrays: Arrays, weight: Floats, first: int, work: Floats, column: int,
     return found
 
 
-@inlined
+@njit_inlined
 def update_memory(
     arrays: Arrays,
     weight: Floats,
@@ -378,7 +373,7 @@ def update_memory(
         memory[LAST + actions + k] = action[k] if discrete else work[actions + k]
 
 
-@inlined
+@njit_inlined
 def act(arrays: Arrays, numbers: Numbers, memory: Floats, x: Floats, work: Floats, action: Floats) -> int:
     """Take one sample: write features, action and memory, and return the leaf.
 

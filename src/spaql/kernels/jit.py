@@ -227,6 +227,11 @@ def njit_no_inline(function: Function) -> Function:
     return njit(function, inline=False)
 
 
+def njit_inlined(function: Function) -> Function:
+    """Compile a kernel that allocates nothing, and inline it in those that call it."""
+    return njit(function, in_place=True)
+
+
 def njit_in_place(function: Function) -> Function:
     """Compile a kernel that allocates nothing and is not inlined."""
     return njit(function, inline=False, in_place=True)

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba.extending import overload
 from numba.np.unsafe.ndarray import to_fixed_tuple
 from numpy.typing import NDArray
 
@@ -23,6 +24,7 @@ from spaql.kernels.jit import (
     call,
     call_with_three,
     njit_in_place,
+    njit_inlined,
     pointer_to,
 )
 
@@ -49,6 +51,45 @@ class Addresses(NamedTuple):
     step: int
     """`step(state, action, outcome)` replaces the state, and writes the reward and whether the episode
     ended."""
+
+
+KINDS: dict[type, tuple[Function, Function]] = {}
+"""Kinds of plants, which are named tuples: how one is observed, and how it is stepped."""
+
+
+def look(plant: Any, state: Floats, observation: Floats) -> None:
+    """Write the observation of a state of any kind of plant."""
+    KINDS[type(plant)][0](plant, state, observation)
+
+
+def advance(plant: Any, state: Floats, action: Floats, outcome: Floats) -> None:
+    """Make a step: replace the state, and write the reward and whether the episode ended."""
+    KINDS[type(plant)][1](plant, state, action, outcome)
+
+
+@overload(look, inline="always", strict=False)
+def _look(plant: Any, state: Any, observation: Any) -> Any:
+    kernel = KINDS[plant.instance_class][0]
+    return lambda plant, state, observation: kernel(plant, state, observation)
+
+
+@overload(advance, inline="always", strict=False)
+def _advance(plant: Any, state: Any, action: Any, outcome: Any) -> Any:
+    kernel = KINDS[plant.instance_class][1]
+    return lambda plant, state, action, outcome: kernel(plant, state, action, outcome)
+
+
+@njit_inlined
+def _look_by_address(plant: Addresses, state: Floats, observation: Floats) -> None:
+    call(plant.look, state, observation)
+
+
+@njit_inlined
+def _step_by_address(plant: Addresses, state: Floats, action: Floats, outcome: Floats) -> None:
+    call_with_three(plant.step, state, action, outcome)
+
+
+KINDS[Addresses] = _look_by_address, _step_by_address
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from spaql.kernels.controller import (
     ACTIONS,
     LEAF,
     MEMORY,
-    REMEMBERS,
     WIDTH,
     Arrays,
     Floats,
@@ -128,24 +127,28 @@ class CompiledCandidates:
         plant = self._problem.dynamics
         assert plant is not None
         assert starts.shape[1:] == (plant.state_dims,)  # the kernel does not check
-        horizon = self._problem.horizon
-        traced = min(visited, horizon)
-        arrays, constants, weights, frame = candidates
-        columns = frame.columns
-        played, steps = play(
-            plant.plant, arrays, constants, weights, starts, horizon, setpoints=frame.setpoints, traced=traced
-        )
-        read = np.empty((0, len(columns)))
-        if traced:
-            rows = played.trace[:, :-1][:, :, columns]
-            taken = np.arange(traced) < played.lengths[0][:, np.newaxis]
-            # Of controllers without memory step by step, of all episodes.
-            by_episode = bool(arrays.shape[REMEMBERS])
-            read = rows[taken] if by_episode else rows.swapaxes(0, 1)[taken.T]
-        return CandidateEpisodes(played.returns, played.movement, played.switches, steps, read[:visited])
+        return candidate_episodes(plant.plant.addresses, candidates, starts, self._problem.horizon, visited)
 
     def close(self) -> None:
         """Free resources."""
+
+
+def candidate_episodes(
+    plant: Any, candidates: Candidates, starts: Floats, horizon: int, visited: int
+) -> CandidateEpisodes:
+    """Play every start with each candidate in a plant of any kind (see `spaql.kernels.plant`)."""
+    arrays, constants, weights, frame = candidates
+    traced = min(visited, horizon)
+    played, steps = play(
+        plant, arrays, constants, weights, starts, horizon, setpoints=frame.setpoints, traced=traced
+    )
+    read = np.empty((0, len(frame.columns)))
+    if traced:
+        rows = played.trace[:, :-1][:, :, frame.columns]
+        taken = np.arange(traced) < played.lengths[0][:, np.newaxis]
+        # Of controllers without memory step by step, of all episodes.
+        read = rows[taken] if frame.remembers else rows.swapaxes(0, 1)[taken.T]
+    return CandidateEpisodes(played.returns, played.movement, played.switches, steps, read[:visited])
 
 
 class EnvironmentCandidates:

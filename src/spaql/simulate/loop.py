@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class Trace(NamedTuple):
 
 
 def play(
-    plant: Plant,
+    plant: Any,
     arrays: Arrays,
     constants: Floats,
     weights: Floats,
@@ -53,7 +53,8 @@ def play(
 ) -> tuple[Played, int]:
     """Play every start with each of several controllers of one structure; returns the steps, too.
 
-    The first `traced` steps of the first controller are recorded.
+    The plant is of a kind that kernels know (see `spaql.kernels.plant`). The first `traced` steps of the
+    first controller are recorded.
     """
     n = len(starts)
     shape = len(constants), n
@@ -81,7 +82,7 @@ def play(
         np.full(traced_shape, np.nan),
     )
     steps = run(
-        plant.addresses,
+        plant,
         arrays,
         constants,
         weights,
@@ -101,4 +102,4 @@ def play_one(
     arrays, numbers = controller
     constants = numbers.constant[np.newaxis]
     weights = numbers.weight[np.newaxis]
-    return play(plant, arrays, constants, weights, starts, horizon, traced=horizon if traced else 0)
+    return play(plant.addresses, arrays, constants, weights, starts, horizon, traced=horizon if traced else 0)

@@ -12,7 +12,7 @@ import spaql
 from spaql.algorithms.plantree import learner
 from spaql.algorithms.plantree.tracking import TrackedCandidates, fit_tracked
 from spaql.cli import main
-from spaql.kernels.plantree.tracking import EPISODE, GAINS, NOISE, SHIFT
+from spaql.kernels.plantree.tracking import ALIVE, EPISODE, GAINS, NOISE, SHIFT
 from spaql.policy import FeatureController, Integral, LastAction
 from spaql.problems.disturbances import Perturbation
 from spaql.simulate import Candidates
@@ -53,7 +53,8 @@ def test_the_learned_plant_plays_recorded_episodes_again(oven: spaql.PlanTree) -
     again = 0
     for episode, first in enumerate(memory.begins.tolist()):
         start = np.zeros((1, GAINS + 1))
-        start[0, EPISODE], start[0, GAINS] = episode, 1.0
+        start[0, EPISODE] = episode
+        start[0, ALIVE:] = 1.0
         found = player.play(candidates_of(made.controller), start, visited=horizon).visited[:, 0]
         states = memory.states[first : first + horizon]
         again += np.allclose(found[:10], (states[:, 1] - states[:, 0])[:10], atol=1e-3)
@@ -94,7 +95,8 @@ def test_dead_time_is_a_sample_more_or_less(oven: spaql.PlanTree) -> None:
     player = TrackedCandidates(tracked, inner.problem, Perturbation())
     player._plant = plant._replace(noise=np.zeros((1, 1)))
     starts = np.zeros((3, GAINS + 1))
-    starts[:, GAINS], starts[:, SHIFT] = 1.0, (-1, 0, 1)
+    starts[:, ALIVE:] = 1.0
+    starts[:, SHIFT] = (-1, 0, 1)
     early, usual, late = player.play(candidates_of(policy), starts).returns[0]
     assert early != usual != late
     assert (early - usual) * (usual - late) > 0

@@ -16,15 +16,16 @@ from spaql.algorithms.plantree.learned_plant import as_printed, raw_plant
 from spaql.algorithms.plantree.replay_memory import Floats, Memory
 from spaql.algorithms.treesearch import TreeSearchLearner, TreeSearchSettings
 from spaql.algorithms.treesearch.ladder import Ladder
+from spaql.kernels.controller import RESET
 from spaql.kernels.plantree.pwa_model import fit_cell
 from spaql.kernels.plantree.raw_model import find_cells
 from spaql.kernels.plantree.tracking import (
+    ALIVE,
     EPISODE,
     GAINS,
     NOISE,
     SHIFT,
     TrackedPlant,
-    play_tracking,
     reward_rows,
 )
 from spaql.policy import FeatureController
@@ -32,6 +33,7 @@ from spaql.policy.arrays import action_range
 from spaql.problems import Dynamics, Problem
 from spaql.problems.disturbances import Perturbation
 from spaql.simulate import CandidateEpisodes, CandidatePlayer, Candidates, EpisodeRunner
+from spaql.simulate.candidates import candidate_episodes
 from spaql.spaces import observation_names
 
 _NOISE = 4096
@@ -94,6 +96,14 @@ def fit_tracked(memory: Memory, code: ActionCode, problem: Problem, prediction: 
         setpoint=np.ascontiguousarray(memory.states[:, goals]),
         error=np.zeros((len(memory), n)),
         noise=np.zeros((1, n)),
+        action_low=action_range(problem.actions.space).low,
+        action_high=action_range(problem.actions.space).high,
+        room=(
+            np.empty(extended.states.shape[1]),
+            np.empty(len(u[0])),
+            np.empty(len(goals)),
+            np.empty(len(weights)),
+        ),
     )
     laws, guess = raw.law[find_cells(raw, extended.states)][:, :n], np.zeros((len(u), n))
     x = np.concatenate([np.ones((len(u), 1)), extended.states, u, u * u], axis=1)
@@ -128,7 +138,7 @@ class TrackedCandidates:
         numbers = len(action_range(self._problem.actions.space).low)
         starts = np.zeros((n, GAINS + numbers))
         starts[:, EPISODE] = rng.integers(len(self._plant.begin) - 1, size=n)
-        starts[:, GAINS:] = 1.0
+        starts[:, ALIVE:] = 1.0
         if self._perturbation is not None:
             gain = self._perturbation.gain
             starts[:, NOISE] = rng.integers(_NOISE, size=n)
@@ -142,14 +152,11 @@ class TrackedCandidates:
 
     def play(self, candidates: Candidates, starts: Floats, visited: int = 0) -> CandidateEpisodes:
         """Play every start with each candidate, and keep so many rows of features of the first."""
-        shape = len(candidates.constants), len(starts)
-        returns, movement, switches = np.empty(shape), np.empty(shape), np.empty(shape)
-        seen = np.empty((visited, len(candidates.frame.columns)))
-        measures = returns, movement, switches, seen
-        steps, kept = play_tracking(
-            self._plant, *candidates[:3], candidates.frame.columns, starts, self._problem.horizon, *measures
+        rest = np.tile(candidates.frame.limit[RESET], (len(starts), 1))
+        first = self._plant.first[starts[:, EPISODE].astype(np.int64)]
+        return candidate_episodes(
+            self._plant, candidates, np.hstack([first, starts, rest, rest]), self._problem.horizon, visited
         )
-        return CandidateEpisodes(returns, movement, switches, steps, seen[:kept])
 
     def close(self) -> None:
         """Free resources."""
