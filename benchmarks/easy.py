@@ -14,7 +14,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Discrete
@@ -23,6 +24,7 @@ from numba import njit
 from scipy.optimize import minimize
 
 import spaql
+from spaql.kernels.plant import as_tuple
 from spaql.policy import Policy, RandomPolicy
 from spaql.simulate.play import returns_from
 from studies import Row, column, groups, parser, run, show, spread
@@ -43,41 +45,26 @@ class Plant:
     law: Callable
     parameters: list[float]
     observe: Callable | None = None
-    more: dict = field(default_factory=dict)
 
     def dynamics(self, name: str, units: float = 1.0) -> spaql.Dynamics:
         """Return the plant in other units, which are part of its id."""
-        start = self.start
-        step = self.step
-        observe = self.observe
-        observations = self.observations
-        actions = self.actions
-        if units != 1.0:
-            step, observe = in_units(self, units)
-            observations = {name: (low * units, high * units) for name, (low, high) in observations.items()}
-            if isinstance(actions, dict):
-                actions = {name: (low * units, high * units) for name, (low, high) in actions.items()}
+        step, observe = (self.step, self.observe) if units == 1.0 else in_units(self, units)
         return spaql.Dynamics(
             id=f"easy/{name}x{units:g}-v0",
-            start=start,
+            start=self.start,
             step=step,
-            observations=observations,
-            actions=actions,
+            observations=wider(self.observations, units),
+            actions=wider(self.actions, units),
             horizon=self.horizon,
             **({} if observe is None else {"observe": observe}),
-            **self.more,
         )
 
 
-TIMES = {
-    1: lambda y, k: (y[0] * k,),
-    2: lambda y, k: (y[0] * k, y[1] * k),
-    3: lambda y, k: (y[0] * k, y[1] * k, y[2] * k),
-    4: lambda y, k: (y[0] * k, y[1] * k, y[2] * k, y[3] * k),
-    5: lambda y, k: (y[0] * k, y[1] * k, y[2] * k, y[3] * k, y[4] * k),
-    6: lambda y, k: (y[0] * k, y[1] * k, y[2] * k, y[3] * k, y[4] * k, y[5] * k),
-}
-"""A tuple times a number, by its length: Numba makes no tuple of a list."""
+def wider(ranges: dict[str, tuple[float, float]] | list[str], units: float) -> Any:
+    """Return ranges in other units; a list stays as it is."""
+    if isinstance(ranges, list):
+        return ranges
+    return {name: (low * units, high * units) for name, (low, high) in ranges.items()}
 
 
 def in_units(plant: Plant, units: float) -> tuple[Callable, Callable]:
@@ -96,10 +83,11 @@ def in_units(plant: Plant, units: float) -> tuple[Callable, Callable]:
         x, reward, ended = inner(x, scaled(action), rng)
         return x, reward * units, ended
 
-    times = njit(TIMES[len(plant.observations)])
+    length = len(plant.observations)
+    times = njit(lambda y: as_tuple(np.array(y) * units, length))
 
     def observe(x):
-        return times(look(x), units)
+        return times(look(x))
 
     return (noisy_step if noisy else step), observe
 

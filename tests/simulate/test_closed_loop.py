@@ -16,10 +16,12 @@ from spaql.policy import FeatureController, PartitionPolicy, Policy, RuleTree
 from spaql.policy.arrays import frame_of, tree_arrays
 from spaql.policy.leaves import Choices, Constants, Laws
 from spaql.policy.mirrored import folded
+from spaql.problems.environment import DynamicsVectorEnv
 from spaql.simulate.batches import fresh_states
 from spaql.simulate.environments import PlantRows, episodes_of, steps
 from spaql.simulate.episode import Episode
 from spaql.simulate.loop import Trace, play_one
+from spaql.simulate.play import returns_from
 from uncompiled import examples
 
 Floats = Any
@@ -226,3 +228,29 @@ def test_an_exception_of_a_plant_reaches_the_caller() -> None:
     tree = random_tree(np.random.default_rng(0), 1, 1, "laws")
     with pytest.raises(ValueError, match="the tank is full"):
         play_one(dynamics.plant, tree.arrays, dynamics.draw(1, np.random.default_rng(0)), 9)
+
+
+class LaidOut(Policy):
+    """Random actions, in an array that is laid out by rows (C) or by columns (F)."""
+
+    def __init__(self, problem: spaql.Problem, order: str) -> None:
+        self.observation_space, self.action_space = problem.states.space, problem.actions.space
+        self._order = order
+
+    def act(self, observations, steps, rng):
+        actions = np.random.default_rng(0).uniform(0.0, 10.0, (len(observations), 2))
+        return np.array(actions, np.float32, order=self._order)
+
+
+def test_the_layout_of_actions_and_states_makes_no_difference() -> None:
+    problem = spaql.make_problem("spaql/QuadrupleTank-v0", measured=False, horizon=5)
+    starts = problem.dynamics.draw(3, np.random.default_rng(0))
+    plain, _ = returns_from(LaidOut(problem, "C"), problem, starts)
+    other, _ = returns_from(LaidOut(problem, "F"), problem, np.asfortranarray(starts))
+    assert same(plain, other)
+    stepped = []
+    for order in "CF":
+        many = DynamicsVectorEnv("spaql/QuadrupleTank-v0", 3)
+        seen, _ = many.reset(seed=0)
+        stepped.append(many.step(LaidOut(problem, order).act(seen, None, None))[0])
+    assert same(*stepped)

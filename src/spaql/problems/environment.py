@@ -63,7 +63,7 @@ class DynamicsVectorEnv(VectorEnv[Observation, Any, Any]):
         """Make a step in each, or a reset where the episode has ended."""
         plant = self.dynamics.plant
         fresh = self._ended
-        raw = np.array(actions, np.float64).reshape(self.num_envs, -1)
+        raw = np.array(actions, np.float64, order="C").reshape(self.num_envs, -1)
         seen, rewards, terminated = plant.step_rows(~fresh, raw, self._states)
         info = _info(self.dynamics, self._states, raw)
         self._steps += 1

@@ -7,26 +7,29 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spaql.errors import SettingError
 from spaql.evaluation import start_states
 from spaql.kernels.jit import ENABLED
 from spaql.policy import RandomPolicy
 from spaql.problems import Dynamics, Problem, make_problem
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
-from limits import limit
-from state_range import periodic_numbers, state_range
-
-STEPS = 3_000_000
-"""Of the fine grid."""
+from limits import BOXES, Box, limit
 
 needs_jit = pytest.mark.skipif(not ENABLED, reason="so many steps are for compiled kernels")
 
 
-def plant(name: str, step, start=lambda rng: (rng.uniform(-1.0, 1.0), 0.0), **others) -> Problem:
-    settings = {"observations": {"x": (-math.inf, math.inf), "v": (-math.inf, math.inf)}, "horizon": 30}
-    settings |= {"actions": {"u": (-3, 3)}} | others
-    return make_problem(Dynamics(id=f"limit/{name}-v0", start=start, step=step, **settings), measured=False)
+def plant(name: str, step, actions, horizon: int) -> Problem:
+    return make_problem(
+        Dynamics(
+            id=f"limit/{name}-v0",
+            start=lambda rng: (rng.uniform(-1.0, 1.0), 0.0),
+            step=step,
+            observations={"x": (-math.inf, math.inf), "v": (-math.inf, math.inf)},
+            actions=actions,
+            horizon=horizon,
+        ),
+        measured=False,
+    )
 
 
 def riccati(a: np.ndarray, b: np.ndarray, q: np.ndarray, r: np.ndarray, horizon: int) -> np.ndarray:
@@ -46,27 +49,14 @@ def step_double_integrator(state, action):
 
 @needs_jit
 def test_a_double_integrator_returns_within_one_percent_of_the_riccati_equation() -> None:
-    problem = plant("double", step_double_integrator, horizon=50)
+    problem = plant("double", step_double_integrator, {"u": (-3, 3)}, horizon=50)
     starts = np.array([[0.6, 0.0], [-0.3, 0.2], [0.1, -0.4]])  # none of them saturates the action
     a, b = np.array([[1.0, 0.1], [0.0, 1.0]]), np.array([[0.0], [0.1]])
     best = -np.einsum("ij,jk,ik->i", starts, riccati(a, b, np.diag([1.0, 0.1]), 0.1 * np.eye(1), 50), starts)
-    found = limit(problem, starts, steps=2 * STEPS)
-    assert (found.returns <= best + 1e-6).all()  # single precision of actions
-    assert found.returns == pytest.approx(best, rel=0.01)
-    assert found.fine.points > found.coarse.points
-    assert abs(found.change) < 0.02 * abs(found.mean)
-
-
-def step_explosive(state, action):
-    x = state[0] * state[0] + 0.5 * action[0]
-    return (x * x * x, 0.0), -abs(x), False
-
-
-@needs_jit
-def test_a_plant_that_can_explode_is_kept_from_it() -> None:
-    # x² + u / 2 is 0 with u = -2 x²; random actions lead to infinity and to NaN.
-    found = limit(plant("explosive", step_explosive), np.array([[0.8, 0.0]]), steps=200_000)
-    assert -0.05 < found.mean <= 0.0
+    coarse, fine = (limit(problem, Box((-1, -1), (1, 1), points), starts).returns for points in (40, 80))
+    assert (fine <= best + 1e-6).all()  # single precision of actions
+    assert fine == pytest.approx(best, rel=0.01)
+    assert abs(fine.mean() - coarse.mean()) < 0.02 * abs(best.mean())
 
 
 def step_race(state, action):
@@ -76,25 +66,21 @@ def step_race(state, action):
 
 def test_a_terminated_episode_has_no_further_value() -> None:
     # Ten steps to the right, with a reward at the end; or one to the left, from -0.9, without one.
-    problem = plant("race", step_race, actions=("left", "stay", "right"), horizon=40)
-    found = limit(problem, np.array([[0.0, 0.0], [-0.9, 0.0]]), steps=100_000)
+    problem = plant("race", step_race, ("left", "stay", "right"), horizon=20)
+    starts = np.array([[0.0, 0.0], [-0.9, 0.0]])
+    found = limit(problem, Box((-1, 0), (1, 20), 21), starts)
     assert found.returns.tolist() == [-5.0, -1.0]
-    assert found.lengths.tolist() == [10, 1]
-    assert found.actions[0, :10, 0].tolist() == [2.0] * 10
-    assert not found.actions[0, 10:].any()
+    assert np.isfinite(found.actions).sum(1).tolist() == [10, 1]
+    assert found.actions[0, :10].tolist() == [2.0] * 10
+    assert starts.tolist() == [[0.0, 0.0], [-0.9, 0.0]]
 
 
-def test_the_angle_of_pendulum_is_found_and_no_other_number() -> None:
-    for name, angles in (("Pendulum-v1", [True, False]), ("MountainCar-v0", [False, False])):
-        problem = make_problem(name)
-        actions = np.array([[0.0], [1.0], [2.0]])
-        assert problem.dynamics is not None
-        starts = np.array([problem.dynamics.start(np.random.default_rng(i)) for i in range(20)])
-        seen = state_range(problem.dynamics, 200, starts, actions)
-        assert periodic_numbers(problem.dynamics, seen, actions).tolist() == angles
-        if name == "MountainCar-v0":  # a step from its range leads beyond what random actions reach
-            assert seen[1, 0] > 0.45
-            assert seen[:, 1].tolist() == [-0.07, 0.07]
+@needs_jit
+def test_turns_of_an_angle_change_nothing() -> None:
+    starts = np.array([[1.0, 0.5], [1.0 + math.tau, 0.5], [1.0 - 3 * math.tau, 0.5]])
+    problem = make_problem("Pendulum-v1", horizon=50)
+    found = limit(problem, BOXES["Pendulum-v1"]._replace(points=30), starts)
+    assert found.returns == pytest.approx(found.returns[0], rel=1e-6)
 
 
 @needs_jit
@@ -102,31 +88,14 @@ def test_the_angle_of_pendulum_is_found_and_no_other_number() -> None:
 def test_its_actions_return_the_same_in_gymnasium(name: str) -> None:
     problem = make_problem(name, compiled=False, horizon=150)
     starts = start_states(RandomPolicy(problem.states, problem.actions), name, episodes=2)
-    found = limit(make_problem(name, horizon=150), starts, steps=STEPS)
-    for i, start in enumerate(starts):
+    found = limit(make_problem(name, horizon=150), BOXES[name]._replace(points=34), starts)
+    for start, actions, returned in zip(starts, found.actions, found.returns, strict=True):
         env, total = problem.make(), 0.0
         env.reset(seed=0)
         env.unwrapped.state = np.array(start)
-        for action in found.actions[i, : found.lengths[i]]:
-            _, reward, terminated, _, _ = env.step(action.astype(np.float32))
+        played = actions[np.isfinite(actions)]
+        for action in played:
+            _, reward, terminated, _, _ = env.step(np.array([action], np.float32))
             total += float(reward)
-        assert total == pytest.approx(found.returns[i], rel=1e-6)
-        assert terminated == (found.lengths[i] < 150)
-
-
-def test_a_problem_without_a_limit_says_why() -> None:
-    with pytest.raises(
-        SettingError, match=r"CartPole-v1 .* its state has 4 numbers, and a grid is too large"
-    ):
-        limit("CartPole-v1", np.zeros((1, 4)))
-    with pytest.raises(
-        SettingError, match=r"no compiled dynamics, and runs on gymnasium.make\('Pendulum-v1'\)"
-    ):
-        limit(make_problem("Pendulum-v1", compiled=False), np.zeros((1, 2)))
-    five = plant("five", step_double_integrator, actions={f"u{i}": (-1, 1) for i in range(5)})
-    with pytest.raises(SettingError, match="its actions have 5 numbers"):
-        limit(five, np.zeros((1, 2)))
-    with pytest.raises(
-        SettingError, match=r"shape \(1, 3\), and must have a row for each start, of 2 numbers"
-    ):
-        limit("Pendulum-v1", np.zeros((1, 3)))
+        assert total == pytest.approx(returned, rel=1e-6)
+        assert terminated == (len(played) < 150)
