@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
+from gymnasium.utils.seeding import np_random
 from numpy.typing import NDArray
 
 from spaql.errors import BadEnvironmentError, SettingError
@@ -19,7 +20,7 @@ from spaql.policy.policy import Rng
 from spaql.problems import Problem
 from spaql.problems.disturbances import Perturbation
 from spaql.problems.dynamics import Dynamics
-from spaql.problems.environment import DynamicsEnv, DynamicsVectorEnv
+from spaql.problems.environment import DynamicsEnv
 from spaql.problems.excursions import Excursion, joined_excursions
 from spaql.problems.guard import Guard, GuardedEnv, GuardedVectorEnv
 from spaql.problems.stage_cost import BROKEN
@@ -251,9 +252,7 @@ class EpisodeRunner:
                 f"{self._problem.runs_on}."
             )
         if not self._in_loops(policy):
-            environments = DynamicsVectorEnv(dynamics.id, self._rollouts)
-            environments.reset(seed=int(rng.integers(2**31)))
-            return environments.states
+            rng, _ = np_random(int(rng.integers(2**31)))  # as environments are reset
         return dynamics.draw(self._rollouts, rng)
 
     def iterate_partition(
