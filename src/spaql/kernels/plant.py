@@ -120,7 +120,7 @@ class Plant:
     def observe(self, states: Floats) -> Floats:
         """Return the observations of states, one per row."""
         seen = np.empty((len(states), self.n_seen))
-        look_rows(self.addresses, states, seen)
+        look_rows(self.addresses, np.ascontiguousarray(states), seen)
         return seen
 
     def step_rows(self, which: Bools, actions: Floats, states: Floats) -> tuple[Floats, Floats, Bools]:
@@ -130,7 +130,10 @@ class Plant:
         """
         outcomes = np.zeros((len(states), 2))
         seen = np.empty((len(states), self.n_seen))
-        step_rows(self.addresses, which, actions, states, outcomes, seen)
+        rows = np.ascontiguousarray(states)
+        step_rows(self.addresses, which, np.ascontiguousarray(actions), rows, outcomes, seen)
+        if rows is not states:
+            states[:] = rows
         return seen, outcomes[:, 0], outcomes[:, 1] != 0.0
 
 

@@ -83,7 +83,7 @@ class PlantRows:
 
     def __init__(self, plant: Plant, states: Floats) -> None:
         self._plant = plant
-        self._states = np.array(states, np.float64, order="C")
+        self._states = np.array(states, np.float64)
         self.first = self.observations()
         """The first observations."""
 
@@ -93,7 +93,7 @@ class PlantRows:
 
     def step(self, actions: Any, running: Bools) -> tuple[Any, Floats, Bools, Bools]:
         """Step the running ones; returns observations, rewards, which terminated and which were truncated."""
-        raw = np.array(actions, np.float64, order="C").reshape(len(running), -1)
+        raw = np.array(actions, np.float64).reshape(len(running), -1)
         seen, rewards, terminated = self._plant.step_rows(running, raw, self._states)
         return seen.astype(np.float32), rewards, terminated, np.zeros(len(running), np.bool_)
 
