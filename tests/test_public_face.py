@@ -23,7 +23,7 @@ NAMES = [
 ]  # fmt: skip
 MODULES = [
     "agents", "algorithms", "checks", "classical", "evaluation", "experiments", "export", "figures",
-    "interpret", "partition", "plants", "policy", "problems", "rollouts", "spaces", "stats", "studies",
+    "interpret", "partition", "plants", "policy", "problems", "simulate", "spaces", "stats", "studies",
     "verify", "zoo",
 ]  # fmt: skip
 

@@ -69,11 +69,9 @@ def test_a_run_is_evaluated_at_its_points_and_at_the_end(tmp_path: Path) -> None
     assert curve["size"][-1] == agent.policy.partition.arms
 
 
-def test_the_points_are_data_that_other_runs_do_not_have() -> None:
+def test_the_points_are_part_of_a_run() -> None:
     run = evaluated(evaluate_at=[2_000, np.int64(500), 500])
     assert run.evaluate_at == (500, 2_000)
-    assert "evaluate_at" not in evaluated().as_data()
-    assert "total_interactions" not in evaluated().as_data()
     assert run.digest != evaluated().digest
     assert evaluated(total_interactions=5, named=("total_interactions",)).group.endswith(
         "/total_interactions=5"
