@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         plants,
         policy,
         problems,
-        rollouts,
+        simulate,
         spaces,
         stats,
         studies,
