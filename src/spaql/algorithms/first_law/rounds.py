@@ -181,8 +181,8 @@ class FirstLaw:
     def _race(self, offers: list[Offer], room: float) -> None:
         """Play laws, and keep the best one; without room the less promising are left out."""
         old = self.best
-        if old is not None:
-            offers = sorted(offers, key=lambda offer: (offer.kind != old.offer.kind, offer.rank))
+        kind = old.offer.kind if old else -1
+        offers = sorted(offers, key=lambda offer: (offer.rank, offer.kind != kind))
         episodes = room / self._episode_length
         half_of_all = (self.budget - self.spent) / self._episode_length / 2
         most = int(max(episodes / _EACH, min(_FEWEST, episodes if old else max(half_of_all, 1))))
@@ -210,6 +210,8 @@ class FirstLaw:
 
         field = sorted(self._played, key=lambda candidate: -gain(candidate))[:_FINALISTS]
         count = 2 * min(len(candidate.returns) for candidate in field)
+        while 4 * count <= _MOST_STARTS and self.spent + 2 * self._cost(field, 2 * count) <= last:
+            count *= 2
         if self.spent + self._cost(field, count) <= last:
             self.best = self._halved(field, count, last)[0][0]
 
