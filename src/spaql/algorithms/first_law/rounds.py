@@ -168,7 +168,11 @@ class FirstLaw:
             self._explore(min(_FOLLOWED * self.budget, 3 * _MOST_FOLLOWED), length, followed)
             kind = self.best.offer.kind
             trees = first_trees(followed, self.problem, kind, min(leaves, _MOST_LEAVES), self._rng)
-            self._race(trees, self.budget - self.spent)
+            if trees:
+                self._race(trees, self.budget - self.spent)
+            else:
+                self._decide(self.budget)
+                self.one_leaf = self.law
 
     def _explore(self, steps: float, length: int, memory: Memory) -> None:
         """Add episodes to a memory: of random actions, or of the best law with noise."""
