@@ -168,7 +168,11 @@ class FirstLaw:
             self._explore(min(_FOLLOWED * self.budget, 3 * _MOST_FOLLOWED), length, followed)
             kind = self.best.offer.kind
             trees = first_trees(followed, self.problem, kind, min(leaves, _MOST_LEAVES), self._rng)
-            self._race(trees, self.budget - self.spent)
+            if trees:
+                self._race(trees, self.budget - self.spent)
+            else:
+                self._decide(self.budget)
+                self.one_leaf = self.law
 
     def _explore(self, steps: float, length: int, memory: Memory) -> None:
         """Add episodes to a memory: of random actions, or of the best law with noise."""
@@ -181,8 +185,8 @@ class FirstLaw:
     def _race(self, offers: list[Offer], room: float) -> None:
         """Play laws, and keep the best one; without room the less promising are left out."""
         old = self.best
-        if old is not None:
-            offers = sorted(offers, key=lambda offer: (offer.kind != old.offer.kind, offer.rank))
+        kind = old.offer.kind if old else -1
+        offers = sorted(offers, key=lambda offer: (offer.rank, offer.kind != kind))
         episodes = room / self._episode_length
         half_of_all = (self.budget - self.spent) / self._episode_length / 2
         most = int(max(episodes / _EACH, min(_FEWEST, episodes if old else max(half_of_all, 1))))
@@ -210,6 +214,8 @@ class FirstLaw:
 
         field = sorted(self._played, key=lambda candidate: -gain(candidate))[:_FINALISTS]
         count = 2 * min(len(candidate.returns) for candidate in field)
+        while 4 * count <= _MOST_STARTS and self.spent + 2 * self._cost(field, 2 * count) <= last:
+            count *= 2
         if self.spent + self._cost(field, count) <= last:
             self.best = self._halved(field, count, last)[0][0]
 

@@ -25,6 +25,8 @@ _LEAST, LEAST_OF_BEST = 2, 8
 _FEWEST_GENERATIONS = 10
 """There is no room for starts with which there would be fewer generations in all."""
 _FIRST_STEP = 0.5
+_FADING = 3.0
+"""The weight of a generation in the average grows with this power of its number."""
 
 
 @dataclass
@@ -48,8 +50,11 @@ class Racer:
     that they follow from, as the weights of a regulator."""
     basis: Floats | None = None
     """Orthogonal columns, if sums of them are searched and not the free numbers of the tree."""
+    average: Floats = field(init=False)
+    """Of the middles of the generations, of which the later weigh more: each follows its own starts."""
 
     def __post_init__(self) -> None:
+        self.average = self.distribution.mean.copy()
         if (basis := self.basis) is not None:
             self.laws = lambda vectors: vectors @ basis.T
 
@@ -63,8 +68,8 @@ class Racer:
 
     @property
     def found(self) -> CandidateTree:
-        """The tree in the middle of the distribution."""
-        return self.tree.with_vector(self.laws(self.distribution.mean[np.newaxis])[0])
+        """The tree in the middle of the last generations."""
+        return self.tree.with_vector(self.laws(self.average[np.newaxis])[0])
 
     def least_steps(self, length: float) -> float:
         """Return how many steps its generations take at least, by the mean length of an episode."""
@@ -108,12 +113,15 @@ class Racer:
                 self.starts *= 0.95
             self.starts = min(max(self.starts, _FEWEST), _MOST)
             tell(self.distribution, vectors, scores)
+            weight = (_FADING + 1.0) / (self.distribution.scalars[1] + _FADING)
+            self.average += weight * (self.distribution.mean - self.average)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return everything as arrays (see `from_arrays`)."""
         own = np.array([self.starts, self.length, self.score])
         basis = {} if self.basis is None else {"basis": self.basis}
-        return {**self.tree.arrays(), **self.distribution._asdict(), "own": own, **basis}
+        found = {**self.distribution._asdict(), "average": self.average}
+        return {**self.tree.arrays(), **found, "own": own, **basis}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], like: CandidateTree) -> Racer:
@@ -136,9 +144,14 @@ class Racer:
         own = typed(arrays["own"], np.float64)
         if own.shape != (3,) or not np.isfinite(own[:2]).all():
             raise ArchiveError("A search in the file lacks its number of starts.")
+        average = typed(arrays["average"], np.float64)
+        if average.shape != (n,) or not np.isfinite(average).all():
+            raise ArchiveError("A search in the file lacks the average of its generations.")
         copied = Distribution(*(np.array(part, order="C") for part in found))
         starts, length, score = own.tolist()
-        return cls(tree, copied, starts, length, score, basis=basis)
+        racer = cls(tree, copied, starts, length, score, basis=basis)
+        racer.average = average.copy()
+        return racer
 
 
 def _generations(n: int) -> int:

@@ -46,6 +46,10 @@ _LEAST = 0.2
 """The least by which a number of a random law is varied; laws of 0 are varied by 1."""
 _RACED_SHARE = 0.8
 """Trees race if their numbers can be searched with this share of the budget."""
+_STEPS = (0.3, 0.1, 0.03)
+"""The first steps of racers at a tree that the search begins at: how near it is to the best is not known."""
+_CLEAR = 2.0
+"""The standard errors by which the best racer must be worse than the incumbent to begin there anew."""
 _NEIGHBOURS = 3
 """Racers beside a tree that was given."""
 _CHILDREN = 3
@@ -116,7 +120,7 @@ class Search:
         """Begin a search of so many steps, with a tree to beat if there is one, and what it is."""
         self.budget, self.spent, self.rung, self.turn = max(budget, 0), 0, 0, 0
         self.incumbent, self.begun_at, self.stage = tree, begun_at, "measure"
-        self.racers, self.raced_again = [], False
+        self.racers, self.raced_again = [], begun_at != ""
 
     def measure(self, observations: Floats) -> None:
         """Take the units of some observations, through which cuts are drawn."""
@@ -154,7 +158,7 @@ class Search:
         else:
             self.racers = self._random_racers(rng)
         if self.incumbent is not None and self.begun_at:
-            self.racers.insert(0, self._racer(self.incumbent, step=0.3))
+            self.racers = [self._racer(self.incumbent, step) for step in _STEPS] + self.racers
         self.stage = "race"
         self._race(rng)
 
@@ -232,16 +236,15 @@ class Search:
             self._judge(field)
             field.sort(key=lambda racer: -self._value(racer.score, racer.tree))
             self.racers = [field[0] if self._compare(field[0], rng) else best]
-        elif (
-            not self.raced_again and self.begun_at != "tree" and room > _AGAIN * (GROW - POLISH) * self.budget
-        ):
+        elif not self.raced_again and room > _AGAIN * (GROW - POLISH) * self.budget:
             self.racers, self.rung, self.turn = self._random_racers(rng), 0, 0
             self.raced_again, self.stage = True, "race"
             self._race(rng)
         else:
             assert self.incumbent is not None
-            if self.racers[0].score < self._first(self.incumbent):
-                self.racers = [self._racer(self.incumbent, step=0.3)]
+            new, old = self.evaluator.judge(self.racers[0].found), self.evaluator.judge(self.incumbent)
+            if new.score < old.score - _CLEAR * new.error_of_difference(old):
+                self.racers = [self._racer(self.incumbent, step=_STEPS[1])]
             self.stage = "refine"
             self._refine(rng)
 
