@@ -33,7 +33,7 @@ def pattern_search(evaluator: Evaluator, racer: Racer, steps: float, rng: Rng) -
     It begins at what a racer has found, and finds the edge of a cliff, at which CMA-ES fails because half of
     its candidates fall.
     """
-    vector = racer.average
+    vector = racer.distribution.mean
     n = len(vector)
     if n == 0:
         return racer.tree

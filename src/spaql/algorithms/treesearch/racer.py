@@ -68,8 +68,20 @@ class Racer:
 
     @property
     def found(self) -> CandidateTree:
-        """The tree in the middle of the last generations."""
-        return self.tree.with_vector(self.laws(self.average[np.newaxis])[0])
+        """The tree in the middle of the distribution."""
+        return self.tree.with_vector(self.laws(self.distribution.mean[np.newaxis])[0])
+
+    def judge(self, score_of: Callable[[CandidateTree], float]) -> None:
+        """Score the tree in the middle; the middle moves to the average, or that to it, if it is better."""
+        middle, before = self.distribution.mean, self.distribution.mean.copy()
+        self.score = score_of(self.found)
+        middle[:] = self.average
+        score = score_of(self.found)
+        if score > self.score:
+            self.score = score
+        else:
+            middle[:] = before
+            self.average = before
 
     def least_steps(self, length: float) -> float:
         """Return how many steps its generations take at least, by the mean length of an episode."""

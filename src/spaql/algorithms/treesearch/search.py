@@ -252,7 +252,7 @@ class Search:
         """Go on with the best tree."""
         best = self.racers[0]
         best.run(self.evaluator, 0.03 * self.budget, self.budget, rng, _REFINED, LEAST_OF_BEST)
-        self._judge([best])
+        best.judge(self._first)
         self._compare(best, rng)
         if self.spent + self.evaluator.steps >= REFINE * self.budget:
             self.stage = "pattern"
