@@ -120,7 +120,7 @@ class Search:
         """Begin a search of so many steps, with a tree to beat if there is one, and what it is."""
         self.budget, self.spent, self.rung, self.turn = max(budget, 0), 0, 0, 0
         self.incumbent, self.begun_at, self.stage = tree, begun_at, "measure"
-        self.racers, self.raced_again = [], begun_at != ""
+        self.racers, self.raced_again = [], begun_at == "tree"
 
     def measure(self, observations: Floats) -> None:
         """Take the units of some observations, through which cuts are drawn."""
