@@ -43,8 +43,7 @@ def tank(*, step=None, name="verified/Tank-v0", **named):
         id=name,
         start=lambda rng: (rng.uniform(0.0, 2.0),),
         step=step or fill,
-        actions={"inflow": (0, 1)},
-        **settings,
+        **{"actions": {"inflow": (0, 1)}} | settings,
     )
 
 
@@ -227,7 +226,8 @@ def test_states_that_are_never_left():
     def wander(state, action):
         return (1.2 * state[0] + 0.3 * action[0],), 0.0, abs(state[0]) > 1.0
 
-    plant = tank(step=wander, name="verified/Unstable-v0", observations={"x": (-1, 1)}, reference=None)
+    ranges = {"observations": {"x": (-1, 1)}, "actions": {"u": (-1, 1)}}
+    plant = tank(step=wander, name="verified/Unstable-v0", reference=None, **ranges)
     tree = tree_for(
         plant,
         [0, -1, -1],

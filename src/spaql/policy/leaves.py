@@ -61,9 +61,9 @@ class Constants:
         if self.value.ndim != 2 or self.value.shape[1] != n or not np.isfinite(self.value).all():
             raise SettingError(f"Constants are rows of {n} finite numbers, one a leaf.")
         assert isinstance(actions, Box)
-        given = self.value.astype(actions.dtype)
         low, high = actions.low.ravel(), actions.high.ravel()
-        if not ((given >= low) & (given <= high)).all():
+        ends = (self.value.min(axis=0), self.value.max(axis=0)) if len(self) else (low, high)
+        if (ends[0].astype(low.dtype) < low).any() or (ends[1].astype(low.dtype) > high).any():
             raise SettingError(f"Constants are actions from {low.tolist()} to {high.tolist()}.")
 
 
