@@ -18,7 +18,7 @@ from spaql.policy.leaves import Choices, Constants, Laws
 from spaql.policy.mirrored import folded
 from spaql.problems.environment import DynamicsVectorEnv
 from spaql.simulate.batches import fresh_states
-from spaql.simulate.environments import PlantRows, episodes_of, steps
+from spaql.simulate.environments import PlantRows, episodes_of, play_rows
 from spaql.simulate.episode import Episode
 from spaql.simulate.loop import Trace, play_one
 from spaql.simulate.play import returns_from
@@ -67,7 +67,7 @@ def near_boundaries(tree: RuleTree, states: Floats, rng: np.random.Generator) ->
 def in_environment(policy: Policy, problem: spaql.Problem, states: Floats) -> list[Episode]:
     """Return episodes of what the policy itself says, with the plant stepped from Python."""
     rows = PlantRows(problem.dynamics.plant, states)
-    return episodes_of(rows.first, steps(policy, rows, rows.first, problem.horizon, None))
+    return episodes_of(rows.first, play_rows(policy, rows, rows.first, problem.horizon, None))
 
 
 @pytest.mark.parametrize("kind", ["choices", "constants", "laws", "switching"])

@@ -12,6 +12,7 @@ from spaql.agents import Agent
 from spaql.evaluation.episodes import evaluate
 from spaql.formatting import number, places
 from spaql.policy import Choices, Constants, Policy, RandomPolicy, RuleTree
+from spaql.policy.arrays import action_range
 from spaql.problems import Problem
 from spaql.simulate import Evaluation
 from spaql.stats import standard_error
@@ -128,7 +129,7 @@ def _constants(problem: Problem) -> dict[str, Policy]:
         names = problem.actions.names or tuple(map(str, range(count)))
         return {names[k]: _always(problem, Choices(np.array([int(space.start) + k]))) for k in range(count)}
     assert isinstance(space, Box)
-    low, high = space.low.astype(np.float64).ravel(), space.high.astype(np.float64).ravel()
+    low, high = action_range(space)
     found: dict[str, Policy] = {}
     for share in (0.0, 0.5, 1.0):
         action = low + share * (high - low)

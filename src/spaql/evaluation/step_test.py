@@ -17,7 +17,7 @@ from spaql.policy import Policy
 from spaql.policy.arrays import action_range
 from spaql.problems import Dynamics, Load, Problem
 from spaql.problems.setpoint_steps import state_places
-from spaql.simulate.environments import PlantRows, episodes_of, steps
+from spaql.simulate.environments import PlantRows, episodes_of, play_rows
 from spaql.spaces import action_names, observation_names
 
 Floats = NDArray[np.float64]
@@ -252,7 +252,7 @@ class _SteppedRows(PlantRows):
 def _play(plan: StepPlan, policy: Policy) -> tuple[Floats, Floats]:
     """Return the numbers with a set-point, and the actions."""
     rows = _SteppedRows(plan)
-    played = steps(policy, rows, rows.first, len(plan.goals), None)
+    played = play_rows(policy, rows, rows.first, len(plan.goals), None)
     (episode,) = episodes_of(rows.first, played)
     return episode.observations[:-1, [i for i, _ in plan.pairs]], episode.action_rows
 

@@ -101,6 +101,26 @@ class ControllerArrays(NamedTuple):
     arrays: Arrays
     numbers: Numbers
 
+    def new_memories(self, n: int) -> Floats:
+        """Return the memories of n episodes before their first samples, one a row."""
+        memories = np.empty((n, int(self.arrays.shape[MEMORY])))
+        reset_rows(self.arrays, memories)
+        return memories
+
+    def sample(self, observations: Floats, memories: Floats) -> tuple[Floats, Floats, Floats]:
+        """Take one sample in each of several episodes, and update their memories.
+
+        Returns observations with features, what the laws ask for, and actions, of which discrete ones count
+        from 0.
+        """
+        n = len(observations)
+        actions = int(self.arrays.shape[ACTIONS])
+        x = np.hstack([observations, np.empty((n, len(self.arrays.feature)))])
+        work = np.empty((n, 2 * actions + x.shape[1]))
+        done = np.empty((n, actions))
+        act_rows(self.arrays, self.numbers, memories, x, work, done)
+        return x, work[:, :actions], done
+
 
 @njit_inlined
 def arc_tangent(y: float, x: float) -> float:

@@ -126,7 +126,7 @@ class Plant:
     def step_rows(self, which: Bools, actions: Floats, states: Floats) -> tuple[Floats, Floats, Bools]:
         """Replace some states by the next ones; returns observations, rewards, and which episodes ended.
 
-        Actions are rounded to single precision in place.
+        Actions may be rounded to single precision in place.
         """
         outcomes = np.zeros((len(states), 2))
         seen = np.empty((len(states), self.n_seen))

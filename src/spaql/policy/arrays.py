@@ -132,8 +132,8 @@ class Builder:
     ) -> ControllerArrays:
         """Return the controller."""
         node = np.array(self.node, np.int64).reshape(-1, 5)
+        inner = np.flatnonzero(node[:, LEFT] >= 0)
         for child in (LEFT, RIGHT):
-            inner = np.flatnonzero(node[:, LEFT] >= 0)
             node[node[inner, child], PARENT] = inner
         actions = frame.limit.shape[1]
         remembers = frame.remembers or len(root) > 1
@@ -180,28 +180,25 @@ def tree_arrays(
     builder = Builder()
     firsts = _laws(builder, half.leaves, frame, fold)
     order = copied_nodes(half) if copied else list(range(half.n_nodes))
-    place = {node: i for i, node in enumerate(order)}
     following = 1  # a copied node has its children after all that came before
     for node in order:
         j = int(half.feature[node])
         if j < 0:
             builder.leaf(firsts[int(half.leaf[node])])
             continue
-        weights, read = (
-            ([1.0], columns[j : j + 1]) if j < half.dims else (half.combinations[j - half.dims], columns)
-        )
-        row = builder.row(half.threshold[node], weights, read)
+        if j < half.dims:
+            row = builder.row(half.threshold[node], [1.0], columns[j : j + 1])
+        else:
+            row = builder.row(half.threshold[node], half.combinations[j - half.dims], columns)
         if copied:
             builder.cut(row, following, following + 1)
             following += 2
         else:
-            builder.cut(row, place[int(half.left[node])], place[int(half.right[node])])
-    held = any(hysteresis)
-    margin = (
-        [float(hysteresis[j]) if (j := int(half.feature[node])) >= 0 else 0.0 for node in order]
-        if held
-        else []
-    )
+            builder.cut(row, int(half.left[node]), int(half.right[node]))
+    margin: list[float] = []
+    if any(hysteresis):
+        compared = [int(half.feature[node]) for node in order]
+        margin = [hysteresis[j] if j >= 0 else 0.0 for j in compared]
     if fold is None:
         return builder.arrays(frame, margin=margin)
     return builder.arrays(frame, margin=margin, side=fold.side, mirror=_images(fold, half.dims))
@@ -246,8 +243,8 @@ def _law(leaves: Leaves, law: int, k: int, frame: Frame) -> tuple[float, Floats]
 
 def _images_of(rows: list[tuple[float, Floats]], fold: Fold) -> list[tuple[float, Floats]]:
     """Return the laws of the image of a leaf, for observations as they are."""
-    swap = {a: b for pair in fold.swapped for a, b in (pair, pair[::-1])}
-    exchanged = {a: b for pair in fold.actions for a, b in (pair, pair[::-1])}
+    swap = _both_ways(fold.swapped)
+    exchanged = _both_ways(fold.actions)
     images = []
     for k in range(len(rows)):
         constant, gains = rows[exchanged.get(k, k)]
@@ -264,10 +261,14 @@ def _images_of(rows: list[tuple[float, Floats]], fold: Fold) -> list[tuple[float
     return images
 
 
+def _both_ways(pairs: Sequence[tuple[int, int]]) -> dict[int, int]:
+    return {a: b for pair in pairs for a, b in (pair, pair[::-1])}
+
+
 def _images(fold: Fold, dims: int) -> list[int]:
     """Return which entry of x is each entry of its image (see `Arrays.mirror`)."""
     images = {j: -(j + 1) for j in fold.negated}
-    images |= {a: b + 1 for pair in fold.swapped for a, b in (pair, pair[::-1])}
+    images |= {a: b + 1 for a, b in _both_ways(fold.swapped).items()}
     return [images.get(j, j + 1) for j in range(dims)]
 
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.formatting import counted
-from spaql.kernels.controller import ControllerArrays, Floats, Ints, act_rows, reset_rows
-from spaql.policy.arrays import Frame, tree_arrays
+from spaql.kernels.controller import ControllerArrays, Floats, Ints
+from spaql.policy.arrays import Frame, action_range, tree_arrays
 from spaql.policy.feature_table import FeatureTable, Limiter, feature_names, feature_table
 from spaql.policy.feature_text import controller_text
 from spaql.policy.feature_tree import POSITION, VELOCITY, law_bounds, tree_over_features, tree_table
@@ -142,9 +142,7 @@ class FeatureController(Policy):
         return numbers
 
     def _range(self) -> tuple[Floats, Floats]:
-        ends = self.action_space.low, self.action_space.high
-        low, high = (end.astype(np.float64).ravel() for end in ends)
-        return low, high
+        return action_range(self.action_space)
 
     def _check(self) -> None:
         """Refuse what does not fit together."""
@@ -251,9 +249,7 @@ class FeatureController(Policy):
 
     def new_memory(self, n: int) -> Floats:
         """Return the memory of n episodes before their first samples, one a row."""
-        memories = np.empty((n, self.memory_size))
-        reset_rows(self.arrays.arrays, memories)
-        return memories
+        return self.arrays.new_memories(n)
 
     def sample(self, observations: NDArray[Any], memory: Floats) -> Sample:
         """Take a sample in each of several episodes, and update their memory in place."""
@@ -269,13 +265,8 @@ class FeatureController(Policy):
 
     def computed(self, batch: Floats, memory: Floats) -> Sample:
         """Take a sample of observations that are not checked."""
-        arrays, numbers = self.arrays
-        n, actions = len(batch), len(self.actions)
-        x = np.hstack([batch, np.empty((n, len(arrays.feature)))])
-        work = np.empty((n, 2 * actions + x.shape[1]))
-        done = np.empty((n, actions))
-        act_rows(arrays, numbers, memory, x, work, done)
-        return Sample(x[:, self.frame.columns], work[:, :actions], done)
+        x, wish, action = self.arrays.sample(batch, memory)
+        return Sample(x[:, self.frame.columns], wish, action)
 
     def act(self, observations: Any, steps: NDArray[np.int64] | None = None, rng: Rng | None = None) -> Any:
         """Return the first actions of episodes; for later steps use `for_episodes`, or `predict`."""

@@ -10,7 +10,7 @@ from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
 from spaql.kernels.controller import Floats, Ints
-from spaql.policy.arrays import copied_nodes
+from spaql.policy.arrays import action_range, copied_nodes
 from spaql.policy.feature_table import feature_names
 from spaql.policy.features import Feature
 from spaql.policy.leaves import Constants, Laws
@@ -22,7 +22,7 @@ POSITION, VELOCITY = "position", "velocity"
 
 def law_bounds(action_space: Box, form: str) -> tuple[Floats, Floats]:
     """Return the bounds of laws: the range of the action, and none in velocity form."""
-    low, high = (end.astype(np.float64).ravel() for end in (action_space.low, action_space.high))
+    low, high = action_range(action_space)
     return (np.full(len(low), -np.inf), np.full(len(low), np.inf)) if form == VELOCITY else (low, high)
 
 

@@ -1,4 +1,4 @@
-"""Rollouts: episodes in compiled dynamics or in Gymnasium, with every step counted."""
+"""The closed loop: episodes in compiled dynamics or in Gymnasium, with every step counted."""
 
 from spaql.simulate.batches import fresh_episodes
 from spaql.simulate.candidates import (

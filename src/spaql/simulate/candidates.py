@@ -13,24 +13,13 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import SpaqlError
-from spaql.kernels.controller import (
-    ACTIONS,
-    LEAF,
-    MEMORY,
-    WIDTH,
-    Arrays,
-    Floats,
-    Ints,
-    Numbers,
-    act_rows,
-    reset_rows,
-)
+from spaql.kernels.controller import LEAF, WIDTH, Arrays, ControllerArrays, Floats, Ints, Numbers
 from spaql.policy import Policy
 from spaql.policy.arrays import Frame, candidate_arrays
 from spaql.problems import Problem
 from spaql.problems.guard import Guard, GuardedEnv
 from spaql.problems.sending import receive, send
-from spaql.simulate.environments import GuardedRow, steps
+from spaql.simulate.environments import GuardedRow, play_rows
 from spaql.simulate.loop import play
 from spaql.workers import RayWorkers, Workers, cores, sendable
 
@@ -264,7 +253,7 @@ class _Environment:
         total = 0.0
         taken = 0
         first = np.asarray(self._env.reset(seed=seed))[np.newaxis]
-        for step in steps(candidate, GuardedRow(self._env), first, self._problem.horizon, None):
+        for step in play_rows(candidate, GuardedRow(self._env), first, self._problem.horizon, None):
             total += float(step.rewards[0])
             taken += 1
         return total, candidate.movement, candidate.switches, taken
@@ -278,36 +267,27 @@ class _Candidate(Policy):
         self.movement = 0.0
         self.switches = 0
         """How often the leaf changed while no set-point did."""
-        self._arrays = one.arrays
-        self._numbers = Numbers(one.constants[0], one.weights[0])
+        self._controller = ControllerArrays(one.arrays, Numbers(one.constants[0], one.weights[0]))
         self._frame = one.frame
         self._read = read
-        width = one.frame.observations + len(one.arrays.feature)
-        n_actions = int(one.arrays.shape[ACTIONS])
-        self._x = np.empty((1, width))
-        self._work = np.empty((1, 2 * n_actions + width))
         self._before: Floats | None = None
         self._goals: Floats | None = None
-        self._memory = np.empty((1, int(one.arrays.shape[MEMORY])))
-        reset_rows(one.arrays, self._memory)
+        self._memory = self._controller.new_memories(1)
 
     def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Any) -> Any:
         """Return the action in a batch of one."""
-        arrays = self._arrays
-        x = self._x[0]
-        x[: self._frame.observations] = np.asarray(observations, np.float64).ravel()
-        goals = x[self._frame.setpoints]
-        steady = self._goals is not None and np.array_equal(goals, self._goals)
         held = self._memory[0, LEAF]
-        raw = np.empty((1, int(arrays.shape[ACTIONS])))
-        act_rows(arrays, self._numbers, self._memory, self._x, self._work, raw)
+        batch = np.asarray(observations, np.float64).reshape(1, -1)
+        x, _, raw = self._controller.sample(batch, self._memory)
+        goals = x[0, self._frame.setpoints]
+        steady = self._goals is not None and np.array_equal(goals, self._goals)
         self.switches += int(self._frame.remembers and steady and self._memory[0, LEAF] != held)
         self._goals = goals
         if self._read is not None:
-            self._read.append(x[self._frame.columns])
+            self._read.append(x[0, self._frame.columns])
         if self._before is not None:
             change = np.abs(raw[0] - self._before)
-            share = change[0] > 0 if self._frame.discrete else (change / arrays.limit[WIDTH]).sum()
+            share = change[0] > 0 if self._frame.discrete else (change / self._frame.limit[WIDTH]).sum()
             self.movement += float(share)
         self._before = raw[0]
         space = self.action_space

@@ -38,7 +38,7 @@ class Step(NamedTuple):
     truncated: Bools
 
 
-def steps(policy: Policy, rows: Rows, observations: Any, horizon: int, rng: Rng | None) -> Iterator[Step]:
+def play_rows(policy: Policy, rows: Rows, observations: Any, horizon: int, rng: Rng | None) -> Iterator[Step]:
     """Play episodes from their first observations until all have ended; actions are drawn if rng is given."""
     n = len(observations)
     playing = policy.for_episodes(n)

@@ -17,7 +17,7 @@ from spaql.policy import Policy, RandomPolicy
 from spaql.policy.policy import Rng
 from spaql.problems import Problem
 from spaql.problems.environment import DynamicsEnv
-from spaql.simulate.environments import EnvironmentRows, PlantRows, episodes_of, steps
+from spaql.simulate.environments import EnvironmentRows, PlantRows, episodes_of, play_rows
 from spaql.simulate.episode import Episode, Floats
 from spaql.simulate.loop import Trace, play_one
 
@@ -70,7 +70,7 @@ def play(
                 environments[i].reset(seed=i)
                 seen.append(np.asarray((set_state or set_classic_state)(environments[i], state)))
             begun = np.array(seen)
-            played = steps(policy, EnvironmentRows(environments, begun), begun, problem.horizon, None)
+            played = play_rows(policy, EnvironmentRows(environments, begun), begun, problem.horizon, None)
             yield from episodes_of(begun, played, batch)
 
 
@@ -94,7 +94,7 @@ def returns_from(policy: Policy, problem: Problem, states: Floats) -> tuple[Floa
     rows = PlantRows(problem.dynamics.plant, states)
     returns = np.zeros(len(states))
     spent = 0
-    for step in steps(policy, rows, rows.first, problem.horizon, None):
+    for step in play_rows(policy, rows, rows.first, problem.horizon, None):
         returns += np.where(step.running, step.rewards, 0.0)
         spent += int(step.running.sum())
     return returns, spent
@@ -107,7 +107,7 @@ def record(policy: Policy, problem: Problem, seeds: Iterable[int], rng: Rng | No
         for seed in seeds:
             first = np.array(env.reset(seed=seed)[0])[np.newaxis]
             episodes += episodes_of(
-                first, steps(policy, EnvironmentRows([env], first), first, problem.horizon, rng)
+                first, play_rows(policy, EnvironmentRows([env], first), first, problem.horizon, rng)
             )
     return episodes
 
@@ -145,12 +145,13 @@ def _in_plant(
     for first in range(0, len(states), _TOGETHER):
         some = slice(first, first + _TOGETHER)
         begun = None if starts is None else starts[some]
-        if policy.arrays is not None and (rng is None or not policy.draws):
+        if (rng is None or not policy.draws) and policy.arrays is not None:
             played, _ = play_one(plant, policy.arrays, states[some], problem.horizon, traced=True)
             yield from _traced(played, policy.arrays, policy.action_space, begun)
         else:
             rows = PlantRows(plant, states[some])
-            yield from episodes_of(rows.first, steps(policy, rows, rows.first, problem.horizon, rng), begun)
+            played_rows = play_rows(policy, rows, rows.first, problem.horizon, rng)
+            yield from episodes_of(rows.first, played_rows, begun)
 
 
 def _traced(

@@ -31,7 +31,7 @@ from spaql.simulate.candidates import (
     CompiledCandidates,
     EnvironmentCandidates,
 )
-from spaql.simulate.environments import GuardedRow, episodes_of, steps
+from spaql.simulate.environments import GuardedRow, episodes_of, play_rows
 from spaql.simulate.episode import Episode
 from spaql.simulate.interactions import Interactions, Phase
 from spaql.simulate.loop import Trace, play_one
@@ -63,8 +63,8 @@ class Player(Protocol):
 class EpisodeRunner:
     """Runs training and evaluation episodes, and counts every step.
 
-    Partitions run in compiled dynamics, if the problem has them; all else in Gymnasium environments, which
-    are made when they are first needed.
+    Partitions and controllers run in compiled dynamics, if the problem has them; all else in Gymnasium
+    environments, which are made when they are first needed.
 
     Parameters
     ----------
@@ -159,20 +159,15 @@ class EpisodeRunner:
     def _count_excursions(self, observations: NDArray[np.float64]) -> None:
         """Count the observations of an episode that left their range, of those that are finite."""
         guard = self._guard(_TRAINING)
-        rows = observations[np.isfinite(observations).all(axis=1)]
-        guard.begin(len(rows))
-        running = np.ones(len(rows), bool)
-        guard.check(
-            rows.reshape(-1, *guard.shape).astype(self._problem.states.space.dtype), running, ~running
-        )
-        left = [replace(one, episodes=1) for one in guard.excursions]
-        self.excursions = joined_excursions((self.excursions, left))
+        finite = np.isfinite(observations).all(axis=1, keepdims=True)
+        guard.count(np.where(finite, observations, np.nan)[np.newaxis])
+        self.excursions = joined_excursions((self.excursions, guard.excursions))
 
     def _recorded(self, policy: Policy, seed: int, rng: Rng, length: int) -> Episode:
         """Return the episode of a seed in the environment, cut after some steps."""
         env = self._environment
         first = np.asarray(env.reset(seed=seed))[np.newaxis]
-        (episode,) = episodes_of(first, steps(policy, GuardedRow(env), first, length, rng))
+        (episode,) = episodes_of(first, play_rows(policy, GuardedRow(env), first, length, rng))
         self.excursions = joined_excursions((self.excursions, env.guard.excursions))
         return episode
 
@@ -211,7 +206,7 @@ class EpisodeRunner:
         tells what.
         """
         problem = self._problem
-        if problem.dynamics is None or policy.arrays is None or policy.draws:
+        if problem.dynamics is None or policy.draws or policy.arrays is None:
             return None
         before = rng.bit_generator.state
         states = self.start_states(policy, rng)
@@ -223,15 +218,13 @@ class EpisodeRunner:
         trace = Trace.of(played, policy.arrays.arrays)
         seen = trace.x[:, :, : plant.n_seen]
         lengths = played.lengths[0]
-        steps = np.arange(problem.horizon)
         # The last observation of an episode that terminated does not count: leaving the range often ends it.
         counted = np.arange(problem.horizon + 1) < (lengths + ~played.terminated[0])[:, np.newaxis]
         guard = self._guard(_EVALUATION)
-        guard.begin(len(states))
         guard.count(np.where(counted[:, :, np.newaxis], seen, np.nan))
         broken: NDArray[np.bool_] | None = None
         if problem.constraints:
-            taken = steps < lengths[:, np.newaxis]
+            taken = np.arange(problem.horizon) < lengths[:, np.newaxis]
             found = np.zeros((*taken.shape, len(problem.constraints)), np.bool_)
             found[taken] = problem.dynamics.broken(trace.states[:, 1:][taken], trace.actions[taken])
             broken = np.asarray(found.any(axis=1))
@@ -377,7 +370,7 @@ class EpisodeRunner:
         returns = np.zeros(n)
         lengths = np.zeros(n, np.int64)
         broken = np.zeros((n, len(problem.constraints)), np.bool_)
-        for step in steps(policy, self._vector, observations, problem.horizon, draws):
+        for step in play_rows(policy, self._vector, observations, problem.horizon, draws):
             if problem.constraints:
                 broken |= step.running[:, np.newaxis] & self._broken(broken.shape)
             with np.errstate(over="ignore"):
