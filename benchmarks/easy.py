@@ -11,6 +11,7 @@ observations, actions and rewards are so many times larger.
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Callable
@@ -742,8 +743,17 @@ def mean_return(policy: Policy, problem: spaql.Problem, episodes: int, seed: int
     )
 
 
-def references(plant: Plant, problem: spaql.Problem, units: float) -> tuple[float, float]:
+@functools.cache
+def problem_of(name: str, units: float) -> spaql.Problem:
+    """Return the problem of a plant, which is the same one for all seeds."""
+    return spaql.make_problem(PLANTS[name].dynamics(name, units))
+
+
+@functools.cache
+def references(name: str, units: float) -> tuple[float, float]:
     """Return the mean return of random actions and of the tuned plain law."""
+    plant = PLANTS[name]
+    problem = problem_of(name, units)
 
     def cost(parameters):
         return -mean_return(PlainLaw(plant, problem, parameters, units), problem, 20, 9)
@@ -755,12 +765,10 @@ def references(plant: Plant, problem: spaql.Problem, units: float) -> tuple[floa
 
 def one_seed(case: Row) -> Row:
     """Train with a seed, and judge what was learned."""
-    plant = PLANTS[case["plant"]]
-    dynamics = plant.dynamics(case["plant"], case["units"])
-    problem = spaql.make_problem(dynamics)
-    low, bound = references(plant, problem, case["units"])
+    problem = problem_of(case["plant"], case["units"])
+    low, bound = references(case["plant"], case["units"])
     before = time.process_time()
-    policy, steps = trained(case["algo"], dynamics, case["budget"], case["seed"])
+    policy, steps = trained(case["algo"], problem.dynamics, case["budget"], case["seed"])
     cpu = time.process_time() - before
     mean = mean_return(policy, problem, EPISODES, 5)
     found = {"mean": mean, "random": low, "law": bound, "cpu": cpu, "steps": steps}

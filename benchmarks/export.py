@@ -1,8 +1,8 @@
-"""Exports at length: `python benchmarks/export.py equality`, `mutation` and `machines`.
+"""Exports at length: `python benchmarks/export.py controllers`, `equality`, `mutation` and `machines`.
 
-`equality` compares every form of 200 random trees with the trees, `mutation` changes one threshold or one
-action in each form 100 times and counts how often the equivalence check finds it, and `machines` measures C
-on simulated microcontrollers.
+`controllers` writes those of the zoo in every target. `equality` compares every form of 200 random trees with
+the trees, `mutation` changes one threshold or one action in each form 100 times and counts how often the
+equivalence check finds it, and `machines` measures C on simulated microcontrollers.
 """
 
 from __future__ import annotations
@@ -20,11 +20,15 @@ import numpy as np
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
 from export_forms import FORMS, KINDS, SAFE, mutant
+from feature_controllers import random_controller
 from random_trees import random_tree
-from spaql.export.c_code import CCode
-from spaql.export.equivalence import EquivalenceError, Target, check_equivalence
-from spaql.export.machines.boards import MACHINES, DoesNotFitError, Machine, compile_for, missing, room
-from spaql.export.target_controller import MachineController, controller_of
+from spaql import zoo
+from spaql.export import EXPORTERS, find_exporter
+from spaql.export.equivalence import EquivalenceError, check_equivalence
+from spaql.export.language import Target
+from spaql.export.languages.c import C
+from spaql.export.machine import Machine, machine_of
+from spaql.export.machines.boards import BOARDS, Board, DoesNotFitError, compile_for, missing, room
 from spaql.export.test_states import leaf_centres
 
 
@@ -53,9 +57,9 @@ def equality(trees: int, points: int, seed: int) -> None:
         for form, (target, number) in FORMS.items():
             if number == "fixed" and kind == "laws":
                 continue
-            controller = controller_of(tree, number, safe)
+            machine = machine_of(tree, number, safe)
             try:
-                found = _check(target, controller, target.write(controller, "controller"), points)
+                found = _check(target, machine, target.write(machine, "controller"), points)
                 checked[form] += sum(found.values())
             except EquivalenceError as error:
                 wrong[form] += 1
@@ -65,11 +69,30 @@ def equality(trees: int, points: int, seed: int) -> None:
         click.echo(f"{form:24} {checked[form]:>12,} inputs  {wrong[form]} trees with a difference")
 
 
-def _check(
-    target: Target, controller: MachineController, files: dict[str, bytes], points: int
-) -> dict[str, int]:
+def _check(target: Target, machine: Machine, files: dict[str, bytes], points: int) -> dict[str, int]:
     with tempfile.TemporaryDirectory() as folder:
-        return check_equivalence(target, controller, files, "controller", Path(folder), points).points
+        return check_equivalence(target, machine, files, "controller", Path(folder), points).points
+
+
+@main.command()
+@click.option("--points", default=200_000, show_default=True, help="random points or samples")
+@click.option("--names", default=",".join(zoo.names()), help="controllers of the zoo")
+@click.option("--targets", default=",".join(EXPORTERS), show_default=True)
+def controllers(points: int, names: str, targets: str) -> None:
+    """Compare every target with the controllers of the zoo, and with one of every kind of feature."""
+    made = {name: zoo.load(name).tree for name in names.split(",")}
+    made["every feature"] = random_controller(3)
+    for target in targets.split(","):
+        exporter, suffix = find_exporter(target)
+        began = time.process_time()
+        counts = []
+        for controller in made.values():
+            with tempfile.TemporaryDirectory() as folder:
+                found = exporter(controller, Path(folder) / f"controller{suffix}", points=points)
+            counts.append(sum(found.points.values()))
+        spent = time.process_time() - began
+        inputs = f"{len(counts)} controllers, {min(counts):,} to {max(counts):,} inputs"
+        click.echo(f"{target:12} {inputs}: no difference, {spent:.0f} s")
 
 
 @main.command()
@@ -83,10 +106,10 @@ def mutation(mutants: int, leaves: int, seed: int) -> None:
         found: Counter[str] = Counter()
         for i in range(mutants):
             kind = KINDS[int(rng.integers(2 if number == "fixed" else 3))]
-            controller = controller_of(random_tree(rng, int(rng.integers(1, 7)), leaves, kind), number)
-            changed = mutant(controller, rng, "threshold" if i % 2 else "action")
+            machine = machine_of(random_tree(rng, int(rng.integers(1, 7)), leaves, kind), number)
+            changed = mutant(machine, rng, "threshold" if i % 2 else "action")
             try:
-                _check(target, controller, target.write(changed, "controller"), 0)
+                _check(target, machine, target.write(changed, "controller"), 0)
                 found["missed"] += 1
             except EquivalenceError:
                 found["found"] += 1
@@ -101,36 +124,37 @@ def mutation(mutants: int, leaves: int, seed: int) -> None:
 def machines(sizes: str, dims: int, seed: int, as_json: bool) -> None:
     """Measure flash, RAM, stack and the slowest decision of trees of several sizes."""
     rows = []
-    for machine in MACHINES:
-        if missing(machine):
-            click.echo(f"{machine.name}: {', '.join(missing(machine))} is missing", err=True)
+    for board in BOARDS:
+        if missing(board):
+            click.echo(f"{board.name}: {', '.join(missing(board))} is missing", err=True)
             continue
-        for number in ("float", "fixed") if machine.name == "ATmega328P" else ("double", "float", "fixed"):
+        for number in ("float", "fixed") if board.name == "ATmega328P" else ("double", "float", "fixed"):
             for size in map(int, sizes.split(",")):
                 tree = random_tree(np.random.default_rng(seed), dims, size, fresh=1.0)
                 for form in ("rules", "table"):
-                    rows.append(_measured(machine, controller_of(tree, number), form))
+                    rows.append(_measured(board, machine_of(tree, number), form))
                     if not as_json:
                         click.echo("  ".join(f"{key} {value}" for key, value in rows[-1].items()))
     if as_json:
         click.echo(json.dumps(rows))
 
 
-def _measured(machine: Machine, controller: MachineController, form: str) -> dict[str, object]:
-    tree, number = controller.tree, controller.number
-    row: dict[str, object] = {"machine": machine.name, "number": number.name, "form": form}
+def _measured(board: Board, machine: Machine, form: str) -> dict[str, object]:
+    tree = machine.controller
+    number = machine.number
+    row: dict[str, object] = {"machine": board.name, "number": number.name, "form": form}
     row |= {"leaves": tree.n_leaves, "depth": tree.depth}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        compile_for(machine, folder, CCode(form).write(controller, "controller"))
+        compile_for(board, folder, C(form).write(machine, "controller"))
         inputs = number.inputs(np.array(list(leaf_centres(tree, number))))
         try:
-            needs = room(machine, folder, controller)
-            answers = machine.run(folder, controller, inputs)
+            needs = room(board, folder, machine)
+            answers = board.run(folder, machine, inputs)
         except DoesNotFitError:
             return row | {"flash": "does not fit"}
-        if not np.array_equal(answers.actions, controller.wanted(inputs)):
-            raise click.ClickException(f"{machine.name} gives other actions than the tree.")
+        if not np.array_equal(answers.actions, machine.wanted(inputs)):
+            raise click.ClickException(f"{board.name} gives other actions than the tree.")
         worst = round(float(answers.cost.max()))
         return row | {"flash": needs.flash, "ram": needs.ram, "stack": needs.stack, machine.unit: worst}
 

@@ -232,14 +232,14 @@ FAULTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "if not is_bounded(m, action + i):": "if False:",
         "if not is_bounded(m, seen + j):": "if False:",
     },
-    "verify/symbols.py": {
+    "program/symbols.py": {
         "return True if a[1] < b[0] else False if a[0] >= b[1] else None": "return True if a[1] < b[1] else None",
         'return _operated("sub", other, self)': 'return _operated("sub", self, other)',
         "result = base if result is None else": "result =",
         "_adapted(operand) if adapts else operand.row": "operand.row",
         'row if exact else record("single", row)': "row",
         'record("single", record(name, *adapted))': "record(name, *adapted)",
-        '"double" in kinds and name in _OPERATORS': '"double" in kinds',
+        '"double" in kinds and operation.typed': '"double" in kinds',
         'return _compared("<", lifted(other), self)': 'return _compared("<", self, lifted(other))',
         'return _compared("<=", self, lifted(other))': 'return _compared("<", self, lifted(other))',
         'return not _compared("==", self, lifted(other))': 'return _compared("==", self, lifted(other))',
@@ -260,15 +260,15 @@ FAULTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "if low < -WHOLE_MOST:": "if False:",
         "if high > WHOLE_MOST:": "if False:",
         '(bool | int | np.bool_ | np.int64, "whole")': '(bool | int | np.bool_ | np.int64, "literal")',
-        'if kinds == {"whole"} and name in _OF_WHOLE:': 'if "whole" in kinds and name in _OF_WHOLE:',
+        'if kinds == {"whole"} and operation.whole:': 'if "whole" in kinds and operation.whole:',
         "self._decide((kind, first, second), settled, settled=True)": "pass",
         'if self.precision != "whole":': "if False:",
     },
-    "verify/tape.py": {
+    "program/tape.py": {
         "visit(yes, number), visit(no, number)": "visit(no, number), visit(yes, number)",
         'rows.append(("add", total, len(rows) - 1, 0.0))': "pass",
-        '(("<", row, constant(float(low))), (outputs, True), result)': "result",
-        '(("<", constant(float(high)), row), (outputs, True), result)': "result",
+        '(("<", row, constant(float(low))), (after, True), result)': "result",
+        '(("<", constant(float(high)), row), (after, True), result)': "result",
     },
     "verify/coordinates.py": {
         "np.abs(self.there) @ loop.push * (1.0 + 1e-9)": "loop.push",
@@ -285,16 +285,18 @@ FAULTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "done |= age >= self._claim.limit": "done |= age + 1 >= self._claim.limit",
         "if kind in (NEVER, REACHES, STAYS):": "if True:",
     },
-    "verify/trace.py": {
+    "problems/tapes.py": {
+        "waiting + 0.5, 0.0": "waiting + 0.4, 0.0",
+    },
+    "program/trace.py": {
         "ended = bool(flag)": "ended = False",
         'rows, ended = (recorder.row("unknown"),) * outputs, False': "rows, ended = (0,) * outputs, False",
         "return yes if yes == no else": "return yes if yes[0] == no[0] else",
-        "low(waiting + 0.5, 0.0)": "low(waiting + 0.4, 0.0)",
         "if side else lost for side in sides": "if side else _decision_tree(paths, depth + 1, lost) for side in sides",
         'raise unknown_function(getattr(value, "__name__", repr(value)))': "return value",
         "waiting.append([answer for _, answer, _ in decided[:n]] + [not given])": "pass",
     },
-    "verify/shims.py": {
+    "program/shims.py": {
         "return _rounded_down(x) if x >= 0.0 else -_rounded_down(-x)": "return _rounded_down(x)",
         "if x >= 0.0 else -_rounded_down(-x)": "if x <= 0.0 else -_rounded_down(-x)",
         "if dtype not in (None, _double, _float):": "if False:",
@@ -309,7 +311,7 @@ FAULTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "if x >= 0.0 else -_rounded_down": "if x <= 0.0 else -_rounded_down",
         '"int64": _whole,': '"int64": _double,',
     },
-    "verify/arrays.py": {
+    "program/arrays.py": {
         'Array(found, "it holds whole numbers; write them as floats, such as 1.0")': "Array(found)",
         "if self._frozen:": "if False:",
         'if "single" in kinds:': "if False:",
@@ -317,7 +319,7 @@ FAULTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "self[...] = self - other": "self[...] = self + other",
         '"" if floats else': '"" if True else',
     },
-    "verify/reading.py": {
+    "program/reading.py": {
         'return "" if name in _KNOWN else': 'return "" if name in _KNOWN or name in ("PUSH_EXC_INFO", "CHECK_EXC_MATCH", "POP_EXCEPT") else',
         'asked = [name for name in ("fastmath", "parallel") if options.get(name)]': "asked = []",
         'asked += ["locals"] if function.locals else []': "pass",

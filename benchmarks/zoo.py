@@ -23,10 +23,9 @@ import spaql
 from spaql import zoo
 from spaql.classical import tune
 from spaql.errors import SettingError
-from spaql.export.c_code import CCode
-from spaql.export.machines.timing import timing_of, timing_of_samples
-from spaql.export.memory.machine import machine_of
-from spaql.export.target_controller import controller_of
+from spaql.export.languages.c import C
+from spaql.export.machine import machine_of
+from spaql.export.machines.timing import timing_of
 from spaql.formatting import number, places, with_interval
 from spaql.policy import FeatureController
 from spaql.studies.baselines import CLASSICAL
@@ -99,12 +98,8 @@ def made(name: str, beside: tuple[zoo.Beside, ...]) -> zoo.Entry:
 
 def flash(controller: spaql.Controller) -> int | None:
     """Return the bytes of `spaql export --to c --number float` on a Cortex-M; None without its compiler."""
-    if isinstance(controller.tree, FeatureController):
-        with_memory = machine_of(controller.tree, "float")
-        report = timing_of_samples(with_memory, CCode().with_memory().write(with_memory, "controller"))
-    else:
-        rules = controller_of(controller.tree, "float")
-        report = timing_of(rules, CCode().write(rules, "controller"))
+    machine = machine_of(controller.tree, "float")
+    report = timing_of(machine, C().write(machine, "controller"))
     row = next(one for one in json.loads(report)["machines"] if one["machine"] == MACHINE)
     return row.get("flash_bytes")
 

@@ -4,35 +4,34 @@ import dataclasses
 
 import numpy as np
 
-from spaql.export.c_code import CCode
-from spaql.export.differences import differences
-from spaql.export.equivalence import Target
-from spaql.export.json_tree import JsonTree
-from spaql.export.onnx_graph import OnnxGraph
-from spaql.export.plcopen import PlcOpen
-from spaql.export.python_code import PythonCode
-from spaql.export.source.javascript import JavaScript
-from spaql.export.source.micropython import MicroPython
-from spaql.export.source.octave import Octave
-from spaql.export.source.rust import Rust
-from spaql.export.structured_text import StructuredText
-from spaql.export.target_controller import MachineController
+from spaql.export.json_form import Json
+from spaql.export.language import Target
+from spaql.export.languages.c import C
+from spaql.export.languages.javascript import JavaScript
+from spaql.export.languages.micropython import MicroPython
+from spaql.export.languages.octave import Octave
+from spaql.export.languages.onnx import Onnx
+from spaql.export.languages.plcopen import PlcOpen
+from spaql.export.languages.python import Python
+from spaql.export.languages.rust import Rust
+from spaql.export.languages.structured_text import StructuredText
+from spaql.export.machine import Machine
 from spaql.export.wasm.target import Wasm
+from tree_differences import differences
 
 FORMS: dict[str, tuple[Target, str]] = {
-    "C double, rules": (CCode("rules"), "double"),
-    "C double, table": (CCode("table"), "double"),
-    "C float, rules": (CCode("rules"), "float"),
-    "C float, table": (CCode("table"), "float"),
-    "C fixed, rules": (CCode("rules"), "fixed"),
-    "C fixed, table": (CCode("table"), "fixed"),
+    "C double, rules": (C("rules"), "double"),
+    "C double, table": (C("table"), "double"),
+    "C float, rules": (C("rules"), "float"),
+    "C float, table": (C("table"), "float"),
+    "C fixed, rules": (C("rules"), "fixed"),
+    "C fixed, table": (C("table"), "fixed"),
     "Structured Text, LREAL": (StructuredText(), "double"),
     "Structured Text, REAL": (StructuredText(), "float"),
-    "ONNX double": (OnnxGraph(), "double"),
-    "ONNX float": (OnnxGraph(), "float"),
-    "Python, rules": (PythonCode("rules"), "double"),
-    "Python, table": (PythonCode("table"), "double"),
-    "JSON": (JsonTree(), "double"),
+    "ONNX double": (Onnx(), "double"),
+    "ONNX float": (Onnx(), "float"),
+    "Python": (Python(), "double"),
+    "JSON": (Json(), "double"),
     "PLCopen XML, LREAL": (PlcOpen(), "double"),
     "PLCopen XML, REAL": (PlcOpen(), "float"),
     "JavaScript": (JavaScript(), "double"),
@@ -52,9 +51,10 @@ SAFE = {"choices": 4, "constants": [1.0, -2.0], "laws": [1.0, -2.0], "switching 
 """Safe actions of the trees in `random_trees`."""
 
 
-def mutant(controller: MachineController, rng: np.random.Generator, what: str) -> MachineController:
+def mutant(machine: Machine, rng: np.random.Generator, what: str) -> Machine:
     """Make a controller that differs from another in one place, for some number of the machine."""
-    tree, number = controller.tree, controller.number
+    tree = machine.controller
+    number = machine.number
     inner, ends = np.flatnonzero(tree.feature >= 0), np.flatnonzero(tree.feature < 0)
     while True:
         threshold, leaf = tree.threshold.copy(), tree.leaf.copy()
@@ -66,6 +66,9 @@ def mutant(controller: MachineController, rng: np.random.Generator, what: str) -
             node = int(rng.choice(ends))
             leaf[node] = (leaf[node] + rng.integers(1, len(tree.leaves))) % len(tree.leaves)
         other = dataclasses.replace(tree, threshold=threshold, leaf=leaf)
+        least, most = np.array(machine.ends).T
         for box in differences(tree, other):
-            if (number.values(number.inputs(np.array([box.low])))[0] <= box.high).all():
-                return dataclasses.replace(controller, exact=other)
+            low, high = np.maximum(box.low, least), np.minimum(box.high, most)
+            low = np.where(np.isfinite(low), low, np.minimum(high, -1e9))
+            if all(number.up(j, x) <= end for j, (x, end) in enumerate(zip(low, high, strict=True))):
+                return dataclasses.replace(machine, controller=other)

@@ -1,23 +1,23 @@
 """Export targets of controllers with memory, by name."""
 
-from spaql.export.c_code import CCode
-from spaql.export.json_tree import JsonTree
-from spaql.export.onnx_graph import OnnxGraph
-from spaql.export.plcopen import PlcOpen
-from spaql.export.python_code import PythonCode
-from spaql.export.source.javascript import JavaScript
-from spaql.export.source.micropython import MicroPython
-from spaql.export.source.octave import Octave
-from spaql.export.source.rust import Rust
-from spaql.export.structured_text import StructuredText
+from spaql.export.json_form import Json
+from spaql.export.languages.c import C
+from spaql.export.languages.javascript import JavaScript
+from spaql.export.languages.micropython import MicroPython
+from spaql.export.languages.octave import Octave
+from spaql.export.languages.onnx import Onnx
+from spaql.export.languages.plcopen import PlcOpen
+from spaql.export.languages.python import Python
+from spaql.export.languages.rust import Rust
+from spaql.export.languages.structured_text import StructuredText
 from spaql.export.wasm.target import Wasm
 
 TARGETS = {
-    "c": CCode(),
+    "c": C(),
     "st": StructuredText(),
-    "onnx": OnnxGraph(),
-    "python": PythonCode(),
-    "json": JsonTree(),
+    "onnx": Onnx(),
+    "python": Python(),
+    "json": Json(),
     "plcopen": PlcOpen(),
     "rust": Rust(),
     "octave": Octave(),

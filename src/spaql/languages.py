@@ -53,6 +53,11 @@ STRUCTURED_TEXT = """
     return rol ror sel shl shr sin single sint sqrt step string struct sub tan task then time time_of_day to
     tod transition true type udint uint ulint until usint var while with word wstring xor
 """
+ST_LIBRARY = """
+    add concat ctd ctu ctud delete derivative div eq f_trig find ge gt hysteresis insert integral le left len
+    limit lt mid mul ne pid r_trig ramp replace right rs rtc sema sr tof ton tp trunc
+"""
+"""Functions and function blocks of its standard library, whose names some compilers refuse for variables."""
 _BETWEEN = re.compile(
     r"(?<=\*)(?=[/)])|(?<=[/(])(?=\*)|(?<=/)(?=/)|(?<=<)(?=[/!])"
     r'|(?<=")(?=")|(?<=\?)(?=\?)|(?<=`)(?=`)|(?<=~)(?=~)|(?<=>)(?=>)'

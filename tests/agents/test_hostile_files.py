@@ -280,6 +280,7 @@ def test_no_array_takes_more_than_twice_its_file(path: Path, tmp_path: Path) -> 
     """Neither many numbers, nor small ones that would be made large."""
     document, large = archive.load(path), tmp_path / "large.spaql"
     spaql.load(path)  # compiles
+    as_it_is = peak_of(path)  # the agent, and its plant's functions, which Numba takes note of
     for name, array in document.arrays.items():
         if "candidate." in name and "candidate.0" not in name:  # they are alike
             continue
@@ -287,7 +288,7 @@ def test_no_array_takes_more_than_twice_its_file(path: Path, tmp_path: Path) -> 
             bytes_each = kind.itemsize * max(int(np.prod(array.shape[1:])), 1)
             swollen = np.zeros((1_000_000 // bytes_each, *array.shape[1:]), kind)
             archive.save(large, document.data, document.arrays | {name: swollen})
-            assert peak_of(large) < 2 * large.stat().st_size + 200_000, name
+            assert peak_of(large) < 2 * large.stat().st_size + as_it_is + 200_000, name
 
 
 def test_a_candidate_whose_children_are_no_pairs_is_refused(tmp_path: Path) -> None:

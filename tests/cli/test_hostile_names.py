@@ -81,6 +81,6 @@ def test_a_name_stays_within_the_scripts_of_a_page(tmp_path: Path) -> None:
     parser = Scripts()
     parser.feed(content)
     assert len(parser.scripts) == 2
-    assert name in json.loads(parser.scripts[0])["tree"]["actions"]
+    assert name in json.loads(parser.scripts[0])["file"]["tree"]["actions"]
     assert "title='run'" in parser.scripts[1]  # in a comment
     assert "title='run'" not in "".join(parser.texts)

@@ -56,7 +56,7 @@ def test_export_writes_it_with_its_state(run, tmp_path):
     text = call("export", run, "--to", "c", "--out", tmp_path, "--points", 2000, "--safe-action", "0")
     assert "samples at boundaries" in text
     assert "controller_reset" in (tmp_path / "controller.h").read_text()
-    assert "is of this run: the same controller" in call("export", run, "--check", tmp_path / "controller.c")
+    assert "is of this run: the same program" in call("export", run, "--check", tmp_path / "controller.c")
 
 
 @pytest.mark.long

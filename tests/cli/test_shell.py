@@ -19,8 +19,8 @@ from export_forms import FORMS, SLOW_FORMS
 from spaql.cli import main
 from spaql.cli.export import TARGETS
 from spaql.export import EXPORTERS
-from spaql.export.source.micropython import MicroPython
-from spaql.export.source.octave import Octave
+from spaql.export.languages.micropython import MicroPython
+from spaql.export.languages.octave import Octave
 
 SPAQL = Path(sysconfig.get_path("scripts")) / "spaql"
 COMMANDS = {

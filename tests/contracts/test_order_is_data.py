@@ -140,7 +140,7 @@ def test_trees_in_any_order_survive_editing_simplifying_and_exporting(
         one.save(folder / f"{name}.spaql")
         assert_same(spaql.load(folder / f"{name}.spaql"), one)
         spaql.export.json(one, folder / f"{name}.json", points=200)
-        read = spaql.Controller(spaql.export.tree_from_json(folder / f"{name}.json"), one.problem)
+        read = spaql.Controller(spaql.export.controller_from_json(folder / f"{name}.json"), one.problem)
         np.testing.assert_array_equal(actions(read.policy, walk), actions(one.policy, walk))
 
 

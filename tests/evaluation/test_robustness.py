@@ -4,44 +4,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gymnasium.spaces import Discrete
 
 import spaql
 from spaql.evaluation import find_bench, robustness
+from spaql.evaluation.conditions import disturbed, paired_episodes
 from spaql.evaluation.robustness import changed
-from spaql.policy import DelayedPolicy, DisturbedPolicy, NoisyPolicy, RecordingPolicy
+from spaql.policy import RecordingPolicy
 from spaql.problems import make_problem
 
 
 class Echo(spaql.Policy):
-    """Answers with what it sees, and remembers the time steps it was told."""
+    """Answers with what it observes."""
 
-    def __init__(self) -> None:
-        space = make_problem("pendulum").actions.space
-        self.observation_space = self.action_space = space
-        self.steps: list[list[int]] = []
+    observation_space = action_space = make_problem("pendulum").actions.space
 
     def act(self, observations, steps, rng):
-        self.steps.append(list(steps))
         return observations
-
-
-def test_a_delayed_policy_acts_on_what_was_seen_before() -> None:
-    echo = Echo()
-    late = DelayedPolicy(echo)
-    seen = [np.array([[t], [10.0 + t]]) for t in range(3)]
-    played = [late.act(seen[t], np.full(2, t), None).tolist() for t in range(3)]
-    assert played == [seen[0].tolist(), seen[0].tolist(), seen[1].tolist()]
-    assert echo.steps == [[0, 0], [0, 0], [1, 1]]
-    # The next episode knows nothing of the last one.
-    assert late.act(seen[2], np.zeros(2, np.int64), None).tolist() == seen[2].tolist()
-
-
-def test_noise_has_the_spread_that_was_asked_for() -> None:
-    noisy = NoisyPolicy(Echo(), [0.5], np.random.default_rng(0))
-    seen = noisy.act(np.full((20_000, 1), 3.0), np.zeros(20_000, np.int64), None)
-    assert seen.mean() == pytest.approx(3.0, abs=0.02)
-    assert seen.std() == pytest.approx(0.5, rel=0.02)
 
 
 def test_a_recording_policy_keeps_what_it_saw() -> None:
@@ -118,42 +96,6 @@ def test_a_plant_of_ones_own_is_changed_by_variants() -> None:
         robustness(policy, problem, parameters=["push"], episodes=2)
 
 
-def test_whole_numbers_are_seen_as_whole_numbers() -> None:
-    """Noise far below 1 changes no whole number: nothing is cut off towards 0, and nothing wraps around."""
-    echo = Echo()
-    seen = np.arange(256, dtype=np.uint8)[:, np.newaxis]
-    noisy = NoisyPolicy(echo, [0.1], np.random.default_rng(0))
-    assert noisy.act(seen, np.zeros(256, np.int64), None).tolist() == seen.tolist()
-    loud = NoisyPolicy(echo, [40.0], np.random.default_rng(0)).act(seen, np.zeros(256, np.int64), None)
-    assert np.abs(loud.astype(int) - seen).max() < 200
-    echo.observation_space = Discrete(4, start=2)
-    listed = np.array([2, 3, 4, 5] * 50)
-    drawn = NoisyPolicy(echo, [1.0], np.random.default_rng(0)).act(listed, np.zeros(200, np.int64), None)
-    assert set(drawn.tolist()) == {2, 3, 4, 5}
-
-
-def test_noise_on_observations_with_rows() -> None:
-    noisy = NoisyPolicy(Echo(), np.arange(6.0), np.random.default_rng(0))
-    seen = noisy.act(np.zeros((1000, 2, 3)), np.zeros(1000, np.int64), None)
-    assert seen.std(axis=0).ravel() == pytest.approx(np.arange(6.0), rel=0.1)
-
-
-def test_actions_are_disturbed_within_their_bounds() -> None:
-    echo = Echo()  # of Pendulum's torques, -2 to 2
-    given = np.full((5000, 1), 1.9, np.float32)
-    played = DisturbedPolicy(echo, 0.1, [[-2.0], [2.0]], np.random.default_rng(0)).act(
-        given, np.zeros(5000, np.int64), None
-    )
-    assert played.dtype == np.float32
-    assert played.max() == 2.0
-    assert (played < 1.9).mean() == pytest.approx(0.5, abs=0.03)
-    echo.action_space = Discrete(4)
-    listed = DisturbedPolicy(echo, 0.4, [[0.0]], np.random.default_rng(0)).act(
-        np.zeros(5000, np.int64), np.zeros(5000, np.int64), None
-    )
-    assert (listed != 0).mean() == pytest.approx(0.4 * 3 / 4, abs=0.03)
-
-
 def noisy_tank(gain: float, parameter: float | tuple[float, float]) -> spaql.Dynamics:
     """A tank with a load and noise, whose starts spread returns; its outflow is a declared parameter."""
 
@@ -200,3 +142,57 @@ class Proportional(spaql.Policy):
 
     def act(self, observations: Any, steps: Any, rng: Any) -> Any:
         return np.clip(-0.1 * observations, -1.0, 1.0).astype(np.float32)
+
+
+@pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "Gymnasium"])
+def test_disturbances_have_the_spread_that_was_asked_for(compiled: bool) -> None:
+    """In compiled dynamics and in environments: the noise on what a policy observes, and on its actions."""
+    problem = make_problem(tank(), compiled=compiled)
+
+    def recorded(**more: Any) -> tuple[Any, Any]:
+        watched = RecordingPolicy(Proportional(problem))
+        where = disturbed(problem, **more)
+        played = paired_episodes(watched, problem, where, episodes=50, seed=3)
+        return np.array(watched.episodes(played.lengths))[:, :, 0], played
+
+    plain, nominal = recorded()
+    noisy, _ = recorded(noise=0.3)
+    assert (noisy - plain)[:, 0].std() == pytest.approx(0.3, rel=0.25)
+    late, _ = recorded(late=True)
+    assert np.array_equal(late[:, 0], plain[:, 0])
+    assert np.array_equal(late[:, 1], plain[:, 0])
+    assert np.abs(late[:, 2] - plain[:, 1]).max() < 1e-6  # of the same action, to the first observation
+    pushed, moved = recorded(action_noise=0.2)
+    assert np.array_equal(pushed[:, 0], plain[:, 0])
+    assert ((pushed - plain)[:, 1]).std() == pytest.approx(0.1 * 0.2, rel=0.25)
+    assert not np.array_equal(moved.returns, nominal.returns)
+
+
+def tank() -> spaql.Dynamics:
+    """A tank without any disturbance."""
+
+    def start(rng):
+        return (rng.uniform(2.0, 8.0),)
+
+    def step(state, action):
+        level = state[0] + 0.1 * action[0]
+        return (level,), -level, False
+
+    return spaql.Dynamics(
+        id="QuietTank-v0",
+        start=start,
+        step=step,
+        observations={"level [m]": (-2.0, 10.0)},
+        actions={"inflow": (-1.0, 1.0)},
+        horizon=20,
+    )
+
+
+def test_noise_is_added_to_that_of_the_plant() -> None:
+    problem = make_problem(noisy_tank(0.2, 0.5))
+    assert disturbed(problem).dynamics is problem.dynamics
+    more = disturbed(problem, noise=0.1, action_noise=[0.3], late=True).dynamics
+    assert more.noise["level [m]"] == pytest.approx(0.1 * 2**0.5)
+    assert (more.action_noise, more.late_observations) == ({"inflow": 0.3}, True)
+    twice = disturbed(disturbed(make_problem("cartpole200"), action_noise=0.5), action_noise=0.5)
+    assert set(twice.dynamics.action_noise.values()) == {0.75}

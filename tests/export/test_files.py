@@ -16,9 +16,9 @@ import spaql.export
 from random_trees import random_tree
 from spaql import ArchiveError, RuleTree, SettingError
 from spaql.cli import main
-from spaql.export import EXPORTERS, EquivalenceError, tree_from_json
-from spaql.export.c_code import CCode
-from spaql.export.json_tree import SCHEMA
+from spaql.export import EXPORTERS, EquivalenceError, controller_from_json
+from spaql.export.json_form import SCHEMA
+from spaql.export.languages.c import C
 from spaql.languages import identifiers
 from spaql.policy import Choices, Laws
 
@@ -34,7 +34,7 @@ def test_json_is_the_tree(kind: str, tmp_path: Path) -> None:
     jsonschema.validate(
         json.loads((tmp_path / "controller.json").read_bytes()), json.loads(SCHEMA.read_bytes())
     )
-    read = tree_from_json(tmp_path / "controller.json")
+    read = controller_from_json(tmp_path / "controller.json")
     assert (read.observations, read.actions) == (tree.observations, tree.actions)
     assert (read.observation_space, read.action_space) == (tree.observation_space, tree.action_space)
     points = np.random.default_rng(0).normal(size=(1000, 3)) * 100
@@ -54,6 +54,7 @@ def test_names_that_begin_or_end_a_comment_in_c(kind: str, tmp_path: Path) -> No
     [
         {"format": "other"},
         {"version": 2},
+        {"memory": {}},
         {"leaves": {"kind": "other"}},
         {"nodes": {}},
         {"observation_space": {"kind": "box"}},
@@ -63,23 +64,26 @@ def test_names_that_begin_or_end_a_comment_in_c(kind: str, tmp_path: Path) -> No
 def test_damaged_json_is_an_archive_error(change: dict, tmp_path: Path) -> None:
     path = tmp_path / "controller.json"
     spaql.export.json(tree_of(), path, points=100)
-    path.write_text(json.dumps(json.loads(path.read_bytes()) | change))
+    data = json.loads(path.read_bytes())
+    part = data if change.keys() <= data.keys() else data["tree"]
+    part |= change
+    path.write_text(json.dumps(data))
     with pytest.raises(ArchiveError):
-        tree_from_json(path)
+        controller_from_json(path)
     for text in ("{", "[" * 200_000):  # the second is nested too deeply to be read
         path.write_text(text)
         with pytest.raises(ArchiveError, match="not JSON"):
-            tree_from_json(path)
+            controller_from_json(path)
 
 
 def test_a_difference_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = CCode.write
+    honest = C.write
 
-    def careless(self: CCode, controller, name: str) -> dict[str, bytes]:
+    def careless(self: C, controller, name: str) -> dict[str, bytes]:
         files = honest(self, controller, name)
         return {file: content.replace(b" < ", b" <= ") for file, content in files.items()}
 
-    monkeypatch.setattr(CCode, "write", careless)
+    monkeypatch.setattr(C, "write", careless)
     with pytest.raises(EquivalenceError, match=r"boundaries .* the policy returns \[\d.0\], and C"):
         spaql.export.c(tree_of(), tmp_path / "controller.c", points=0)
     assert list(tmp_path.iterdir()) == []
@@ -188,7 +192,7 @@ def test_the_command(target: str, run: Path, tmp_path: Path) -> None:
         checked = CliRunner().invoke(main, ["export", str(run), "--check", str(file)])
         assert (checked.exit_code, checked.output) == (
             0,
-            f"{file} is of this run: the same controller and plant.\n",
+            f"{file} is of this run: the same program and plant.\n",
         )
 
 

@@ -90,7 +90,7 @@ def test_an_fmu_that_differs_is_found(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_numbers_are_doubles(tmp_path: Path) -> None:
     tree = random_tree(np.random.default_rng(1), 3, 8, "constants")
-    with pytest.raises(SettingError, match="must be 'double' for an FMU"):
+    with pytest.raises(SettingError, match="must be 'double' for FMU"):
         spaql.export.write(fmu_target.Fmu(), tree, tmp_path / "controller.fmu", number="float")
 
 

@@ -44,15 +44,15 @@ def check(run: Path, file: Path) -> tuple[int, str]:
 
 def test_another_controller_or_plant_is_found(tmp_path: Path) -> None:
     one, file = tmp_path / "one.spaql", tmp_path / "controller.py"
-    spaql.export.python(saved(one), file, points=10, provenance=["controller sha256 " + 64 * "0"])
-    assert check(one, file) == (0, "is of this run: the same controller and plant.")
+    spaql.export.python(saved(one), file, points=10, provenance=["program sha256 " + 64 * "0"])
+    assert check(one, file) == (0, "is of this run: the same program and plant.")
     written = spaql.export.hashes.hashes_of(spaql.rule_tree(one), plant(0.5))
     head = file.read_text()[:600]
     assert f"spaql {spaql.__version__}" in head
     assert all(f"{name} sha256 {digest}" in head for name, digest in written.items())
     texts = {name: f"the hash of its {name} is {digest[:16]}" for name, digest in written.items()}
     saved(tmp_path / "other.spaql", action=0.25000001)
-    assert check(tmp_path / "other.spaql", file) == (1, f"is NOT of this run: {texts['controller']}.")
+    assert check(tmp_path / "other.spaql", file) == (1, f"is NOT of this run: {texts['program']}.")
     saved(tmp_path / "other.spaql", gain=0.50000001)
     assert check(tmp_path / "other.spaql", file) == (1, f"is NOT of this run: {texts['plant']}.")
     saved(tmp_path / "other.spaql", gain=0.6, action=0.6)

@@ -28,13 +28,11 @@ from hostile_names import CODE, ODD, choice_tree, law_tree, with_memory
 from memory_targets import TARGETS
 from random_trees import random_tree
 from spaql import ArchiveError, SettingError
-from spaql.export.c_code import CCode
 from spaql.export.equivalence import check_equivalence
-from spaql.export.memory.check import check_memory_equivalence
-from spaql.export.memory.machine import machine_of
-from spaql.export.target_controller import controller_of
+from spaql.export.languages.c import C
+from spaql.export.machine import machine_of
 from spaql.export.wasm.loader import loader
-from spaql.export.wasm.target import _interface, _memory_interface
+from spaql.export.wasm.target import Wasm
 from spaql.policy import Choices, FeatureController, Lag
 
 pytestmark = pytest.mark.slow
@@ -139,7 +137,7 @@ def written(make: Callable[[str, str, str], spaql.RuleTree], names: tuple[str, s
     tree = make(*names)
     for form, (target, number) in WITHOUT_TOOLS.items():
         if number == "double" or isinstance(tree.leaves, Choices):
-            yield form, target.write(controller_of(tree, number, provenance=[origin]), "controller")
+            yield form, target.write(machine_of(tree, number, provenance=[origin]), "controller")
 
 
 def choices(first: str, second: str, third: str) -> spaql.RuleTree:
@@ -162,9 +160,9 @@ def test_names_that_were_code(make, name: str) -> None:
     plain = dict(written(make, ("first", "second", "third"), "origin"))
     for form, files in written(make, (name, "second", name), name):
         same(plain[form], files)
-    controller = controller_of(make(name, "second", name), provenance=[name])
-    wanted = controller_of(make("first", "second", "third"), provenance=["origin"])
-    one, other = (loader(_interface(c, "controller")).encode() for c in (controller, wanted))
+    controller = machine_of(make(name, "second", name), provenance=[name])
+    wanted = machine_of(make("first", "second", "third"), provenance=["origin"])
+    one, other = (loader(Wasm().source(c, "controller")).encode() for c in (controller, wanted))
     same({"controller.mjs": other}, {"controller.mjs": one})
 
 
@@ -182,9 +180,9 @@ def test_controllers_with_memory_and_names_of_any_text(name: str, origin: str) -
     )
     for key, target in TARGETS.items():
         if key not in ("wasm", "json", "onnx"):
-            made, wanted = (target.with_memory().write(m, "controller") for m in (machine, plain))
+            made, wanted = (target.write(m, "controller") for m in (machine, plain))
             same(wanted, made)
-    one, other = (loader(_memory_interface(m, "controller")).encode() for m in (machine, plain))
+    one, other = (loader(Wasm().source(m, "controller")).encode() for m in (machine, plain))
     same({"controller.mjs": other}, {"controller.mjs": one})
 
 
@@ -204,7 +202,7 @@ def test_odd_names_and_code_run_in_every_target(form: str, kind: str, tmp_path: 
     most = 30 if form.startswith("MicroPython") else len(names)  # of which a function has a limited size
     for begin in range(0, len(names), most):
         some = names[begin : begin + most]
-        controller = controller_of(with_names(some, kind), number, provenance=some)
+        controller = machine_of(with_names(some, kind), number, provenance=some)
         files = target.write(controller, "controller")
         check_equivalence(target, controller, files, "controller", tmp_path, 20)
 
@@ -220,9 +218,9 @@ def test_odd_names_run_in_every_target_with_memory(key: str, tmp_path: Path) -> 
         actions=ODD[:1],
         sample_time=0.5,
     )
-    target, machine = TARGETS[key].with_memory(), machine_of(controller, provenance=ODD)
+    target, machine = TARGETS[key], machine_of(controller, provenance=ODD)
     files = target.write(machine, "controller")
-    check_memory_equivalence(target, machine, files, "controller", tmp_path, 20)
+    check_equivalence(target, machine, files, "controller", tmp_path, 20)
 
 
 @pytest.mark.parametrize(
@@ -233,10 +231,10 @@ def test_exported_c_is_c_of_every_kind_and_cpp(compiler: str, tmp_path: Path) ->
     if shutil.which(compiler.split()[0]) is None:
         pytest.skip(f"{compiler} is not installed")
     machine = machine_of(with_memory("new"))
-    sources = CCode().with_memory().write(machine, "memory")
+    sources = C().write(machine, "memory")
     for kind in ("choices", "laws"):
         for form in ("rules", "table"):
-            sources |= CCode(form).write(controller_of(with_names(ODD, kind)), f"{kind}_{form}")
+            sources |= C(form).write(machine_of(with_names(ODD, kind)), f"{kind}_{form}")
     for file, content in sources.items():
         (tmp_path / file).write_bytes(content)
     words = [*compiler.split(), "-Wall", "-Wextra", "-Wconversion", "-Werror", "-fsyntax-only"]
@@ -259,10 +257,11 @@ def test_files_with_names_that_are_not_printable_are_refused(name: str, tmp_path
     tree = law_tree("first", "second", "third")
     spaql.export.json(tree, tmp_path / "controller.json", points=10)
     data = json.loads((tmp_path / "controller.json").read_bytes())
+    tree = data["tree"]
     for part in ("observations", "actions"):
-        changed = data | {part: [name, *data[part][1:]]}
-        (tmp_path / "changed.json").write_text(json.dumps(changed))
+        changed = tree | {part: [name, *tree[part][1:]]}
+        (tmp_path / "changed.json").write_text(json.dumps(data | {"tree": changed}))
         with pytest.raises(ArchiveError, match="a name is a text on one line"):
-            spaql.export.tree_from_json(tmp_path / "changed.json")
+            spaql.export.controller_from_json(tmp_path / "changed.json")
     with pytest.raises(SettingError, match="a name is a text on one line"):
         spaql.export.json(law_tree("first", "second", name), tmp_path / "other.json", points=10)

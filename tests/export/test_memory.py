@@ -14,11 +14,12 @@ from memory_targets import MANUAL, TARGETS
 from spaql import SettingError
 from spaql.errors import ArchiveError
 from spaql.export import EquivalenceError, controller_from_json
-from spaql.export.memory.check import check_memory_equivalence, episodes
-from spaql.export.memory.json_form import SCHEMA
-from spaql.export.memory.machine import machine_of
-from spaql.export.python_code import PythonCode
-from spaql.export.st_reader import FunctionBlock
+from spaql.export.episodes import episodes
+from spaql.export.equivalence import check_equivalence
+from spaql.export.json_form import SCHEMA
+from spaql.export.languages.python import Python
+from spaql.export.languages.st_reader import FunctionBlock
+from spaql.export.machine import machine_of
 from spaql.policy import Error, FeatureController, Lag, LowPass, Observed
 from spaql.policy.features import FEATURES
 
@@ -28,14 +29,14 @@ SLOW = {"octave", "micropython"}
 
 
 def check(kind: str, machine, folder: Path, samples: int = 2000, change=None) -> dict[str, int]:
-    target = TARGETS[kind].with_memory()
+    target = TARGETS[kind]
     files = target.write(machine, "controller")
     if change is not None:
         name = f"controller{SUFFIX[kind]}"
         text = files[name].decode()
         files[name] = change(text).encode()
         assert files[name].decode() != text
-    return check_memory_equivalence(target, machine, files, "controller", folder, samples).points
+    return check_equivalence(target, machine, files, "controller", folder, samples).points
 
 
 @pytest.mark.parametrize("kind", TARGETS)
@@ -182,7 +183,7 @@ def played(text: str):
 
 
 def exported(controller: FeatureController):
-    files = PythonCode().with_memory().write(machine_of(controller), "controller")
+    files = Python().write(machine_of(controller), "controller")
     return played(files["controller.py"].decode())
 
 
@@ -285,7 +286,7 @@ END_IF;
 sum := kept;
 END_FUNCTION_BLOCK
 """
-    play = FunctionBlock.read(text).player(tmp_path, ["sum"], resets=False)
+    play = FunctionBlock.read(text).player(tmp_path, [])
     samples = np.array([[0.0, 1.0], [0.0, -1.0], [0.0, 2.0]])
     assert play(samples).tolist() == [[3.5], [3.5], [5.5]]
     assert play(samples[1:2]).tolist() == [[2.5]]
@@ -294,7 +295,8 @@ END_FUNCTION_BLOCK
 @pytest.mark.parametrize(
     "said", ["__import__('os').system('touch it')", "by.real", "[x for x in by]", "(lambda: by)()", "by if"]
 )
-def test_a_function_block_is_arithmetic_and_comparisons_only(said):
+def test_a_function_block_is_arithmetic_and_comparisons_only(said, tmp_path):
     text = "VAR_INPUT\n    by : LREAL;\nEND_VAR\nVAR_OUTPUT\n    sum : LREAL;\nEND_VAR\n"
+    block = FunctionBlock.read(f"FUNCTION_BLOCK Count\n{text}sum := {said};\nEND_FUNCTION_BLOCK\n")
     with pytest.raises(SettingError, match="Unknown expression"):
-        FunctionBlock.read(f"FUNCTION_BLOCK Count\n{text}sum := {said};\nEND_FUNCTION_BLOCK\n")
+        block.player(tmp_path, [])

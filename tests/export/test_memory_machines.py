@@ -9,20 +9,19 @@ import pytest
 
 from feature_controllers import random_controller, two_leaf_pi
 from spaql.export.compilers import FLAGS
-from spaql.export.equivalence import EquivalenceError
+from spaql.export.equivalence import EquivalenceError, check_equivalence
+from spaql.export.languages.c import C
+from spaql.export.machine import Machine, machine_of
 from spaql.export.machines.boards import AVR, M3, M4, Arm, NotForMachineError, compile_for, missing
-from spaql.export.memory.c_code import CMemory
-from spaql.export.memory.check import check_memory_equivalence
-from spaql.export.memory.machine import MemoryMachine, machine_of
 
 
-def check(machine: MemoryMachine, flags: tuple[str, ...], folder: Path, *, fused: bool = False) -> None:
-    target = CMemory(flags)
+def check(machine: Machine, flags: tuple[str, ...], folder: Path, *, fused: bool = False) -> None:
+    target = C(flags=flags)
     files = target.write(machine, "controller")
     if fused:
         lines = files["controller.c"].splitlines()
         files["controller.c"] = b"\n".join(line for line in lines if not line.startswith(b"#pragma"))
-    check_memory_equivalence(target, machine, files, "controller", folder, 5000)
+    check_equivalence(target, machine, files, "controller", folder, 5000)
 
 
 @pytest.mark.parametrize("number", ["double", "float"])
@@ -53,7 +52,7 @@ def test_clang(more: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
 def test_the_header_is_good_for_cpp(tmp_path: Path) -> None:
-    for file, content in CMemory().write(machine_of(two_leaf_pi()), "controller").items():
+    for file, content in C().write(machine_of(two_leaf_pi()), "controller").items():
         (tmp_path / file).write_bytes(content)
     body = "controller_state s; controller_reset(&s); double x[2] = {}, u[1]; controller_act(&s, x, u);"
     (tmp_path / "main.cpp").write_text(f'#include "controller.h"\nint main() {{ {body} return u[0] > 0; }}')
@@ -66,7 +65,7 @@ def test_the_header_is_good_for_cpp(tmp_path: Path) -> None:
 @pytest.mark.skipif(bool(missing(AVR)), reason="needs avr-gcc and simavr")
 def test_it_does_not_compile_for_an_avr(tmp_path: Path) -> None:
     with pytest.raises(NotForMachineError, match="double must have 64 bits: the state needs it"):
-        compile_for(AVR, tmp_path, CMemory().write(machine_of(two_leaf_pi(), "float"), "controller"))
+        compile_for(AVR, tmp_path, C().write(machine_of(two_leaf_pi(), "float"), "controller"))
 
 
 @pytest.mark.parametrize("board", [M3, M4], ids=lambda board: board.name)
@@ -75,12 +74,12 @@ def test_an_episode_is_the_same_on_a_cortex_m(made, board: Arm, tmp_path: Path) 
     if missing(board):
         pytest.skip(f"needs {', '.join(missing(board))}")
     machine = machine_of(made)
-    compile_for(board, tmp_path, CMemory().write(machine, "controller"))
+    compile_for(board, tmp_path, C().write(machine, "controller"))
     rng = np.random.default_rng(0)
     inputs = (
         rng.uniform(0, 2, (300, 1)) + np.cumsum(rng.normal(size=(300, len(made.observations))), axis=0) / 20
     )
-    given = board.play(tmp_path, machine, inputs)
+    given = board.run(tmp_path, machine, inputs)
     memory = made.new_memory(1)
     wanted = [machine.sample(seen[np.newaxis], memory)[0][0] for seen in inputs]
     assert np.array_equal(given.actions, wanted)

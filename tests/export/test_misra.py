@@ -1,7 +1,6 @@
 """C by MISRA C:2012: cppcheck finds nothing, what differs is named, and each rule is traced to its tests."""
 
 import csv
-import dataclasses
 import json
 from pathlib import Path
 
@@ -16,9 +15,9 @@ from feature_controllers import ALL, random_controller, two_leaf_pi
 from random_trees import random_tree
 from spaql import SettingError
 from spaql.cli import main
-from spaql.export.c_code import CCode
+from spaql.export.languages.c import C
+from spaql.export.machine import machine_of
 from spaql.export.misra import DEVIATIONS, check_misra
-from spaql.export.target_controller import controller_of
 
 
 def trace(folder: Path) -> list[dict[str, str]]:
@@ -48,16 +47,17 @@ def test_cppcheck_finds_no_violation(form: str, number: str, kind: str, sums: in
         "controller_trace.csv",
     ]  # fmt: skip
     rows = trace(tmp_path)
-    exact = controller_of(tree, number, SAFE[kind]).exact
-    leaves = [f"leaf {i + 1}" for i in range(exact.n_leaves)]
-    assert [row["requirement"] for row in rows] == ["no valid reading", *leaves]
+    leaves = [f"leaf {node}" for node in np.flatnonzero(tree.feature < 0)]
+    assert rows[0]["requirement"] == "no valid reading"
+    assert sorted(row["requirement"] for row in rows[1:]) == sorted(leaves)
     counted = sum(int(row[name]) for row in rows for name in found.points if row.get(name))
     assert counted == sum(found.points.values())
     assert {row["result"] for row in rows} <= {"equal at all points", "not tested: no point was found"}
+    machine = machine_of(tree, number, SAFE[kind])
     for row in rows[1:]:  # the first point is in its leaf
-        if row["first point"] and number != "fixed":
-            point = np.array(row["first point"].split(), np.float64)
-            assert f"leaf {exact.leaf_number(point)}" == row["requirement"]
+        if row["first point"]:
+            point = np.array(row["first point"].split(), np.float64).astype(machine.number.dtype)
+            assert f"leaf {machine.leaves(point[np.newaxis])[0]}" == row["requirement"]
 
 
 @pytest.mark.parametrize("made", [0, 1, 2])
@@ -88,12 +88,12 @@ def test_cppcheck_finds_no_violation_with_memory(made: int, tmp_path: Path) -> N
     [
         ("action[0] = 4.0;", "goto end; end: action[0] = 4.0;", "15.1"),
         ("} else {", "} else if (x0 > 1.0) {", "15.7"),
-        ("const double x1", "const double action_of = 077; (void)action_of; const double x1", "7.1"),
+        ("const double x1", "const double octal = 077; (void)octal; const double x1", "7.1"),
     ],
 )
 def test_a_violation_is_found(old: str, new: str, rule: str, tmp_path: Path) -> None:
-    controller = controller_of(random_tree(np.random.default_rng(0), 3, 12), "double", 4)
-    files = CCode("rules", standard="misra").write(controller, "controller")
+    controller = machine_of(random_tree(np.random.default_rng(0), 3, 12), "double", 4)
+    files = C("rules", standard="misra").write(controller, "controller")
     text = files["controller.c"].decode()
     head, found, tail = text.rpartition(old)
     assert found
@@ -113,13 +113,10 @@ def test_deviations_are_written_out_and_only_they_are_suppressed(tmp_path: Path)
     assert marks == ["/* cppcheck-suppress misra-c2012-2.5 */"]
 
 
-def test_the_default_is_as_it_was(tmp_path: Path) -> None:
+def test_the_default_has_two_files(tmp_path: Path) -> None:
     tree = random_tree(np.random.default_rng(0), 3, 12)
-    plain = CCode("table").write(controller_of(tree), "controller")
+    plain = C("table").write(machine_of(tree), "controller")
     assert list(plain) == ["controller.h", "controller.c"]
-    assert b"\nstatic const" in plain["controller.c"]
-    inside = dataclasses.replace(CCode("table"), standard="misra").write(controller_of(tree), "controller")
-    assert b"\n    static const" in inside["controller.c"]
     with pytest.raises(SettingError, match="standard is 'cert', and must be 'misra'"):
         spaql.export.c(tree, tmp_path / "controller.c", standard="cert")
 

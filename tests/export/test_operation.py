@@ -11,7 +11,7 @@ from gymnasium.spaces import Box
 
 from memory_targets import MANUAL, TARGETS
 from spaql.export.fmu.target import Fmu
-from spaql.export.memory.machine import machine_of
+from spaql.export.machine import machine_of
 from spaql.policy import Error, FeatureController, FilteredDerivative, Integral
 
 EVERY = {**TARGETS, "fmu": Fmu(), "st compiled": TARGETS["st"]}
@@ -47,22 +47,23 @@ def played(
 
     `manual` and `applied` are the actions given by hand and those that were applied, with NaN for none.
     """
-    machine, made = machine_of(controller), EVERY[target].with_memory()
+    machine = machine_of(controller)
+    made = EVERY[target]
     inputs = [np.broadcast_to(level, len(setpoint)), setpoint]
     for action in (manual, applied) if made.manual else ():
         given = np.full(len(setpoint), np.nan) if action is None else np.asarray(action)
         inputs += [~np.isnan(given), np.nan_to_num(given)]
-    samples = np.stack(inputs, axis=1).astype(np.float64)[:, np.newaxis]
-    resets = np.zeros((len(setpoint), 1), np.bool_)
-    resets[0] = True
+    resets = np.zeros(len(setpoint))
+    resets[0] = 1.0
+    samples = np.stack([resets, *inputs], axis=1).astype(np.float64)
     files = made.write(machine, "controller")
     if target == "st compiled":
         pytest.importorskip("blark")
         from st_to_c import Block
 
         block = Block(files["controller.st"].decode(), folder)
-        return block.play(np.hstack([resets, samples[:, 0]]))[:, 0]
-    return made.load(machine, files, "controller", folder)(resets, samples)[0][:, 0, 0]
+        return block.play(samples)[:, 0]
+    return made.load(machine, files, "controller", folder)(samples[np.newaxis])[0, :, 0]
 
 
 @pytest.mark.parametrize("target", EVERY)

@@ -7,50 +7,37 @@ import pytest
 from click.testing import CliRunner
 
 import spaql
-from feature_controllers import two_leaf_pi
 from spaql.cli import main
 
 MODULE = """
-import json
-import numpy as np
 import spaql
 
 
-class Nodes(spaql.export.Target):
-    name, suffix = "Nodes", ".nodes"
+class Listing(spaql.export.Target):
+    name, suffix = "Listing", ".txt"
     wrong = False
 
-    def write(self, controller, name):
-        tree = controller.tree
-        nodes = [
-            [int(tree.feature[i]), float(tree.threshold[i]), int(tree.left[i]), int(tree.right[i])]
-            + [controller.leaf_value(int(tree.leaf[i]))[0] if tree.feature[i] < 0 else None]
-            for i in range(tree.n_nodes)
-        ]
-        return {f"{name}.nodes": json.dumps([controller.safe[0], nodes]).encode()}
+    def text(self, source):
+        return repr(source.program.statements)
 
-    def load(self, controller, files, name, folder):
-        safe, nodes = json.loads(files[f"{name}.nodes"])
+    def player(self, source, folder):
+        assert (folder / f"{source.name}.txt").read_text() == self.text(source)
 
-        def act(x):
-            if np.isnan(x).any():
-                return safe
-            node = nodes[0]
-            while node[0] >= 0:
-                node = nodes[node[2] if x[node[0]] < node[1] else node[3]]
-            return node[4] + self.wrong
+        def play(samples):
+            wanted = source.machine.wanted(samples[:, 1:])
+            return wanted + self.wrong
 
-        return lambda inputs: np.array([[act(x)] for x in inputs])
+        return play
 
     def tool(self):
         return "a loop"
 
 
-class Faulty(Nodes):
+class Faulty(Listing):
     wrong = True
 
 
-made = Nodes()
+made = Listing()
 nothing = 3
 """
 
@@ -67,27 +54,25 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> spaql.RuleTree:
     return spaql.rule_tree(agent)
 
 
-@pytest.mark.parametrize("name", ["own_formats:Nodes", "own_formats:made"])
+@pytest.mark.parametrize("name", ["own_formats:Listing", "own_formats:made"])
 def test_it_is_found_written_and_compared(name: str, tree: spaql.RuleTree) -> None:
     exporter, suffix = spaql.export.find_exporter(name)
     proof = exporter(tree, f"controller{suffix}", points=50)
-    assert (proof.target, proof.tool, proof.points["random points"]) == ("Nodes", "a loop", 50)
+    assert (proof.target, proof.tool, proof.points["random points"]) == ("Listing", "a loop", 50)
     words = ["export", "agent.spaql", "--to", name, "--points", "50", "--out", "code", "--json"]
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["files"].keys() == {"controller.nodes"}
-    assert Path("code/controller.nodes").read_bytes() == Path("controller.nodes").read_bytes()
+    assert json.loads(done.stdout)["files"].keys() == {"controller.txt"}
+    assert Path("code/controller.txt").read_bytes() == Path("controller.txt").read_bytes()
     refused = CliRunner().invoke(main, [*words, "--form", "rules"])
     assert "There is no --form for" in refused.output
-    with pytest.raises(spaql.SettingError, match="Nodes has no state"):
-        exporter(two_leaf_pi(), f"controller{suffix}")
 
 
 def test_a_fault_of_it_is_found_and_nothing_is_written(tree: spaql.RuleTree) -> None:
     exporter, suffix = spaql.export.find_exporter("own_formats:Faulty")
-    with pytest.raises(spaql.export.EquivalenceError, match="The exported Nodes differs from the policy"):
+    with pytest.raises(spaql.export.EquivalenceError, match="The exported Listing differs from the policy"):
         exporter(tree, f"controller{suffix}", points=10)
-    assert not Path("controller.nodes").exists()
+    assert not Path("controller.txt").exists()
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,9 @@ from feature_controllers import two_leaf_pi
 from hostile_names import law_tree
 from spaql.errors import SpaqlError
 from spaql.export.equivalence import EquivalenceError, check_equivalence
-from spaql.export.memory.check import check_memory_equivalence
-from spaql.export.memory.machine import machine_of
+from spaql.export.languages.python import Python
+from spaql.export.machine import machine_of
 from spaql.export.processes import completed
-from spaql.export.python_code import PythonCode
-from spaql.export.target_controller import controller_of
 
 
 def test_a_process_gets_only_what_it_needs_of_the_environment(
@@ -60,12 +58,12 @@ def test_exported_python_runs_in_an_interpreter_of_its_own(remembers: bool, tmp_
     """What it does to its interpreter and environment is not seen here."""
     content = "import os\nos.environ['SEEN_BY_THE_CHECK'] = '1'\n"
     if remembers:
-        target, machine = PythonCode().with_memory(), machine_of(two_leaf_pi())
+        target, machine = Python(), machine_of(two_leaf_pi())
         files = target.write(machine, "controller")
         changed = {"controller.py": content.encode() + files["controller.py"]}
-        check_memory_equivalence(target, machine, changed, "controller", tmp_path, 50)
+        check_equivalence(target, machine, changed, "controller", tmp_path, 50)
     else:
-        target, controller = PythonCode(), controller_of(law_tree("a", "b", "c"))
+        target, controller = Python(), machine_of(law_tree("a", "b", "c"))
         files = target.write(controller, "controller")
         changed = {"controller.py": content.encode() + files["controller.py"]}
         check_equivalence(target, controller, changed, "controller", tmp_path, 50)
@@ -73,7 +71,7 @@ def test_exported_python_runs_in_an_interpreter_of_its_own(remembers: bool, tmp_
 
 
 def test_an_error_of_exported_python_is_told(tmp_path: Path) -> None:
-    target, controller = PythonCode(), controller_of(law_tree("a", "b", "c"))
+    target, controller = Python(), machine_of(law_tree("a", "b", "c"))
     with pytest.raises(EquivalenceError, match="ZeroDivisionError"):
         check_equivalence(
             target, controller, {"controller.py": b"def act(x):\n    1 / 0\n"}, "controller", tmp_path, 5

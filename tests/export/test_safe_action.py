@@ -18,10 +18,9 @@ from spaql import RuleTree, SettingError
 from spaql.cli import main
 from spaql.evaluation import safe_action_use
 from spaql.export import EXPORTERS, ExportedPolicy
-from spaql.export.rewrite import limits
-from spaql.export.target_controller import controller_of
+from spaql.export.machine import limits, machine_of
 from spaql.export.test_states import comparison_points
-from spaql.policy import Choices, Laws, NoisyPolicy
+from spaql.policy import Choices, Laws
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "0.1" / "controller-plantree-pendulum.spaql"
 
@@ -42,7 +41,7 @@ def choices(low: float = -1.0, high: float = 1.0) -> RuleTree:
 @pytest.mark.parametrize("form", FORMS)
 def test_what_lies_just_beyond_a_bound_is_still_decided_by_the_policy(form: str, tmp_path: Path) -> None:
     target, number = FORMS[form]
-    controller = controller_of(choices(), number, 2)
+    controller = machine_of(choices(), number, 2)
     run = target.load(controller, target.write(controller, "controller"), "controller", tmp_path)
     numbers = controller.number
     limit = numbers.neighbour(0, numbers.up(0, math.nextafter(1.2, 2)), upper=False)  # the last one within
@@ -52,13 +51,14 @@ def test_what_lies_just_beyond_a_bound_is_still_decided_by_the_policy(form: str,
         numbers.neighbour(0, numbers.up(0, -1.2), upper=False),
         1.21,
     ]
-    given = run(numbers.inputs(np.array([[x] for x in inside + outside])))
+    inputs = numbers.inputs(np.array([[x] for x in inside + outside]))
+    given = numbers.actions(run(np.hstack([np.zeros((len(inputs), 1)), inputs])))
     assert given.ravel().tolist() == [1.0] * len(inside) + [2.0] * len(outside)
 
 
 @pytest.mark.parametrize("number", ["double", "float", "fixed"])
 def test_the_limits_and_their_neighbours_are_compared(number: str) -> None:
-    controller = controller_of(choices(), number, 2)
+    controller = machine_of(choices(), number, 2)
     numbers = controller.number
     shown = np.concatenate([numbers.values(inputs) for _, inputs in comparison_points(controller, 0)]).ravel()
     for limit in (-1.2, math.nextafter(1.2, 2)):
@@ -81,8 +81,8 @@ def test_a_bound_that_stands_for_none_takes_no_bits() -> None:
         Choices(np.array([0, 1])), Box(-largest, largest, (1,)), Discrete(2),
     )  # fmt: skip
     assert (
-        controller_of(tree, "fixed", 0).number.observation_bits
-        == controller_of(tree, "fixed").number.observation_bits
+        machine_of(tree, "fixed", 0).number.observation_bits
+        == machine_of(tree, "fixed").number.observation_bits
     )
 
 
@@ -95,14 +95,14 @@ def test_the_head_says_how_many_leaves_the_policy_has_and_what_the_limits_are(
     proof = exporter(tree, tmp_path / f"controller{suffix}", safe_action=0, points=100)
     text = (tmp_path / f"controller{suffix}").read_bytes().decode(errors="ignore")
     assert int(re.search(r"controller\.\w+: (\d+) lea", text)[1]) == tree.n_leaves == proof.leaves
-    assert f"{tree.depth} questions at most, after 6 questions about limits" in text
+    assert f"{tree.depth} questions at most" in text
     for name, limit in (("cos(angle)", 1.2), ("speed [rad/s]", 9.6)):
         assert f"- {name}: below {-limit:g} or above {limit:g}" in text
     assert "10 % of its range" in text
 
 
 def test_what_is_played_is_what_was_exported(tmp_path: Path) -> None:
-    """Noise far beyond the limits: the file, called step by step, answers with the same bits."""
+    """Observations far beyond the limits: the file, called one by one, answers with the same bits."""
     controller = spaql.Controller.load(GOLDEN)
     tree = spaql.rule_tree(controller)
     spaql.export.python(tree, tmp_path / "controller.py", safe_action=[1.5], points=100)
@@ -119,8 +119,8 @@ def test_what_is_played_is_what_was_exported(tmp_path: Path) -> None:
                 answers.append((np.float32(space["act"](row.tolist())[0]) == action[0], safe, action[0]))
             return played
 
-    noisy = NoisyPolicy(Watched(tree, safe_action=[1.5]), [0.1, 0.1, 3.0], np.random.default_rng(0))
-    spaql.evaluate(noisy, controller.problem, episodes=5, deterministic=True)
+    observations = np.random.default_rng(0).uniform(-1.3, 1.3, (1000, 3)) * [1.0, 1.0, 8.0]
+    Watched(tree, safe_action=[1.5]).act(observations.astype(np.float32), np.zeros(1000, np.int64), None)
     equal, safe, actions = map(np.array, zip(*answers, strict=True))
     assert equal.all()
     assert 0 < safe.sum() < len(safe)

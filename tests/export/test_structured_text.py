@@ -16,30 +16,29 @@ from export_forms import SAFE
 from feature_controllers import random_controller, two_leaf_pi
 from random_trees import random_tree
 from spaql import RuleTree
-from spaql.export.memory.check import episodes
-from spaql.export.memory.machine import machine_of
-from spaql.export.st_common import LIBRARY
-from spaql.export.structured_text import StructuredText
-from spaql.export.target_controller import MachineController, controller_of
+from spaql.export.episodes import episodes
+from spaql.export.languages.structured_text import StructuredText
+from spaql.export.machine import Machine, machine_of
 from spaql.export.test_states import comparison_points
+from spaql.languages import ST_LIBRARY
 from spaql.policy import Choices
 
 pytest.importorskip("blark")
 from st_to_c import Block
 
 
-def drawn(kind: str, sums: int, number: str) -> MachineController:
+def drawn(kind: str, sums: int, number: str) -> Machine:
     # The parser takes seconds for long texts.
     tree = random_tree(np.random.default_rng(5), 3, 4 if kind.endswith("laws") else 12, kind, sums=sums)
-    return controller_of(tree, number, SAFE[kind])
+    return machine_of(tree, number, SAFE[kind])
 
 
-def differences(text: str, controller: MachineController, folder: Path) -> int:
+def differences(text: str, controller: Machine, folder: Path) -> int:
     """Return how many actions of the compiled block differ, at all leaves, boundaries and random points."""
     block = Block(text, folder)
     assert block.name == "Controller"
     points = np.concatenate([batch for _, batch in comparison_points(controller, 20_000)])
-    given = block.play(points)[:, : controller.n_actions]
+    given = block.play(points)[:, : controller.width]
     return int((given != controller.wanted(points)).any(axis=1).sum())
 
 
@@ -76,7 +75,7 @@ def test_a_fault_is_found_by_that_route(old: str, new: str, tmp_path: Path) -> N
 def test_compiled_by_another_route_the_state_is_the_same(made: Any, number: str, tmp_path: Path) -> None:
     """A controller with memory, whose variables begin with their initial values and are kept."""
     machine = machine_of(made, number)
-    text = StructuredText().with_memory().write(machine, "controller")["controller.st"].decode()
+    text = StructuredText().write(machine, "controller")["controller.st"].decode()
     block, part = Block(text, tmp_path), next(episodes(machine, 20_000, manual=True))
     kept = [name for name, _, _ in block.own][: made.memory_size]
     assert kept[:2] == ["started", "leaf"]
@@ -93,13 +92,13 @@ def test_compilers_refuse_no_name_and_no_number(tmp_path: Path) -> None:
     """MATIEC refuses variables with names of the standard library, and the largest number of a type."""
     tree = random_tree(np.random.default_rng(5), 3, 12, "switching laws", sums=2)
     named = dataclasses.replace(tree, observations=("limit", "ramp", "left"))
-    text = StructuredText().write(controller_of(named), "controller")["controller.st"].decode()
+    text = StructuredText().write(machine_of(named), "controller")["controller.st"].decode()
     assert "E308" not in text
     machine = machine_of(two_leaf_pi())
-    text += StructuredText().with_memory().write(machine, "controller")["controller.st"].decode()
+    text += StructuredText().write(machine, "controller")["controller.st"].decode()
     declared = set(re.findall(r"^ *(\w+) : ", text, re.MULTILINE))
-    assert {"x0_limit", "x1_ramp", "x2_left", "own_integral", "m_integral"} <= declared
-    assert not declared & set(LIBRARY.split())
+    assert {"own_limit", "own_ramp", "own_left", "own_integral", "m_integral"} <= declared
+    assert not declared & set(ST_LIBRARY.split())
 
 
 @pytest.mark.parametrize("number", ["double", "float"])
@@ -108,9 +107,9 @@ def test_infinity_has_no_literal_and_is_told_apart(number: str, tmp_path: Path) 
     nodes = [0, 2, -1, -1, -1], [np.inf] * 2 + [0.0] * 3, [1, 3, -1, -1, -1], [2, 4, -1, -1, -1]
     leaves, space = Choices(np.arange(3)), Box(-1.0, 1.0, (2,), np.float64)
     tree = RuleTree(*nodes, [-1, -1, 0, 1, 2], leaves, space, Discrete(3), combinations=[[1.0, 1.0]])
-    controller = controller_of(tree, number)
+    controller = machine_of(tree, number)
     text = StructuredText().write(controller, "controller")["controller.st"].decode()
-    assert text.count("< sum_0 + sum_0") == 1
+    assert len(re.findall(r"\((.*)\) < \(\1\) \+ \(\1\)", text)) == 1
     largest = float(np.finfo(controller.number.dtype).max)
     ends = [-np.inf, -largest, -1e-40, 0.0, 1e-40, 1.0, largest, np.inf, np.nan]
     points = np.array([[a, b] for a in ends for b in ends], controller.number.dtype)

@@ -18,14 +18,12 @@ from random_trees import random_tree
 from spaql import RuleTree, SettingError
 from spaql.export.compilers import MissingToolError
 from spaql.export.equivalence import EquivalenceError, check_equivalence
-from spaql.export.memory.check import check_memory_equivalence
-from spaql.export.memory.machine import machine_of
-from spaql.export.target_controller import MachineController, controller_of
+from spaql.export.machine import Machine, machine_of
 from spaql.export.wasm.target import Wasm
 from spaql.policy import Choices, Constants
 
 
-def compared(controller: MachineController, files: dict[str, bytes], folder: Path, name="controller") -> None:
+def compared(controller: Machine, files: dict[str, bytes], folder: Path, name="controller") -> None:
     check_equivalence(Wasm(), controller, files, name, folder, 500)
 
 
@@ -100,14 +98,14 @@ def test_a_tree_of_one_leaf_and_infinite_thresholds(tmp_path: Path) -> None:
     nodes = [0, -1, -1], [np.inf, 0.0, 0.0], [1, -1, -1], [2, -1, -1], [-1, 0, 1]
     endless = RuleTree(*nodes, Choices(np.array([0, 1])), space, Discrete(2))
     for tree in (one, endless):
-        made = controller_of(tree)
+        made = machine_of(tree)
         compared(made, Wasm().write(made, "controller"), tmp_path)
 
 
 def test_names_that_mean_something_in_the_module(tmp_path: Path) -> None:
     """As observations, and as the name of the files."""
     tree = random_tree(np.random.default_rng(0), 3, 5, "laws", sums=1)
-    made = controller_of(dataclasses.replace(tree, observations=("act", "memory */", "observation")))
+    made = machine_of(dataclasses.replace(tree, observations=("act", "memory */", "observation")))
     for name in ("act", "math"):
         compared(made, Wasm().write(made, name), tmp_path, name)
     with pytest.raises(SettingError, match="cannot be module"):
@@ -116,23 +114,24 @@ def test_names_that_mean_something_in_the_module(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("what", ["threshold", "action"])
 def test_a_change_by_one_number_is_found(what: str, tmp_path: Path) -> None:
-    made = controller_of(random_tree(np.random.default_rng(7), 3, 30))
+    made = machine_of(random_tree(np.random.default_rng(7), 3, 30))
     other = mutant(made, np.random.default_rng(1), what)
     with pytest.raises(EquivalenceError, match="The exported WebAssembly differs from the policy"):
         compared(made, Wasm().write(other, "controller"), tmp_path)
 
 
 def test_a_fault_in_the_state_is_found(tmp_path: Path) -> None:
-    target, machine = Wasm().with_memory(), machine_of(two_leaf_pi(limit=2.5))
+    target = Wasm()
+    machine = machine_of(two_leaf_pi(limit=2.5))
     files = target.write(machine, "pump") | {
         "pump.wasm": target.write(machine_of(two_leaf_pi(limit=2.6)), "pump")["pump.wasm"]
     }
     with pytest.raises(EquivalenceError, match="The first difference is at sample"):
-        check_memory_equivalence(target, machine, files, "pump", tmp_path, 20_000)
+        check_equivalence(target, machine, files, "pump", tmp_path, 20_000)
 
 
 def test_what_is_no_module_is_reported(tmp_path: Path) -> None:
-    made = controller_of(random_tree(np.random.default_rng(1), 2, 3))
+    made = machine_of(random_tree(np.random.default_rng(1), 2, 3))
     files = Wasm().write(made, "controller")
     with pytest.raises(spaql.SpaqlError, match=r"failed \(1\)"):
         compared(made, files | {"controller.wasm": files["controller.wasm"][:-9]}, tmp_path)

@@ -12,7 +12,7 @@ from gymnasium.spaces import Box, Discrete
 import spaql
 from browser import Page, browser
 from spaql.cli import main
-from spaql.export import tree_from_json
+from spaql.export import controller_from_json
 from spaql.figures import policy_card
 from spaql.figures.play import STYLE, Play, compute_play, play_section
 from spaql.figures.play_plant import PagePlant
@@ -280,11 +280,11 @@ def test_a_dragged_slider_changes_map_trajectories_and_return_and_is_taken_by_sp
     assert re.search(
         r"Mean return of 20 fixed starts: .*\(was ", page.run("document.querySelector('#return').textContent")
     )
-    file = tmp_path / "edited-tree.json"
+    file = tmp_path / "edited-controller.json"
     file.write_text(page.run("spaqlPage.saved()"))
-    read, given = tree_from_json(file), json.loads(file.read_text())
-    changed = [part for part in ("offset", "gain") if given["leaves"][part] != tree_before["leaves"][part]]
-    assert changed == ["offset"]
+    read = controller_from_json(file)
+    leaves, leaves_before = (one["tree"]["leaves"] for one in (json.loads(file.read_text()), tree_before))
+    assert [part for part in ("offset", "gain") if leaves[part] != leaves_before[part]] == ["offset"]
     done = CliRunner().invoke(
         main,
         ["edit", str(swing_up), "--tree", str(file), "--out", str(tmp_path / "e.spaql"), "--episodes", "2"],
@@ -310,7 +310,7 @@ def test_a_dragged_threshold_moves_the_boundary_on_the_map(page: Page, tmp_path:
     page.drag(middle, (left + 0.6 * width, middle[1]), (left + 0.9 * width, middle[1]))
     read = tmp_path / "tree.json"
     read.write_text(page.run("spaqlPage.saved()"))
-    moved = tree_from_json(read).threshold
+    moved = controller_from_json(read).threshold
     assert moved[0] > tree.threshold[0]
     np.testing.assert_array_equal(moved[1:], tree.threshold[1:])
     between = [float(moved[0] + tree.threshold[0]) / 2, 0.0, 0.0]
@@ -365,11 +365,11 @@ def test_locked_leaves_stay_as_they_are(tmp_path: Path) -> None:
     spaql.Controller(locked(tree, 1), problem).save(tmp_path / "c.spaql")
     again = spaql.rule_tree(tmp_path / "c.spaql")
     row = again.locks[0].row
-    data = compute_play(spaql.load(tmp_path / "c.spaql"), again).as_data()
-    assert data["locked"] == [row]
+    file = compute_play(spaql.load(tmp_path / "c.spaql"), again).as_data()["file"]
+    assert file["tree"]["locks"]["row"] == [row]
     for changed, allowed in ((row, False), ((row + 1) % 4, True)):
-        made = json.loads(json.dumps(data["tree"]))
-        made["leaves"]["offset"][changed][0] += 0.5
+        made = json.loads(json.dumps(file))
+        made["tree"]["leaves"]["offset"][changed][0] += 0.5
         (tmp_path / "t.json").write_text(json.dumps(made))
         words = ["edit", str(tmp_path / "c.spaql"), "--tree", str(tmp_path / "t.json"), "--episodes", "2"]
         done = CliRunner().invoke(main, [*words, "--out", str(tmp_path / "out.spaql")])

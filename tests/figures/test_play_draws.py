@@ -13,10 +13,10 @@ from browser import Page, browser
 from spaql.figures import policy_card
 from spaql.figures.play import compute_play
 from spaql.figures.play_plant import nominal
+from spaql.kernels.draws import draws_of
 from spaql.policy import Laws, RuleTree
 from spaql.problems import Dynamics
-from spaql.problems.draws import draws_of
-from spaql.verify.trace import trace_nominal
+from spaql.problems.tapes import trace_nominal
 
 GUST = (0.0, 0.6, -0.3, 0.1)
 

@@ -167,7 +167,7 @@ def test_a_dragged_set_point_moves_the_response_and_nothing_else(page: Page, pag
     assert settled == pytest.approx(then, abs=0.5)
     assert float(page.run("document.querySelector('#plan-1').value")) == pytest.approx(then, abs=0.2)
     assert page.run("spaqlPage.view.fixed[0].total") == fixed
-    assert page.run("spaqlPage.data.tree") == json.loads(page.run("spaqlPage.saved()"))["tree"]
+    assert page.run("spaqlPage.data.file.tree") == json.loads(page.run("spaqlPage.saved()"))["tree"]
     assert page.errors == []
 
 

@@ -12,7 +12,7 @@ from spaql.kernels.verify.forms import HIGH, LOW, A, C, R
 from spaql.kernels.verify.points import run_point
 from spaql.kernels.verify.sets import WORK, run_set
 from spaql.problems.classic import find_dynamics
-from spaql.verify.trace import trace_step
+from spaql.problems.tapes import trace_step
 from verify_programs import plant, program
 
 CLASSIC = ("CartPole-v1", "Pendulum-v1", "MountainCar-v0", "MountainCarContinuous-v0")

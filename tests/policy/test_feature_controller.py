@@ -15,7 +15,6 @@ from spaql.errors import ArchiveError, BadEnvironmentError
 from spaql.evaluation import robustness, stress
 from spaql.policy import (
     Angle,
-    DelayedPolicy,
     Difference,
     Error,
     FeatureController,
@@ -23,7 +22,6 @@ from spaql.policy import (
     Integral,
     LastAction,
     LowPass,
-    NoisyPolicy,
     Observed,
     RecordingPolicy,
 )
@@ -107,16 +105,10 @@ def test_stress_and_robustness_play_it(swing, problem):
     assert len({row.mean for row in rows}) == 4
 
 
-def test_wrappers_share_records_and_noise_with_the_one_that_plays(swing, problem):
+def test_a_record_is_shared_with_the_policy_that_plays(swing, problem):
     watched = RecordingPolicy(swing)
     spaql.evaluate(watched, problem, episodes=4, seed=1, deterministic=True)
     assert watched.visited.shape == (4 * problem.horizon, 3)
-    noisy = NoisyPolicy(swing, np.full(3, 0.1), np.random.default_rng(0))
-    first, second = (spaql.evaluate(noisy, problem, episodes=2, deterministic=True).mean for _ in range(2))
-    assert first != second
-    delayed = DelayedPolicy(swing)
-    one, other = (spaql.evaluate(delayed, problem, episodes=2, deterministic=True).mean for _ in range(2))
-    assert one == other
 
 
 def test_predict_passes_the_state_on_and_resets_it():

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from oblique_trees import oblique_trees, points
 from spaql import RuleTree, SettingError
 from spaql.errors import ArchiveError
-from spaql.export.tree_data import tree_data, tree_from_data
 from spaql.interpret import minimised
 from spaql.policy import Choices, Constants, Laws, SwitchingLaws, text
 from spaql.policy.nodes import Nodes
@@ -336,7 +335,6 @@ def test_a_file_has_a_copy_of_each_shared_rule_and_is_a_tree() -> None:
     again = tree_from(data, arrays)
     assert (tree.n_nodes, again.n_nodes) == (6, 32)
     assert str(again) == str(tree)
-    assert tree_from_data(tree_data(tree)).n_nodes == 32
     with pytest.raises(SettingError, match="simplify it first"):
         tree_to(shared_rules(60))
 
@@ -366,6 +364,3 @@ def test_files_with_rules_that_are_not_a_tree_are_refused(left, right) -> None:
     }
     with pytest.raises(ArchiveError, match="not a tree"):
         tree_from(data, arrays)
-    nodes = {part: arrays[part].tolist() for part in ("feature", "threshold", "left", "right", "leaf")}
-    with pytest.raises(ArchiveError, match="not a tree"):
-        tree_from_data({**tree_data(shared_rules(1)), "nodes": nodes})

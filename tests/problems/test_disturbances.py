@@ -9,9 +9,9 @@ import spaql
 from spaql.policy.arrays import frame_of
 from spaql.problems import DisturbedEnv, Load, perturbed
 from spaql.problems.environment import DynamicsVectorEnv
+from spaql.problems.tapes import trace_step
 from spaql.simulate.candidates import Candidates, CompiledCandidates
 from spaql.simulate.play import play
-from spaql.verify.trace import trace_step
 
 
 def start(rng):
@@ -49,6 +49,8 @@ def everything() -> spaql.Dynamics:
         actions={"force [N]": (-1, 1), "push [N]": (0.5, 2)},
         parameters={"stiffness [N/m]": (0.8, 1.2)},
         noise={"position [m]": 0.1},
+        action_noise={"push [N]": 0.05},
+        late_observations=True,
         delay=(1, 3),
         rate_limit={"push [N]": 0.1},
         gain=0.2,
@@ -257,6 +259,46 @@ def test_noise_is_cut_at_what_is_accepted_out_of_bounds() -> None:
     assert abs(plant.functions[2](state)[0] - state[0]) == pytest.approx(6.0)  # a tenth of the range
 
 
+def test_late_observations() -> None:
+    plant = spring(late_observations=True)
+    begin, advance, observe = plant.functions
+    state = begin(np.random.default_rng(0))
+    seen = [observe(state)]
+    states = [state[:2]]
+    for _ in range(3):
+        state, _, _ = advance(state, np.array([0.5]))
+        seen.append(observe(state))
+        states.append(state[:2])
+    assert seen == [states[0], *states[:-1]]
+
+
+def test_noise_on_actions_keeps_their_range() -> None:
+    noise = follow(spring(action_noise={"force [N]": 0.1}), [[0.5]] * 2000)[1] - 0.5
+    assert noise.std() == pytest.approx(0.1, rel=0.05)
+    assert abs(noise.mean()) < 0.01
+    assert abs(np.corrcoef(noise[:-1], noise[1:])[0, 1]) < 0.06
+    assert follow(spring(action_noise={"force [N]": 0.1}), [[1.0]] * 100)[1].max() == 1.0
+
+
+def discrete(**changes) -> spaql.Dynamics:
+    return spring(
+        actions=("back", "stay", "forth"), step=lambda state, action: (state, float(action), False), **changes
+    )
+
+
+def test_random_actions_replace_discrete_ones() -> None:
+    sent = follow(discrete(action_noise={"stay": 0.3}), [1] * 3000)[1]
+    assert [(sent == action).mean() for action in (0, 1, 2)] == pytest.approx([0.1, 0.8, 0.1], abs=0.03)
+    assert set(follow(discrete(action_noise={"stay": 0.3}), [2] * 500)[1]) == {2.0}
+    late = follow(discrete(action_noise={"stay": 0.3}, delay=2), [1] * 500)[1]
+    assert late[2:].tolist() == sent[:498].tolist()
+
+
+def test_a_plant_in_single_precision_may_be_disturbed() -> None:
+    plant = perturbed(spaql.problems.find_dynamics("MountainCarContinuous-v0"), noise={"speed": 0.001})
+    assert plant.draw(3, np.random.default_rng(0)).shape == (3, plant.state_dims)
+
+
 def test_a_step_may_draw() -> None:
     plant = spring(
         step=lambda state, action, rng: ((rng.uniform(2.0, 3.0), rng.random()), rng.normal(), False)
@@ -277,6 +319,11 @@ def test_a_step_may_draw() -> None:
             r"noise names 'position', which is no observation: did you mean position \[m\]",
         ),
         ({"noise": {"position [m]": -1.0}}, "noise of position .* at least 0"),
+        ({"action_noise": {"push": 0.1}}, "action_noise names 'push', which is no action"),
+        (
+            {"actions": ("a", "b"), "action_noise": {"a": 1.1}, "step": lambda s, a: (s, 0.0, False)},
+            "noise of a is 1.1, and must be at most 1",
+        ),
         ({"delay": -1}, "delay is -1"),
         ({"delay": (3, 1)}, r"delay is \(3, 1\)"),
         ({"rate_limit": {"force [N]": 0.0}}, "rate limit of force .* above 0"),
@@ -362,8 +409,52 @@ def test_the_same_disturbances_for_any_environment() -> None:
     env = DisturbedEnv(Echo(), noise={0: 0.1})
     first = env.reset(seed=3)[0]
     assert first != 0
+    moved = np.array(echoed([[0.5]] * 1000, action_noise={0: 0.1}))
+    assert (moved.mean(), moved.std()) == pytest.approx((0.5, 0.1), rel=0.1)
+    assert max(echoed([[1.0]] * 50, action_noise={0: 0.1})) == 1.0
     assert np.array_equal(env.reset(seed=3)[0], first)
     check_env(DisturbedEnv(Echo(), noise={0: 0.01}, delay=1), skip_render_check=True)
+
+
+class Listed(gymnasium.Env):
+    """Observes the discrete action that it was given, first the middle one."""
+
+    action_space = gymnasium.spaces.Discrete(3, start=2)
+
+    def __init__(self, space: gymnasium.Space) -> None:
+        self.observation_space = space
+
+    def _seen(self, value: int):
+        return np.full(self.observation_space.shape, value, self.observation_space.dtype)[()]
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self._seen(3), {}
+
+    def step(self, action):
+        return self._seen(action), 0.0, False, False, {}
+
+
+@pytest.mark.parametrize(
+    "space",
+    [gymnasium.spaces.Discrete(3, start=2), gymnasium.spaces.Box(2, 4, (1,), np.uint8)],
+    ids=["Discrete", "Box"],
+)
+def test_whole_numbers_stay_whole_numbers_of_their_range(space: gymnasium.Space) -> None:
+    """Of observations; and of discrete actions those that were declared are replaced."""
+    for noise, values in ((0.1, {4}), (1000.0, {4})):  # cut at a tenth of the range: never another number
+        env = DisturbedEnv(Listed(space), noise={0: noise})
+        env.reset(seed=0)
+        assert {int(np.ravel(env.step(4)[0])[0]) for _ in range(20)} == values
+        assert env.step(4)[0] in space
+    late = DisturbedEnv(Listed(space), late_observations=True)
+    seen = [late.reset(seed=0)[0], *(late.step(action)[0] for action in (2, 4, 4))]
+    assert [int(np.ravel(one)[0]) for one in seen] == [3, 3, 2, 4]
+    env = DisturbedEnv(Listed(space), action_noise={2: 0.6})
+    env.reset(seed=0)
+    sent = [int(np.ravel(env.step(4)[0])[0]) for _ in range(2000)]
+    assert [sent.count(action) / 2000 for action in (2, 3, 4)] == pytest.approx([0.2, 0.2, 0.6], abs=0.04)
+    assert {int(np.ravel(env.step(2)[0])[0]) for _ in range(50)} == {2}
 
 
 def test_a_disturbed_environment_is_a_problem() -> None:

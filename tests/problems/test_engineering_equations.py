@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
 from spaql.problems import find_dynamics
-from spaql.verify.trace import trace_nominal
+from spaql.problems.tapes import trace_nominal
 
 Floats = NDArray[np.float64]
 G = 9.81

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 import spaql
 from spaql import archive
 from spaql.policy import Constants, RuleTree
+from spaql.problems.tapes import trace_step
 from spaql.verify.certificate import save_certificate
 from spaql.verify.check import check_certificate
 from spaql.verify.check_loop import Loop, boxes
 from spaql.verify.closed_loop import ClosedLoop
 from spaql.verify.replay import played
-from spaql.verify.trace import trace_step
 from verify_programs import plant, program
 
 SOURCE = """

@@ -186,7 +186,7 @@ def _onnx(path: Path, problem: Problem) -> Answer:
     For a list of actions that output is the action's number, or a score of each action, of which the highest
     counts.
     """
-    from spaql.export.onnx_modules import runtime_module  # loads all targets, which training does not need
+    from spaql.export.languages.onnx import runtime_module  # loads all targets, which training does not need
 
     runtime = runtime_module()
     options = runtime.SessionOptions()

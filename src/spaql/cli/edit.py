@@ -63,7 +63,6 @@ def edit(
       spaql edit runs/swing-up --leaf 2 --gain speed=-2.5 --out edited.spaql
       spaql edit runs/pole --leaf 1 --gain "push left:angle=-3" --out e.spaql
       spaql edit runs/swing-up --rule 1 --threshold -2.5 --out edited.spaql
-      spaql edit runs/swing-up --tree edited-tree.json --out edited.spaql
       spaql edit runs/oven --tree edited-controller.json --out edited.spaql
       spaql evaluate edited.spaql --episodes 500
     """
@@ -83,14 +82,11 @@ def edit(
     what: dict[str, Any]
     before: RuleTree | FeatureController
     after: RuleTree | FeatureController
-    if file is not None and isinstance(source.policy, FeatureController):
-        before, what = source.policy, {"tree": file.name}
-        after = _with_memory_from_file(file, source.policy)
-        return _saved(source, before, after, what, run, out, episodes, seed)
-    before = tree = rule_tree(source)
     if file is not None:
-        after, what = _from_file(file, tree), {"tree": file.name}
-    elif leaf is None:
+        before = source.policy if isinstance(source.policy, FeatureController) else rule_tree(source)
+        return _saved(source, before, _from_file(file, before), {"tree": file.name}, run, out, episodes, seed)
+    before = tree = rule_tree(source)
+    if leaf is None:
         assert rule is not None
         assert threshold is not None
         after, what = moved(tree, rule, threshold), {"rule": rule, "threshold": threshold}
@@ -145,30 +141,27 @@ def _saved(
     return Report(data, "\n".join([*lines, f"Saved as {out}."]))
 
 
-def _from_file(file: Path, tree: RuleTree) -> RuleTree:
-    """Return the tree of a JSON file, which must be for the same spaces and keep what is locked."""
-    from spaql.errors import SettingError
-    from spaql.export import tree_from_json
-
-    found = tree_from_json(file)
-    spaces = (tree.observation_space, tree.action_space)
-    if (found.observation_space, found.action_space) != spaces:
-        raise SettingError(f"The tree in {file} has other observations or actions than RUN.")
-    return _with_locks(file, found, tree)
-
-
-def _with_memory_from_file(file: Path, controller: FeatureController) -> FeatureController:
-    """Return the controller with memory of a JSON file: only the numbers of its tree may be other ones."""
+def _from_file(file: Path, before: RuleTree | FeatureController) -> RuleTree | FeatureController:
+    """Return the controller of a JSON file: only the tree may be another one, which keeps what is locked."""
     from dataclasses import replace
 
     from spaql.errors import SettingError
     from spaql.export import controller_from_json
+    from spaql.policy import FeatureController
     from spaql.policy.feature_controller_file import declaration_to
 
+    def parts(one: RuleTree | FeatureController) -> tuple[Any, RuleTree]:
+        if isinstance(one, FeatureController):
+            return declaration_to(one), one.tree
+        return (one.observation_space, one.action_space), one
+
     found = controller_from_json(file)
-    if declaration_to(found) != declaration_to(controller):
+    declaration, tree = parts(found)
+    wanted, kept = parts(before)
+    if declaration != wanted:
         raise SettingError(f"The controller in {file} has other features, limits or spaces than RUN.")
-    return replace(found, tree=_with_locks(file, found.tree, controller.tree))
+    tree = _with_locks(file, tree, kept)
+    return replace(found, tree=tree) if isinstance(found, FeatureController) else tree
 
 
 def _with_locks(file: Path, found: RuleTree, tree: RuleTree) -> RuleTree:

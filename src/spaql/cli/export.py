@@ -13,7 +13,6 @@ import click
 
 from spaql.cli.arguments import (
     Choice,
-    ChoiceOrOwn,
     read,
     read_action,
     read_to_play,
@@ -35,14 +34,34 @@ TARGETS = (
 )  # fmt: skip
 
 
+def _targets() -> list[str]:
+    """Return the names of the shipped targets, and of those that installed packages declare."""
+    from spaql.entry_points import declared_names
+
+    return list(dict.fromkeys([*TARGETS, *declared_names("spaql.targets")]))
+
+
+def _complete_target(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in _targets() if name.startswith(incomplete)]
+
+
+class _TargetOption(click.Option):
+    """An option whose help lists the targets: entry points are read when it is shown, and not before."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return the option and its help."""
+        self.help = f"{', '.join(_targets())}, or MODULE:NAME for one of your own"
+        return super().get_help_record(ctx)
+
+
 @click.command()
 @run_argument
 @click.option(
     "--to",
     "target",
-    type=ChoiceOrOwn(TARGETS),
+    cls=_TargetOption,
     metavar="TARGET",
-    help=f"{', '.join(TARGETS)}, or MODULE:NAME for one of your own",
+    shell_complete=_complete_target,
 )
 @click.option("--out", type=click.Path(path_type=Path), help="folder to write in")
 @click.option("--name", default="controller", show_default=True, help="of the files and functions")
@@ -198,7 +217,7 @@ def _with_noise(
             raise SettingError("No episodes were asked for.")
         if step is not None:
             raise SettingError("The policy has other rules at every time step, and these are for one.")
-        alone = exported.controller.rules
+        alone = exported.machine.controller
         problem = read_to_play(run).problem
         rows = safe_action_use(exported, alone, problem, exported.is_safe_action, episodes=episodes)
     except SpaqlError as error:
@@ -217,16 +236,6 @@ def _text(found: Equivalence, out: Path) -> str:
     shown = ", ".join(f"{n:,} {kind}" for kind, n in found.points.items())
     lines = [f"wrote   {out / file}" for file in found.files]
     lines += [f"checked {shown}: no difference from the policy", f"by      {found.tool}"]
-    if found.lost:
-        lines.append(
-            f"lost    doubles in {len(found.lost):,} boxes get another action when they are converted to "
-            f"{found.number}: --report lists them"
-        )
-    if found.lost is None:
-        lines.append(
-            "lost    not computed: doubles near an oblique cut, or near a tie of a switching law, may get "
-            f"another action when they are converted to {found.number}"
-        )
     if found.rounding:
         lines.append(f"rounded actions, by {found.rounding:.3g} at most")
     return "\n".join(lines)

@@ -1,14 +1,24 @@
-"""The conditions in which a controller is evaluated: perturbed plants, and the nominal one."""
+"""The conditions in which a controller is evaluated: the nominal plant, perturbed and disturbed ones."""
 
 from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from spaql.agents import Agent
 from spaql.errors import SettingError
-from spaql.evaluation.episodes import Playable
+from spaql.evaluation.episodes import Playable, evaluate
+from spaql.policy import Policy, RecordingPolicy
 from spaql.policy.resolve import opened
 from spaql.problems import Problem, perturbed
+from spaql.problems.perturbed import derived_id, paired_states
+from spaql.simulate import Evaluation
+from spaql.simulate.batches import fresh_states
+from spaql.simulate.play import play
+from spaql.simulate.seeds import Purpose, generator
+from spaql.spaces import count_actions
 
 PERTURBED = "perturbed"
 NOMINAL = "nominal"
@@ -59,3 +69,71 @@ def in_condition(problem: Problem, condition: str) -> Problem:
         raise SettingError(f"Only compiled plants can be perturbed, and this runs on {problem.runs_on}.")
     plant = perturbed(problem.dynamics)
     return dataclasses.replace(problem, env=plant.id, dynamics=plant, plant={})
+
+
+def disturbed(
+    problem: Problem, *, noise: ArrayLike = 0.0, action_noise: ArrayLike = 0.0, late: bool = False
+) -> Problem:
+    """Return a problem with more noise on observations and actions, or with late observations.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    noise
+        Standard deviation of the noise on each number of an observation.
+    action_noise
+        Standard deviation of the noise on each number of an action; of each discrete action, the probability
+        that a random one replaces it.
+    late
+        Whether an observation is that of the step before.
+
+    Examples
+    --------
+    >>> import spaql
+    >>> disturbed(spaql.make_problem("spaql/Oven-v0"), noise=0.4).dynamics.noise
+    {'temperature [°C]': 0.4, 'set-point [°C]': 0.4}
+    """
+    sensors = np.broadcast_to(noise, problem.states.dims)
+    actuators = np.broadcast_to(action_noise, count_actions(problem.actions.space))
+    plant = problem.dynamics
+    if plant is None:
+        changes = {
+            "noise": dict(enumerate(sensors.tolist())),
+            "action_noise": dict(enumerate(actuators.tolist())),
+            "late_observations": late,
+        }
+        return dataclasses.replace(problem, disturbances=changes)
+    if not (sensors.any() or actuators.any() or late):
+        return problem
+    own = plant.disturbances
+    probability = own.action_noise + (1.0 - np.array(own.action_noise)) * actuators
+    actuators = np.hypot(own.action_noise, actuators) if own.low else probability
+    more = {
+        "noise": dict(zip(plant.observations, np.hypot(own.noise, sensors).tolist(), strict=True)),
+        "action_noise": dict(zip(plant.actions, actuators.tolist(), strict=True)),
+        "late_observations": own.late_observations or late,
+    }
+    made = dataclasses.replace(plant, id=derived_id(plant, "disturbed", more), **more)  # type: ignore[arg-type]
+    return dataclasses.replace(problem, env=made.id, dynamics=made, plant={})
+
+
+def paired_episodes(
+    policy: Policy, nominal: Problem, where: Problem, *, episodes: int, seed: int
+) -> Evaluation:
+    """Return episodes without drawn actions on a changed plant, with the starts of those on the nominal one.
+
+    Where both are compiled, loads and noise are the same, too.
+    """
+    if nominal.dynamics is None or where.dynamics is None:
+        return evaluate(policy, where, episodes=episodes, seed=seed, deterministic=True)
+    # Those of a partition would be others than those of the policies that wrap it.
+    states = fresh_states(RecordingPolicy(policy), nominal, episodes, seed)
+    rng = generator(seed, Purpose.DISTURBANCE, 2)
+    starts = paired_states(nominal.dynamics, states, where.dynamics, rng)
+    played = list(play(policy, where, starts))
+    return Evaluation(
+        np.array([episode.total for episode in played]),
+        np.array([episode.length for episode in played]),
+        np.array([episode.observations[0] for episode in played]),
+    )

@@ -31,8 +31,7 @@ def parameters_of(problem: Problem) -> dict[str, Any]:
     1.0
     """
     if (declared := _declared(problem)) is not None:
-        ranges = declared.disturbances.parameters
-        return {name: (low + high) / 2 for name, (low, high) in zip(declared.parameters, ranges, strict=True)}
+        return declared.middle_parameters
     problem = _nominal(problem)
     plant: Any = problem.make().unwrapped
     own = [one for one in type(plant).__mro__ if one not in (object, *gymnasium.Env.__mro__)]

@@ -6,20 +6,15 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
+from gymnasium.spaces import Discrete
 
 from spaql.evaluation.bench import Bench, find_bench
-from spaql.evaluation.conditions import PERTURBED, in_condition
-from spaql.evaluation.episodes import Playable, evaluate, policy_and_problem
+from spaql.evaluation.conditions import PERTURBED, disturbed, in_condition, paired_episodes
+from spaql.evaluation.episodes import Playable, policy_and_problem
 from spaql.evaluation.plant_parameters import parameters_of, with_parameters
-from spaql.policy import DelayedPolicy, DisturbedPolicy, NoisyPolicy, Policy, RecordingPolicy
+from spaql.policy import Policy, RecordingPolicy
 from spaql.problems import EnvironmentLike, Problem, make_problem
-from spaql.problems.perturbed import paired_states
-from spaql.simulate.batches import fresh_states
-from spaql.simulate.play import play
 from spaql.simulate.returns import Evaluation
-from spaql.simulate.seeds import Purpose, generator
 from spaql.stats import mean_ci95
 
 
@@ -75,7 +70,7 @@ def robustness(
         Values of parameters, one row each.
     noise
         Standard deviations of Gaussian noise on every observation, relative to its standard deviation in the
-        nominal episodes.
+        nominal episodes; cut at a tenth of the range.
     disturbance
         The same for Gaussian noise on every number of an action, which is cut to its bounds; for Discrete
         actions, the probability that a random action replaces the chosen one.
@@ -109,14 +104,14 @@ def robustness(
     plain = changed(problem, {}) if parameters or values else problem
 
     declares = problem.dynamics is not None and problem.dynamics.declares_more
-    # In compiled loops a partition would have other starts than the policies that wrap it.
-    states = fresh_states(RecordingPolicy(policy), problem, episodes, seed) if declares else None
+    if not declares and (parameters or values):  # constants are in the code of compiled dynamics
+        problem = dataclasses.replace(problem, dynamics=None)
+    plain = changed(problem, {}) if parameters or values else problem
 
     def run(policy: Policy, where: Problem) -> Evaluation:
-        if states is not None and where.dynamics is not None:
-            return _paired(policy, problem, states, where, seed)
-        stepped = dataclasses.replace(where, dynamics=None)
-        return evaluate(policy, stepped, episodes=episodes, seed=seed, deterministic=True)
+        # Gymnasium's vector environments start elsewhere than single ones, which can be disturbed.
+        single = where if where.dynamics is not None or where.disturbances else disturbed(where)
+        return paired_episodes(policy, problem, single, episodes=episodes, seed=seed)
 
     watched = RecordingPolicy(policy)
     results = {"nominal": run(watched, plain)}
@@ -127,17 +122,18 @@ def robustness(
         for value in wanted:
             results[f"{name} = {value:g}"] = run(policy, with_parameters(problem, {name: value}, bench))
     for name, variant in (variants or {}).items():
-        results[name] = run(policy, dataclasses.replace(make_problem(variant), dynamics=None))
+        results[name] = run(policy, make_problem(variant))
     if declares:
         results[PERTURBED] = run(policy, in_condition(problem, PERTURBED))
     spread = watched.visited.std(axis=0)
     for level in noise:
-        noisy = NoisyPolicy(policy, level * spread, generator(seed, Purpose.DISTURBANCE, 0))
-        results[f"noise {100 * level:.3g} %"] = run(noisy, plain)
+        results[f"noise {100 * level:.3g} %"] = run(policy, disturbed(plain, noise=level * spread))
+    moved = 1.0 if isinstance(policy.action_space, Discrete) else watched.played.std(axis=0)
     for level in disturbance:
-        disturbed = DisturbedPolicy(policy, level, watched.played, generator(seed, Purpose.DISTURBANCE, 1))
-        results[f"actions {100 * level:.3g} % off"] = run(disturbed, plain)
-    results["one step late"] = run(DelayedPolicy(policy), plain)
+        results[f"actions {100 * level:.3g} % off"] = run(
+            policy, disturbed(plain, action_noise=level * moved)
+        )
+    results["one step late"] = run(policy, disturbed(plain, late=True))
     return [_row(name, result, results["nominal"]) for name, result in results.items()]
 
 
@@ -146,22 +142,6 @@ def varied_parameters(problem: Problem, bench: Bench | None) -> tuple[str, ...]:
     if problem.dynamics is not None and problem.dynamics.parameters:
         return tuple(problem.dynamics.parameters)
     return bench.parameters if bench is not None else ()
-
-
-def _paired(
-    policy: Policy, nominal: Problem, states: NDArray[np.float64], where: Problem, seed: int
-) -> Evaluation:
-    """Return episodes on a changed plant with the starts, loads and noise of those on the nominal one."""
-    assert nominal.dynamics is not None
-    assert where.dynamics is not None
-    rng = generator(seed, Purpose.DISTURBANCE, 2)
-    starts = paired_states(nominal.dynamics, states, where.dynamics, rng)
-    played = list(play(policy, where, starts))
-    return Evaluation(
-        np.array([episode.total for episode in played]),
-        np.array([episode.length for episode in played]),
-        np.array([episode.observations[0] for episode in played]),
-    )
 
 
 def changed(problem: Problem, factors: Mapping[str, float], bench: Bench | None = None) -> Problem:

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.evaluation.episodes import evaluate
-from spaql.policy import NoisyPolicy, Policy, RecordingPolicy
+from spaql.evaluation.conditions import disturbed, paired_episodes
+from spaql.policy import Policy, RecordingPolicy
 from spaql.problems import EnvironmentLike, make_problem
-from spaql.simulate.seeds import Purpose, generator
 
 
 @dataclass(frozen=True)
@@ -70,15 +69,15 @@ def safe_action_use(
     """
     problem = make_problem(env)
     watched = RecordingPolicy(policy)
-    evaluate(watched, problem, episodes=episodes, seed=seed, deterministic=True)
+    paired_episodes(watched, problem, problem, episodes=episodes, seed=seed)
     spread = watched.visited.std(axis=0)
     rows = []
     for level in noise:
         recorded = RecordingPolicy(guarded)
-        both = []
-        for one in (recorded, policy):
-            noisy = NoisyPolicy(one, level * spread, generator(seed, Purpose.DISTURBANCE, 0))
-            both.append(evaluate(noisy, problem, episodes=episodes, seed=seed, deterministic=True))
+        noisy = disturbed(problem, noise=level * spread)
+        both = [
+            paired_episodes(one, problem, noisy, episodes=episodes, seed=seed) for one in (recorded, policy)
+        ]
         taken = [is_safe_action(seen) for seen in recorded.episodes(both[0].lengths)]
         rows.append(
             SafeActionRow(

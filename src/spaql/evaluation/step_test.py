@@ -194,11 +194,11 @@ def _quiet(problem: Problem, plant: Dynamics) -> tuple[Dynamics, float, str]:
         plant,
         id=f"{plant.id.rpartition('-v')[0]}-quiet-v0",
         noise={},
+        late_observations=False,
+        action_noise={},
         gain=0.0,
         delay=(least + most) // 2,
-        parameters={
-            n: sum(ends) / 2 for n, ends in zip(plant.parameters, plant.disturbances.parameters, strict=True)
-        },
+        parameters=plant.middle_parameters,
         disturbance={name: Load(size=size, begins=(0, 1))},
     )
     return quiet, size, _loaded(problem, plant, name)

@@ -6,7 +6,6 @@ import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Protocol
 
@@ -14,6 +13,7 @@ from spaql.agents import Agent, agent_type, check_settings
 from spaql.agents.agent_file import load_agent
 from spaql.agents.run_folder import save_run
 from spaql.agents.tries import size_of
+from spaql.entry_points import find_declared, load_declared
 from spaql.errors import ArchiveError, SettingError
 from spaql.experiments.curve import LearningCurve
 from spaql.experiments.run import Run
@@ -51,18 +51,14 @@ class Trainer(Protocol):
         """
 
 
+@functools.cache
 def trainer_of(algorithm: str) -> Trainer:
     """Return the trainer of an algorithm."""
-    offered = _offered()
-    if algorithm in offered:
-        trainer: Trainer = offered[algorithm].load()
-        return trainer
-    return _AgentTrainer()
-
-
-@functools.cache
-def _offered() -> dict[str, EntryPoint]:
-    return {entry.name: entry for entry in entry_points(group=GROUP)}
+    entry = find_declared(GROUP, algorithm)
+    if entry is None:
+        return _AgentTrainer()
+    trainer: Trainer = load_declared(entry)
+    return trainer
 
 
 class _AgentTrainer:

@@ -1,12 +1,13 @@
 """Controllers as code: every export is compared with the policy before a file is written."""
 
-from spaql.export.equivalence import Equivalence, EquivalenceError, Target
+from spaql.export.equivalence import Equivalence
 from spaql.export.exported_policy import ExportedPolicy
-from spaql.export.json_tree import tree_from_json
+from spaql.export.json_form import controller_from_json
+from spaql.export.language import Source, Target
 from spaql.export.language_targets import javascript, micropython, octave, plcopen, rust, wasm
-from spaql.export.memory.json_form import controller_from_json
+from spaql.export.machine import Machine
+from spaql.export.played import EquivalenceError
 from spaql.export.processes import MissingToolError
-from spaql.export.target_controller import MachineController
 from spaql.export.targets import EXPORTERS, c, find_exporter, fmu, json, onnx, python, st
 from spaql.export.writing import write
 
@@ -15,8 +16,9 @@ __all__ = [
     "Equivalence",
     "EquivalenceError",
     "ExportedPolicy",
-    "MachineController",
+    "Machine",
     "MissingToolError",
+    "Source",
     "Target",
     "c",
     "controller_from_json",
@@ -31,7 +33,6 @@ __all__ = [
     "python",
     "rust",
     "st",
-    "tree_from_json",
     "wasm",
     "write",
 ]

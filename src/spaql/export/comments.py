@@ -4,52 +4,129 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 
+import numpy as np
 from gymnasium.spaces import Discrete
 
-from spaql.export.target_controller import Limits, MachineController
+from spaql.export.machine import Limits, Machine
 from spaql.formatting import counted
-from spaql.policy import RuleTree
+from spaql.kernels.controller import LARGEST, LEFT
+from spaql.policy import FeatureController
+from spaql.policy.feature_table import formulas
+from spaql.policy.feature_text import limits_text
+from spaql.policy.feature_tree import VELOCITY
+from spaql.policy.features import Integral
 
 
-def heading(controller: MachineController, file: str) -> list[str]:
-    """Return lines that say what a file is and where it comes from."""
-    rules, guard = controller.rules, controller.limits
-    safe = ", ".join(f"{x:g}" for x in controller.safe)
-    cases = [] if controller.number.name == "fixed" else ["NaN"]
-    cases += ["observations beyond their limits"] if guard is not None else []
-    after = f", after {counted(guard.questions, 'question')} about limits" if guard is not None else ""
+def heading(machine: Machine, file: str, manual: Sequence[str] = ()) -> list[str]:
+    """Return lines that say what a file is, how the controller is used, and where it comes from.
+
+    `manual` says how manual mode and tracking are used, in a target that has them.
+    """
+    controller = machine.controller
+    remembers = isinstance(controller, FeatureController)
     lines = [
-        f"{file}: {counted(rules.n_leaves, 'leaf')}, {counted(rules.depth, 'question')} at most{after}.",
+        f"{file}: {_size(machine)}.",
         f"Written by spaql {version('spaql')} after an equivalence check. Do not edit: export it again.",
-        *([""] if controller.provenance else []),
-        *controller.provenance,
-        *(["", f"For {' and '.join(cases)} the action is {safe}."] if cases else []),
-        *([] if guard is None else _limits(guard, rules)),
+        *([""] if machine.provenance else []),
+        *machine.provenance,
+        *(_with_memory(machine, manual) if remembers else _without_memory(machine)),
     ]
     return [part for line in lines for part in (textwrap.wrap(line, 96) or [""])]
 
 
-def _limits(guard: Limits, rules: RuleTree) -> list[str]:
-    """Return lines with the limits of each observation, beyond which the safe action is taken."""
-    lines = []
-    for name, low, high in zip(rules.observations, guard.low, guard.high, strict=True):
-        below, above = (
-            f"below {low:.6g}" if low > -math.inf else "",
-            f"above {high:.6g}" if high < math.inf else "",
+def _size(machine: Machine) -> str:
+    controller = machine.controller
+    leaves = counted(controller.n_leaves, "leaf")
+    if isinstance(controller, FeatureController):
+        return f"{leaves} over {counted(len(controller.features), 'feature')}"
+    return f"{leaves}, {counted(controller.depth, 'question')} at most"
+
+
+def _without_memory(machine: Machine) -> Iterator[str]:
+    """Yield lines on invalid readings."""
+    cases = [] if machine.number.name == "fixed" else ["NaN"]
+    cases += ["observations beyond their limits"] if machine.limits is not None else []
+    if cases:
+        safe = ", ".join(f"{x:g}" for x in machine.safe or ())
+        yield from ("", f"For {' and '.join(cases)} the action is {safe}.")
+    if machine.limits is not None:
+        yield from _limits(machine.limits, machine)
+
+
+def _limits(guard: Limits, machine: Machine) -> Iterator[str]:
+    """Yield lines with the limits of each observation, beyond which the safe action is taken."""
+    moved = f"of each observation, if it has two, moved outwards by {100 * guard.tolerance:g} % of its range"
+    listed = isinstance(machine.controller.observation_space, Discrete)
+    yield f"Limits are the bounds {'of the observation' if listed else f'{moved} on either side'}:"
+    for name, low, high in zip(machine.observations, guard.low, guard.high, strict=True):
+        below = f"below {low:.6g}" if low > -math.inf else ""
+        above = f"above {high:.6g}" if high < math.inf else ""
+        yield f"- {name}: {' or '.join(filter(None, [below, above])) or 'no limits'}"
+
+
+def _with_memory(machine: Machine, manual: Sequence[str]) -> Iterator[str]:
+    controller = machine.controller
+    assert isinstance(controller, FeatureController)
+    names = (controller.observations, controller.actions, controller.sample_time)
+    yield from ("", *formulas(controller.features, *names), "", *limits_text(controller), "")
+    yield from _readings(machine, controller)
+    yield from (
+        (*manual, *_limits_of_tracking(machine, controller)) if manual else _by_hand(machine, controller)
+    )
+
+
+def _readings(machine: Machine, controller: FeatureController) -> Iterator[str]:
+    """Yield lines on resets and invalid readings."""
+    yield f"Reset it before the first sample, and act exactly every {controller.sample_time:g} s."
+    if machine.safe is None:
+        yield (
+            f"A reading is invalid if it is NaN or beyond {LARGEST:g} in magnitude: then the last action is "
+            "given again, and the state does not change."
         )
-        lines.append(f"- {name}: {' or '.join(filter(None, [below, above])) or 'no limits'}")
-    share = f"by {100 * guard.tolerance:g} % of its range on either side"
-    if isinstance(rules.observation_space, Discrete):
-        return ["Limits are the bounds of the observation:", *lines]
-    return [f"Limits are the bounds of each observation, if it has two, moved outwards {share}:", *lines]
+    else:
+        pairs = zip(controller.observations, machine.ends, strict=True)
+        ends = ", ".join(f"{name} outside {low:g} and {high:g}" for name, (low, high) in pairs)
+        action = ", ".join(f"{x:g}" for x in machine.safe)
+        yield f"A reading is invalid if it is NaN, or {ends}: then the action is {action}, which also counts "
+        yield "as the last action, and the memory of the features does not change."
 
 
-def name_of_action(controller: MachineController, label: str = "action[0]  ") -> list[str]:
-    """Return lines that name the numbers of an action; `label` precedes the names of Discrete actions."""
-    tree = controller.exact
-    if not isinstance(tree.action_space, Discrete):
-        return [f"action[{i}]  {name}" for i, name in enumerate(tree.actions)]
-    first = int(tree.action_space.start)
-    return [label + ", ".join(f"{first + i}: {name}" for i, name in enumerate(tree.actions))]
+def _limits_of_tracking(machine: Machine, controller: FeatureController) -> Iterator[str]:
+    """Yield a line on actions whose laws have no integral that could follow another action."""
+    if controller.form == VELOCITY:
+        return
+    leaves = controller.arrays.arrays.node[:, LEFT] < 0
+    followed = np.abs(machine.tracking.gains[leaves]).max(axis=1, initial=0.0) > 0
+    if some := [name for k, name in enumerate(controller.actions) if not followed[:, k].all()]:
+        where = " in some leaves" if followed.any() else ""
+        yield (
+            f"{', '.join(some)}: no integral{where} can follow another action, so that automatic mode "
+            "returns to the law at once, or as fast as the rate limit allows."
+        )
+
+
+def _by_hand(machine: Machine, controller: FeatureController) -> Iterator[str]:
+    """Yield lines on manual mode in a target that has none."""
+    kept = ", ".join([*machine.names.last, *machine.names.target])
+    yield (
+        "Manual mode: go on calling it every sample, ignore its action, and then write the action that was "
+        f"given by hand into the state ({kept})."
+    )
+    if controller.form == VELOCITY:
+        yield "The first automatic action then starts from there (bumpless transfer)."
+    elif integrals := [one.name for one in controller.features if isinstance(one, Integral)]:
+        yield (
+            "The rate limit then starts from there. For bumpless transfer also set the memory of "
+            f"{' or '.join(integrals)} so that the law equals the action given by hand: its value plus the "
+            "difference of that action and the law, divided by its gain."
+        )
+    else:
+        yield "The rate limit then starts from there."
+
+
+def action_numbers(machine: Machine) -> str:
+    """Return the numbers and names of discrete actions."""
+    return ", ".join(f"{machine.first + k}: {name}" for k, name in enumerate(machine.actions))

@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,54 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.errors import SettingError, SpaqlError
-from spaql.export.differences import lost_by_conversion
-from spaql.export.rewrite import constants
-from spaql.export.target_controller import MachineController
+from spaql.export.episodes import episodes
+from spaql.export.language import Target
+from spaql.export.machine import Machine
+from spaql.export.played import EquivalenceError
 from spaql.export.test_states import comparison_points
-from spaql.export.trace import RuleTrace
-from spaql.policy import Laws, SwitchingLaws
-
-POINTS = 1_000_000
-"""Random points to compare, besides all leaves and boundaries."""
-SLOW_POINTS = 100_000
-"""The same in interpreters that take a millisecond for some controllers."""
-Run = Callable[[NDArray[Any]], NDArray[np.float64]]
-
-
-class EquivalenceError(SpaqlError, RuntimeError):
-    """Exported code whose actions differ from those of the policy; no file is written."""
-
-
-class Target(ABC):
-    """A language or format: how a controller is written in it, and how the files are run."""
-
-    name: str
-    """Of the language or format, for people."""
-    suffix: str
-    """Of the file that an export is asked for by, such as `.c`."""
-    points: int = POINTS
-    """Random points to compare by default."""
-
-    @abstractmethod
-    def write(self, controller: MachineController, name: str) -> dict[str, bytes]:
-        """Return the files of a controller, by name."""
-
-    @abstractmethod
-    def load(self, controller: MachineController, files: Mapping[str, bytes], name: str, folder: Path) -> Run:
-        """Prepare the files in an empty folder; returns the function from inputs to actions."""
-
-    @abstractmethod
-    def tool(self) -> str:
-        """Return the name and version of the tool that runs the files."""
-
-    def trace(self, controller: MachineController, name: str) -> RuleTrace | None:
-        """Return the trace of the equivalence check to write beside the files; None for none."""
-        return None
-
-    def with_memory(self) -> Any:
-        """Return the target for controllers with memory, a `spaql.export.memory.check.MemoryTarget`."""
-        raise SettingError(f"{self.name} has no state: a controller with memory cannot be written in it.")
+from spaql.export.trace import Trace
+from spaql.kernels.controller import Floats
+from spaql.policy import Choices, Constants, FeatureController
 
 
 @dataclass(frozen=True)
@@ -75,21 +34,16 @@ class Equivalence:
     points: dict[str, int]
     """How many inputs of each kind were compared."""
     safe_action: tuple[float, ...]
+    """Empty for the last action of a controller with memory."""
     limits: tuple[tuple[float, float], ...]
-    """Lower and upper limit of each number of an observation, beyond which the safe action is taken; empty
+    """Lower and upper limit of each component of an observation, beyond which the safe action is taken; empty
     without a safe action."""
     tolerance: float | None
     """By how much the limits exceed the observation space on either side, as a share of each range."""
     leaves: int
-    """Leaves of the policy, without the tests of the limits."""
     depth: int
-    """Depth of the policy, without the tests of the limits."""
     rounding: float
     """The largest change of a constant action by rounding to the number type."""
-    lost: list[dict[str, Any]] | None
-    """All boxes of double-precision observations, ends included, whose conversion to the number type changes
-    the action, or the law that computes it; None where they were not computed: for rules that compare sums of
-    observations, and for switching laws."""
     files: dict[str, str]
     """SHA-256 of each file."""
     provenance: tuple[str, ...]
@@ -108,66 +62,118 @@ def _finite(data: Any) -> Any:
     return repr(data) if isinstance(data, float) and not np.isfinite(data) else data
 
 
+@dataclass(frozen=True)
+class Compared:
+    """Samples to compare: rows of components, and of a controller with memory episodes of rows."""
+
+    resets: NDArray[np.bool_]
+    inputs: NDArray[Any]
+    """In the numbers of the machine."""
+    commands: NDArray[Any]
+    """See `spaql.export.machine.Machine.operate`; without columns in automatic mode."""
+    actions: Floats
+    states: Floats
+    """Those that are wanted; states after each sample, without columns for a controller without memory."""
+    counts: Mapping[str, int]
+
+
+def comparisons(machine: Machine, points: int, *, manual: bool = False) -> Iterator[Compared]:
+    """Yield samples to compare: of a controller with memory random episodes, of others single ones."""
+    if machine.remembers:
+        for part in episodes(machine, points, manual=manual):
+            yield Compared(
+                part.resets.T,
+                part.inputs.swapaxes(0, 1),
+                part.commands.swapaxes(0, 1),
+                part.actions.swapaxes(0, 1),
+                part.states.swapaxes(0, 1),
+                part.counts,
+            )
+        return
+    for kind, inputs in comparison_points(machine, points):
+        none = np.empty((len(inputs), 0))
+        resets = np.zeros(len(inputs), np.bool_)
+        yield Compared(resets, inputs, none, machine.wanted(inputs), none, {kind: len(inputs)})
+
+
 def check_equivalence(
     target: Target,
-    controller: MachineController,
+    machine: Machine,
     files: Mapping[str, bytes],
     name: str,
     folder: Path,
-    points: int = POINTS,
-    trace: RuleTrace | None = None,
+    points: int,
+    trace: Trace | None = None,
 ) -> Equivalence:
     """Run files and compare them with the policy; raises `EquivalenceError` at the first difference.
 
-    A difference is an action that is not equal to the last bit.
+    A difference is a component of an action, or of the state after a sample, that is not equal to the last
+    bit.
     """
     began = time.perf_counter()
-    run = target.load(controller, files, name, folder)
+    play = target.load(machine, files, name, folder)
     counts: Counter[str] = Counter()
-    for kind, inputs in comparison_points(controller, points):
-        wanted, given = controller.wanted(inputs), run(inputs)
-        if given.shape != wanted.shape:
-            raise EquivalenceError(
-                f"The exported {target.name} returned {len(given)} actions for {len(wanted)} observations, "
-                "so no file is written."
-            )
-        wrong = np.flatnonzero((given != wanted).any(axis=1))
-        if len(wrong):
-            row = int(wrong[0])
-            raise EquivalenceError(
-                f"The exported {target.name} differs from the policy, so no file is written. "
-                f"The first difference is among the {kind}: for {inputs[row].tolist()} the policy returns "
-                f"{wanted[row].tolist()}, and {target.name} {given[row].tolist()}."
-            )
-        counts[kind] += len(inputs)
+    manual = target.manual and machine.remembers
+    for part in comparisons(machine, points, manual=manual):
+        rows = [part.resets[..., np.newaxis], part.inputs, part.commands]
+        played = play(np.concatenate([array.astype(np.float64) for array in rows], axis=-1))
+        _compare(target, machine, part, played)
+        counts.update(part.counts)
         if trace is not None:
-            trace.watch(kind, inputs)
-    rules, guard = controller.rules, controller.limits
+            trace.watch(part)
+    controller, guard = machine.controller, machine.limits
+    tree = controller.tree if isinstance(controller, FeatureController) else controller
     return Equivalence(
         target=target.name,
-        number=controller.number.name,
+        number=machine.number.name,
         tool=target.tool(),
         points=dict(counts),
-        safe_action=controller.safe,
+        safe_action=machine.safe or (),
         limits=() if guard is None else tuple(zip(guard.low, guard.high, strict=True)),
         tolerance=None if guard is None else guard.tolerance,
-        leaves=rules.n_leaves,
-        depth=rules.depth,
-        rounding=_rounding(controller),
-        lost=lost_by_conversion(controller),
+        leaves=tree.n_leaves,
+        depth=tree.depth,
+        rounding=_rounding(machine),
         files={file: hashlib.sha256(content).hexdigest() for file, content in files.items()},
-        provenance=controller.provenance,
+        provenance=machine.provenance,
         seconds=time.perf_counter() - began,
     )
 
 
-def _rounding(controller: MachineController) -> float:
-    leaves = controller.exact.leaves
-    if isinstance(leaves, Laws):
+def _compare(target: Target, machine: Machine, wanted: Compared, played: Floats) -> None:
+    width = machine.width
+    if played.shape != (*wanted.inputs.shape[:-1], width + wanted.states.shape[-1]):
+        raise EquivalenceError(
+            f"The exported {target.name} returned an array of the shape {played.shape} for observations of "
+            f"the shape {wanted.inputs.shape}, so no file is written."
+        )
+    actions = machine.number.actions(played[..., :width])
+    states = played[..., width:]
+    wrong = (actions != wanted.actions).any(axis=-1) | (states != wanted.states).any(axis=-1)
+    if not wrong.any():
+        return
+    at = tuple(int(place) for place in np.unravel_index(np.argmax(wrong), wrong.shape))
+    kind = (
+        f"at sample {at[-1]} of episode {at[0]}" if len(at) > 1 else f"among the {next(iter(wanted.counts))}"
+    )
+    given = f"for {wanted.inputs[at].tolist()}"
+    if wanted.commands[at].any():
+        given += f" and the commands {wanted.commands[at].tolist()}"
+    policy, code = (f"{array[at].tolist()}" for array in (wanted.actions, actions))
+    if machine.remembers:
+        policy += f" and has the state {wanted.states[at].tolist()}"
+        code += f" and {states[at].tolist()}"
+    raise EquivalenceError(
+        f"The exported {target.name} differs from the policy, so no file is written. The first difference is "
+        f"{kind}: {given} the policy returns {policy}, and {target.name} {code}."
+    )
+
+
+def _rounding(machine: Machine) -> float:
+    controller = machine.controller
+    if machine.discrete or isinstance(controller, FeatureController):
         return 0.0
-    if isinstance(leaves, SwitchingLaws):
-        actions: NDArray[Any] = leaves.start + np.arange(leaves.offset.shape[1])
-    else:
-        actions = constants(leaves)
-    table = actions.reshape(len(actions), -1).astype(np.float64)
-    return float(np.abs(controller.number.rounded(table) - table).max())
+    if not isinstance(controller.leaves, Constants | Choices):
+        return 0.0
+    table = vars(controller.leaves)["value"]
+    return float(np.abs(machine.number.rounded(table) - table).max())

@@ -10,8 +10,7 @@ from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
-from spaql.export.rewrite import TOLERANCE
-from spaql.export.target_controller import MachineController, controller_of
+from spaql.export.machine import TOLERANCE, machine_of
 from spaql.policy import Policy, RuleTree
 from spaql.policy.policy import Rng
 
@@ -49,22 +48,27 @@ class ExportedPolicy(Policy):
                 f"A rule tree is exported, and this is a {type(tree).__name__}. Code of a controller with "
                 "memory acts as the controller itself: evaluate that."
             )
-        self.controller: MachineController = controller_of(tree, number, safe_action, (), tolerance)
+        self.machine = machine_of(tree, number, safe_action, (), tolerance)
         self.observation_space = tree.observation_space
         self.action_space = tree.action_space
 
     def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
         """Return a raw action for each observation of a batch."""
-        actions = self._answer(observations)[0]
-        space = self.controller.rules.action_space
+        inputs = self._inputs(observations)
+        actions = self.machine.wanted(inputs)
+        space = self.machine.controller.action_space
         if isinstance(space, Discrete):
             return actions[:, 0].astype(np.int64)
         return actions.reshape(-1, *space.shape).astype(space.dtype)
 
     def is_safe_action(self, observations: NDArray[Any]) -> NDArray[np.bool_]:
         """Return, for rows of observations, which get the safe action instead of that of the policy."""
-        return self._answer(observations)[1]
+        inputs = self._inputs(observations)
+        _, wishes, valid = self.machine.sample(inputs, self.machine.arrays.new_memories(len(inputs)))
+        if self.machine.discrete:
+            return ~valid
+        return np.asarray(~valid | np.isnan(wishes).any(axis=1))
 
-    def _answer(self, observations: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    def _inputs(self, observations: NDArray[Any]) -> NDArray[Any]:
         batch = np.asarray(observations, np.float64).reshape(len(observations), -1)
-        return self.controller.answer(self.controller.number.inputs(batch))
+        return self.machine.number.inputs(batch)

@@ -1,33 +1,36 @@
-"""Hashes at the head of exported code: of the controller, and of the plant that it is for."""
+"""Hashes at the head of exported code: of the program of the controller, and of the plant that it is for."""
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from spaql import archive
 from spaql.errors import SettingError
+from spaql.export.machine import machine_of
 from spaql.policy import FeatureController, RuleTree
-from spaql.policy.feature_controller_file import feature_controller_to
 from spaql.policy.resolve import PathLike
-from spaql.policy.tree_file import tree_to
 from spaql.problems import Problem
 from spaql.problems.content import sha256
+from spaql.program.controller import controller_program
+from spaql.program.ir import digest
 
-_LINE = re.compile(rb"\b(controller|plant) sha256 ([0-9a-f]{64})\b")
+_LINE = re.compile(rb"\b(program|plant) sha256 ([0-9a-f]{64})\b")
 
 
 def hashes_of(controller: RuleTree | FeatureController, problem: Problem | None) -> dict[str, str]:
-    """Return the SHA-256 of a controller and, if it has one, that of its plant, by these names."""
-    if isinstance(controller, FeatureController):
-        content = archive.dumps(*feature_controller_to(controller))
-    else:
-        content = archive.dumps(*tree_to(controller))
-    found = {"controller": hashlib.sha256(content).hexdigest()}
+    """Return the SHA-256 of a controller's program and, if it has one, that of its plant, by these names.
+
+    The program is the one in double precision, without a safe action: a certificate has its hash as well.
+    """
+    found = {"program": program_digest(controller)}
     plant = {} if problem is None else problem.plant_now or problem.plant
     return found | ({"plant": sha256(sorted(plant.items()))} if plant else {})
+
+
+def program_digest(controller: RuleTree | FeatureController) -> str:
+    """Return the SHA-256 of the program of a controller."""
+    return digest(*controller_program(machine_of(controller).specification()))
 
 
 def hash_lines(controller: RuleTree | FeatureController, problem: Problem | None) -> list[str]:

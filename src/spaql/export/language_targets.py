@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Unpack
 
 from spaql.export.equivalence import Equivalence
-from spaql.export.plcopen import PlcOpen
-from spaql.export.source.javascript import JavaScript
-from spaql.export.source.micropython import MicroPython
-from spaql.export.source.octave import Octave
-from spaql.export.source.rust import Rust
+from spaql.export.languages.javascript import JavaScript
+from spaql.export.languages.micropython import MicroPython
+from spaql.export.languages.octave import Octave
+from spaql.export.languages.plcopen import PlcOpen
+from spaql.export.languages.rust import Rust
 from spaql.export.wasm.target import Wasm
 from spaql.export.writing import Options, write
 from spaql.policy.resolve import PathLike, Source

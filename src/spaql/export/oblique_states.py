@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.export.numbers import Number
 from spaql.policy import RuleTree, SwitchingLaws
 from spaql.policy.leaves import affine
+from spaql.program.numbers import Number
 
 Doubles = NDArray[np.float64]
 Rows = NDArray[np.int64]

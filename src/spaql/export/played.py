@@ -1,7 +1,8 @@
 """How exported code is played: a driver in its language reads samples from a file, and writes what it does.
 
-A sample is a row of doubles: 1 for a reset and 0 otherwise, then the observation. For each the driver writes
-the numbers of the action, and then those of the state.
+A sample is a row of doubles: 1 for a reset and 0 otherwise, then the observation, and for a controller with
+manual mode the commands of `spaql.export.machine.Machine.operate`. For each the driver writes the components
+of the action, and then those of the state.
 """
 
 from __future__ import annotations
@@ -9,47 +10,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from spaql.export.equivalence import EquivalenceError, Run
-from spaql.export.memory.check import Bools
-from spaql.export.memory.check import Run as MemoryRun
+from spaql.errors import SpaqlError
 from spaql.export.processes import run
 from spaql.kernels.controller import Floats
+
+
+class EquivalenceError(SpaqlError, RuntimeError):
+    """Exported code whose actions differ from those of the policy; no file is written."""
+
 
 SAMPLES = "samples.bin"
 PLAYED = "played.bin"
 """The files that a driver reads and writes."""
 Player = Callable[[Floats], Floats]
-"""From rows of samples to rows of actions and states."""
-
-
-def player_of_rows(play: Player) -> Run:
-    """Return the function from inputs to actions by which a controller without memory is compared."""
-
-    def run(inputs: NDArray[Any]) -> NDArray[np.float64]:
-        return play(np.hstack([np.zeros((len(inputs), 1)), inputs.astype(np.float64)]))
-
-    return run
-
-
-def player_of_episodes(play: Player, width: int) -> MemoryRun:
-    """Return the function that plays episodes of a controller with memory.
-
-    An action has `width` numbers.
-    """
-
-    def run(resets: Bools, inputs: NDArray[Any]) -> tuple[Floats, Floats]:
-        steps, rows, _ = inputs.shape
-        flags = resets.T[..., np.newaxis].astype(np.float64)
-        samples = np.concatenate([flags, inputs.transpose(1, 0, 2).astype(np.float64)], axis=2)
-        played = play(samples.reshape(rows * steps, -1)).reshape(rows, steps, -1).transpose(1, 0, 2)
-        return played[..., :width], played[..., width:]
-
-    return run
+"""From samples to actions and states: an array of rows of each, or of episodes of rows."""
 
 
 def driven(
@@ -64,7 +41,7 @@ def driven(
         samples.tofile(folder / SAMPLES)
         (folder / PLAYED).unlink(missing_ok=True)
         run(command, folder, EquivalenceError, "The exported controller failed", variables=variables)
-        return np.fromfile(folder / PLAYED).reshape(-1, width)
+        return np.fromfile(folder / PLAYED).reshape(*samples.shape[:-1], width)
 
     return play
 

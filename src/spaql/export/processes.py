@@ -98,9 +98,9 @@ def find_program(program: str, what: str) -> str:
     return program
 
 
-def version_of(*command: str) -> str:
-    """Return the first line that a program prints about its version."""
-    done = completed([*command, "--version"], Path(tempfile.gettempdir()))
+def version_of(*command: str, option: str = "--version") -> str:
+    """Return the first line that a program prints about its version, asked by an option."""
+    done = completed([*command, option], Path(tempfile.gettempdir()))
     return done.stdout.decode(errors="replace").splitlines()[0]
 
 

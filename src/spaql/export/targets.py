@@ -7,16 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Unpack
 
+from spaql.entry_points import declared_names, find_declared, load_declared, origin_of
 from spaql.errors import SettingError, imported, nearest
-from spaql.export.c_code import CCode
-from spaql.export.equivalence import Equivalence, Target
+from spaql.export.equivalence import Equivalence
 from spaql.export.fmu.target import Fmu
-from spaql.export.json_tree import JsonTree
+from spaql.export.json_form import Json
+from spaql.export.language import Target
 from spaql.export.language_targets import javascript, micropython, octave, plcopen, rust, wasm
-from spaql.export.onnx_graph import OnnxGraph
-from spaql.export.python_code import PythonCode
-from spaql.export.rewrite import TOLERANCE
-from spaql.export.structured_text import StructuredText
+from spaql.export.languages.c import C
+from spaql.export.languages.onnx import Onnx
+from spaql.export.languages.python import Python
+from spaql.export.languages.structured_text import StructuredText
+from spaql.export.machine import TOLERANCE
 from spaql.export.writing import Options, SafeAction, write
 from spaql.policy.resolve import PathLike, Source
 
@@ -85,7 +87,7 @@ def c(
     ['controller.c', 'controller.h']
     """
     return write(
-        CCode(form, standard=standard),
+        C(form, standard=standard),
         tree,
         path,
         number=number,
@@ -111,7 +113,7 @@ def onnx(tree: Source, path: PathLike, *, number: str = "double", **options: Unp
     It maps a batch `observation` of "double" or "float" numbers to a batch `action`. Needs the extra `onnx`.
     For the other parameters see `c`.
     """
-    return write(OnnxGraph(), tree, path, number=number, **options)
+    return write(Onnx(), tree, path, number=number, **options)
 
 
 def fmu(tree: Source, path: PathLike, **options: Unpack[Options]) -> Equivalence:
@@ -124,22 +126,20 @@ def fmu(tree: Source, path: PathLike, **options: Unpack[Options]) -> Equivalence
     return write(Fmu(), tree, path, number="double", **options)
 
 
-def python(
-    tree: Source, path: PathLike, *, form: str | None = None, **options: Unpack[Options]
-) -> Equivalence:
+def python(tree: Source, path: PathLike, **options: Unpack[Options]) -> Equivalence:
     """Write a controller as one Python file with a function `act(observation)` and no imports.
 
     For the parameters see `c`.
     """
-    return write(PythonCode(form), tree, path, number="double", **options)
+    return write(Python(), tree, path, number="double", **options)
 
 
 def json(tree: Source, path: PathLike, **options: Unpack[Options]) -> Equivalence:
-    """Write a controller as JSON, such as `controller.json`, which `tree_from_json` reads.
+    """Write a controller as JSON, such as `controller.json`, which `controller_from_json` reads.
 
-    Its schema is `spaql.export.json_tree.SCHEMA`. For the parameters see `c`.
+    Its schema is `spaql.export.json_form.SCHEMA`. For the parameters see `c`.
     """
-    return write(JsonTree(), tree, path, number="double", **options)
+    return write(Json(), tree, path, number="double", **options)
 
 
 Exporter = Callable[..., Equivalence]
@@ -160,6 +160,8 @@ EXPORTERS: Mapping[str, tuple[Exporter, str]] = MappingProxyType(
     }
 )
 """Every exporter with its file suffix."""
+GROUP = "spaql.targets"
+"""The entry points by which a package declares targets, each under its name for `spaql export --to`."""
 
 
 def find_exporter(name: str) -> tuple[Exporter, str]:
@@ -168,21 +170,35 @@ def find_exporter(name: str) -> tuple[Exporter, str]:
     Parameters
     ----------
     name
-        One of `EXPORTERS`; or `module:name`, which imports the module, and names a subclass of `Target` in
-        it, or an instance of one.
+        One of `EXPORTERS`; the name of a target that an installed package declares in the entry-point group
+        `spaql.targets`; or `module:name`, which imports the module. What a package declares, or a module
+        defines, is a subclass of `Target` or an instance of one.
 
     Examples
     --------
-    >>> find_exporter("json")[1], find_exporter("spaql.export.json_tree:JsonTree")[1]
+    >>> find_exporter("json")[1], find_exporter("spaql.export.json_form:Json")[1]
     ('.json', '.json')
     """
-    module, _, attribute = name.rpartition(":")
-    if not module:
-        if name not in EXPORTERS:
-            raise SettingError(f"There is no export target {name!r}: {nearest(name, EXPORTERS)}")
+    if name in EXPORTERS:
         return EXPORTERS[name]
-    found = getattr(imported(module, attribute), attribute, None)
-    target = found() if isinstance(found, type) and issubclass(found, Target) else found
-    if not isinstance(target, Target):
-        raise SettingError(f"{name} is not a subclass of spaql.export.Target, nor an instance of one.")
+    module, _, attribute = name.rpartition(":")
+    if module:
+        target = _made(getattr(imported(module, attribute), attribute, None), name)
+    elif (entry := find_declared(GROUP, name)) is not None:
+        target = _made(load_declared(entry), origin_of(entry))
+    else:
+        known = [*EXPORTERS, *declared_names(GROUP)]
+        raise SettingError(f"There is no export target {name!r}: {nearest(name, known)}")
     return functools.partial(write, target), target.suffix
+
+
+def _made(found: object, what: str) -> Target:
+    """Return a target, which may be given by its class; raises `SettingError` for anything else."""
+    if isinstance(found, type) and issubclass(found, Target):
+        try:
+            return found()
+        except Exception as error:
+            raise SettingError(f"{what} cannot be made: {type(error).__name__}: {error}.") from error
+    if not isinstance(found, Target):
+        raise SettingError(f"{what} is not a subclass of spaql.export.Target, nor an instance of one.")
+    return found

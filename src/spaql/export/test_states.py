@@ -7,56 +7,105 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.export.numbers import Double, Fixed, Number
+from spaql.export.machine import Machine, bounds
 from spaql.export.oblique_states import Regions, cut_points, tie_points
-from spaql.export.rewrite import bounds
-from spaql.export.target_controller import MachineController
 from spaql.policy import RuleTree, SwitchingLaws
+from spaql.program.numbers import Double, Fixed, Number
 from spaql.spaces import unbounded
 
 Corner = tuple[float, ...]
+Ends = tuple[Corner, Corner]
+"""The lowest and the highest inputs of a box, ends included."""
 Doubles = NDArray[np.float64]
 CHUNK = 1 << 17
 LEAF_CENTRES = "leaf centres"
 
 
-def comparison_points(
-    controller: MachineController, n: int, seed: int = 0
-) -> Iterator[tuple[str, NDArray[Any]]]:
+def comparison_points(machine: Machine, n: int, seed: int = 0) -> Iterator[tuple[str, NDArray[Any]]]:
     """Yield batches of inputs in the machine's numbers, each with its kind.
 
     Parameters
     ----------
-    controller
-        The controller whose export is compared.
+    machine
+        The controller whose export is compared, without memory.
     n
         Number of random points.
     seed
         Of the random points.
     """
-    number, tree = controller.number, controller.tree
+    number = machine.number
+    tree = _on_grid(machine)
+    ends = _valid_ends(machine)
     rng = np.random.default_rng(seed)
     if len(tree.combinations) or isinstance(tree.leaves, SwitchingLaws):
-        yield from _oblique_points(tree, number, np.random.default_rng(seed))
+        yield from _oblique_points(tree, number, ends, np.random.default_rng(seed))
     if not len(tree.combinations):
-        yield from _batches(LEAF_CENTRES, number, leaf_centres(tree, number))
-        yield from _batches("boundaries and their neighbours", number, boundary_points(tree, number))
+        yield from _batches(LEAF_CENTRES, number, leaf_centres(tree, number, ends))
+        yield from _batches("boundaries and their neighbours", number, boundary_points(tree, number, ends))
     if not isinstance(number, Fixed):
         yield "NaN and infinities", number.inputs(_special_values(tree.dims))
+    if machine.limits is not None:
+        yield from _batches("limits and their neighbours", number, _limit_points(machine, tree, rng))
     for begin in range(0, n, CHUNK):
         yield "random points", number.inputs(random_points(tree, min(CHUNK, n - begin), rng))
 
 
+def _on_grid(machine: Machine) -> RuleTree:
+    """Return the rules with thresholds that are numbers of the machine, but for those of sums."""
+    tree, number = machine.controller, machine.number
+    assert isinstance(tree, RuleTree)
+    low, high = _all(number, tree.dims)
+    pairs = zip(tree.feature.tolist(), tree.threshold.tolist(), strict=True)
+    up = []
+    for j, t in pairs:
+        if isinstance(number, Fixed) and math.isinf(t):
+            t = low[j] if t < 0 else high[j] + math.ldexp(1.0, -number.observation_bits[j])
+        up.append(number.up(j, t) if 0 <= j < tree.dims else t)
+    return replace(tree, threshold=np.array(up))
+
+
+def _all(number: Number, dims: int) -> Ends:
+    """Return the lowest and the highest numbers of the machine."""
+    low, high = (number.values(number.inputs(np.full((1, dims), x)))[0] for x in (-math.inf, math.inf))
+    return tuple(low.tolist()), tuple(high.tolist())
+
+
+def _valid_ends(machine: Machine) -> Ends:
+    """Return the lowest and the highest numbers of the machine that are valid readings."""
+    number = machine.number
+    low, high = (list(corner) for corner in _all(number, len(machine.observations)))
+    for j, (least, most) in enumerate(machine.ends):
+        if least > -math.inf:
+            low[j] = number.up(j, least)
+        if most < math.inf:
+            high[j] = number.neighbour(j, number.up(j, math.nextafter(most, math.inf)), upper=False)
+    return tuple(low), tuple(high)
+
+
+def _limit_points(machine: Machine, tree: RuleTree, rng: np.random.Generator) -> Iterator[Corner]:
+    """Yield points at and next to each limit beyond which the safe action is taken."""
+    assert machine.limits is not None
+    number = machine.number
+    others = random_points(tree, 100, rng)
+    for j, limits in enumerate(zip(machine.limits.low, machine.limits.high, strict=True)):
+        for limit in filter(math.isfinite, limits):
+            near = number.up(j, limit)
+            below, above = (number.neighbour(j, near, upper=upper) for upper in (False, True))
+            for point in others.tolist():
+                yield from (_with(tuple(point), j, x) for x in (below, near, above))
+
+
 def _oblique_points(
-    tree: RuleTree, number: Number, rng: np.random.Generator
+    tree: RuleTree, number: Number, ends: Ends, rng: np.random.Generator
 ) -> Iterator[tuple[str, NDArray[Any]]]:
     """Yield inputs for trees with sums or switching laws, whose boundaries may be oblique."""
-    regions, centres = _regions(tree, number).centres(rng)
+    regions, centres = _regions(tree, number, ends).centres(rng)
     points: dict[str, Iterator[Doubles]] = {}
     if len(tree.combinations):
         points[LEAF_CENTRES] = iter([centres])
@@ -71,9 +120,9 @@ def _oblique_points(
         yield "NaN and infinities", number.inputs(_cancelling(centres, rng))
 
 
-def _regions(tree: RuleTree, number: Number) -> Regions:
+def _regions(tree: RuleTree, number: Number, ends: Ends) -> Regions:
     """Return the regions of the leaves, as often as they are printed."""
-    leaves = [(low, high, tree.leaf[i]) for i, low, high in _boxes(tree, number) if tree.feature[i] < 0]
+    leaves = [(low, high, tree.leaf[i]) for i, low, high in _boxes(tree, number, ends) if tree.feature[i] < 0]
     low, high, row = (np.array(part) for part in zip(*leaves, strict=True))
     center, spread = _range(tree)
     return Regions(tree, number, low, high, row.astype(np.int64), center, spread)
@@ -99,19 +148,19 @@ def _batches(kind: str, number: Number, points: Iterator[Corner]) -> Iterator[tu
         yield kind, number.inputs(np.array(rows))
 
 
-def leaf_centres(tree: RuleTree, number: Number) -> Iterator[Corner]:
+def leaf_centres(tree: RuleTree, number: Number, ends: Ends | None = None) -> Iterator[Corner]:
     """Yield the centre of every leaf, as often as it is printed."""
-    for node, low, high in _boxes(tree, number):
+    for node, low, high in _boxes(tree, number, ends):
         if tree.feature[node] < 0:
             yield _middle(number, low, high)
 
 
-def boundary_points(tree: RuleTree, number: Number) -> Iterator[Corner]:
+def boundary_points(tree: RuleTree, number: Number, ends: Ends | None = None) -> Iterator[Corner]:
     """Yield, for any two leaves that meet at a threshold, a point on it and its two neighbours.
 
     If a threshold between two leaves is moved, one of these points changes sides.
     """
-    for node, low, high in _boxes(tree, number):
+    for node, low, high in _boxes(tree, number, ends):
         j, t = int(tree.feature[node]), float(tree.threshold[node])
         if j < 0 or not low[j] < t <= high[j]:
             continue
@@ -148,18 +197,16 @@ def _meetings(
                 waiting.append((*pair, _with(low, k, max(low[k], t)), high))
 
 
-def _boxes(tree: RuleTree, number: Number) -> Iterator[tuple[int, Corner, Corner]]:
+def _boxes(tree: RuleTree, number: Number, ends: Ends | None) -> Iterator[tuple[int, Corner, Corner]]:
     """Yield every node as it is printed, with the box of inputs that reach it, both ends included.
 
     For a tree with sums it is a box of all numbers that rules compare.
     """
     sums = [Double()] * len(tree.combinations)
     numbers = [*[number] * tree.dims, *sums]
-    ends = [
-        number.values(number.inputs(np.full((1, tree.dims), x)))[0].tolist() + [x] * len(sums)
-        for x in (-math.inf, math.inf)
-    ]
-    waiting: list[tuple[int, Corner, Corner]] = [(0, tuple(ends[0]), tuple(ends[1]))]
+    corners = zip(ends or _all(number, tree.dims), (-math.inf, math.inf), strict=True)
+    first, last = ((*corner, *[x] * len(sums)) for corner, x in corners)
+    waiting: list[tuple[int, Corner, Corner]] = [(0, first, last)]
     while waiting:
         node, low, high = waiting.pop()
         yield node, low, high

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypedDict
@@ -13,14 +13,12 @@ import numpy as np
 
 from spaql.archive import write_together
 from spaql.errors import SettingError
-from spaql.export.equivalence import Equivalence, EquivalenceError, Target, check_equivalence
+from spaql.export.equivalence import Equivalence, check_equivalence
 from spaql.export.hashes import hash_lines
-from spaql.export.memory.check import MemoryTarget, check_memory_equivalence
-from spaql.export.memory.machine import MemoryMachine, machine_of
-from spaql.export.rewrite import TOLERANCE
-from spaql.export.target_controller import controller_of
+from spaql.export.language import Target
+from spaql.export.machine import TOLERANCE, machine_of
+from spaql.export.played import EquivalenceError
 from spaql.export.test_states import random_points
-from spaql.export.trace import Trace
 from spaql.interpret import rule_tree
 from spaql.languages import is_keyword
 from spaql.policy import FeatureController, Policy, RuleTree
@@ -74,21 +72,24 @@ def write(
     source = opened(tree)
     problem = getattr(source, "problem", None)
     policy = policy_of(source)
+    controller: RuleTree | FeatureController
     if isinstance(policy, FeatureController):
-        machine = machine_of(policy, number, safe_action, provenance, tolerance)
-        machine = replace(machine, provenance=(*hash_lines(policy, problem), *provenance))
-        return _write_with_memory(target.with_memory(), machine, path, points)
-    rules = source if isinstance(source, RuleTree) else rule_tree(policy)
-    _compare_rules(rules, policy)
-    controller = controller_of(rules, number, safe_action, provenance, tolerance)
-    controller = replace(controller, provenance=(*hash_lines(rules, problem), *provenance))
-    files = target.write(controller, name)
+        controller = policy
+    else:
+        controller = source if isinstance(source, RuleTree) else rule_tree(policy)
+        _compare_rules(controller, policy)
+    machine = machine_of(controller, number, safe_action, provenance, tolerance)
+    machine = replace(machine, provenance=(*hash_lines(controller, problem), *provenance))
+    files = target.write(machine, name)
     if path.name not in files:
         raise SettingError(f"The file name is {path.name}, and must be {' or '.join(files)}.")
-    trace = target.trace(controller, name)
+    trace = target.trace(machine, name)
     with tempfile.TemporaryDirectory() as folder:
-        found = check_equivalence(target, controller, files, name, Path(folder), points, trace)
-    return _written(found, path.parent, files, trace)
+        found = check_equivalence(target, machine, files, name, Path(folder), points, trace)
+    further = {} if trace is None else trace.files()
+    write_together({path.parent / file: content for file, content in {**files, **further}.items()})
+    hashes = {file: hashlib.sha256(content).hexdigest() for file, content in further.items()}
+    return replace(found, files=found.files | hashes)
 
 
 def _compare_rules(rules: RuleTree, policy: Policy) -> None:
@@ -102,24 +103,3 @@ def _compare_rules(rules: RuleTree, policy: Policy) -> None:
     wanted = np.asarray(policy.act(observations, np.zeros(len(points), np.int64), None))
     if not np.array_equal(rules.act(observations), wanted):
         raise EquivalenceError("The rules of the policy do not act as the policy, so no file is written.")
-
-
-def _write_with_memory(target: MemoryTarget, machine: MemoryMachine, path: Path, samples: int) -> Equivalence:
-    """Write a controller with memory after an equivalence check along episodes."""
-    files = target.write(machine, path.stem)
-    if path.name not in files:
-        raise SettingError(f"The file name is {path.name}, and must be {' or '.join(files)}.")
-    trace = target.trace(machine, path.stem)
-    with tempfile.TemporaryDirectory() as folder:
-        found = check_memory_equivalence(target, machine, files, path.stem, Path(folder), samples, trace)
-    return _written(found, path.parent, files, trace)
-
-
-def _written(
-    found: Equivalence, folder: Path, files: Mapping[str, bytes], trace: Trace | None
-) -> Equivalence:
-    """Write files, and the trace of the check; returns the record with all of them."""
-    further = {} if trace is None else trace.files()
-    write_together({folder / file: content for file, content in {**files, **further}.items()})
-    hashes = {file: hashlib.sha256(content).hexdigest() for file, content in further.items()}
-    return replace(found, files=found.files | hashes)

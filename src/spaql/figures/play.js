@@ -13,12 +13,11 @@ function read(tree) {
   const made = structuredClone(tree);
   made.nodes.threshold = numbers(made.nodes.threshold);
   for (const part of Object.keys(made.leaves)) if (part !== "kind") made.leaves[part] = numbers(made.leaves[part]);
-  made.combinations = made.combinations || [];
   return made;
 }
 
-const original = read(data.tree);
-let tree = read(data.tree);
+const original = read(data.file.tree);
+let tree = read(data.file.tree);
 const dims = tree.observations.length;
 const listed = data.actionSpace.kind === "discrete";
 const first = listed ? data.actionSpace.start : 0;
@@ -714,8 +713,8 @@ function markTree() {
 
 /** The features at the moment, and what each adds to an action by the law of the leaf. */
 function drawFeatures() {
-  if (!data.memory) return;
-  const {at, action, given} = present(), {leaves} = tree, laws = leaves.kind === "laws", velocity = data.memory.memory.form === "velocity";
+  if (!data.file.memory) return;
+  const {at, action, given} = present(), {leaves} = tree, laws = leaves.kind === "laws", velocity = data.file.memory.form === "velocity";
   const row = tree.nodes.leaf[places[at].node], offset = laws ? leaves.offset[row] : leaves.value[row];
   const term = (place, k, values, j) => (laws ? leaves.gain[tree.nodes.leaf[places[place].node]][k][j] * values[j] : 0);
   const most = tree.actions.map((_, k) => view.path.given.reduce((found, values, t) =>
@@ -736,7 +735,7 @@ function drawFeatures() {
 /** The numbers that can be changed at a place: a label, where each is, and its range. */
 function editable(at) {
   const place = places[at], node = place.node, found = [];
-  const locked = data.locked.length && (!place.leaf || data.locked.includes(tree.nodes.leaf[node]));
+  const locked = tree.locks.row.length && (!place.leaf || tree.locks.row.includes(tree.nodes.leaf[node]));
   if (locked) return null;
   const add = (label, holder, start, key, reach, low, high) => found.push({label, holder, start, key, low: low ?? start[key] - reach, high: high ?? start[key] + reach});
   if (!place.leaf) {
@@ -824,9 +823,8 @@ function saved() {
   const made = structuredClone(tree), text = (x) => (Array.isArray(x) ? x.map(text) : Number.isFinite(x) ? x : x > 0 ? "inf" : "-inf");
   made.nodes.threshold = text(made.nodes.threshold);
   for (const part of Object.keys(made.leaves)) if (part !== "kind") made.leaves[part] = text(made.leaves[part]);
-  if (!made.combinations.length) delete made.combinations;
   made.smallest = made.smallest && !edited();
-  return JSON.stringify(data.memory ? {...data.memory, tree: made} : made, null, 1);
+  return JSON.stringify({...data.file, tree: made}, null, 1);
 }
 
 // ---- what changes what ------------------------------------------------------------------------------------
@@ -954,23 +952,22 @@ function begin() {
   $("go").addEventListener("click", toggle);
   $("time").addEventListener("input", () => { stop(); view.t = Number($("time").value); later(moment); });
   $("reset").addEventListener("click", () => {
-    const again = read(data.tree);
+    const again = read(data.file.tree);
     tree.nodes = again.nodes; tree.leaves = again.leaves; tree.combinations = again.combinations;
     update(); choose(view.chosen);
   });
   $("save").addEventListener("click", () => {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([saved()], {type: "application/json"}));
-    link.download = data.memory ? "edited-controller.json" : "edited-tree.json"; link.click();
+    link.download = "edited-controller.json"; link.click();
     $("command").textContent = `Then: spaql edit RUN --tree ${link.download} --out edited.spaql`;
   });
-  if (data.memory) $("save").textContent = "Download the controller";
   view.before = data.starts.map((start) => rollout(start, original));
   view.path = rollout(view.start, tree, view.plan);
   if (view.plan) view.t = view.plan.steps[0] + 2; // there is more to see than at the start
   measureReaches();
   if (data.plan) buildPlan();
-  buildTree(); showView(); update(); choose(places.findIndex((place) => !data.memory || place.leaf));
+  buildTree(); showView(); update(); choose(places.findIndex((place) => !data.file.memory || place.leaf));
   const resized = () => { moment(); drawReturns(); };
   new ResizeObserver(() => later(resized)).observe($("play"));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { moment(); drawReturns(); drawLegend(); });

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,13 +15,9 @@ from spaql.agents import Agent, Controller
 from spaql.errors import SettingError
 from spaql.evaluation import find_bench
 from spaql.evaluation.step_test import StepPlan, has_step_test, step_plan
-from spaql.export.json_tree import FORMAT, VERSION
-from spaql.export.memory.build import program_of
-from spaql.export.memory.json_form import JsonMemory
-from spaql.export.memory.machine import machine_of
-from spaql.export.source.javascript import JavaScript, class_lines
-from spaql.export.source.language import LanguageMemory
-from spaql.export.tree_data import tree_data
+from spaql.export.json_form import controller_data
+from spaql.export.languages.javascript import JavaScript, class_lines
+from spaql.export.machine import machine_of
 from spaql.figures.play_plant import PagePlant, equations, learned, nominal, quiet
 from spaql.languages import in_html, in_script
 from spaql.plants import PlantModel
@@ -31,6 +26,7 @@ from spaql.policy.feature_table import formulas
 from spaql.policy.feature_tree import VELOCITY
 from spaql.problems import Problem
 from spaql.problems.disturbances import Functions
+from spaql.program.controller import controller_program
 from spaql.spaces import describe_space
 
 Floats = NDArray[np.float64]
@@ -82,10 +78,8 @@ class Play:
     def as_data(self) -> dict[str, Any]:
         """Return all but the code of the plant as data for JSON."""
         controller = self.controller
-        tree = controller.tree if isinstance(controller, FeatureController) else controller
         return {
             **self._file(),
-            "locked": sorted({int(lock.row) for lock in tree.locks}),
             "observationSpace": describe_space(controller.observation_space),
             "actionSpace": describe_space(controller.action_space),
             "name": self.name,
@@ -103,14 +97,11 @@ class Play:
         }
 
     def _file(self) -> dict[str, Any]:
-        """Return the tree, and of a controller with memory the rest of its file, and its features."""
-        controller, provenance = self.controller, [f"edited in a page of {self.name}"]
+        """Return the controller as its file, and the features of one with memory."""
+        controller = self.controller
+        file = controller_data(machine_of(controller, provenance=[f"edited in a page of {self.name}"]))
         if not isinstance(controller, FeatureController):
-            about = {"format": FORMAT, "version": VERSION, "provenance": provenance}
-            safe = {"safe_action": list(controller.default_action)}
-            return {"tree": about | tree_data(controller, safe), "memory": None}
-        written = JsonMemory().write(machine_of(controller, provenance=provenance), "controller")
-        memory = json.loads(written["controller.json"])
+            return {"file": file}
         lines = formulas(
             controller.features, controller.observations, controller.actions, controller.sample_time
         )
@@ -118,8 +109,7 @@ class Play:
             {"formula": line, "remembers": one.memory() > 0}
             for line, one in zip(lines, controller.features, strict=True)
         ]
-        tree = memory.pop("tree")
-        return {"tree": tree, "memory": memory, "features": features, "remembers": _remembers(controller)}
+        return {"file": file, "features": features, "remembers": _remembers(controller)}
 
     def _plan(self, plan: StepPlan) -> dict[str, Any]:
         """Return the step test as data."""
@@ -261,13 +251,14 @@ def _controller_code(controller: FeatureController) -> str:
     Its `act` returns the features after the numbers of the action.
     """
     machine = machine_of(controller)
-    program, features = program_of(machine, adjustable=True), machine.names.features
+    program, _ = controller_program(machine.specification(adjustable=True))
+    features = [machine.names.x[column] for column in controller.frame.columns]
     program = replace(
         program,
         outputs=(*program.outputs, *features),
         numbers=tuple(name for name in program.numbers if name not in features),
     )
-    source = replace(LanguageMemory(JavaScript()).source(machine, "controller"), program=program)
+    source = replace(JavaScript().source(machine, "controller"), program=program)
     return "\n".join(class_lines(source, "class"))
 
 
@@ -302,6 +293,6 @@ _SKELETON = """
 <div id="sliders"></div>
 <canvas id="returns" role="img" aria-label="Returns from the fixed starts, before and after edits"></canvas>
 <p id="return" aria-live="polite"></p>
-<div class="bar"><button id="reset">Undo all</button><button id="save">Download the tree</button></div>
+<div class="bar"><button id="reset">Undo all</button><button id="save">Download the controller</button></div>
 <p class="soft" id="command"></p></div>
 """

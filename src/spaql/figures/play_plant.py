@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box
@@ -17,35 +17,8 @@ from spaql.languages import in_script
 from spaql.plants import PlantModel
 from spaql.problems import Dynamics
 
-if TYPE_CHECKING:
-    from spaql.verify.tape import Tape
-
 Floats = NDArray[np.float64]
 
-_FORMS = {
-    "add": "{0} + {1}",
-    "sub": "{0} - {1}",
-    "mul": "{0} * {1}",
-    "div": "{0} / {1}",
-    "neg": "-{0}",
-    "min": "{1} < {0} ? {1} : {0}",
-    "max": "{1} > {0} ? {1} : {0}",
-    "square": "{0} * {0}",
-    "mod": "mod({0}, {1})",
-    "fmod": "{0} % {1}",
-    "single": "Math.fround({0})",
-}
-"""Operations of a tape in JavaScript; all others are functions of `Math`."""
-_HELPERS = """
-const mod = (a, b) => { const m = a % b; return m !== 0 && (m < 0) !== (b < 0) ? m + b : m; };
-const interp = (table, x) => {
-  const [at, is] = table;
-  if (x <= at[0]) return is[0];
-  for (let i = 1; i < at.length; i++)
-    if (x < at[i]) return (is[i] - is[i - 1]) / (at[i] - at[i - 1]) * (x - at[i - 1]) + is[i - 1];
-  return Number.isNaN(x) ? x : is[is.length - 1];
-};
-"""
 _DRAWS = """
 const scrambled = (word) => {
   word = Math.imul(word ^ (word >>> 16), 0x7FEB352D);
@@ -64,7 +37,7 @@ const drawn = (key, count) => {
   return made;
 };
 """
-"""What `spaql.problems.draws` draws at a step, each number as a uniform and as a normal one."""
+"""What `spaql.kernels.draws` draws at a step, each number as a uniform and as a normal one."""
 _STARTS = 20
 """Fixed starts of a page."""
 
@@ -90,16 +63,17 @@ class PagePlant:
 
 def nominal(dynamics: Dynamics) -> Dynamics:
     """Return a plant without its declared disturbances; `step` still draws what it draws."""
-    middle = [(low + high) / 2 for low, high in dynamics.disturbances.parameters]
     return replace(
         dynamics,
         id=f"{dynamics.id.rpartition('-v')[0]}-nominal-v0",
         noise={},
+        late_observations=False,
+        action_noise={},
         delay=0,
         rate_limit={},
         gain=0.0,
         disturbance={},
-        parameters=dict(zip(dynamics.parameters, middle, strict=True)),
+        parameters=dynamics.middle_parameters,
     )
 
 
@@ -129,8 +103,12 @@ def quiet(dynamics: Dynamics, plan: StepPlan, seed: int) -> PagePlant:
     starts[:, at + 1] = rng.uniform(-size, size, _STARTS)
     has = ["its dead time"] * (declared.delay[1] > 0) + ["its rate limit"] * declared.limits_rate
     has += ["a load in each of the fixed starts"] * bool(declared.loads)
-    drawn = {"noise": any(declared.noise), "changes of the actuators' gain": declared.gain > 0.0}
-    drawn["further loads"] = len(declared.loads) > 1
+    drawn = {
+        "noise": any((*declared.noise, *declared.action_noise)),
+        "late observations": declared.late_observations,
+        "changes of the actuators' gain": declared.gain > 0.0,
+        "further loads": len(declared.loads) > 1,
+    }
     lacks = [name for name, is_so in drawn.items() if is_so]
     note = f"The plant runs by its equations{_draws(dynamics)}"
     note += f", with {' and '.join(has)}" * bool(has) + f", without {' and '.join(lacks)}" * bool(lacks)
@@ -148,10 +126,12 @@ def _middle(dynamics: Dynamics) -> str:
 
 
 def _traced_plant(dynamics: Dynamics, starts: Floats, note: str) -> PagePlant:
-    from spaql.verify.trace import trace_nominal
+    from spaql.problems.tapes import trace_nominal
+    from spaql.program.javascript import HELPERS, function
 
     step, observe = trace_nominal(dynamics, simulated=True)
-    if any("unknown" in _names(tape) for tape in (step, observe)) and step.paths == 1:
+    kinds = {row[0] for tape in (step, observe) for row in tape.operations}
+    if "unknown" in kinds and step.paths == 1:
         raise SettingError(f"The equations of {dynamics.id} are not known completely.")
     names, angles = _state_names(dynamics, starts[:, : dynamics.plant_dims])
     inputs, draws = "...s, ...a", ""
@@ -159,8 +139,8 @@ def _traced_plant(dynamics: Dynamics, starts: Floats, note: str) -> PagePlant:
         inputs += ", ...drawn(...s.slice(-2))"
         draws = _DRAWS.replace("DRAWS", str(step.draws))
     code = (
-        f"(() => {{{_HELPERS}{draws}"
-        f"{_function('after', step, ended=True)}{_function('seen', observe, ended=False)}"
+        f"(() => {{{HELPERS}{draws}"
+        f"{function('after', step, ended=True)}{function('seen', observe, ended=False)}"
         f"return {{step: (s, a) => after([{inputs}]), observe: seen}}; }})()"
     )
     return PagePlant(note, code, names, angles, starts)
@@ -190,55 +170,6 @@ def _finite(bounds: NDArray[Any]) -> list[float | None]:
     return [x if math.isfinite(x) else None for x in bounds.astype(np.float64).ravel().tolist()]
 
 
-def _names(tape: Tape) -> list[str]:
-    from spaql.kernels.verify.codes import OPERATIONS
-
-    return [OPERATIONS[code] for code in tape.arrays.code]
-
-
-def _function(name: str, tape: Tape, *, ended: bool) -> str:
-    """Return a tape as a function of an array; with `ended`, whether the episode has is returned last."""
-    arrays, lines = tape.arrays, []
-    for i, kind in enumerate(_names(tape)):
-        a, b = int(arrays.first[i]), int(arrays.second[i])
-        if kind == "const":
-            made = _number(float(arrays.value[i]))
-        elif kind == "input":
-            made = f"x[{a}]"
-        elif kind == "unknown":
-            made = "NaN"
-        elif kind == "interp":
-            at, values = arrays.tables[b]
-            table = [values_of[~np.isnan(at)].tolist() for values_of in (at, values)]
-            made = f"interp({in_script(table)}, r{a})"
-        elif kind in _FORMS:
-            made = _FORMS[kind].format(f"r{a}", f"r{b}")
-        else:
-            made = f"Math.{kind}(r{a}{f', r{b}' if b >= 0 else ''})"
-        lines.append(f"const r{i} = {made};")
-    lines.append(_branches(tape, 0, ended))
-    body = "\n".join(lines)
-    return f"const {name} = (x) => {{\n{body}\n}};\n"
-
-
-def _branches(tape: Tape, node: int, ended: bool) -> str:
-    """Return the decision tree of a tape as nested conditions."""
-    from spaql.kernels.verify.codes import CONDITIONS
-
-    kind, a, b, yes, no, leaf, _ = (int(x) for x in tape.arrays.branch[node])
-    if kind < 0:
-        results = [f"r{row}" for row in tape.arrays.outputs[leaf].tolist()]
-        flag = [str(int(tape.arrays.flags[leaf]))] if ended else []
-        return f"return [{', '.join(results + flag)}];"
-    sign = {"==": "==="}.get(CONDITIONS[kind], CONDITIONS[kind])
-    sides = (_branches(tape, side, ended) for side in (yes, no))
-    return "if (r{} {} r{}) {{ {} }} else {{ {} }}".format(a, sign, b, *sides)
-
-
-def _number(x: float) -> str:
-    return repr(x) if math.isfinite(x) else ("NaN" if math.isnan(x) else "Infinity" if x > 0 else "-Infinity")
-
-
 def _state_names(dynamics: Dynamics, starts: Floats) -> tuple[tuple[str, ...], tuple[bool, ...]]:
     """Return names of the numbers of a state, and which are angles, by comparing states and observations."""
     rng = np.random.default_rng(0)
@@ -262,5 +193,4 @@ def _state_names(dynamics: Dynamics, starts: Floats) -> tuple[tuple[str, ...], t
 
 
 def _column(rows: Floats, wanted: Sequence[float] | Floats) -> int | None:
-    found = [k for k in range(rows.shape[1]) if np.allclose(rows[:, k], wanted, rtol=1e-9, atol=1e-12)]
-    return found[0] if found else None
+    return next((k for k, row in enumerate(rows.T) if np.allclose(row, wanted, rtol=1e-9, atol=1e-12)), None)

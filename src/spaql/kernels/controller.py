@@ -10,7 +10,7 @@ Cuts and laws are rows of one sparse table,
 
 so that the order of every sum is data: exported code has the same bits. A cut goes left if its sum is below
 its constant. A leaf has a row for each component of the action (constant + sum, then the limits), or for each
-discrete action (the highest score wins; a score of -inf is never taken). `Arrays` is the structure;
+discrete action (the highest score wins; a score of -1e300 or less is never taken). `Arrays` is the structure;
 `constant` and `weight` are the parameters, of which a search over n candidates passes n rows.
 
 The memory of an episode is a row of floats: the number of samples (up to that of the roots), the last leaf
@@ -40,6 +40,12 @@ SQUARE = 9
 ANGLE = 10
 ANGLE_ERROR = 11
 """Kinds of features. Observed ones are declared only: terms read the observation itself."""
+
+LARGEST = 1e30
+"""What is remembered is finite: a controller with memory takes observations up to this."""
+
+LOWEST_SCORE = -1e300
+"""Scores at or below it, and NaN, never win: a language need not have infinity."""
 
 KIND, FIRST, SECOND, SAMPLES, SLOT = range(5)
 """Columns of `Arrays.feature`."""
@@ -289,9 +295,9 @@ def find_leaf(arrays: Arrays, numbers: Numbers, x: Floats, memory: Floats) -> in
 
 @njit_inlined
 def highest_score(arrays: Arrays, numbers: Numbers, first: int, x: Floats) -> int:
-    """Return the discrete action with the highest score, the first of equal ones; NaN counts as -inf."""
+    """Return the discrete action with the highest score, the first of equal ones, or the first of all."""
     best = 0
-    top = -np.inf
+    top = LOWEST_SCORE
     for k in range(arrays.shape[OUTPUTS]):
         if numbers.constant[first + k] > -np.inf:
             total = weighted_sum(arrays, numbers.weight, first + k, numbers.constant[first + k], x)

@@ -1,6 +1,5 @@
 """Policies: maps from raw observations to raw actions."""
 
-from spaql.policy.disturbed import DelayedPolicy, DisturbedPolicy, NoisyPolicy, RecordingPolicy
 from spaql.policy.explanation import Candidate, Change, Explanation
 from spaql.policy.feature_controller import FeatureController
 from spaql.policy.feature_tree import tree_over_features
@@ -23,6 +22,7 @@ from spaql.policy.leaves import Choices, Constants, Laws, Leaves, SwitchingLaws
 from spaql.policy.partition_policy import PartitionPolicy
 from spaql.policy.policy import Policy
 from spaql.policy.random_policy import RandomPolicy
+from spaql.policy.recording import RecordingPolicy
 from spaql.policy.text import text
 from spaql.policy.tree import RuleTree
 
@@ -33,9 +33,7 @@ __all__ = [
     "Change",
     "Choices",
     "Constants",
-    "DelayedPolicy",
     "Difference",
-    "DisturbedPolicy",
     "Error",
     "Explanation",
     "Feature",
@@ -47,7 +45,6 @@ __all__ = [
     "Laws",
     "Leaves",
     "LowPass",
-    "NoisyPolicy",
     "Observed",
     "PartitionPolicy",
     "Policy",

@@ -14,31 +14,19 @@ from numpy.typing import NDArray
 
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.formatting import counted
-from spaql.kernels.controller import ControllerArrays, Floats, Ints
+from spaql.kernels.controller import LARGEST, OBSERVED, ControllerArrays, Floats
 from spaql.policy.arrays import Frame, action_range, tree_arrays
-from spaql.policy.feature_table import FeatureTable, Limiter, feature_names, feature_table
+from spaql.policy.feature_table import FeatureTable, feature_names, feature_table
 from spaql.policy.feature_text import controller_text
-from spaql.policy.feature_tree import POSITION, VELOCITY, law_bounds, tree_over_features, tree_table
+from spaql.policy.feature_tree import POSITION, VELOCITY, law_bounds, tree_over_features
 from spaql.policy.features import Feature
 from spaql.policy.leaves import Laws
 from spaql.policy.policy import Policy, Rng
 from spaql.policy.tree import RuleTree
-from spaql.spaces import action_names, given_names, observation_names, split_unit
+from spaql.spaces import action_names, environment_actions, given_names, observation_names, split_unit
 from spaql.values import real_number
 
-LARGEST = 1e30
-"""Observations beyond this, and NaN, are no readings: a memory would never forget them."""
 _MOST_MEMORY = 2**14
-
-
-class Tables(NamedTuple):
-    """A controller as exported code writes it."""
-
-    table: FeatureTable
-    limiter: Limiter
-    left: Ints
-    numbers: Floats
-    margin: Floats
 
 
 class Sample(NamedTuple):
@@ -211,41 +199,36 @@ class FeatureController(Policy):
     @cached_property
     def frame(self) -> Frame:
         """The controller but for its tree."""
-        limiter = self.tables.limiter
-        column, feature, setting = self.tables.table.computed(len(self.observations))
+        table, memory = self._table
+        column, feature, setting = table.computed(len(self.observations))
+        low, high = self._range()
+        rate = np.array(self.rate_limit) * self.sample_time
+        limit = [low, high, rate, np.array(self.dead_band), np.array(self.start), high - low]
         return Frame(
             len(self.observations),
-            np.array([*limiter[:5], limiter.high - limiter.low]),
+            np.array(limit),
             column,
             len(self.actions),
             feature=feature,
             setting=setting,
-            velocity=limiter.velocity,
+            velocity=self.form == VELOCITY,
             remembers=True,
-            memory=self.memory_size,
+            memory=memory,
         )
 
     @cached_property
-    def tables(self) -> Tables:
-        """The controller as exported code writes it."""
-        table, _ = feature_table(self.features, self.observations, self.actions, self.sample_time, self.start)
-        low, high = self._range()
-        rate = np.array(self.rate_limit) * self.sample_time
-        ends = (low, high, rate, np.array(self.dead_band), np.array(self.start))
-        left, numbers, compared = tree_table(self.tree)
-        margin = np.where(compared >= 0, np.array([*self.hysteresis, 0.0])[compared], 0.0)
-        return Tables(
-            table,
-            Limiter(*ends, self.form == VELOCITY),
-            left,
-            numbers,
-            margin if margin.any() else np.empty(0),
-        )
+    def _table(self) -> tuple[FeatureTable, int]:
+        return feature_table(self.features, self.observations, self.actions, self.sample_time, self.start)
+
+    @property
+    def computed_features(self) -> tuple[Feature, ...]:
+        """The features that are no observations themselves."""
+        return tuple(feature for feature in self.features if feature.kind != OBSERVED)
 
     @cached_property
     def memory_size(self) -> int:
         """How many numbers the memory of an episode has."""
-        return feature_table(self.features, self.observations, self.actions, self.sample_time, self.start)[1]
+        return self._table[1]
 
     def new_memory(self, n: int) -> Floats:
         """Return the memory of n episodes before their first samples, one a row."""
@@ -275,7 +258,9 @@ class FeatureController(Policy):
                 "This controller has memory, which `act` does not keep: play it with `for_episodes`, or pass "
                 "the state of `predict` on."
             )
-        return self._given(self.sample(observations, self.new_memory(len(observations))))
+        return environment_actions(
+            self.action_space, self.sample(observations, self.new_memory(len(observations))).action
+        )
 
     def for_episodes(self, n: int) -> Policy:
         """Return the policy that plays n new episodes, one a row of every batch, each with its memory."""
@@ -301,7 +286,7 @@ class FeatureController(Policy):
             raise SettingError(f"The state has the shape {memory.shape}, and must have {fresh.shape}.")
         if episode_start is not None:
             memory = np.where(np.reshape(episode_start, (-1, 1)), fresh, memory)
-        actions = self._given(self.sample(batch, memory))
+        actions = environment_actions(self.action_space, self.sample(batch, memory).action)
         return (actions[0] if single else actions), (memory,)
 
     def features_of(self, observation: Any, state: tuple[NDArray[Any], ...] | None = None) -> Floats:
@@ -309,9 +294,6 @@ class FeatureController(Policy):
         memory = self.new_memory(1) if state is None else np.array(state[0], np.float64)
         features: Floats = self.sample(np.asarray(observation)[np.newaxis], memory).features[0]
         return features
-
-    def _given(self, sample: Sample) -> Any:
-        return sample.action.reshape(-1, *self.action_space.shape).astype(self.action_space.dtype)
 
     @property
     def n_leaves(self) -> int:
@@ -336,7 +318,9 @@ class _Playing(Policy):
 
     def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
         """Return a batch of raw actions."""
-        return self._controller._given(self._controller.sample(observations, self._memory))
+        return environment_actions(
+            self.action_space, self._controller.sample(observations, self._memory).action
+        )
 
 
 def _place(name: str, names: Sequence[str], what: str) -> int:

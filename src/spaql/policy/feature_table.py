@@ -59,21 +59,6 @@ class FeatureTable(NamedTuple):
         return np.array(column, np.int64), places, self.numbers[self.kind != OBSERVED]
 
 
-class Limiter(NamedTuple):
-    """Limits of each component of the action."""
-
-    low: Floats
-    high: Floats
-    rate: Floats
-    """Largest change in a sample; infinite without a limit."""
-    dead_band: Floats
-    """Changes smaller than this are not made."""
-    start: Floats
-    """What counts as the last action at a reset."""
-    velocity: bool
-    """Whether laws are changes of the action (velocity form), and not the action itself."""
-
-
 def feature_table(
     features: Sequence[Feature],
     observations: Sequence[str],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spaql.kernels.controller import HIGH, LOW
 from spaql.policy.feature_table import formulas
 from spaql.policy.law_names import law_names
 from spaql.policy.leaves import Constants, Laws
@@ -51,9 +52,10 @@ def _laws(controller: FeatureController, node: int, digits: int | None) -> list[
 
 def limits_text(controller: FeatureController) -> Iterator[str]:
     """Yield lines about the limits of the action, hysteresis and the sample time, and the name of one law."""
-    limiter, tree = controller.tables.limiter, controller.tree
+    tree = controller.tree
+    low, high = controller.frame.limit[[LOW, HIGH]]
     for i, name in enumerate(controller.actions):
-        parts = [f"within {limiter.low[i]:g} and {limiter.high[i]:g}"]
+        parts = [f"within {low[i]:g} and {high[i]:g}"]
         unit = split_unit(name)[1]
         if controller.rate_limit[i] < math.inf:
             per = f"{unit}/s" if unit else "per second"

@@ -1,4 +1,4 @@
-"""Rule trees over features, and their arrays for the kernels."""
+"""Rule trees over features."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
-from spaql.kernels.controller import Floats, Ints
-from spaql.policy.arrays import action_range, copied_nodes
+from spaql.kernels.controller import Floats
+from spaql.policy.arrays import action_range
 from spaql.policy.feature_table import feature_names
 from spaql.policy.features import Feature
-from spaql.policy.leaves import Constants, Laws
+from spaql.policy.leaves import Laws
 from spaql.policy.tree import RuleTree
 
 POSITION, VELOCITY = "position", "velocity"
@@ -63,27 +63,3 @@ def tree_over_features(
         actions=tuple(actions),
         combinations=np.asarray(combinations, np.float64),
     )
-
-
-def tree_table(tree: RuleTree) -> tuple[Ints, Floats, Ints]:
-    """Return a tree as exported code writes it, and the number that each node compares (-1 for a leaf).
-
-    A row of a node is `[threshold, weights]` of a cut, or `[offset, gains]` of a law. The children of a node
-    are neighbours, and shared subtrees are copied.
-    """
-    order = copied_nodes(tree)
-    inner = tree.feature[order] >= 0
-    left = np.where(inner, 2 * np.cumsum(inner) - 1, -1)
-    rows = len(tree.actions)
-    numbers, leaves = np.zeros((len(order), rows, 1 + tree.dims)), tree.leaves
-    for i, node in enumerate(order):
-        j, row = int(tree.feature[node]), int(tree.leaf[node])
-        if j >= 0:
-            weights = np.eye(tree.dims)[j] if j < tree.dims else tree.combinations[j - tree.dims]
-            numbers[i, 0] = np.append(tree.threshold[node], weights)
-        elif isinstance(leaves, Laws):
-            numbers[i] = np.concatenate([leaves.offset[row][:, np.newaxis], leaves.gain[row]], axis=1)
-        else:
-            assert isinstance(leaves, Constants)
-            numbers[i, :, 0] = leaves.value[row]
-    return left, numbers, tree.feature[order].astype(np.int64)

@@ -10,6 +10,7 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
+from spaql.kernels.controller import LOWEST_SCORE
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,8 +140,8 @@ class Laws:
 class SwitchingLaws:
     """Switching laws: of a list of actions the one whose score K s + c is highest, the first of equal ones.
 
-    Scores are computed as by `affine`; one that is NaN counts as -infinity. An action with the offset
-    -infinity is never taken, unless all scores are, when the first action of the list is.
+    Scores are computed as by `affine`. One that is NaN, or -1e300 or less, is never taken, as of an action
+    with the offset -infinity; if all are, the first action of the list is taken.
     """
 
     gain: NDArray[np.float64]
@@ -156,7 +157,7 @@ class SwitchingLaws:
     def give(self, rows: NDArray[np.int64], observations: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the action of a leaf for each observation."""
         scores = affine(self.offset[rows], self.gain[rows], observations)
-        return np.asarray(self.start + np.where(np.isnan(scores), -np.inf, scores).argmax(axis=1))
+        return np.asarray(self.start + np.where(scores > LOWEST_SCORE, scores, -np.inf).argmax(axis=1))
 
     def n_numbers(self, rows: NDArray[np.int64]) -> int:
         """Return how many numbers of some rows are not 0; an action that is the only one has none."""

@@ -14,15 +14,33 @@ from fractions import Fraction
 
 import numpy as np
 
-from spaql.kernels.controller import BOUND, FIRST, INTEGRAL, LAST, LAST_ACTION, LEAF, SLOT, Floats
-from spaql.policy.feature_controller import LARGEST, FeatureController
+from spaql.kernels.controller import (
+    BOUND,
+    FIRST,
+    HIGH,
+    INTEGRAL,
+    KIND,
+    LARGEST,
+    LAST,
+    LAST_ACTION,
+    LEAF,
+    LEFT,
+    LOW,
+    OBSERVATIONS,
+    RATE,
+    ROW,
+    SLOT,
+    VELOCITY,
+    Floats,
+)
+from spaql.policy.feature_controller import FeatureController
 
 _DEPENDENT = 1e-12
 """Actions whose gains of integrals are dependent to this share of their square cannot be followed apart."""
 
 
 def tracking_gains(controller: FeatureController) -> Floats:
-    """Return by how much each integral changes for a change of each action: nodes × features × actions.
+    """Return by how much integrals change for a change of each action: nodes × computed features × actions.
 
     They solve `sum of gain * change of integral = change of action` in each leaf, with the smallest changes
     relative to the limits of the integrals. They are 0 for an action that cannot be followed: that has no
@@ -45,15 +63,21 @@ def tracking_gains(controller: FeatureController) -> Floats:
     >>> tracking_gains(controller).tolist()
     [[[0.0], [2.0]]]
     """
-    table, limiter, left, numbers, _ = controller.tables
-    nodes, actions, width = numbers.shape
-    shifts = np.zeros((nodes, width - 1, actions))
-    integrals = np.flatnonzero(table.kind == INTEGRAL)
-    if limiter.velocity or not len(integrals):
+    arrays, numbers = controller.arrays
+    actions = len(controller.actions)
+    shifts = np.zeros((len(arrays.node), len(arrays.feature), actions))
+    integrals = np.flatnonzero(arrays.feature[:, KIND] == INTEGRAL)
+    if arrays.shape[VELOCITY] or not len(integrals):
         return shifts
-    limits = table.numbers[integrals, BOUND].tolist()
-    for leaf in np.flatnonzero(left < 0).tolist():
-        shifts[leaf, integrals] = _smallest_changes(numbers[leaf][:, 1 + integrals].tolist(), limits)
+    limits = arrays.setting[integrals, BOUND].tolist()
+    columns = (arrays.shape[OBSERVATIONS] + integrals).tolist()
+    for leaf in np.flatnonzero(arrays.node[:, LEFT] < 0).tolist():
+        gains = []
+        for row in range(arrays.node[leaf, ROW], arrays.node[leaf, ROW] + actions):
+            terms = slice(*arrays.span[row : row + 2].tolist())
+            gain = dict(zip(arrays.term[terms].tolist(), numbers.weight[terms].tolist(), strict=True))
+            gains.append([gain.get(column, 0.0) for column in columns])
+        shifts[leaf, integrals] = _smallest_changes(gains, limits)
     return shifts
 
 
@@ -129,7 +153,7 @@ class Tracking:
 
         This is all that manual mode does without a valid reading.
         """
-        low, high, rate, *_ = self.controller.tables.limiter
+        low, high, rate = self.controller.frame.limit[[LOW, HIGH, RATE]]
         last = memory[:, self._last].copy()
         actions = np.where(np.abs(manual) <= LARGEST, manual, last)
         for least, most in ((last - rate, last + rate), (low, high)):
@@ -159,10 +183,11 @@ class Tracking:
 
         Without a gain they are as before; so are all before the first sample, when there is no leaf.
         """
-        table = self.controller.tables.table
+        arrays = self.controller.arrays.arrays
         leaf = memory[:, LEAF].astype(np.int64)
-        for i in np.flatnonzero(table.kind == INTEGRAL).tolist():
-            slot, bound = table.places[i, SLOT], table.numbers[i, BOUND]
+        for i in np.flatnonzero(arrays.feature[:, KIND] == INTEGRAL).tolist():
+            slot = arrays.feature[i, SLOT]
+            bound = arrays.setting[i, BOUND]
             total = before[:, slot]
             for k in range(cut.shape[1]):
                 gain = np.where(leaf >= 0, self.gains[leaf, i, k], 0.0)
@@ -171,6 +196,6 @@ class Tracking:
 
     def _newest_actions(self) -> list[tuple[int, int]]:
         """Return the number of the action, and the place of its newest value, of each last action."""
-        table = self.controller.tables.table
-        found = np.flatnonzero(table.kind == LAST_ACTION).tolist()
-        return [(int(table.places[i, FIRST]), int(table.places[i, SLOT])) for i in found]
+        feature = self.controller.arrays.arrays.feature
+        found = feature[feature[:, KIND] == LAST_ACTION]
+        return [(int(component), int(slot)) for component, slot in found[:, [FIRST, SLOT]]]

@@ -1,8 +1,8 @@
 """What disturbs a plant: its declaration, and a plant's functions with it.
 
 The state of the plant is extended by what a disturbance has to remember, so that all loops over a plant,
-compiled or not, remain as they are. The action takes this way: range, gain of the actuator, range, rate
-limit, dead time, load. Loads on state variables are added after the step.
+compiled or not, remain as they are. The action takes this way: noise, range, gain of the actuator, range,
+rate limit, dead time, load. Loads on state variables are added after the step.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError, nearest
+from spaql.kernels.draws import draws_of, normal_at, step_key, uniform_at, with_number
 from spaql.kernels.jit import callable_by_kernels
-from spaql.problems.draws import draws_of, normal_at, step_key, with_number
 from spaql.values import real_number, whole_number
 
 Functions = tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]
@@ -93,6 +94,9 @@ class Disturbances:
 
     noise: tuple[float, ...]
     most_noise: tuple[float, ...]
+    late_observations: bool
+    action_noise: tuple[float, ...]
+    """Standard deviations; of discrete actions, the probabilities that a random one replaces them."""
     low: tuple[float, ...]
     """Lower ends of the ranges of the action; empty for a list of actions."""
     high: tuple[float, ...]
@@ -113,15 +117,11 @@ class Disturbances:
         return any(low < high for low, high in self.parameters)
 
     @property
-    def is_random(self) -> bool:
-        """Whether episodes from the same state of the plant differ."""
-        drawn = self.draws_parameters or self.delay[0] < self.delay[1] or "rng" in self.extras
-        return bool(any(self.noise) or self.gain or self.loads or drawn)
-
-    @property
     def is_needed(self) -> bool:
         """Whether the state of the plant is to be extended."""
-        return self.is_random or self.delay[1] > 0 or self.limits_rate
+        drawn = self.draws_parameters or "rng" in self.extras
+        changed = *self.noise, *self.action_noise, self.gain, self.delay[1], self.late_observations
+        return bool(any(changed) or self.loads or self.limits_rate or drawn)
 
     @property
     def limits_rate(self) -> bool:
@@ -134,6 +134,8 @@ def checked(
     actions: Sequence[str] | Mapping[str, tuple[float, float]],
     *,
     noise: Mapping[str, float],
+    late_observations: bool,
+    action_noise: Mapping[str, float],
     delay: int | tuple[int, int],
     rate_limit: Mapping[str, float],
     gain: float,
@@ -160,19 +162,26 @@ def checked(
             "list."
         )
     ends = np.array(list(ranged.values()), np.float64).reshape(-1, 2)
+    known(action_noise, actions, "action_noise", "action")
     known(rate_limit, actions, "rate_limit", "action")
     known(disturbance, [*ranged, *states], "disturbance", "action or state variable")
-    numbered = list(actions)
     places = {**states, **{name: j for j, name in enumerate(ranged)}}
     loaded = sorted(disturbance, key=lambda name: name not in ranged)
     return Disturbances(
         tuple(std),
         tuple(NOISE_AT_MOST * float(high - low) for low, high in ranges),
+        late_observations,
+        tuple(
+            real_number(
+                f"The noise of {n}", action_noise.get(n, 0.0), least=0.0, most=math.inf if ranged else 1.0
+            )
+            for n in actions
+        ),
         tuple(ends[:, 0].tolist()),
         tuple(ends[:, 1].tolist()),
         tuple(
             real_number(f"The rate limit of {n}", rate_limit[n], above=0.0) if n in rate_limit else math.inf
-            for n in numbered
+            for n in actions
         ),
         real_number("gain", gain, least=0.0, most=1.0),
         (least, most),
@@ -204,11 +213,9 @@ def _range(name: str, value: float | tuple[float, float]) -> tuple[float, float]
 
 def extras_of(step: Callable[..., Any]) -> tuple[str, ...]:
     """Return what `step` takes beside the state and the action: parameters, rng, or both in this order."""
-    _, _, *others = list(inspect.signature(getattr(step, "py_func", step)).parameters.values()) + [None] * 2
-    named = [
-        one for one in others if one is not None and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
-    ]
-    names = tuple(one.name for one in named if one.default is one.empty)
+    others = list(inspect.signature(getattr(step, "py_func", step)).parameters.values())[2:]
+    optional = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+    names = tuple(one.name for one in others if one.default is one.empty and one.kind not in optional)
     if names not in ((), ("parameters",), ("rng",), _EXTRAS):
         raise SettingError(
             f"step takes {', '.join(names)} after the state and the action: it may take parameters, rng, or "
@@ -221,7 +228,8 @@ def disturbed(declared: Disturbances, functions: Functions, n_plain: int) -> Fun
     """Return the functions of a plant with its disturbances; its states are extended by what these remember.
 
     The numbers of a state are those of the plant, the last actions (the newest first), gains, dead time, the
-    step at which each load begins and its size, parameters, the key of the episode, and its steps.
+    step at which each load begins and its size, parameters, the key of the episode, its steps, and the state
+    of the plant at the step before if observations are late.
 
     Parameters
     ----------
@@ -238,7 +246,8 @@ def disturbed(declared: Disturbances, functions: Functions, n_plain: int) -> Fun
     at = _places(declared, n_plain)
     calls = _with_state_loads(declared, _call(declared, step, at), at)
     new_step = _step(declared, calls, at) if declared.low else _listed_step(declared, calls, at)
-    return _start(declared, start), new_step, _observe(declared, observe, at)
+    noisy_step = _with_action_noise(declared, new_step, at)
+    return _start(declared, start, at.end - n_plain), noisy_step, _observe(declared, observe, at)
 
 
 def with_constants(step: Callable[..., Any], declared: Disturbances) -> Callable[..., Any]:
@@ -264,16 +273,24 @@ class _Places:
     parameters: int
     key: int
     count: int
+    before: int
+    end: int
 
 
 def _places(declared: Disturbances, n_plain: int) -> _Places:
     n = max(1, len(declared.low))
-    gains = n_plain + n * max(declared.delay[1], int(declared.limits_rate))
-    delay = gains + (n if declared.gain else 0)
-    loads = delay + int(declared.delay[0] < declared.delay[1])
-    parameters = loads + 2 * len(declared.loads)
-    key = parameters + (len(declared.parameters) if declared.draws_parameters else 0)
-    return _Places(n_plain, gains, delay, loads, parameters, key, key + 1)
+    sizes = (
+        n_plain,
+        n * max(declared.delay[1], int(declared.limits_rate)),
+        n if declared.gain else 0,
+        int(declared.delay[0] < declared.delay[1]),
+        2 * len(declared.loads),
+        len(declared.parameters) if declared.draws_parameters else 0,
+        1,
+        1,
+        n_plain if declared.late_observations else 0,
+    )
+    return _Places(*accumulate(sizes))
 
 
 def copy_common(
@@ -310,14 +327,14 @@ def copy_common(
 # Numba cannot index, is replaced by one that is never read.
 
 
-def _start(declared: Disturbances, start: Callable[..., Any]) -> Callable[..., Any]:
+def _start(declared: Disturbances, start: Callable[..., Any], more_dims: int) -> Callable[..., Any]:
     """Draw, in this order, the state of the plant, loads, gains, dead time, parameters and the key."""
     at = _places(declared, 0)
     loads, n_loads = declared.loads or ((0, 0.0, 0, 1),), len(declared.loads)
     ranges, n_ranges = declared.parameters or ((0.0, 0.0),), at.key - at.parameters
     resting = tuple(min(max(0.0, a), b) for a, b in zip(declared.low, declared.high, strict=True)) or (0.0,)
     n, spread, (least, most) = len(resting), declared.gain, declared.delay
-    blank = (0.0,) * (at.count + 1)
+    blank = (0.0,) * more_dims
     at_gains, at_delay, at_loads, at_parameters, at_key = at.gains, at.delay, at.loads, at.parameters, at.key
 
     def disturbed_start(rng: np.random.Generator) -> Any:
@@ -342,16 +359,20 @@ def _call(declared: Disturbances, step: Callable[..., Any], at: _Places) -> Call
     """Return a function of an extended state that calls `step` with all that it takes."""
     n_plain, first, end, key = at.line, at.parameters, at.key, at.key
     constants = tuple(low for low, _ in declared.parameters)
-    drawn = declared.draws_parameters
+
+    def drawn(state: Any) -> Any:
+        return state[first:end]
+
+    def constant(state: Any) -> Any:
+        return constants
+
+    parameters = callable_by_kernels(drawn if declared.draws_parameters else constant)
 
     def call(state: Any, action: Any) -> Any:
         return step(state[:n_plain], action)
 
     def call_with_parameters(state: Any, action: Any) -> Any:
-        return step(state[:n_plain], action, state[first:end])
-
-    def call_with_constants(state: Any, action: Any) -> Any:
-        return step(state[:n_plain], action, constants)
+        return step(state[:n_plain], action, parameters(state))
 
     def call_with_rng(state: Any, action: Any) -> Any:
         draws = draws_of(state[key], state[key + 1])
@@ -359,19 +380,24 @@ def _call(declared: Disturbances, step: Callable[..., Any], at: _Places) -> Call
 
     def call_with_both(state: Any, action: Any) -> Any:
         draws = draws_of(state[key], state[key + 1])
-        return step(state[:n_plain], action, state[first:end], draws)
-
-    def call_with_constants_and_rng(state: Any, action: Any) -> Any:
-        draws = draws_of(state[key], state[key + 1])
-        return step(state[:n_plain], action, constants, draws)
+        return step(state[:n_plain], action, parameters(state), draws)
 
     chosen: dict[tuple[str, ...], Callable[..., Any]] = {
         (): call,
-        ("parameters",): call_with_parameters if drawn else call_with_constants,
+        ("parameters",): call_with_parameters,
         ("rng",): call_with_rng,
-        _EXTRAS: call_with_both if drawn else call_with_constants_and_rng,
+        _EXTRAS: call_with_both,
     }
-    return callable_by_kernels(chosen[declared.extras])
+    called = callable_by_kernels(chosen[declared.extras])
+
+    def call_in_double(state: Any, action: Any) -> Any:
+        after, reward, terminated = called(state, action)
+        numbers = state[:n_plain]
+        for j in range(n_plain):
+            numbers = with_number(numbers, j, after[j])  # Numba's float(x) leaves single precision as it is
+        return numbers, reward, terminated
+
+    return callable_by_kernels(call_in_double)
 
 
 def _with_state_loads(declared: Disturbances, call: Callable[..., Any], at: _Places) -> Callable[..., Any]:
@@ -402,6 +428,7 @@ def _step(declared: Disturbances, call: Callable[..., Any], at: _Places) -> Call
     limited, has_gain, draws_delay = declared.limits_rate, at.delay > at.gains, at.loads > at.delay
     n_plain, at_gains, at_delay, at_loads, count = at.line, at.gains, at.delay, at.loads, at.count
     n_line = at_gains - n_plain
+    n_before = at.end - at.before
 
     def disturbed_step(state: Any, action: Any) -> Any:
         given, sent = blank, blank
@@ -424,36 +451,76 @@ def _step(declared: Disturbances, call: Callable[..., Any], at: _Places) -> Call
         for j in range(n):
             action[j] = given[j]
         rest = (*state[at_gains:count], state[count] + 1.0)
-        return after + line[:n_line] + rest, reward, terminated
+        return after + line[:n_line] + rest + state[:n_before], reward, terminated
 
     return disturbed_step
 
 
 def _listed_step(declared: Disturbances, call: Callable[..., Any], at: _Places) -> Callable[..., Any]:
-    """Return a step for a list of actions with dead time; before the first action, it is the first listed."""
+    """Return a step for discrete actions; before the first one has passed the dead time, it is the first."""
     (_, most), draws_delay = declared.delay, at.loads > at.delay
     n_plain, at_gains, at_delay, count = at.line, at.gains, at.delay, at.count
     n_line = at_gains - n_plain
+    n_before = at.end - at.before
 
     def disturbed_step(state: Any, action: Any) -> Any:
         line = (float(action), *state[n_plain:at_gains])
         delay = int(state[at_delay]) if draws_delay else most
         after, reward, terminated = call(state, int(line[delay]))
         rest = (*state[at_gains:count], state[count] + 1.0)
-        return after + line[:n_line] + rest, reward, terminated
+        return after + line[:n_line] + rest + state[:n_before], reward, terminated
 
     return disturbed_step
+
+
+def _with_action_noise(declared: Disturbances, step: Callable[..., Any], at: _Places) -> Callable[..., Any]:
+    """Return a step with noise on the action, which is left as it was given."""
+    noise = declared.action_noise
+    if not any(noise):
+        return step
+    inner = callable_by_kernels(step)
+    key, count = at.key, at.count
+    n = len(noise)
+    n_seen = len(declared.noise)  # the first draws of a step are those of its observation
+    blank = (0.0,) * n
+
+    def noisy_step(state: Any, action: Any) -> Any:
+        now = step_key(state[key], state[count])
+        given = blank
+        for j in range(n):
+            given = with_number(given, j, action[j])
+            action[j] += noise[j] * normal_at(now, n_seen + j)
+        result = inner(state, action)
+        for j in range(n):
+            action[j] = given[j]
+        return result
+
+    def replaced_step(state: Any, action: Any) -> Any:
+        now = step_key(state[key], state[count])
+        if uniform_at(now, 2 * n_seen) < noise[int(action)]:
+            return inner(state, int(n * uniform_at(now, 2 * n_seen + 1)))
+        return inner(state, action)
+
+    return noisy_step if declared.low else replaced_step
 
 
 def _observe(declared: Disturbances, observe: Callable[..., Any], at: _Places) -> Callable[..., Any]:
     std, most = declared.noise, declared.most_noise
     n, n_plain, key = len(std), at.line, at.key
+    before = at.before
 
-    def plain_observe(state: Any) -> Any:
+    def observe_now(state: Any) -> Any:
         return observe(state[:n_plain])
 
+    def observe_late(state: Any) -> Any:
+        if state[key + 1] == 0.0:
+            return observe(state[:n_plain])
+        return observe(state[before:])
+
+    plain_observe = callable_by_kernels(observe_late if declared.late_observations else observe_now)
+
     def noisy_observe(state: Any) -> Any:
-        seen, now = observe(state[:n_plain]), step_key(state[key], state[key + 1])
+        seen, now = plain_observe(state), step_key(state[key], state[key + 1])
         for j in range(n):
             if std[j] > 0.0:
                 noise = std[j] * normal_at(now, j)

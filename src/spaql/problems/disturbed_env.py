@@ -25,9 +25,15 @@ class DisturbedEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
     Parameters
     ----------
     env
-        The environment, with a Box of observations.
+        The environment.
     noise
-        Standard deviation of the noise on observations, by their numbers.
+        Standard deviation of the noise on observations, by their numbers; noisy integers are rounded, and
+        stay in their range.
+    late_observations
+        Whether an observation is that of the step before; the first one is observed twice.
+    action_noise
+        Standard deviation of the noise on actions, by their numbers, before the actuator; of discrete
+        actions, the probability that a random action replaces one.
     delay
         Dead time of the action in samples; of a range, such as `(2, 4)`, every episode draws one.
     rate_limit
@@ -49,37 +55,38 @@ class DisturbedEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         env: Environment,
         *,
         noise: Mapping[int, float] | None = None,
+        late_observations: bool = False,
+        action_noise: Mapping[int, float] | None = None,
         delay: int | tuple[int, int] = 0,
         rate_limit: Mapping[int, float] | None = None,
         gain: float = 0.0,
         disturbance: Mapping[int, Load] | None = None,
     ) -> None:
         RecordConstructorArgs.__init__(
-            self, noise=noise, delay=delay, rate_limit=rate_limit, gain=gain, disturbance=disturbance
+            self,
+            noise=noise,
+            late_observations=late_observations,
+            action_noise=action_noise,
+            delay=delay,
+            rate_limit=rate_limit,
+            gain=gain,
+            disturbance=disturbance,
         )
         super().__init__(env)
         seen, done = env.observation_space, env.action_space
-        if not isinstance(seen, Box) or not isinstance(done, Box | Discrete) or len(done.shape or ()) > 1:
-            raise UnsupportedSpaceError(
-                f"Disturbances need a Box of observations and simple actions, not {seen}, {done}."
-            )
-        low, high = seen.low.astype(np.float64).ravel(), seen.high.astype(np.float64).ravel()
-        observations = {str(j): (float(a), float(b)) for j, (a, b) in enumerate(zip(low, high, strict=True))}
-        actions: Any = (
-            [str(j) for j in range(int(done.n))]
-            if isinstance(done, Discrete)
-            else {
-                str(j): (float(a), float(b)) for j, (a, b) in enumerate(zip(done.low, done.high, strict=True))
-            }
-        )
+        if len(done.shape or ()) > 1:
+            raise UnsupportedSpaceError(f"Disturbances need simple actions, not {done}.")
+        self._observations = _ranges(seen)
         self._declared = checked(
-            observations,
-            actions,
-            noise={str(j): x for j, x in (noise or {}).items()},
+            self._observations,
+            [str(j) for j in range(int(done.n))] if isinstance(done, Discrete) else _ranges(done),
+            noise=_by_name(noise),
+            late_observations=late_observations,
+            action_noise=_by_name(action_noise),
             delay=delay,
-            rate_limit={str(j): x for j, x in (rate_limit or {}).items()},
+            rate_limit=_by_name(rate_limit),
             gain=gain,
-            disturbance={str(j): x for j, x in (disturbance or {}).items()},
+            disturbance=_by_name(disturbance),
             parameters={},
             extras=(),
             states={},
@@ -101,6 +108,7 @@ class DisturbedEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         resting = np.clip(np.zeros(len(low)), low, high) if declared.low else self.action_space.start  # type: ignore[attr-defined]
         self._line = [resting] * (1 + declared.delay[1])
         self._steps = 0
+        self._waiting = observation
         return self._noisy(observation), info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
@@ -114,15 +122,24 @@ class DisturbedEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
             given = given.astype(self.action_space.dtype)
         self._steps += 1
         observation, reward, terminated, truncated, info = super().step(given)
-        return self._noisy(observation), reward, terminated, truncated, info
+        shown = self._waiting if self._declared.late_observations else observation
+        self._waiting = observation
+        return self._noisy(shown), reward, terminated, truncated, info
 
     def _sent(self, action: Any) -> Any:
-        """Return what the actuator makes of an action: range, gain and rate."""
+        """Return what the actuator makes of an action: noise, range, gain and rate."""
         declared = self._declared
-        if not declared.low:
-            return action
+        space = self.action_space
+        noise = declared.action_noise
+        rng = self._generator
+        if isinstance(space, Discrete):
+            is_replaced = any(noise) and rng.random() < noise[int(action - space.start)]
+            return space.start + rng.integers(space.n) if is_replaced else action
         low, high, rate = (np.array(one) for one in (declared.low, declared.high, declared.rate))
-        wanted = np.clip(np.clip(np.asarray(action, np.float64), low, high) * self._gains, low, high)
+        wanted = np.asarray(action, np.float64)
+        if any(noise):
+            wanted = wanted + rng.normal(size=len(noise)) * noise
+        wanted = np.clip(np.clip(wanted, low, high) * self._gains, low, high)
         return np.clip(wanted, self._line[0] - rate, self._line[0] + rate)
 
     def _noisy(self, observation: Any) -> Any:
@@ -131,4 +148,22 @@ class DisturbedEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         most = np.array(self._declared.most_noise)
         noise = np.clip(self._generator.normal(size=len(most)) * self._declared.noise, -most, most)
         seen = np.asarray(observation)
-        return (seen + noise.reshape(seen.shape)).astype(seen.dtype)
+        noisy = seen.ravel() + noise
+        if seen.dtype.kind in "iu":
+            low, high = np.array(list(self._observations.values())).T
+            noisy = np.clip(np.rint(noisy), low, high)
+        return noisy.reshape(seen.shape).astype(seen.dtype)[()]
+
+
+def _ranges(space: gymnasium.Space[Any]) -> dict[str, tuple[float, float]]:
+    """Return the range of each number of a space, by its place."""
+    if isinstance(space, Discrete):
+        return {"0": (float(space.start), float(space.start + space.n - 1))}
+    if not isinstance(space, Box):
+        raise UnsupportedSpaceError(f"Disturbances need a Box or Discrete space, not {space}.")
+    ends = zip(space.low.ravel().tolist(), space.high.ravel().tolist(), strict=True)
+    return {str(j): (float(low), float(high)) for j, (low, high) in enumerate(ends)}
+
+
+def _by_name(values: Mapping[int, Any] | None) -> dict[str, Any]:
+    return {str(j): value for j, value in (values or {}).items()}

@@ -15,6 +15,7 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError, UncachedPlantWarning
+from spaql.kernels.draws import Draws
 from spaql.kernels.jit import ENABLED, NumbaError, cache_by, callable_by_kernels, njit
 from spaql.kernels.plant import Plant, compile_plant
 from spaql.problems.content import Content, content_of, plain_function, sha256
@@ -28,7 +29,6 @@ from spaql.problems.disturbances import (
     extras_of,
     known,
 )
-from spaql.problems.draws import Draws
 from spaql.problems.stage_cost import LISTED, ConstraintLike, StageCost, reward_function, with_stage_cost
 from spaql.problems.state_variables import state_place
 from spaql.problems.user_errors import describe_error
@@ -79,6 +79,11 @@ class Dynamics:
         The parameters that `step` takes, by name: a number, or a range of which every episode draws one.
     noise
         Standard deviation of the noise on observations, by their names; cut at a tenth of the range.
+    late_observations
+        Whether an observation is that of the step before; the first one is observed twice.
+    action_noise
+        Standard deviation of the noise on actions, by their names, before the actuator; of discrete actions,
+        the probability that a random action replaces one.
     delay
         Dead time of the action in samples; of a range, such as `(2, 4)`, every episode draws one. Before the
         first action the actuator rests at 0, or at the end of its range next to 0: one in absolute units
@@ -144,6 +149,8 @@ class Dynamics:
     renderer: str | None = None
     parameters: Mapping[str, float | tuple[float, float]] = field(default_factory=dict)
     noise: Mapping[str, float] = field(default_factory=dict)
+    late_observations: bool = False
+    action_noise: Mapping[str, float] = field(default_factory=dict)
     delay: int | tuple[int, int] = 0
     rate_limit: Mapping[str, float] = field(default_factory=dict)
     gain: float = 0.0
@@ -215,6 +222,8 @@ class Dynamics:
             self.observations,
             self.actions,
             noise=self.noise,
+            late_observations=self.late_observations,
+            action_noise=self.action_noise,
             delay=self.delay,
             rate_limit=self.rate_limit,
             gain=self.gain,
@@ -223,6 +232,12 @@ class Dynamics:
             extras=extras,
             states=self._state_variables() if {*self.disturbance} - {*self.actions} else {},
         )
+
+    @property
+    def middle_parameters(self) -> dict[str, float]:
+        """The parameters in the middle of their ranges."""
+        ranges = self.disturbances.parameters
+        return {name: (low + high) / 2 for name, (low, high) in zip(self.parameters, ranges, strict=True)}
 
     def _state_variables(self) -> dict[str, int]:
         """Return the places of state variables, as `state 2`, and by the observations that show them."""
@@ -301,7 +316,7 @@ class Dynamics:
     def _with_all(self, step: Callable[..., Any]) -> Callable[..., Any]:
         """Return `step` as a function of the state and the action alone."""
         given = {
-            "parameters": tuple((low + high) / 2 for low, high in self.disturbances.parameters),
+            "parameters": tuple(self.middle_parameters.values()),
             "rng": Draws(np.zeros(2, np.int64)),
         }
         extras = tuple(given[name] for name in self.disturbances.extras)

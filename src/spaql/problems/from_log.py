@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from spaql.errors import SettingError
 from spaql.formatting import counted
 from spaql.problems.dynamics import check_meaning
-from spaql.problems.expressions import Expression, identifier
 from spaql.problems.log import Log
 from spaql.problems.log_tables import Floats, find_column
 from spaql.problems.problem import Problem
 from spaql.problems.stage_cost import ConstraintLike, StageCost
-from spaql.spaces import StandardActions, StandardStates
+from spaql.program.formula import Formula
+from spaql.program.ir import names_in
+from spaql.spaces import StandardActions, StandardStates, identifier
 from spaql.values import whole_number
 
 _MOST_LISTED = 64
@@ -40,10 +41,10 @@ class Objective:
     observations: tuple[str, ...]
     """Names in expressions."""
     actions: tuple[str, ...]
-    reward: Expression
+    reward: Formula
     sign: float
     """-1 for a cost."""
-    end: Expression | None
+    end: Formula | None
     stage: StageCost
     """Constraints, over observations after the step."""
 
@@ -68,8 +69,8 @@ class Objective:
                 raise SettingError(f"Two columns are written {name!r} in expressions: rename one.")
         what, text = ("cost", cost) if cost is not None else ("reward", reward)
         assert text is not None
-        goal = Expression.parse(what, text, every)
-        ended = None if end is None else Expression.parse("end condition", end, seen)
+        goal = Formula.parse(what, text, every)
+        ended = None if end is None else Formula.parse("end condition", end, seen)
         stage = StageCost.of(None, constraints, observations, actions)
         return cls(seen, done, goal, -1.0 if cost is not None else 1.0, ended, stage)
 
@@ -77,7 +78,9 @@ class Objective:
     def sees_states(self) -> bool:
         """Whether the reward depends on observations, before or after the step."""
         after = {_NEXT + name for name in self.observations}
-        return self.stage.changes_reward or not self.reward.names.isdisjoint(after.union(self.observations))
+        return self.stage.changes_reward or not after.union(self.observations).isdisjoint(
+            names_in(self.reward.expression)
+        )
 
     def ends(self, nexts: Floats) -> NDArray[np.bool_]:
         """Return whether an episode ends in each of these states."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.problems.classic import find_dynamics
+from spaql.problems.disturbed_env import DisturbedEnv
 from spaql.problems.dynamics import Dynamics, check_meaning
 from spaql.problems.environment import DynamicsEnv, DynamicsVectorEnv
 from spaql.problems.given import layers
@@ -89,6 +90,8 @@ class Problem:
     """Cost and constraints that were given for an environment that declares none, as expressions."""
     constraints: tuple[Constraint, ...] = ()
     """All that evaluations count, those that the plant declares included."""
+    disturbances: Mapping[str, Any] = field(default_factory=dict)
+    """Disturbances of an environment that declares none, as `DisturbedEnv` takes them."""
     plant: PlantHash = field(default_factory=dict)
     """Hashes of the plant that it was made from, as a model file keeps them."""
     log: Mapping[str, Any] | None = None
@@ -137,7 +140,9 @@ class Problem:
     def make(self) -> Environment:
         """Return a new environment that truncates episodes at the horizon."""
         env = self._make()
-        return env if self.stage_cost is None or _is_judged(env) else StageCostEnv(env, self.stage_cost)
+        if self.stage_cost is not None and not _is_judged(env):
+            env = StageCostEnv(env, self.stage_cost)
+        return DisturbedEnv(env, **self.disturbances) if self.disturbances else env
 
     def _make(self) -> Environment:
         if self.template is not None:
@@ -181,7 +186,7 @@ class Problem:
             return DynamicsVectorEnv(self.dynamics, n, self.horizon)
         if self.parallel or self.step_timeout is not None:
             return in_processes(self._make_checked, n)
-        plain = self.template is None and not self.options and self.stage_cost is None
+        plain = self.template is None and not (self.options or self.stage_cost or self.disturbances)
         if plain and self.env is not None and _has_vector_form(self.env):
             return gymnasium.make_vec(self.env, n, max_episode_steps=self.horizon)
         return SyncVectorEnv([self._make_checked] * n, autoreset_mode=AutoresetMode.NEXT_STEP)

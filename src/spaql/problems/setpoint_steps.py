@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Box
 
+from spaql.kernels.draws import with_number
 from spaql.kernels.jit import callable_by_kernels
-from spaql.problems.draws import with_number
 from spaql.problems.dynamics import Dynamics
 from spaql.problems.perturbed import derived_id
 from spaql.problems.state_variables import state_place

@@ -5,7 +5,6 @@ Observations have their values at the end of the step, actions those that the co
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -16,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
-from spaql.problems.compiled_expressions import Source
-from spaql.problems.expressions import Expression, identifier
+from spaql.program.compiled import Source
+from spaql.program.formula import Formula
+from spaql.program.parser import renamed
+from spaql.spaces import identifier
 from spaql.values import real_number
 
 Floats = NDArray[np.float64]
@@ -155,9 +156,9 @@ class StageCost:
         return {name: value for name, value in vars(self).items() if name != "_parsed"}
 
     @cached_property
-    def _parsed(self) -> tuple[Expression | None, list[Expression]]:
-        cost = None if self.cost is None else Expression.parse("cost", self.cost, self.names)
-        return cost, [Expression.parse("constraint", one.text, self.names) for one in self.constraints]
+    def _parsed(self) -> tuple[Formula | None, list[Formula]]:
+        cost = None if self.cost is None else Formula.parse("cost", self.cost, self.names)
+        return cost, [Formula.parse("constraint", one.text, self.names) for one in self.constraints]
 
     def broken(self, seen: Floats, actions: Floats) -> NDArray[np.bool_]:
         """Return which constraints each step breaks: rows of observations after it, and of its actions."""
@@ -186,29 +187,12 @@ class StageCost:
         names = dict(zip(self.names, new, strict=True))
         if all(name == now for name, now in names.items()):
             return self
-        cost, held = self._parsed
         return StageCost.of(
-            None if cost is None else _renamed(cost.tree, names),
-            [(_renamed(one.tree, names), c.price) for one, c in zip(held, self.constraints, strict=True)],
+            None if self.cost is None else renamed(self.cost, names),
+            [(renamed(one.text, names), one.price) for one in self.constraints],
             observations,
             actions,
         )
-
-
-class _Renaming(ast.NodeTransformer):
-    def __init__(self, names: Mapping[str, str]) -> None:
-        self._names = names
-
-    def visit_Call(self, node: ast.Call) -> ast.Call:
-        node.args = [self.visit(one) for one in node.args]  # a column may have the name of a function
-        return node
-
-    def visit_Name(self, node: ast.Name) -> ast.Name:
-        return ast.Name(self._names.get(node.id, node.id), node.ctx)
-
-
-def _renamed(tree: ast.expr, names: Mapping[str, str]) -> str:
-    return ast.unparse(_Renaming(names).visit(ast.parse(ast.unparse(tree), mode="eval").body))
 
 
 @lru_cache(maxsize=256)
@@ -218,18 +202,18 @@ def reward_function(stage: StageCost, *, listed: bool) -> Callable[..., float]:
     Examples
     --------
     >>> spring = StageCost.of("x**2", [("force < 1", 5)], ["x [m]"], ["force [N]"])
-    >>> reward_function(spring, listed=False)(0.0, (3.0,), [1.0])
+    >>> float(reward_function(spring, listed=False)(0.0, (3.0,), [1.0]))
     -14.0
     """
     places = {name: f"seen[{j}]" for j, name in enumerate(stage.observations)}
     places |= {name: "float(action)" if listed else f"action[{j}]" for j, name in enumerate(stage.actions)}
     cost, held = stage._parsed
     source = Source(places)
-    total = source.set("reward") if cost is None else source.set(f"-{source.add(cost)}")
+    total = source.set("reward") if cost is None else source.set(f"-{source.add(cost.expression)}")
     for one, constraint in zip(held, stage.constraints, strict=True):
         if constraint.price is not None:
-            x, price = source.add(one), repr(constraint.price)
-            total = source.set(f"{total} - (0.0 if {x} != 0.0 and {x} == {x} else {price})")
+            x = source.add(one.expression)
+            total = source.set(f"{total} - (0.0 if {x} != 0.0 and {x} == {x} else {constraint.price!r})")
     return source.function("stage_reward", "reward, seen, action", total)
 
 

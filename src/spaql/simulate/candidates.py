@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
 from spaql.errors import SpaqlError
@@ -21,6 +21,7 @@ from spaql.problems.guard import Guard, GuardedEnv
 from spaql.problems.sending import receive, send
 from spaql.simulate.environments import GuardedRow, play_rows
 from spaql.simulate.loop import play
+from spaql.spaces import environment_actions
 from spaql.workers import RayWorkers, Workers, cores, sendable
 
 Bools = NDArray[np.bool_]
@@ -290,10 +291,7 @@ class _Candidate(Policy):
             share = change[0] > 0 if self._frame.discrete else (change / self._frame.limit[WIDTH]).sum()
             self.movement += float(share)
         self._before = raw[0]
-        space = self.action_space
-        if isinstance(space, Discrete):
-            return int(space.start) + raw[:, 0].astype(np.int64)
-        return raw.reshape(1, *(space.shape or ())).astype(space.dtype)
+        return environment_actions(self.action_space, raw)
 
 
 _RECEIVED: dict[str, _Environment] = {}

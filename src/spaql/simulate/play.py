@@ -8,7 +8,6 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.spaces import Discrete
 
 from spaql.errors import SettingError
 from spaql.kernels.closed_loop import Played
@@ -20,6 +19,7 @@ from spaql.problems.environment import DynamicsEnv
 from spaql.simulate.environments import EnvironmentRows, PlantRows, episodes_of, play_rows
 from spaql.simulate.episode import Episode, Floats
 from spaql.simulate.loop import Trace, play_one
+from spaql.spaces import environment_actions
 
 StateSetter = Callable[[gymnasium.Env[Any, Any], Floats], Any]
 """Sets the state of an environment after a reset, and returns the first observation."""
@@ -161,14 +161,9 @@ def _traced(
     trace = Trace.of(played, controller.arrays)
     n_seen = int(controller.arrays.shape[OBSERVATIONS])
     for i, length in enumerate(played.lengths[0].tolist()):
-        raw = trace.actions[i, :length]
-        if isinstance(space, Discrete):
-            actions = raw[:, 0].astype(np.int64) + int(space.start)
-        else:
-            actions = raw.reshape(-1, *(space.shape or ())).astype(space.dtype)
         yield Episode(
             trace.x[i, : length + 1, :n_seen],
-            actions,
+            environment_actions(space, trace.actions[i, :length]),
             trace.rewards[i, :length],
             bool(played.terminated[0, i]),
             None if starts is None else starts[i],

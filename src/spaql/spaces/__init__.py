@@ -1,6 +1,6 @@
 """Maps of observations and actions into the standard cube, and back."""
 
-from spaql.spaces.actions import StandardActions
+from spaql.spaces.actions import StandardActions, environment_actions
 from spaql.spaces.describe import describe_space, space_from
 from spaql.spaces.names import (
     action_names,
@@ -8,6 +8,7 @@ from spaql.spaces.names import (
     count_actions,
     find_observation,
     given_names,
+    identifier,
     observation_names,
     split_unit,
     stored_names,
@@ -22,8 +23,10 @@ __all__ = [
     "check_names",
     "count_actions",
     "describe_space",
+    "environment_actions",
     "find_observation",
     "given_names",
+    "identifier",
     "numbers_recipe",
     "observation_names",
     "space_from",

@@ -18,6 +18,19 @@ from spaql.spaces.names import check_names
 from spaql.spaces.recipes import bounds_recipe, list_recipe, rounding_recipe
 
 
+def environment_actions(space: Space[Any], rows: NDArray[np.float64]) -> NDArray[Any]:
+    """Return what a controller gives, one action a row, as environments take it; discrete ones count from 0.
+
+    Examples
+    --------
+    >>> environment_actions(Discrete(2, start=1), np.array([[0.0], [1.0]]))
+    array([1, 2])
+    """
+    if isinstance(space, Discrete):
+        return int(space.start) + rows[:, 0].astype(np.int64)
+    return rows.reshape(-1, *(space.shape or ())).astype(space.dtype)
+
+
 @dataclass(frozen=True)
 class StandardActions:
     """The map between raw actions and standard ones.

@@ -120,3 +120,15 @@ def split_unit(name: str) -> tuple[str, str]:
     """
     match = re.fullmatch(r"(.+?) \[(.+)\]", name)
     return (match[1], match[2]) if match else (name, "")
+
+
+def identifier(name: str) -> str:
+    """Return the name of a column in expressions: without its unit, `_` for what is no letter or digit.
+
+    Examples
+    --------
+    >>> identifier("pole angle [rad]"), identifier("2nd"), identifier("torque")
+    ('pole_angle', '_2nd', 'torque')
+    """
+    plain = re.sub(r"\W", "_", split_unit(name)[0].strip())
+    return f"_{plain}" if not plain or plain[0].isdigit() else plain

@@ -7,11 +7,11 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from spaql.problems.tapes import trace_observe, trace_step
+from spaql.program.tape import Tape
 from spaql.verify.replay import Counterexample
 from spaql.verify.run import verify
 from spaql.verify.statement import Statement, default_statement
-from spaql.verify.tape import Tape
-from spaql.verify.trace import trace_observe, trace_step
 from spaql.verify.verdict import Verdict
 
 __all__ = [

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
-from spaql.kernels.verify.codes import OPERATIONS
-from spaql.verify.tape import Tape
+from spaql.program.operations import operands
+from spaql.program.tape import Tape
 
 
 def periods(step: Tape, observe: Tape, n: int) -> NDArray[np.float64]:
@@ -23,7 +23,7 @@ def periods(step: Tape, observe: Tape, n: int) -> NDArray[np.float64]:
     Examples
     --------
     >>> from spaql.problems.classic import find_dynamics
-    >>> from spaql.verify.trace import trace_observe, trace_step
+    >>> from spaql.problems.tapes import trace_observe, trace_step
     >>> plant = find_dynamics("Pendulum-v1")
     >>> periods(trace_step(plant), trace_observe(plant), 2).round(3).tolist()
     [6.283, 0.0]
@@ -39,45 +39,44 @@ def periods(step: Tape, observe: Tape, n: int) -> NDArray[np.float64]:
 
 def _is_shifted(tape: Tape, number: int, period: float, own: int | None) -> bool:
     """Return whether a shift of one input by a period shifts the output `own` likewise, and nothing else."""
-    arrays = tape.arrays
     shifts = _shifts(tape, number, period)
-    for kind, a, b, *_ in arrays.branch:
-        if kind >= 0 and (shifts[a] is None or shifts[a] != shifts[b]):
-            return False
-    for row in arrays.outputs:
-        for j, one in enumerate(row):
-            expected = (period,) if j == own else (0.0,)
-            if shifts[one] not in expected:
+    waiting = [tape.decisions]
+    while waiting:
+        node = waiting.pop()
+        if len(node) == 2:
+            expected = [period if j == own else 0.0 for j in range(len(node[0]))]
+            if [shifts[row] for row in node[0]] != expected:
                 return False
+            continue
+        (_, a, b), *sides = node
+        if shifts[a] is None or shifts[a] != shifts[b]:
+            return False
+        waiting += sides
     return True
 
 
 def _shifts(tape: Tape, number: int, period: float) -> list[float | None]:
     """Return by how much each row grows if an input does by a period; None if it is not known."""
-    arrays = tape.arrays
     shifts: list[float | None] = []
-    for code, first, second, value in zip(
-        arrays.code, arrays.first, arrays.second, arrays.value, strict=True
-    ):
-        name = OPERATIONS[code]
-        if name in ("const", "input", "unknown"):
-            shifted = name == "input" and first == number
-            shifts.append(None if name == "unknown" else period if shifted else 0.0)
-            continue
-        a = shifts[first]
-        b = 0.0 if name == "interp" or second < 0 else shifts[second]
-        shifts.append(None if a is None or b is None else _shift(name, a, b, _constants(tape, first, second)))
-        del value
+    for row in tape.operations:
+        name, first, second, _ = row
+        if name == "unknown":
+            shifts.append(None)
+        elif name == "input":
+            shifts.append(period if first == number else 0.0)
+        else:
+            given = [shifts[one] for one in operands(row)]
+            a, b = [*given, 0.0, 0.0][:2]
+            constants = _constant(tape, first), _constant(tape, second)
+            shifts.append(None if a is None or b is None else _shift(name, a, b, constants))
     return shifts
 
 
-def _constants(tape: Tape, first: int, second: int) -> tuple[float | None, float | None]:
-    code, value = tape.arrays.code, tape.arrays.value
-    left, right = (
-        float(value[row]) if 0 <= row < len(code) and OPERATIONS[code[row]] == "const" else None
-        for row in (first, second)
-    )
-    return left, right
+def _constant(tape: Tape, row: int) -> float | None:
+    if row < 0:
+        return None
+    name, _, _, value = tape.operations[row]
+    return value if name == "const" else None
 
 
 def _shift(name: str, a: float, b: float, constants: tuple[float | None, float | None]) -> float | None:
@@ -109,13 +108,10 @@ def _is_multiple(shift: float, period: float) -> bool:
 
 def same_numbers(observe: Tape) -> NDArray[np.int64]:
     """Return the number of the state that each observation is, or -1 if it is none."""
-    arrays = observe.arrays
     if observe.paths > 1:
-        return np.full(arrays.outputs.shape[1], -1, np.int64)
-    return np.array(
-        [arrays.first[row] if OPERATIONS[arrays.code[row]] == "input" else -1 for row in arrays.outputs[0]],
-        np.int64,
-    )
+        return np.full(observe.arrays.outputs.shape[1], -1, np.int64)
+    shown = [observe.operations[row] for row in observe.arrays.outputs[0]]
+    return np.array([first if name == "input" else -1 for name, first, _, _ in shown], np.int64)
 
 
 def state_names(observe: Tape, observations: Sequence[str], n: int) -> tuple[str, ...]:
@@ -124,29 +120,25 @@ def state_names(observe: Tape, observations: Sequence[str], n: int) -> tuple[str
     An angle that is observed as `cos(angle)` is called `angle [rad]`.
     """
     names = [f"state {j}" for j in range(n)]
-    arrays = observe.arrays
-    for rows, name in zip(arrays.outputs.T, observations, strict=True):
-        row = rows[0]
-        if np.any(rows != row):
+    for rows, name in zip(observe.arrays.outputs.T, observations, strict=True):
+        if np.any(rows != rows[0]):
             continue  # which state variable it shows depends on a condition
-        operation = OPERATIONS[arrays.code[row]]
+        operation, first, _, _ = observe.operations[rows[0]]
         if operation == "input":
-            names[int(arrays.first[row])] = name
+            names[first] = name
         angle = re.fullmatch(r"(cos|sin)\((.+)\)", name)
-        inner = arrays.first[row]
-        if angle and operation == angle[1] and OPERATIONS[arrays.code[inner]] == "input":
-            names[int(arrays.first[inner])] = f"{angle[2]} [rad]"
+        if angle and operation == angle[1] and observe.operations[first][0] == "input":
+            names[observe.operations[first][1]] = f"{angle[2]} [rad]"
     return tuple(names)
 
 
 def check_names(names: Sequence[str], observe: Tape, observations: Sequence[str]) -> None:
     """Refuse a name of two state variables, or of one and of an observation that does not show it."""
-    arrays = observe.arrays
     for j, name in enumerate(names):
         shown = True
         if name in observations:
-            rows = arrays.outputs[:, observations.index(name)]
-            shown = all(OPERATIONS[arrays.code[row]] == "input" and arrays.first[row] == j for row in rows)
+            rows = observe.arrays.outputs[:, observations.index(name)]
+            shown = all(observe.operations[row][:2] == ("input", j) for row in rows)
         if names.count(name) > 1 or not shown:
             raise SettingError(
                 f"{name!r} names two different variables of the plant, so that a statement about it would "

@@ -44,6 +44,7 @@ def save_certificate(verdict: Verdict, path: str | os.PathLike[str]) -> str:
         "kind": KIND,
         "claim": claim,
         "plant": verdict.plant,
+        "program": proof["loop"].program,
         "numbers": list(verdict.names),
         "proven": verdict.proven,
         "limit": verdict.statement.within,
@@ -105,9 +106,13 @@ def check_of_run(
     with reading(KIND):
         own = Loop(document.data, document.arrays)
         names = [str(name) for name in document.data["numbers"]]
+        program = str(document.data["program"])
         goal = document.data["claim"] == TERMINATES
     asked = Statement(starts={}, termination="goal", within=1) if goal else None
-    differs = _difference(own, closed_loop(source, learned=learned, asked=asked, **options), names)
+    loop = closed_loop(source, learned=learned, asked=asked, **options)
+    differs = _difference(own, loop, names)
+    if not differs and loop.program != program:
+        differs = f"its program is {loop.program[:16]}"
     about = f"It is NOT about this run: {differs}." if differs else "It is about this run."
     if learned and not differs:
         about = f"It is about this run, and {ABOUT_LEARNED}."

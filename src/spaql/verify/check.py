@@ -69,6 +69,7 @@ def check_certificate(path: str | os.PathLike[str]) -> Check:
                 "plant": claim.plant,
                 "equations": claim.loop.equations,
                 "controller": claim.loop.controller,
+                "program": claim.program,
                 "statement": claim.text,
                 "confirmed": share,
                 "claimed": claim.share,

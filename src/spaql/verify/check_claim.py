@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +32,10 @@ _LOOP = {
 _CELLS = {"box", "turns", "times"}
 _BOXES = {"boxes.level", "boxes.index", "boxes.time"}
 _CORE = {"core.level", "core.index"}
-_COMMON = {"kind", "claim", "plant", "numbers", "proven", "operations", "tree_kind", "tree_start", "image"}
+_COMMON = {
+    *("kind", "claim", "plant", "program", "numbers", "proven"),
+    *("operations", "tree_kind", "tree_start", "image"),
+}
 FIELDS: dict[str, tuple[set[str], set[str]]] = {
     NEVER: (_COMMON | {"levels"}, _LOOP | _CELLS | _CORE),
     REACHES: (_COMMON | {"levels", "limit"}, _LOOP | _CELLS | _BOXES | {"home"}),
@@ -52,6 +56,8 @@ class Claim:
     kind: str
     loop: Loop
     plant: str
+    program: str
+    """SHA-256 of the controller's program: a label here, which is compared with that of a run."""
     names: tuple[str, ...]
     share: float
     limit: int
@@ -79,6 +85,7 @@ class Claim:
             str(kind),
             loop,
             _name(data["plant"]),
+            _hash(data["program"]),
             tuple(_name(name) for name in names),
             float(number(data, "proven", 0.0, 1.0)),
             number(data, "limit", 1, 10**9, whole=True) if "limit" in known else 0,
@@ -161,6 +168,11 @@ def _box(arrays: Arrays, name: str, n: int) -> Floats:
     box: Floats = typed(arrays[name], np.float64)
     require(box.shape == (2, n) and bool(np.all(box[0] < box[1])), f"{name} is not a box")
     return box
+
+
+def _hash(given: Any) -> str:
+    require(isinstance(given, str) and re.fullmatch("[0-9a-f]{64}", given) is not None, "it has no hash")
+    return str(given)
 
 
 def _name(text: Any) -> str:

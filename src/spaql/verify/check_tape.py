@@ -1,4 +1,7 @@
-"""The tapes of a certificate, read from the file and run on many sets at once."""
+"""The tapes of a certificate, read from the file and run on many sets at once.
+
+On purpose, this is no evaluator of `spaql.program`: a fault there is not repeated in the check.
+"""
 
 from __future__ import annotations
 

@@ -19,10 +19,11 @@ from spaql.kernels.verify.codes import CHOICES, NUMBERS, SWITCHING, TreeArrays
 from spaql.policy import RuleTree
 from spaql.policy.leaves import Choices, Constants, Laws, SwitchingLaws
 from spaql.problems import Dynamics
+from spaql.problems.tapes import trace_observe, trace_step
+from spaql.program.numbers import Fixed
+from spaql.program.tape import Tape
 from spaql.verify.analysis import check_names, periods, same_numbers, state_names
 from spaql.verify.learned import LearnedPlant
-from spaql.verify.tape import Tape
-from spaql.verify.trace import trace_observe, trace_step
 
 REBOX = 0.3
 Floats = NDArray[np.float64]
@@ -77,7 +78,8 @@ class ExportedTree:
         from spaql.export.exported_policy import ExportedPolicy
 
         self._policy = ExportedPolicy(tree, number=number)
-        self.controller = self._policy.controller
+        self.source = tree
+        self._number = self._policy.machine.number
 
     def act(self, observations: NDArray[Any]) -> NDArray[Any]:
         """Return the actions for rows of observations."""
@@ -89,21 +91,17 @@ class ExportedTree:
 
         They are decided for the converted observation, so that thresholds stay as they are.
         """
-        exact = self.controller.exact
-        if not isinstance(exact.leaves, Constants):
-            return exact
-        rounded = Constants(self.controller.number.rounded(exact.leaves.value))
-        return dataclasses.replace(exact, leaves=rounded)
+        if not isinstance(self.source.leaves, Constants):
+            return self.source
+        rounded = Constants(self._number.rounded(self.source.leaves.value))
+        return dataclasses.replace(self.source, leaves=rounded)
 
     @property
     def error(self) -> Floats:
         """The most by which the conversion changes each observation, besides rounding to single precision."""
-        from spaql.export.numbers import Fixed
-
-        number = self.controller.number
-        if isinstance(number, Fixed):
-            return np.asarray(np.ldexp(1.0, -np.array(number.observation_bits)))
-        return np.zeros(self.controller.rules.dims)
+        if isinstance(self._number, Fixed):
+            return np.asarray(np.ldexp(1.0, -np.array(self._number.observation_bits)))
+        return np.zeros(self.source.dims)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,6 +181,13 @@ class ClosedLoop:
             error,
             _vector("push", push, n),
         )
+
+    @property
+    def program(self) -> str:
+        """The SHA-256 of the controller's program, which exported code has as well."""
+        from spaql.export.hashes import program_digest
+
+        return program_digest(self.player.source if isinstance(self.player, ExportedTree) else self.tree)
 
     @property
     def fingerprint(self) -> str:

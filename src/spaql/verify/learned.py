@@ -14,10 +14,10 @@ from gymnasium.spaces import Box
 from spaql.formatting import counted
 from spaql.kernels.plantree.raw_model import predict_all
 from spaql.plants import PlantModel
-from spaql.verify.shims import BUILTINS
-from spaql.verify.symbols import RECORDERS, Recorder, Symbol, lifted, made
-from spaql.verify.tape import DecisionTree, Tape, tape_arrays
-from spaql.verify.trace import whole_action
+from spaql.problems.tapes import whole_action
+from spaql.program.shims import BUILTINS, clip
+from spaql.program.symbols import RECORDERS, Recorder, Symbol, lifted, made
+from spaql.program.tape import DecisionTree, Tape, tape_arrays
 
 State = tuple[float, ...]
 
@@ -120,8 +120,7 @@ class LearnedPlant:
         space = self.model.action_space
         if isinstance(space, Box):
             ends = space.low.ravel().tolist(), space.high.ravel().tolist()
-            low, high = BUILTINS["max"], BUILTINS["min"]
-            cut = [high(low(u, a), b) for u, a, b in zip(action, *ends, strict=True)]
+            cut = [clip(u, a, b) for u, a, b in zip(action, *ends, strict=True)]
             return [*cut, *(made("square", u) for u in cut)]
         count, first = int(space.n), float(space.start)
         chosen = whole_action(action[0] - first, count) + first if delayed else action[0]

@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-import spaql
-
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 import easy
 
@@ -14,12 +12,10 @@ import easy
 @pytest.mark.filterwarnings("ignore:In training")
 @pytest.mark.parametrize("name", ["cruise", "shower", "servo", "stock"])
 def test_no_seed_is_lost(name: str) -> None:
-    plant = easy.PLANTS[name]
-    dynamics = plant.dynamics(name)
-    problem = spaql.make_problem(dynamics)
-    _, law = easy.references(plant, problem, 1.0)
+    problem = easy.problem_of(name, 1.0)
+    _, law = easy.references(name, 1.0)
     for seed in (0, 1):
-        policy, taken = easy.trained("TreeSearch", dynamics, 20_000, seed)
+        policy, taken = easy.trained("TreeSearch", problem.dynamics, 20_000, seed)
         assert taken <= 23_000
         assert easy.mean_return(policy, problem, easy.EPISODES, 5) >= law - 0.1 * abs(law)
 
@@ -27,11 +23,9 @@ def test_no_seed_is_lost(name: str) -> None:
 @pytest.mark.filterwarnings("ignore:In training")
 @pytest.mark.parametrize("name", ["room", "stock"])
 def test_plantree_needs_few_steps(name: str) -> None:
-    plant = easy.PLANTS[name]
-    dynamics = plant.dynamics(name)
-    problem = spaql.make_problem(dynamics)
-    _, law = easy.references(plant, problem, 1.0)
+    problem = easy.problem_of(name, 1.0)
+    _, law = easy.references(name, 1.0)
     for seed in (0, 1):
-        policy, taken = easy.trained("PlanTree", dynamics, 5_000, seed)
+        policy, taken = easy.trained("PlanTree", problem.dynamics, 5_000, seed)
         assert taken <= 5_200
         assert easy.mean_return(policy, problem, easy.EPISODES, 5) >= law - 0.1 * abs(law)

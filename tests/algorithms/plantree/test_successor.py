@@ -73,6 +73,13 @@ def test_an_affine_plant_is_handed_over_at_once() -> None:
     assert agent.model.samples.min() > 0
 
 
+def test_a_plant_that_looks_affine_later_is_handed_over_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learner, "_OWN_STEPS", 2_000)
+    agent = spaql.PlanTree(easy.PLANTS["stock"].dynamics("stock"), seed=2003).learn(2_000)
+    assert 200 < agent._learner._own_steps <= 1_000
+    assert agent.policy.n_leaves == 1
+
+
 @pytest.mark.parametrize("stop", [100, 2_000])
 def test_a_search_for_a_law_goes_on_to_the_same_bytes(tmp_path: Path, stop: int) -> None:
     part = room().learn(3_000, callback=lambda _, row: row["training_steps"] < stop)

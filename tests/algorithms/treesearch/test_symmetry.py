@@ -90,6 +90,12 @@ def test_random_actions_show_the_mirror(env: str) -> None:
     assert mirror_of("auto", problem, 10_000, np.random.default_rng(1)) == (None, 0)  # too few to tell
 
 
+def test_a_mirror_that_random_actions_hid_is_found_in_steps_of_laws(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spaql.algorithms.treesearch.learner.mirror_of", lambda *given: (None, 0))
+    agent = spaql.TreeSearch("CartPole-v1", seed=0).learn(50_000)
+    assert agent._learner.search.mirror == mirror_from(MIRRORS["CartPole-v1"], agent.problem)
+
+
 def test_a_mirror_without_names_is_written_and_read() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # SWIG's, on import

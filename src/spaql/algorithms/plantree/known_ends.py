@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from spaql.algorithms.plantree.dynamics import CAUTIOUS
 from spaql.algorithms.plantree.replay_memory import Floats, KnownEnds, Memory
 from spaql.problems import Problem
-from spaql.problems.expressions import Expression, identifier
+from spaql.program.formula import Formula
+from spaql.spaces import identifier
 
 _POINTS = 3000
 
@@ -36,5 +37,5 @@ def end_condition(problem: Problem) -> Callable[[Floats], NDArray[np.bool_]]:
     if text is None:
         return lambda states: np.zeros(len(states), np.bool_)
     names = tuple(map(identifier, problem.states.names))
-    end = Expression.parse("end condition", text, names)
+    end = Formula.parse("end condition", text, names)
     return lambda states: end.holds(dict(zip(names, states.T, strict=True)), len(states))

@@ -49,6 +49,9 @@ from spaql.spaces import split_unit
 
 _FIRST_PLAN = 200
 """Fewest steps before the first plan, and between two plans."""
+_CHECKED = (200, 400, 800)
+"""Steps after which a plant that looks affine is handed over: the first episodes may show too little of it.
+Later ones show it mostly near its goal, where any plant looks affine."""
 _GROWTH = 1.4
 """Least ratio of the steps of a plan to those of the one before."""
 _RANDOM = 0.05
@@ -285,7 +288,8 @@ class PlanTreeLearner(Learner):
         self._rules = None
         kind, _, last = self._span
         bounds, spent = self._bounds(), self._spent(kind)
-        if self._first < _FIRST_PLAN <= len(self.memory) and spent < last and self._looks_affine():
+        grown = any(self._first < size <= len(self.memory) for size in _CHECKED)
+        if grown and 2 * spent <= last and self._looks_affine():
             self._hand_over()
             return
         if spent >= last:

@@ -22,7 +22,7 @@ from spaql.algorithms.treesearch.scales import bounded, mean
 from spaql.algorithms.treesearch.search import Search
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
 from spaql.algorithms.treesearch.structures import Meaning
-from spaql.algorithms.treesearch.symmetry import mirror_of
+from spaql.algorithms.treesearch.symmetry import mirror_in, mirror_of
 from spaql.algorithms.treesearch.trees import CandidateTree, one_leaf, random_tree
 from spaql.archive import number
 from spaql.errors import SettingError, UnsupportedSpaceError
@@ -174,6 +174,8 @@ class TreeSearchLearner(Learner):
             first.search(self.settings.max_leaves, lambda: self._is_better(best, first, rng))
             evaluator.steps += first.spent
             self._first_law, self.explored = first.one_leaf, first.memory
+            if search.mirror is None:
+                search.mirror = mirror_in(self.settings.mirror, first.memory, self.problem)
             if first.law is not None and self._is_better(best, first, rng):
                 self._law, observations = first.law, first.visited
             elif best is None:

@@ -47,6 +47,12 @@ def mirror_of(setting: str, problem: Problem, budget: int, rng: Rng) -> tuple[Mi
     return chosen_mirror(setting, memory, code, problem, ends=False), len(memory)
 
 
+def mirror_in(setting: str, memory: Memory, problem: Problem) -> Mirror | None:
+    """Return the mirror that steps of laws show where those of random actions did not."""
+    some = memory.until(min(_MOST, len(memory)))
+    return chosen_mirror(setting, some, ActionCode(problem.actions.space), problem, ends=False)
+
+
 def _is_finite(episode: Episode) -> bool:
     values = np.concatenate([episode.observations.ravel(), episode.rewards])
     return bool((np.abs(values) < LARGEST).all())

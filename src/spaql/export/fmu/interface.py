@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
+from spaql.export.comments import action_numbers
+from spaql.export.language import Source
+from spaql.kernels.controller import HIGH, LOW, RESET
 from spaql.languages import in_xml
 from spaql.spaces import split_unit
 
@@ -76,6 +79,30 @@ class Interface:
         for name, note in self.state:
             lines.append(_variable(len(lines), f"state.{name}", "local", "discrete", "", note, taken))
         return "".join(lines)
+
+
+def interface_of(source: Source) -> Interface:
+    """Return what the FMU of a controller declares."""
+    machine = source.machine
+    state = tuple((one.name, one.note) for one in source.program.state)
+    if machine.discrete:
+        notes = (action_numbers(machine),)
+        safe = machine.safe or ()
+        return Interface(
+            source.name, source.observations, ("action",), (None,), safe, notes, state, source.sample_time
+        )
+    low, high, reset = machine.arrays.arrays.limit[[LOW, HIGH, RESET]].tolist()
+    begin = tuple(reset) if machine.safe is None or machine.remembers else machine.safe
+    return Interface(
+        source.name,
+        source.observations,
+        machine.actions,
+        tuple(zip(low, high, strict=True)),
+        begin,
+        ("",) * machine.width,
+        state,
+        source.sample_time,
+    )
 
 
 def _variable(

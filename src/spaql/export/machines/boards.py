@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.errors import SpaqlError
-from spaql.export.c_common import TYPES
 from spaql.export.compilers import FLAGS
-from spaql.export.memory.machine import MemoryMachine
+from spaql.export.languages.c_arithmetic import TYPES
+from spaql.export.machine import Machine
 from spaql.export.processes import completed, run
-from spaql.export.target_controller import MachineController
 
 FIRMWARE = Path(__file__).parent / "firmware"
 REPEATS = 400
@@ -78,9 +77,9 @@ class Avr:
     room = 8192
     """Bytes of flash for inputs in one firmware."""
 
-    def link(self, folder: Path, controller: MachineController, call: str, inputs: NDArray[Any]) -> Path:
+    def link(self, folder: Path, machine: Machine, call: str, inputs: NDArray[Any]) -> Path:
         """Return a firmware that holds observations, and answers them."""
-        kind, (n, dims) = TYPES[controller.number.name], inputs.shape
+        kind, (n, dims) = TYPES[machine.number.name], inputs.shape
         rows = ", ".join("{" + ", ".join(_c_number(x) for x in row) + "}" for row in inputs.tolist())
         vectors = f"#define VECTORS {n}\nstatic const NUMBER vectors[{n}][{dims}] PROGMEM = {{{rows}}};\n"
         (folder / "vectors.h").write_text(vectors, encoding="utf-8")
@@ -94,15 +93,13 @@ class Avr:
         ]
         return _linked([*words, f"-I{folder}", str(FIRMWARE / "avr.c"), str(folder / "controller.o")], folder)
 
-    def run(
-        self, folder: Path, controller: MachineController, inputs: NDArray[Any], repeats: int = 1
-    ) -> Answers:
+    def run(self, folder: Path, machine: Machine, inputs: NDArray[Any], repeats: int = 1) -> Answers:
         """Return the answers of a compiled controller in a folder; cycles are counted in one call of it."""
         actions, cost, begin = list[NDArray[Any]](), list[int](), 0
         rows = max(1, self.room // (4 * inputs.shape[1]))
         while begin < len(inputs):
             try:
-                program = self.link(folder, controller, REAL, inputs[begin : begin + rows])
+                program = self.link(folder, machine, REAL, inputs[begin : begin + rows])
             except DoesNotFitError:
                 if rows == 1:
                     raise
@@ -118,8 +115,8 @@ class Avr:
                 if cost[-1] == 0xFFFF:
                     raise NotForMachineError("a decision takes more cycles than its timer can count")
                 raw = np.array([int(word, 16) for word in words[1:]], np.uint32)
-                actions.append(raw.view(controller.number.dtype))
-        given = controller.number.actions(np.array(actions).reshape(-1, controller.n_actions))
+                actions.append(raw.view(machine.number.dtype))
+        given = machine.number.actions(np.array(actions).reshape(-1, machine.width))
         return Answers(given, np.array(cost, np.float64))
 
 
@@ -135,28 +132,23 @@ class Arm:
         self.board = board
         self.compiler = ("arm-none-eabi-gcc", "-mthumb", *flags, "-O2")
 
-    def link(self, folder: Path, controller: MachineController, call: str, inputs: NDArray[Any]) -> Path:
+    def link(self, folder: Path, machine: Machine, call: str, inputs: NDArray[Any]) -> Path:
         """Return a firmware that answers the observations in a file."""
-        return self._linked(folder, controller.number.name, REPEATS, call)
+        return self._linked(folder, machine.number.name, REPEATS, call)
 
-    def run(
-        self, folder: Path, controller: MachineController, inputs: NDArray[Any], repeats: int = REPEATS
-    ) -> Answers:
+    def run(self, folder: Path, machine: Machine, inputs: NDArray[Any], repeats: int = REPEATS) -> Answers:
         """Return the answers of a compiled controller in a folder."""
-        number = controller.number
-        program = self._linked(folder, number.name, repeats, REAL)
-        given = self._answers(
-            folder, program, np.ascontiguousarray(inputs, number.dtype), controller.n_actions
-        )
-        return Answers(number.actions(given["action"]), given["ticks"] * (INSTRUCTIONS_A_TICK / repeats))
-
-    def play(self, folder: Path, machine: MemoryMachine, inputs: NDArray[Any]) -> Answers:
-        """Return what a compiled controller with memory does in one episode, with instructions rounded up."""
-        (folder / "state.h").write_text(_STATE, encoding="utf-8")
-        program = self._linked(folder, machine.number, 1, "-DCALL=call", "-include", "state.h")
-        samples = np.ascontiguousarray(inputs, machine.dtype)
-        given = self._answers(folder, program, samples, len(machine.controller.actions))
-        return Answers(given["action"].astype(np.float64), (given["ticks"] + 1.0) * INSTRUCTIONS_A_TICK)
+        number = machine.number
+        call = [REAL]
+        if machine.remembers:  # one episode, of which no call can be repeated
+            (folder / "state.h").write_text(_STATE, encoding="utf-8")
+            call = ["-DCALL=call", "-include", "state.h"]
+            repeats = 1
+        program = self._linked(folder, number.name, repeats, *call)
+        samples = np.ascontiguousarray(inputs, number.dtype)
+        given = self._answers(folder, program, samples, machine.width)
+        ticks = given["ticks"] + (1.0 if machine.remembers else 0.0)  # rounded up
+        return Answers(number.actions(given["action"]), ticks * (INSTRUCTIONS_A_TICK / repeats))
 
     def _linked(self, folder: Path, number: str, repeats: int, *call: str) -> Path:
         words = [*self.compiler, "-std=gnu99", f"-DNUMBER={TYPES[number]}", f"-DREPEATS={repeats}"]
@@ -178,22 +170,22 @@ class Arm:
 AVR = Avr()
 M3 = Arm("Cortex-M3", "mps2-an385", "-mcpu=cortex-m3")
 M4 = Arm("Cortex-M4F", "mps2-an386", "-mcpu=cortex-m4", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16")
-MACHINES = (AVR, M3, M4)
-Machine = Avr | Arm
+BOARDS = (AVR, M3, M4)
+Board = Avr | Arm
 
 
-def missing(machine: Machine) -> list[str]:
+def missing(board: Board) -> list[str]:
     """Name the tools that are not installed."""
-    return [tool for tool in machine.tools if shutil.which(tool) is None]
+    return [tool for tool in board.tools if shutil.which(tool) is None]
 
 
-def compile_for(machine: Machine, folder: Path, files: Mapping[str, bytes]) -> None:
+def compile_for(board: Board, folder: Path, files: Mapping[str, bytes]) -> None:
     """Compile a controller for a machine, with all warnings as errors."""
     folder.mkdir(parents=True, exist_ok=True)
     for file, content in files.items():
         (folder / file).write_bytes(content)
     flags = [flag for flag in FLAGS if not flag.startswith("-O")]
-    words = [*machine.compiler, *flags, "-ffunction-sections", "-fdata-sections", "-fstack-usage"]
+    words = [*board.compiler, *flags, "-ffunction-sections", "-fdata-sections", "-fstack-usage"]
     words += ["-c", "controller.c", "-o", "controller.o"]
     done = completed(words, folder)
     if done.returncode:
@@ -202,21 +194,21 @@ def compile_for(machine: Machine, folder: Path, files: Mapping[str, bytes]) -> N
         raise NotForMachineError(said[1] if said else f"{words[0]} does not compile it: {errors[:300]}")
 
 
-def room(machine: Machine, folder: Path, controller: MachineController) -> Room:
+def room(board: Board, folder: Path, machine: Machine) -> Room:
     """Measure what a controller adds to a firmware, with what it needs of the compiler's library."""
-    inputs = controller.number.inputs(np.zeros((1, controller.tree.dims)))
+    inputs = machine.number.inputs(np.zeros((1, len(machine.observations))))
     sizes = []
     for call in (STUB, REAL):
-        program = machine.link(folder, controller, call, inputs)
-        text, data, bss = sizes_of(machine, program)
+        program = board.link(folder, machine, call, inputs)
+        text, data, bss = sizes_of(board, program)
         sizes.append((text + data, data + bss))
     return Room(sizes[1][0] - sizes[0][0], sizes[1][1] - sizes[0][1], stack(folder))
 
 
-def sizes_of(machine: Machine, program: Path) -> tuple[int, int, int]:
+def sizes_of(board: Board, program: Path) -> tuple[int, int, int]:
     """Return the bytes of a program, of its data with values, and of its data without."""
-    failed = f"{machine.size} failed"
-    shown = run([machine.size, str(program)], program.parent, SpaqlError, failed).decode()
+    failed = f"{board.size} failed"
+    shown = run([board.size, str(program)], program.parent, SpaqlError, failed).decode()
     text, data, bss = map(int, shown.splitlines()[1].split()[:3])
     return text, data, bss
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,25 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.errors import SpaqlError
-from spaql.export.equivalence import EquivalenceError
+from spaql.export.equivalence import comparisons
+from spaql.export.machine import Machine
 from spaql.export.machines.boards import (
-    MACHINES,
-    Answers,
-    Arm,
-    Machine,
+    BOARDS,
+    Board,
     NotForMachineError,
     compile_for,
     missing,
     sizes_of,
     stack,
 )
-from spaql.export.machines.operations import Operations, most_operations, most_operations_of_sample
-from spaql.export.memory.build import program_of
-from spaql.export.memory.check import episodes
-from spaql.export.memory.machine import MemoryMachine
+from spaql.export.machines.operations import Operations, most_operations
+from spaql.export.played import EquivalenceError
 from spaql.export.processes import version_of
-from spaql.export.target_controller import MachineController
 from spaql.export.test_states import LEAF_CENTRES, comparison_points
+from spaql.program.controller import controller_program
 
 POINTS = 1_000
 """The most points that are measured: leaf centres first, and of the others as many as there is room for."""
@@ -44,29 +41,29 @@ _MEANING = (
 )
 
 
-def timing_of(controller: MachineController, files: Mapping[str, bytes]) -> bytes:
-    """Return the times of a controller as JSON.
+def timing_of(machine: Machine, files: Mapping[str, bytes]) -> bytes:
+    """Return the times of a controller as JSON, measured by files that have the name `controller`.
 
-    It is measured at points of every leaf and boundary, by files that have the name `controller`.
+    Without memory it is measured at points of every leaf and boundary, and with memory in one episode.
     """
-    inputs, drawn = _points(controller)
+    operations = most_operations(*controller_program(machine.specification(manual=machine.remembers)))
+    if machine.remembers:
+        part = next(comparisons(machine, POINTS))
+        inputs = part.inputs[0]
+        memory = machine.arrays.new_memories(1)
+        wanted = np.concatenate([machine.sample(row[np.newaxis], memory)[0] for row in inputs])
+        return _report(operations, "samples of one random episode", files, machine, inputs, wanted)
+    inputs, drawn = _points(machine)
     what = "leaf centres, boundaries and their neighbours, NaN and infinities"
-    wanted = controller.wanted(inputs)
-    return _report(
-        most_operations(controller),
-        f"drawn from {what}; of leaf centres all that there is room for" if drawn else what,
-        files,
-        inputs,
-        wanted,
-        lambda machine, folder: machine.run(folder, controller, inputs, REPEATS),
-    )
+    what = f"drawn from {what}; of leaf centres all that there is room for" if drawn else what
+    return _report(operations, what, files, machine, inputs, machine.wanted(inputs))
 
 
-def _points(controller: MachineController) -> tuple[NDArray[Any], bool]:
+def _points(machine: Machine) -> tuple[NDArray[Any], bool]:
     """Return inputs to measure at, leaf centres first, and whether there are more of them."""
     rng, total = np.random.default_rng(0), 0
     centres, others = list[NDArray[Any]](), list[NDArray[Any]]()
-    for kind, batch in comparison_points(controller, 0):  # of a large tree there are too many to keep
+    for kind, batch in comparison_points(machine, 0):  # of a large tree there are too many to keep
         total += len(batch)
         (centres if kind == LEAF_CENTRES else others).append(rng.permutation(batch)[:POINTS])
     if others:
@@ -74,28 +71,13 @@ def _points(controller: MachineController) -> tuple[NDArray[Any], bool]:
     return np.concatenate(centres)[:POINTS], total > POINTS
 
 
-def timing_of_samples(machine: MemoryMachine, files: Mapping[str, bytes]) -> bytes:
-    """Return the times of a controller with memory as JSON, measured in one episode of random samples."""
-    part = next(episodes(machine, POINTS))
-    inputs = part.inputs.transpose(1, 0, 2).reshape(-1, part.inputs.shape[2])
-    memory = machine.controller.new_memory(1)
-    wanted = np.concatenate([machine.sample(row[np.newaxis], memory)[0] for row in inputs])
-
-    def play(board: Machine, folder: Path) -> Answers:
-        assert isinstance(board, Arm)  # the state does not compile for an AVR
-        return board.play(folder, machine, inputs)
-
-    operations = most_operations_of_sample(program_of(machine, manual=True))
-    return _report(operations, "samples of one random episode", files, inputs, wanted, play)
-
-
 def _report(
     operations: Operations,
     what: str,
     files: Mapping[str, bytes],
+    machine: Machine,
     inputs: NDArray[Any],
     wanted: NDArray[np.float64],
-    run: Callable[[Machine, Path], Answers],
 ) -> bytes:
     """Return the report of all machines."""
     data = {
@@ -103,43 +85,42 @@ def _report(
         "most_operations": asdict(operations),
         "points": len(inputs),
         "kind_of_points": what,
-        "machines": [_measured(machine, files, inputs, wanted, run) for machine in MACHINES],
+        "machines": [_measured(board, files, machine, inputs, wanted) for board in BOARDS],
     }
     return (json.dumps(data, indent=2) + "\n").encode()
 
 
 def _measured(
-    machine: Machine,
+    board: Board,
     files: Mapping[str, bytes],
+    machine: Machine,
     inputs: NDArray[Any],
     wanted: NDArray[np.float64],
-    run: Callable[[Machine, Path], Answers],
 ) -> dict[str, Any]:
     """Return what one machine takes, or why it was not measured."""
-    row: dict[str, Any] = {"machine": machine.name}
-    if lacking := missing(machine):
+    row: dict[str, Any] = {"machine": board.name}
+    if lacking := missing(board):
         return row | {"not_measured": f"{' and '.join(lacking)} is missing"}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         try:
-            compile_for(machine, folder, files)
-            answers = run(machine, folder)
+            compile_for(board, folder, files)
+            answers = board.run(folder, machine, inputs, REPEATS)
         except NotForMachineError as error:
             return row | {"not_measured": str(error)}
         except SpaqlError as error:
             return row | {"not_measured": str(error)}
         if not np.array_equal(answers.actions, wanted):
             raise EquivalenceError(
-                f"The exported C differs from the policy on a simulated {machine.name}, so no file is "
-                "written."
+                f"The exported C differs from the policy on a simulated {board.name}, so no file is written."
             )
         worst = int(np.argmax(answers.cost))
-        text, data, bss = sizes_of(machine, folder / "controller.o")
+        text, data, bss = sizes_of(board, folder / "controller.o")
         return row | {
-            f"most_{machine.unit}": math.ceil(answers.cost[worst]),
+            f"most_{board.unit}": math.ceil(answers.cost[worst]),
             "at": [x if math.isfinite(x) else repr(x) for x in inputs[worst].tolist()],
             "flash_bytes": text + data,
             "ram_bytes": data + bss,
             "stack_bytes": stack(folder),
-            "compiler": f"{version_of(machine.compiler[0])}, {' '.join(machine.compiler[1:])}",
+            "compiler": f"{version_of(board.compiler[0])}, {' '.join(board.compiler[1:])}",
         }

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from spaql.export.memory.program import State
-from spaql.export.source.javascript import documented
+from spaql.export.language import Source
+from spaql.export.languages.javascript import documented
 from spaql.languages import in_comment
 
 MATH_H = "#define INFINITY (__builtin_inff())\n"
@@ -28,43 +27,19 @@ _STATE = (
 )
 
 
-@dataclass(frozen=True)
-class Interface:
-    """What a module takes, returns and remembers."""
-
-    name: str
-    heading: tuple[str, ...]
-    observations: tuple[str, ...]
-    """For people, with units."""
-    actions: tuple[str, ...]
-    """Lines for people."""
-    widths: tuple[int, int, int]
-    """The numbers of an observation, of an action and of the state."""
-    discrete: bool = False
-    """Whether the action is the number of one in a list."""
-    state: tuple[State, ...] = ()
-    sample_time: float | None = None
-    """None without memory."""
-
-    @property
-    def exports(self) -> list[str]:
-        """The names that the module exports, besides its memory."""
-        return ["observation", "action", "act", *(["state", "reset"] if self.state else [])]
-
-
-def module_source(interface: Interface) -> str:
+def module_source(source: Source) -> str:
     """Return C that keeps the numbers of a controller where the host reads and writes them."""
-    name, prefix = interface.name, interface.name.upper()
+    name, prefix = source.name, source.name.upper()
     lines = [
         f'#include "{name}.h"',
         f"double observation[{prefix}_OBSERVATIONS];",
         f"double action[{prefix}_ACTIONS];",
     ]
-    if not interface.state:
+    if not source.program.state:
         call = f"{name}_act(observation, action);"
         return "\n".join([*lines, "void act(void);", f"void act(void) {{ {call} }}", ""])
-    numbered = list(enumerate(interface.state))
-    kinds = {one.name: "double" if one.kind == "real" else "int" for one in interface.state}
+    numbered = list(enumerate(source.program.state))
+    kinds = {one.name: "double" if one.kind == "real" else "int" for one in source.program.state}
     lines += [
         f"double state[{len(numbered)}];",
         f"static void keep(const {name}_state *kept)",
@@ -91,55 +66,55 @@ def module_source(interface: Interface) -> str:
     return "\n".join(lines)
 
 
-def loader(interface: Interface) -> str:
+def loader(source: Source) -> str:
     """Return the JavaScript module that loads the WebAssembly beside it."""
-    lines = ["/*", *(f" * {in_comment(line)}".rstrip() for line in interface.heading), " */"]
+    lines = ["/*", *(f" * {in_comment(line)}".rstrip() for line in source.heading), " */"]
     lines += [
         "",
-        f'const url = new URL("./{interface.name}.wasm", import.meta.url);',
+        f'const url = new URL("./{source.name}.wasm", import.meta.url);',
         "const bytes =",
         '    url.protocol === "file:"',
         '        ? await (await import("node:fs/promises")).readFile(url)',
         "        : await (await fetch(url)).arrayBuffer();",
         "const code = await WebAssembly.compile(bytes);",
         "",
-        *(_class(interface) if interface.state else _function(interface)),
+        *(_class(source) if source.program.state else _function(source)),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _numbers(interface: Interface) -> Iterator[str]:
+def _numbers(source: Source) -> Iterator[str]:
     """Yield the lines that make an instance, and views of its numbers."""
     yield "const { exports } = await WebAssembly.instantiate(code);"
-    for name, width in zip(("seen", "done"), interface.widths[:2], strict=True):
+    for name, width in zip(("seen", "done"), source.widths[:2], strict=True):
         place = {"seen": "observation", "done": "action"}[name]
         yield f"const {name} = new Float64Array(exports.memory.buffer, exports.{place}.value, {width});"
 
 
-def _body(interface: Interface, of: str) -> Iterator[str]:
+def _body(source: Source, of: str) -> Iterator[str]:
     """Yield the statements of `act`; a number that is missing counts as NaN."""
-    width = interface.widths[0]
+    width = source.widths[0]
     yield f"    for (let j = 0; j < {width}; ++j) {of}seen[j] = observation[j];"
     yield f"    {of}exports.act();"
-    yield f"    return {f'{of}done[0]' if interface.discrete else f'Array.from({of}done)'};"
+    yield f"    return {f'{of}done[0]' if source.discrete else f'Array.from({of}done)'};"
 
 
-def _function(interface: Interface) -> Iterator[str]:
-    yield from (*_numbers(interface), "")
-    yield from documented(interface.observations, interface.actions)
-    yield from ("export function act(observation) {", *_body(interface, ""), "}")
+def _function(source: Source) -> Iterator[str]:
+    yield from (*_numbers(source), "")
+    yield from documented(source.notes())
+    yield from ("export function act(observation) {", *_body(source, ""), "}")
 
 
-def _class(interface: Interface) -> Iterator[str]:
+def _class(source: Source) -> Iterator[str]:
     yield "/** The controller, with what it remembers; one for each plant. */"
     yield from ("export class Controller {", "    /** Seconds between samples. */")
-    yield f"    static sampleTime = {interface.sample_time!r};"
+    yield f"    static sampleTime = {source.sample_time!r};"
     yield from ("    /** The numbers that are remembered. */", "    static names = [")
-    yield from (f'        "{one.name}", // {in_comment(one.note)}' for one in interface.state)
+    yield from (f'        "{one.name}", // {in_comment(one.note)}' for one in source.program.state)
     yield from ("    ];", "", "    constructor() {")
     yield "        this.exports = new WebAssembly.Instance(code).exports;"
     for name, place, width in zip(
-        ("seen", "done", "kept"), ("observation", "action", "state"), interface.widths, strict=True
+        ("seen", "done", "kept"), ("observation", "action", "state"), source.widths, strict=True
     ):
         yield f"        const {place} = this.exports.{place}.value;"
         yield f"        this.{name} = new Float64Array(this.exports.memory.buffer, {place}, {width});"
@@ -147,6 +122,6 @@ def _class(interface: Interface) -> Iterator[str]:
     yield from ("    /** Forget everything, before the first sample. */", "    reset() {")
     yield from ("        this.exports.reset();", "    }", "")
     yield from _STATE
-    lines = (*documented(interface.observations, interface.actions), "act(observation) {")
-    yield from ("    " + line for line in (*lines, *_body(interface, "this."), "}"))
+    lines = (*documented(source.notes()), "act(observation) {")
+    yield from ("    " + line for line in (*lines, *_body(source, "this."), "}"))
     yield "}"

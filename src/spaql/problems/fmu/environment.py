@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from spaql.archive import file_sha256
 from spaql.errors import SettingError, nearest
-from spaql.problems.expressions import Expression, identifier
 from spaql.problems.fmu.declaration import Declared, Named, Quantity, declared
 from spaql.problems.fmu.description import read_description
 from spaql.problems.fmu.simulation import Simulation
 from spaql.problems.meaning import Meaning
 from spaql.problems.stage_cost import BROKEN, ConstraintLike, StageCost
+from spaql.program.formula import Formula
+from spaql.spaces import identifier
 from spaql.values import whole_number
 
 ENVIRONMENT = "spaql/FMU-v0"
@@ -40,7 +41,7 @@ class FMUEnv(gymnasium.Env[Any, Any]):
         Path of the FMU.
     cost
         Of a step: an expression of the variables at its end and the inputs during it, such as
-        `"(level - level_set_point)**2 + 0.1 * valve**2"`, see `spaql.problems.expressions`; or a function of
+        `"(level - level_set_point)**2 + 0.1 * valve**2"`, see `spaql.program.parser`; or a function of
         a dictionary of these values, with which a model file cannot name the environment.
     step_size
         Seconds of a step; that of the FMU's default experiment if it is not given.
@@ -116,9 +117,9 @@ class FMUEnv(gymnasium.Env[Any, Any]):
                 f"{file} needs a cost: an expression of {', '.join(self._names)}, such as cost = "
                 f'"{self._names[0]}**2".'
             )
-        self._cost = cost if callable(cost) else Expression.parse("cost", cost, self._names)
+        self._cost = cost if callable(cost) else Formula.parse("cost", cost, self._names)
         self._terminated = (
-            None if terminated is None else Expression.parse("end (terminated)", terminated, self._names)
+            None if terminated is None else Formula.parse("end (terminated)", terminated, self._names)
         )
         self._stage = StageCost.of(None, constraints, seen, [one.variable.name for one in self._plant.inputs])
         labels = {one.variable.name: one.variable.label for one in self._plant.outputs}
@@ -180,8 +181,8 @@ class FMUEnv(gymnasium.Env[Any, Any]):
         """End the instance of the FMU."""
         self._simulation.close()
 
-    def _value(self, of: Expression | Function, values: Mapping[str, float]) -> float:
-        if isinstance(of, Expression):
+    def _value(self, of: Formula | Function, values: Mapping[str, float]) -> float:
+        if isinstance(of, Formula):
             return float(of({name: np.array([x]) for name, x in values.items()})[0])
         return float(of(values))
 

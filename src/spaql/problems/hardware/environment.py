@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.errors import BadEnvironmentError, SettingError
-from spaql.problems.expressions import Expression
 from spaql.problems.from_log import Objective
 from spaql.problems.hardware.counts import Counts
 from spaql.problems.hardware.declaration import Range, Signals
 from spaql.problems.hardware.loop import Exchange, SampleLoop
 from spaql.problems.hardware.step_log import StepLog
 from spaql.problems.meaning import Meaning
+from spaql.program.formula import Formula
 from spaql.values import real_number, whole_number
 
 Observation = NDArray[np.float64]
@@ -119,9 +119,7 @@ class Hardware(gymnasium.Env[Any, Any]):
         goal = "0" if cost is None and reward is None else reward
         self._objective = Objective.of(names, signals.actions, cost, goal, end)
         self._emergency = (
-            None
-            if emergency is None
-            else Expression.parse("emergency", emergency, self._objective.observations)
+            None if emergency is None else Formula.parse("emergency", emergency, self._objective.observations)
         )
         self.meaning = Meaning(
             observations=names,

@@ -1,0 +1,251 @@
+"""Targets: how a language or format writes a program, and how its files are run."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from spaql.errors import SettingError
+from spaql.export.comments import action_numbers, heading
+from spaql.export.machine import Machine
+from spaql.export.played import Player
+from spaql.export.syntax import Syntax
+from spaql.export.trace import Trace
+from spaql.program.controller import controller_program
+from spaql.program.ir import Compare, Name, Number, Program, State
+from spaql.program.manual import track_program
+from spaql.program.numbers import Fixed
+
+POINTS = 1_000_000
+"""Random points to compare, besides all leaves and boundaries."""
+SLOW_POINTS = 100_000
+"""The same in interpreters that take a millisecond for some controllers."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A controller to write in a language."""
+
+    machine: Machine
+    """For formats that hold more of a controller than its program."""
+    name: str
+    """Of the file, without a suffix."""
+    number: str
+    """The type of observations and actions, "double", "float" or "fixed"."""
+    heading: tuple[str, ...]
+    program: Program
+    parts: Mapping[str, Program]
+    """Functions that the program calls, each before those that call it."""
+    observations: tuple[str, ...]
+    """For people, with units."""
+    actions: tuple[str, ...]
+    """For people, with units; of a list of actions one text with their numbers and names."""
+    discrete: bool
+    """Whether the action is the number of one of several."""
+    computes: bool
+    """Whether there is arithmetic: laws, sums or memory."""
+    sample_time: float | None = None
+    """None without memory."""
+    track: Program | None = None
+    """Corrects the state by the actions that were applied since the last sample; None without manual mode."""
+    bits: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    """Of observations and actions in fixed point; None for other numbers."""
+
+    def notes(self, place: str = "{}[{}]", first: int = 0) -> list[str]:
+        """Return lines on observations and actions; `place` and `first` are of the arrays of a language."""
+        lines = [
+            f"{place.format('observation', j)}  {name}" for j, name in enumerate(self.observations, first)
+        ]
+        if self.discrete:
+            return [*lines, f"The action is {self.actions[0]}"]
+        return lines + [f"{place.format('action', k)}  {name}" for k, name in enumerate(self.actions, first)]
+
+    @property
+    def widths(self) -> tuple[int, int, int]:
+        """The components of an observation, of an action and of the state."""
+        program = self.program
+        return len(program.inputs), len(program.outputs), len(program.state)
+
+    @property
+    def played(self) -> int:
+        """How many numbers a driver writes for a sample: those of the action and of the state."""
+        return sum(self.widths[1:])
+
+
+class Target(ABC):
+    """A language or format: how it writes a program, and how it runs one.
+
+    A subclass has `text` or `files`, `player` and `tool`.
+    """
+
+    name: str
+    """Of the language or format, for people."""
+    suffix: str
+    """Of the file that an export is asked for by, such as `.c`."""
+    points: int = POINTS
+    """Random points to compare by default."""
+    numbers: tuple[str, ...] = ("double",)
+    """The number types that it knows."""
+    parts = True
+    """Whether a program can call others: the parts of large trees."""
+    manual = False
+    """Whether controllers with memory have manual mode and tracking; see `Source.track`."""
+
+    def text(self, source: Source) -> str:
+        """Return the content of the file, where there is one."""
+        raise NotImplementedError
+
+    def files(self, source: Source) -> dict[str, bytes]:
+        """Return the files of a controller, by name."""
+        return {source.name + self.suffix: self.text(source).encode()}
+
+    @abstractmethod
+    def player(self, source: Source, folder: Path) -> Player:
+        """Return the function that plays samples by the files in a folder."""
+
+    @abstractmethod
+    def tool(self) -> str:
+        """Return the name and version of the tool that runs the files."""
+
+    def table(self, leaves: int) -> bool:
+        """Return whether rules of so many leaves are a table, a `Walk`, and not nested conditions."""
+        return False
+
+    def use(self, name: str) -> tuple[str, ...]:
+        """Return lines on manual mode and tracking, in a language that has them."""
+        return ()
+
+    def refuse(self, source: Source) -> None:
+        """Raise if a controller cannot be written."""
+        return
+
+    def trace(self, machine: Machine, name: str) -> Trace | None:
+        """Return the trace of the equivalence check to write beside the files; None for none."""
+        return None
+
+    def source(self, machine: Machine, name: str) -> Source:
+        """Return a controller to write; refuses a number type that the language does not know."""
+        if machine.number.name not in self.numbers:
+            known = " or ".join(map(repr, self.numbers))
+            raise SettingError(f"number is {machine.number.name!r}, and must be {known} for {self.name}.")
+        manual = self.manual and machine.remembers
+        specification = machine.specification(
+            manual=manual, table=self.table(machine.controller.n_leaves), parts=self.parts
+        )
+        program, parts = controller_program(specification)
+        source = Source(
+            machine,
+            name,
+            machine.number.name,
+            tuple(heading(machine, name + self.suffix, self.use(name) if manual else ())),
+            program,
+            parts,
+            machine.observations,
+            machine.actions if not machine.discrete else (action_numbers(machine),),
+            machine.discrete,
+            machine.computes,
+            getattr(machine.controller, "sample_time", None),
+            track_program(specification, program.state) if manual else None,
+            (machine.number.observation_bits, machine.number.action_bits)
+            if isinstance(machine.number, Fixed)
+            else None,
+        )
+        self.refuse(source)
+        return source
+
+    def write(self, machine: Machine, name: str) -> dict[str, bytes]:
+        """Return the files of a controller, by name."""
+        return self.files(self.source(machine, name))
+
+    def load(self, machine: Machine, files: Mapping[str, bytes], name: str, folder: Path) -> Player:
+        """Write files to a folder; returns the function that plays samples by them."""
+        for file, content in files.items():
+            (folder / file).write_bytes(content)
+        return self.player(self.source(machine, name), folder)
+
+
+class LanguageSyntax(Syntax):
+    """How a language writes the statements of a program."""
+
+    reserved = ""
+    """Words that no variable may have: they get an underscore."""
+    kept = "{}"
+    """How a variable of the state is written."""
+    widened = "{}"
+    """How a single-precision input is written as a double."""
+
+    def __init__(self, program: Program, singles: Collection[str] = ()) -> None:
+        """`singles` are inputs of single precision: they are compared with constants as they are."""
+        self._kept = {one.name for one in program.state}
+        self._singles = frozenset(singles)
+        self.outputs = self.plain(program.outputs)
+
+    def plain(self, names: Sequence[str]) -> list[str]:
+        """Return variables that are not of the state."""
+        reserved = self.reserved.split()
+        return [f"{name}_" if name in reserved else name for name in names]
+
+    def name(self, name: str) -> str:
+        """Return a variable."""
+        if name in self._kept:
+            return self.kept.format(name)
+        (word,) = self.plain([name])
+        return self.widened.format(word) if name in self._singles else word
+
+    def compared(self, given: Compare) -> str:
+        """Return a comparison."""
+        left = given.left
+        if not (isinstance(left, Name) and left.name in self._singles):
+            return super().compared(given)
+        (word,) = self.plain([left.name])
+        if isinstance(given.right, Number):
+            return f"{word} {given.operator} {self.single(single_bound(given.operator, given.right.value))}"
+        return f"{word} {given.operator} {word}" if left == given.right else super().compared(given)
+
+    def single(self, x: float) -> str:
+        """Return a constant of single precision."""
+        return self.number(x)
+
+    def assigned(self, name: str, value: str) -> str:
+        """Return an assignment."""
+        return f"{name} = {value};"
+
+    def negated(self, condition: str) -> str:
+        """Return the negation of a condition."""
+        return f"!({condition})"
+
+    def truth(self, value: str | bool) -> str:
+        """Return the value of a truth variable."""
+        return str(value).lower() if isinstance(value, bool) else value
+
+    def number(self, x: float) -> str:
+        """Return a constant."""
+        return repr(x).removesuffix(".0")
+
+    def value(self, one: State) -> str:
+        """Return the value of a variable of the state at a reset."""
+        if one.kind == "flag":
+            return self.truth(bool(one.reset))
+        return str(int(one.reset)) if one.kind == "leaf" else self.number(one.reset)
+
+
+def single_bound(operator: str, x: float) -> float:
+    """Return the single-precision number that stands for a constant in a comparison.
+
+    Every single-precision number compares with it as with the constant.
+
+    Examples
+    --------
+    >>> single_bound("<", 0.1) > 0.1, single_bound(">", 0.1) < 0.1
+    (True, True)
+    """
+    up = operator in ("<", ">=")
+    with np.errstate(over="ignore"):
+        near = np.float32(x)
+        if float(near) < x if up else float(near) > x:
+            near = np.nextafter(near, np.float32(np.inf if up else -np.inf))
+    return float(near)

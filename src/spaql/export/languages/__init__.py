@@ -1,0 +1,1 @@
+"""One file for each language: how it prints a program, and how it runs one."""

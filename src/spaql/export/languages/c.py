@@ -1,0 +1,445 @@
+"""A controller as C99: a header and a source file, without allocation, recursion or the C library."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+
+from spaql.errors import SettingError
+from spaql.export.compilers import FLAGS, compiled, compiler_version
+from spaql.export.language import LanguageSyntax, Source, Target
+from spaql.export.languages.c_arithmetic import ROUNDED, TYPES, arithmetic_checks
+from spaql.export.languages.c_tables import IN_FLASH, walk
+from spaql.export.machine import Machine
+from spaql.export.misra import check_misra, checked_standard, reviewed
+from spaql.export.played import PLAYED, SAMPLES, Player, driven
+from spaql.export.trace import Trace
+from spaql.languages import C as WORDS
+from spaql.languages import in_comment
+from spaql.program.ir import All, Binary, Expression, If, Program, SetFlag, Some, Statement, Walk
+from spaql.program.rules import RULES_UP_TO
+
+_KINDS = {"flag": "int", "leaf": "int", "real": "double"}
+_PROGRAM = "driver.exe" if os.name == "nt" else "driver"
+_LARGEST_SINGLE = 3.4028234663852886e38
+
+
+@dataclass(frozen=True)
+class C(Target):
+    """C99; with memory its state is one struct."""
+
+    form: str | None = None
+    """"rules", "table", or None to choose by size."""
+    flags: tuple[str, ...] = FLAGS
+    """Of the compiler."""
+    standard: str | None = None
+    """"misra" for C that follows MISRA C:2012, as far as cppcheck checks it."""
+    name = "C"
+    suffix = ".c"
+    numbers = ("double", "float", "fixed")
+    manual = True
+
+    def use(self, name: str) -> tuple[str, ...]:
+        """Return lines on manual mode and tracking."""
+        return (
+            f"Manual mode: call {name}_manual in place of {name}_act. The action is the one given by hand, "
+            "within its range and rate limit, also without a valid reading, and the state follows it: "
+            "automatic mode then starts from there (bumpless transfer).",
+            f"Tracking: if the plant gets another action than the one written here, call {name}_track with "
+            "it before the next sample, so that integrals do not wind up.",
+        )
+
+    def table(self, leaves: int) -> bool:
+        """Return whether rules of so many leaves are a table."""
+        if self.form not in (None, "rules", "table"):
+            raise SettingError(f"form is {self.form!r}, and must be 'rules' or 'table'.")
+        return self.form == "table" if self.form else leaves > RULES_UP_TO
+
+    def refuse(self, source: Source) -> None:
+        """Raise if a controller cannot be written."""
+        if self.form is not None and source.program.state:
+            raise SettingError(
+                f"form is {self.form!r}, and a controller with memory has one form only: leave it out."
+            )
+
+    def trace(self, machine: Machine, name: str) -> Trace | None:
+        """Return the trace of the equivalence check to write beside the files; None for none."""
+        if self.standard is None:
+            return None
+        from spaql.export.machines.timing import timing_of  # which runs what is written here
+
+        return Trace(
+            machine,
+            name,
+            lambda: timing_of(machine, self.write(machine, "controller")),
+            manual=machine.remembers,
+        )
+
+    def files(self, source: Source) -> dict[str, bytes]:
+        """Return the files of a controller, by name."""
+        header = _header(source)
+        lines = self.text(source).splitlines()
+        if checked_standard(self.standard) is not None:
+            return reviewed(source.name, header, lines)
+        return {f"{source.name}{suffix}": _bytes(text) for suffix, text in ((".h", header), (".c", lines))}
+
+    def text(self, source: Source) -> str:
+        """Return the content of the source file."""
+        used: set[str] = set()
+        written = _functions(source, used, misra=self.standard is not None)
+        functions = [part for line in written for part in _wrapped(line)]
+        lines = [*comment_of(source.heading), f'#include "{source.name}.h"']
+        if source.number != "fixed":
+            doubles = None
+            if _real(source) == "double":
+                doubles = "the state needs it" if source.program.state else "laws and sums need it"
+                if not source.computes:
+                    doubles = "export float or fixed numbers instead"
+            lines += arithmetic_checks(doubles, single=source.number == "float", sums=source.computes)
+        lines += ["#include <stdint.h>"] if "tables" in used else []
+        lines += ["#include <math.h>"] if "infinity" in used else []
+        lines += IN_FLASH if "tables" in used else []
+        lines += ["", *ROUNDED] if "rounded" in used else []
+        lines += functions
+        return "\n".join(lines) + "\n"
+
+    def player(self, source: Source, folder: Path) -> Player:
+        """Compile the files with a driver program; returns the function that plays samples."""
+        if self.standard is not None:
+            check_misra(folder, source.name)
+        (folder / "driver.c").write_text(_driver(source), encoding="utf-8")
+        sources = [folder / f"{source.name}.c", folder / "driver.c"]
+        return driven([str(compiled(sources, folder / _PROGRAM, self.flags))], folder, source.played)
+
+    def tool(self) -> str:
+        """Return the name and version of the tool that runs the files."""
+        return f"{compiler_version()}, {' '.join(self.flags)}"
+
+
+class CSyntax(LanguageSyntax):
+    """C; the variables of the state are in a struct. Numbers are `real`."""
+
+    words = MappingProxyType({All: "&&", Some: "||"})
+    otherwise, end, kept = "} else {", "}", "state->{}"
+    reserved = f"{WORDS} action observation state rounded place x column threshold next offset gain"
+
+    def __init__(self, program: Program, real: str, used: set[str], *, direct: bool = False) -> None:
+        """What is `used` of "rounded", "tables" and "infinity" is added to the set."""
+        super().__init__(program)
+        self.real = real
+        self.used = used
+        self._direct: dict[str, str] = {}
+        if direct:  # the outputs are written where they go
+            self._direct = {word: f"action[{k}]" for k, word in enumerate(program.outputs)}
+            self.outputs = list(self._direct.values())
+
+    def name(self, name: str) -> str:
+        """Return a variable."""
+        return self._direct.get(name) or super().name(name)
+
+    def number(self, x: float) -> str:
+        """Return a constant."""
+        if np.isinf(x):
+            self.used.add("infinity")
+        return literal(x, self.real)
+
+    def expression(self, given: Expression, *, inner: bool = False) -> str:
+        """Return an expression, in which every product is rounded on its own."""
+        if isinstance(given, Binary) and given.operator == "*":
+            self.used.add("rounded")
+            return f"rounded({super().expression(given)})"
+        return super().expression(given, inner=inner)
+
+    def flag(self, name: str) -> str:
+        """Return whether a truth variable is set."""
+        return f"{self.name(name)} != 0"
+
+    def is_leaf(self, number: int) -> str:
+        """Return the question whether the leaf has a number."""
+        return f"state->leaf == {number}"
+
+    def note(self, text: str) -> str:
+        """Return a comment."""
+        return f"/* {in_comment(text)} */"
+
+    def truth(self, value: str | bool) -> str:
+        """Return the value of a truth variable."""
+        return f"{int(value)}" if isinstance(value, bool) else f"({value}) ? 1 : 0"
+
+    def opening(self, condition: str, *, further: bool) -> str:
+        """Return the line before the statements of a condition."""
+        return f"{'} else if' if further else 'if'} ({condition}) {{"
+
+    def called(self, part: str, arguments: Sequence[str]) -> str:
+        """Return the statement that sets the outputs by a part of the program."""
+        given = [*self.plain(arguments), *(f"&{word}" for word in self.outputs)]
+        return f"{part}({', '.join(given)});"
+
+    def walked(self, statement: Walk) -> Iterator[str]:
+        """Yield the lines that look up in a table."""
+        self.used |= {"tables", "rounded"} if statement.terms else {"tables"}
+        return walk(self, statement)
+
+
+class MisraSyntax(CSyntax):
+    """C in which every chain of conditions ends with `else`, and conditions are not assigned."""
+
+    def lines(self, statements: Sequence[Statement], level: int) -> Iterator[str]:
+        """Yield the lines of statements."""
+        return super().lines([_branched(one) for one in statements], level)
+
+    def _chain(self, first: If, level: int) -> Iterator[str]:
+        *lines, end = super()._chain(first, level)
+        yield from lines
+        indent = "    " * level
+        chained, otherwise = (f"{indent}{text}" for text in ("} else if", self.otherwise))
+        if any(line.startswith(chained) for line in lines) and otherwise not in lines:
+            yield from (otherwise, f"{indent}    /* no other case */")
+        yield end
+
+
+def _branched(statement: Statement) -> Statement:
+    """Return a statement that sets a truth variable by a condition as one with two branches."""
+    if not isinstance(statement, SetFlag) or isinstance(statement.value, bool):
+        return statement
+    yes, no = (SetFlag(statement.name, value) for value in (True, False))
+    return If(statement.value, (yes,), (no,))
+
+
+def literal(x: float, real: str) -> str:
+    """Return a constant of a type; infinity is that of <math.h>, of single numbers too."""
+    if real == "int32_t":
+        return str(int(x))
+    if not np.isfinite(x):
+        return "INFINITY" if x > 0 else "-INFINITY"
+    if real == "double":
+        return repr(x)
+    text = str(np.float32(min(max(x, -_LARGEST_SINGLE), _LARGEST_SINGLE)))  # the fewest digits
+    return f"{text}{'' if any(c in text for c in '.en') else '.0'}f"
+
+
+def comment_of(lines: Sequence[str]) -> list[str]:
+    """Return lines as a comment."""
+    kept = enumerate(map(in_comment, lines))
+    return [*(f"{'/*' if not i else ' *'} {line}".rstrip() for i, line in kept), " */"]
+
+
+def _wrapped(line: str) -> list[str]:
+    """Return a line of code in lines of limited length; comments are as long as they are."""
+    if len(line) <= 110 or "/*" in line:
+        return [line]
+    indent = " " * (len(line) - len(line.lstrip()) + 4)
+    first, *others = re.split(r" (?=\|\| |&& |\+ )", line)
+    lines = [first]
+    for part in others:
+        if len(lines[-1]) + 1 + len(part) <= 110:
+            lines[-1] += " " + part
+        else:
+            lines.append(indent + part)
+    return lines
+
+
+def _bytes(lines: Sequence[str]) -> bytes:
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _real(source: Source) -> str:
+    """Return the type of numbers in between: where there is no arithmetic, that of observations."""
+    return "double" if source.computes else TYPES[source.number]
+
+
+def _declared(source: Source, function: str, end: str = "") -> Iterator[str]:
+    """Yield the lines that declare a function."""
+    name, kind = source.name, TYPES[source.number]
+    observation = f"const {kind} observation[{name.upper()}_OBSERVATIONS]"
+    action = f"action[{name.upper()}_ACTIONS]"
+    by_hand = f"const {kind} manual_{action}"
+    parameters = {
+        "reset": (),
+        "act": (observation, f"{kind} {action}"),
+        "manual": (observation, by_hand, f"{kind} {action}"),
+        "track": (f"const {kind} applied_{action}",),
+        "sample": (observation, "int manual", by_hand, f"{kind} {action}"),
+    }[function]
+    state = [f"{name}_state *state"] if source.program.state else []
+    begin = f"{'static ' if function == 'sample' else ''}void {name}_{function}("
+    *lines, last = [*state, *parameters]
+    for line in lines:
+        yield f"{begin}{line},"
+        begin = " " * len(begin)
+    yield f"{begin}{last}){end}"
+
+
+def _header(source: Source) -> list[str]:
+    prefix, state = source.name.upper(), source.program.state
+    n, m, _ = source.widths
+    first, *others = source.heading
+    lines = comment_of([first.replace(".c:", ".h:", 1), *others])
+    lines += [f"#ifndef {prefix}_H", f"#define {prefix}_H", ""]
+    lines += ["#include <stdint.h>", ""] if source.number == "fixed" else []
+    lines += [f"#define {prefix}_OBSERVATIONS {n}", f"#define {prefix}_ACTIONS {m}"]
+    if state:
+        lines += [f"#define {prefix}_SAMPLE_TIME {source.sample_time!r} /* seconds between samples */"]
+    if source.bits is not None:
+        lines += ["", "/* A number is the real one times 2 to the power of its bits, rounded down. */"]
+        for what, all_bits in zip(("OBSERVATION", "ACTION"), source.bits, strict=True):
+            lines += [f"#define {prefix}_{what}_{j}_BITS ({bits})" for j, bits in enumerate(all_bits)]
+    lines += ["", "#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
+    if state:
+        lines += ["/* What the controller remembers: one for each plant. */", "typedef struct {"]
+        lines += [f"    {_KINDS[one.kind]} {one.name}; /* {in_comment(one.note)} */" for one in state]
+        lines += [f"}} {source.name}_state;", "", "/* Writes the state before the first sample. */"]
+        lines += [*_declared(source, "reset", ";"), ""]
+    lines += [
+        "/* Takes a sample: writes the action for an observation, and updates the state."
+        if state
+        else "/* Writes the action for an observation.",
+        " *",
+        *(f" * {in_comment(line)}" for line in source.notes()),
+        " */",
+        *_declared(source, "act", ";"),
+    ]
+    if source.track is not None:
+        lines += ["", *_MANUAL, *_declared(source, "manual", ";")]
+        lines += ["", *_TRACK, *_declared(source, "track", ";")]
+    return [*lines, "", "#ifdef __cplusplus", "}", "#endif", "", "#endif"]
+
+
+_MANUAL = (
+    "/* Takes a sample in manual mode: writes the action given by hand, within its limits, and updates the",
+    " * state so that the next sample in automatic mode starts from it (bumpless transfer). */",
+)
+_TRACK = (
+    "/* Tells which action was applied since the last sample, where a limiter, a selector or a local switch",
+    " * after the controller changed it: call it before the next sample. */",
+)
+
+
+def _functions(source: Source, used: set[str], *, misra: bool) -> Iterator[str]:
+    """Yield the functions of the source file."""
+    real, written = _real(source), MisraSyntax if misra else CSyntax
+    for name, part in source.parts.items():
+        syntax = written(part, real, used)
+        given = [f"const {real} {word}" for word in syntax.plain(part.inputs)]
+        given += [f"{real} *out_{k}" for k in range(len(part.outputs))]
+        yield from ("", f"static void {name}({', '.join(given)})", "{", *_body(part, syntax))
+        yield from (f"    *out_{k} = {word};" for k, word in enumerate(syntax.outputs))
+        yield "}"
+    direct = not source.program.state and real == TYPES[source.number]
+    syntax = written(source.program, real, used, direct=direct)
+    if source.program.state:
+        yield from _with_state(source, syntax)
+    else:
+        yield from ("", *_declared(source, "act"), "{", *_sample(source, syntax), "}")
+
+
+def _with_state(source: Source, syntax: CSyntax) -> Iterator[str]:
+    """Yield the functions of a controller with memory."""
+    single = source.number == "float"
+    yield from ("", *_declared(source, "reset"), "{")
+    for one in source.program.state:
+        value = repr(one.reset) if one.kind == "real" else str(int(one.reset))
+        yield f"    state->{one.name} = {value};"
+    yield "}"
+    if source.track is None:
+        yield from ("", *_declared(source, "act"), "{", *_sample(source, syntax), "}")
+        return
+    yield from ("", "/* Takes a sample in automatic or in manual mode. */", *_declared(source, "sample"))
+    yield from ("{", *_sample(source, syntax), "}", "", *_declared(source, "act"), "{")
+    none = ", ".join("0.0f" if single else "0.0" for _ in source.program.outputs)
+    kind, name = TYPES[source.number], source.name
+    yield f"    static const {kind} by_hand[{name.upper()}_ACTIONS] = {{{none}}};"
+    yield f"    {name}_sample(state, observation, 0, by_hand, action);"
+    yield from ("}", "", *_declared(source, "manual"), "{")
+    yield f"    {name}_sample(state, observation, 1, manual_action, action);"
+    yield from ("}", "", *_declared(source, "track"), "{")
+    track = type(syntax)(source.track, syntax.real, syntax.used)
+    yield from _inputs(source, "applied_action", track.plain(source.track.inputs))
+    yield from (*_body(source.track, track), "}")
+
+
+def _sample(source: Source, syntax: CSyntax) -> Iterator[str]:
+    """Yield the statements from observation to action."""
+    program, cast = source.program, "(float)" if source.number == "float" and syntax.real == "double" else ""
+    yield from _inputs(source, "observation", syntax.plain(program.inputs), source.observations)
+    yield from _inputs(source, "manual_action", syntax.plain(program.manual))
+    yield from _body(program, syntax)
+    for k, word in enumerate(syntax.outputs):
+        if word != f"action[{k}]":
+            yield f"    action[{k}] = {cast}{word};"
+
+
+def _inputs(source: Source, array: str, words: Sequence[str], notes: Sequence[str] = ()) -> Iterator[str]:
+    """Yield variables for the numbers of an array."""
+    real = _real(source)
+    cast = "(double)" if real == "double" and source.number == "float" else ""
+    for j, word in enumerate(words):
+        note = f" /* {in_comment(notes[j])} */" if notes else ""
+        yield f"    const {real} {word} = {cast}{array}[{j}];{note}"
+
+
+def _body(program: Program, syntax: CSyntax) -> Iterator[str]:
+    """Yield the variables and the statements of a program."""
+    own = [word for word in syntax.outputs if "[" not in word] + syntax.plain(program.numbers)
+    yield from (f"    {syntax.real} {word} = {syntax.number(0.0)};" for word in own)
+    yield from (f"    int {word} = 0;" for word in syntax.plain(program.flags))
+    yield ""
+    yield from syntax.lines(program.statements, 1)
+    unread = [word for word in (*program.inputs, *program.numbers) if word not in program.read]
+    yield from (f"    (void){word};" for word in syntax.plain(unread))
+
+
+def _driver(source: Source) -> str:
+    """Return a C program that plays the samples in a file."""
+    name, kind, state = source.name, TYPES[source.number], source.program.state
+    n, m, _ = source.widths
+    width = 1 + n + (2 * (1 + m) if source.track is not None else 0)
+    dump = "".join(f"        out[{m + i}] = (double)state.{one.name};\n" for i, one in enumerate(state))
+    call = f"{name}_act({'&state, ' if state else ''}given, action);"
+    if source.track is not None:
+        call = f"""if (row[0] > 0.0) {{
+            {name}_reset(&state);
+        }}
+        if (row[{2 + n + m}] > 0.0) {{
+            {name}_track(&state, given + {2 + n + m});
+        }}
+        if (row[{1 + n}] > 0.0) {{
+            {name}_manual(&state, given, given + {1 + n}, action);
+        }} else {{
+            {name}_act(&state, given, action);
+        }}"""
+    return f"""#include <stdio.h>
+#include "{name}.h"
+
+int main(void)
+{{
+    double row[{width}], out[{source.played}];
+    {kind} given[{width}], action[{m}];
+    FILE *samples = fopen("{SAMPLES}", "rb");
+    FILE *played = fopen("{PLAYED}", "wb");
+    {f"{name}_state state;" if state else ""}
+    if (samples == NULL || played == NULL) {{
+        return 1;
+    }}
+    {f"{name}_reset(&state);" if state else ""}
+    while (fread(row, sizeof row, 1, samples) == 1) {{
+        for (int j = 1; j < {width}; j++) {{
+            given[j - 1] = ({kind})row[j];
+        }}
+        {call}
+        for (int k = 0; k < {m}; k++) {{
+            out[k] = (double)action[k];
+        }}
+{dump}        if (fwrite(out, sizeof out, 1, played) != 1) {{
+            return 1;
+        }}
+    }}
+    return fclose(played);
+}}
+"""

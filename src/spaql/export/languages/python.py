@@ -1,0 +1,132 @@
+"""A controller as one Python file without imports."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from spaql.export.language import LanguageSyntax, Source, Target
+from spaql.export.played import Player, driven_by_python, run_file
+from spaql.languages import in_comment
+from spaql.program.ir import All, Program, Some
+
+
+class Python(Target):
+    """One file of plain Python, with a function, or a class for a controller with memory."""
+
+    name = "Python"
+    suffix = ".py"
+
+    def text(self, source: Source) -> str:
+        """Return the content of the file."""
+        return "\n".join([docstring(source), *definitions(source, PythonSyntax)]) + "\n"
+
+    def player(self, source: Source, folder: Path) -> Player:
+        """Return the function that plays samples by the file, in an interpreter of its own."""
+        state = [f", controller.{one.name}" for one in source.program.state]
+        setup = [*run_file(source.name), "act = namespace.get('act')"]
+        reset: list[str] = []
+        if state:
+            setup += ["controller = namespace['Controller']()", "act = controller.act"]
+            reset = ["if row[0] > 0.0:", "    controller.reset()"]
+        action = "act(row[1:])" if source.discrete else "*act(row[1:])"
+        sample = [*reset, f"played.extend(({action}{''.join(state)},))"]
+        return driven_by_python(setup, sample, folder, source.widths[0], source.played)
+
+    def tool(self) -> str:
+        """Return the name and version of the tool that runs the files."""
+        return f"{platform.python_implementation()} {platform.python_version()}"
+
+
+class PythonSyntax(LanguageSyntax):
+    """Python; the variables of the state are attributes."""
+
+    words = MappingProxyType({All: "and", Some: "or"})
+    otherwise, end, kept = "else:", "", "self.{}"
+
+    def __init__(self, program: Program, integers: Collection[str]) -> None:
+        """`integers` are numbers that are set to integers only."""
+        super().__init__(program)
+        self._integers = integers
+
+    def number(self, x: float) -> str:
+        """Return a constant."""
+        return repr(x)
+
+    def assigned(self, name: str, value: str) -> str:
+        """Return an assignment."""
+        return f"{name} = {value.removesuffix('.0') if name in self._integers else value}"
+
+    def negated(self, condition: str) -> str:
+        """Return the negation of a condition."""
+        return f"not ({condition})"
+
+    def truth(self, value: str | bool) -> str:
+        """Return the value of a truth variable."""
+        return str(value)
+
+    def is_leaf(self, number: int) -> str:
+        """Return the question whether the leaf has a number."""
+        return f"self.leaf == {number}"
+
+    def note(self, text: str) -> str:
+        """Return a comment."""
+        return f"# {in_comment(text)}"
+
+    def opening(self, condition: str, *, further: bool) -> str:
+        """Return the line before the statements of a condition."""
+        return f"{'elif' if further else 'if'} {condition}:"
+
+    def called(self, part: str, arguments: Sequence[str]) -> str:
+        """Return the statement that sets the outputs by a part of the program."""
+        return f"{', '.join(self.outputs)}, = {part}({', '.join(arguments)})"
+
+
+Making = Callable[[Program, Collection[str]], PythonSyntax]
+
+
+def docstring(source: Source) -> str:
+    """Return the heading of a module."""
+    return '"""' + "\n".join(map(in_comment, source.heading)) + '\n"""'
+
+
+def definitions(source: Source, make: Making) -> Iterator[str]:
+    """Yield the functions of a module, or the class of a controller with memory; `make` makes the syntax."""
+    integers = source.program.outputs if source.discrete else ()
+    for name, part in source.parts.items():
+        syntax = make(part, integers)
+        yield from ("", "", f"def {name}({', '.join(part.inputs)}):")
+        yield from syntax.lines(part.statements, 1)
+        yield f"    return ({', '.join(syntax.outputs)},)"
+    syntax = make(source.program, integers)
+    yield from ("", "")
+    if not source.program.state:
+        yield from _act(source, syntax)
+        return
+    yield from (
+        "class Controller:",
+        '    """The controller, with what it remembers; one for each plant."""',
+        "",
+    )
+    yield f"    sample_time = {syntax.number(source.sample_time or 0.0)}"
+    yield '    """Seconds between samples."""'
+    yield from ("", "    def __init__(self):", "        self.reset()", "")
+    yield from ("    def reset(self):", '        """Forget everything, before the first sample."""')
+    for one in source.program.state:
+        yield f"        self.{one.name} = {syntax.value(one)}  # {in_comment(one.note)}"
+    yield ""
+    yield from (f"    {line}".rstrip() for line in _act(source, syntax, "self, "))
+
+
+def _act(source: Source, syntax: PythonSyntax, receiver: str = "") -> Iterator[str]:
+    """Yield the lines of the function."""
+    program = source.program
+    yield from (f"def act({receiver}observation):", '    """Return the action for an observation.', "")
+    yield from (f"    {in_comment(line)}" for line in source.notes())
+    yield '    """'
+    yield from (f"    {word} = float(observation[{j}])" for j, word in enumerate(program.inputs))
+    yield from syntax.lines(program.statements, 1)
+    action = f"({', '.join(syntax.outputs)},)"
+    yield f"    return {syntax.outputs[0] if source.discrete else action}"

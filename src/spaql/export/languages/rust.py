@@ -1,0 +1,176 @@
+"""A controller as a Rust module that needs nothing but `core`, compiled by rustc."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from spaql.errors import SpaqlError
+from spaql.export.language import LanguageSyntax, Source, Target
+from spaql.export.played import PLAYED, SAMPLES, Player, driven
+from spaql.export.processes import find_program, run, version_of
+from spaql.languages import RUST, in_comment
+from spaql.program.ir import All, Program, Some, State
+
+FLAGS = ("--edition=2021", "-O", "-D", "warnings")
+"""Flags with which exported controllers compile without a warning."""
+_TYPES = {"double": "f64", "float": "f32"}
+_ALLOWED = "#[allow(unused_assignments, unused_mut, unused_variables, clippy::all, clippy::pedantic)]"
+
+
+class Rust(Target):
+    """One module without `std`, for `mod controller;`."""
+
+    name = "Rust"
+    suffix = ".rs"
+    numbers = ("double", "float")
+
+    def text(self, source: Source) -> str:
+        """Return the content of the file."""
+        lines = [f"//! {in_comment(line)}".rstrip() for line in source.heading]
+        lines += ["//!", "//! It uses nothing but `core`, and is for crates with `no_std`, too."]
+        single = source.number == "float"
+        for name, part in source.parts.items():
+            lines += ["", *_part(name, part, source, single=single)]
+        lines += ["", *(_object(source) if source.program.state else _act(source))]
+        return "\n".join(lines) + "\n"
+
+    def player(self, source: Source, folder: Path) -> Player:
+        """Compile the file without `std`, and with a driver program."""
+        compiler = find_program("rustc", self.name)
+        library, driver = folder / "library.rs", folder / "driver.rs"
+        library.write_text(f"#![no_std]\npub mod {source.name};\n", encoding="utf-8")
+        driver.write_text(_driver(source), encoding="utf-8")
+        failed = "rustc does not compile the exported controller"
+        commands = (["--crate-type=lib", "--emit=metadata", library.name], [driver.name])
+        for words in commands:
+            run([compiler, *FLAGS, *words], folder, SpaqlError, failed)
+        program = folder / ("driver.exe" if os.name == "nt" else "driver")
+        return driven([str(program)], folder, source.played)
+
+    def tool(self) -> str:
+        """Return the name and version of the tool that runs the files."""
+        return f"{version_of('rustc')}, {' '.join(FLAGS)}"
+
+
+class RustSyntax(LanguageSyntax):
+    """Rust; the variables of the state are fields."""
+
+    words = MappingProxyType({All: "&&", Some: "||"})
+    otherwise, end, kept = "} else {", "}", "self.{}"
+    reserved = f"{RUST} act controller observation"
+    widened = "f64::from({})"
+
+    def number(self, x: float) -> str:
+        """Return a constant."""
+        return repr(x)
+
+    def is_leaf(self, number: int) -> str:
+        """Return the question whether the leaf has a number."""
+        return f"self.leaf == {number}"
+
+    def note(self, text: str) -> str:
+        """Return a comment."""
+        return f"// {in_comment(text)}"
+
+    def opening(self, condition: str, *, further: bool) -> str:
+        """Return the line before the statements of a condition."""
+        return f"{'} else if' if further else 'if'} {condition} {{"
+
+    def called(self, part: str, arguments: Sequence[str]) -> str:
+        """Return the statement that sets the outputs by a part of the program."""
+        return f"[{', '.join(self.outputs)}] = {part}({', '.join(self.plain(arguments))});"
+
+
+def _body(program: Program, syntax: RustSyntax) -> Iterator[str]:
+    """Yield the variables and the statements of a function."""
+    for word in syntax.plain([*program.outputs, *program.numbers]):
+        yield f"    let mut {word}: f64 = 0.0;"
+    yield from (f"    let mut {word} = false;" for word in syntax.plain(program.flags))
+    yield from syntax.lines(program.statements, 1)
+
+
+def _part(name: str, part: Program, source: Source, *, single: bool) -> Iterator[str]:
+    seen = source.program.inputs if single else ()
+    syntax = RustSyntax(part, seen)
+    kinds = ("f32" if word in seen else "f64" for word in part.inputs)
+    given = (f"{word}: {kind}" for word, kind in zip(syntax.plain(part.inputs), kinds, strict=True))
+    yield _ALLOWED
+    yield f"fn {name}({', '.join(given)}) -> [f64; {len(part.outputs)}] {{"
+    yield from _body(part, syntax)
+    yield from (f"    [{', '.join(syntax.outputs)}]", "}")
+
+
+def _act(source: Source, receiver: str = "") -> Iterator[str]:
+    """Yield the lines of the function."""
+    program, kind = source.program, _TYPES[source.number]
+    remembers, single = bool(program.state), source.number == "float"
+    syntax = RustSyntax(program, program.inputs if single and not remembers else ())
+    yield "/// Returns the action for an observation."
+    yield "///"
+    yield from (f"/// {in_comment(line)}  " for line in source.notes())
+    yield _ALLOWED
+    n, m, _ = source.widths
+    made = "i32" if source.discrete else f"[{kind}; {m}]"
+    yield f"pub fn act({receiver}observation: &[{kind}; {n}]) -> {made} {{"
+    for j, word in enumerate(syntax.plain(program.inputs)):
+        given = f"observation[{j}]"
+        yield f"    let {word} = {f'f64::from({given})' if single and remembers else given};"
+    yield from _body(program, syntax)
+    if source.discrete:
+        yield f"    {syntax.outputs[0]} as i32"
+    else:
+        yield f"    [{', '.join(f'{word} as f32' if single else word for word in syntax.outputs)}]"
+    yield "}"
+
+
+def _object(source: Source) -> Iterator[str]:
+    syntax = RustSyntax(source.program)
+    kinds = {"real": "f64", "flag": "bool", "leaf": "i32"}
+    yield "/// Seconds between samples."
+    yield from (f"pub const SAMPLE_TIME: f64 = {source.sample_time!r};", "")
+    yield "/// What the controller remembers: one for each plant."
+    yield from ("#[derive(Clone, Copy, Debug)]", "pub struct Controller {")
+    for one in source.program.state:
+        yield from (f"    /// {in_comment(one.note)}", f"    pub {one.name}: {kinds[one.kind]},")
+    yield from ("}", "", "impl Controller {", "    /// Returns a controller before the first sample.")
+    yield from ("    #[must_use]", "    pub const fn new() -> Self {", "        Self {")
+    yield from (f"            {one.name}: {syntax.value(one)}," for one in source.program.state)
+    yield from ("        }", "    }", "", "    /// Forgets everything, before the first sample.")
+    yield from ("    pub fn reset(&mut self) {", "        *self = Self::new();", "    }", "")
+    yield from ("    " + line for line in _act(source, "&mut self, "))
+    yield "}"
+
+
+def _value(one: State) -> str:
+    return f"f64::from(u8::from(controller.{one.name}))" if one.kind == "flag" else f"controller.{one.name}"
+
+
+def _driver(source: Source) -> str:
+    n, state = source.widths[0], source.program.state
+    kind = _TYPES[source.number]
+    rows = ", ".join(f"row[{j + 1}] as {kind}" for j in range(n))
+    done = "[action as f64]" if source.discrete else f"action.map(|x: {kind}| x as f64)"
+    dump = "".join(f"played.push({_value(one)} as f64); " for one in state)
+    act = "controller.act" if state else f"{source.name}::act"
+    return f"""#![allow(dead_code, clippy::all)]
+mod {source.name};
+use std::convert::TryInto;
+
+fn main() {{
+    let data = std::fs::read("{SAMPLES}").unwrap();
+    let rows: Vec<f64> = data.chunks(8).map(|x| f64::from_le_bytes(x.try_into().unwrap())).collect();
+    let mut played: Vec<f64> = Vec::with_capacity(rows.len() / {n + 1} * {source.played});
+    {f"let mut controller = {source.name}::Controller::new();" if state else ""}
+    for row in rows.chunks({n + 1}) {{
+        {"if row[0] > 0.0 { controller.reset(); }" if state else ""}
+        let action = {act}(&[{rows}]);
+        played.extend_from_slice(&{done});
+        {dump}
+    }}
+    let bytes: Vec<u8> = played.iter().flat_map(|x| x.to_le_bytes()).collect();
+    std::fs::write("{PLAYED}", bytes).unwrap();
+}}
+"""

@@ -1,1 +1,0 @@
-"""Controllers with memory as code: one program, written in several languages, with its state."""

@@ -1,0 +1,1 @@
+"""Programs: one intermediate representation of what controllers, plants and expressions compute."""

@@ -1,0 +1,306 @@
+"""The intermediate representation: what a controller, a plant or an expression computes, as data.
+
+Numbers are doubles, and every operation is rounded on its own, as in `spaql.kernels.controller`. A comparison
+with NaN does not hold, but for `!=`. `docs/programs.md` has all of the semantics.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+
+@dataclass(frozen=True)
+class Number:
+    """A finite constant."""
+
+    value: float
+
+
+@dataclass(frozen=True)
+class Name:
+    """The value of a variable."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Binary:
+    """An operation of two numbers: `+`, `-`, `*` or `/`; in expressions of users also `%` or `**`."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True)
+class Function:
+    """The value of a function of `spaql.program.functions`; controllers use none."""
+
+    name: str
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class Select:
+    """One of two numbers, by a condition; controllers use none."""
+
+    condition: Condition
+    then: Expression
+    otherwise: Expression
+
+
+Expression = Number | Name | Binary | Function | Select
+
+
+@dataclass(frozen=True)
+class Compare:
+    """Whether one number is below or above another, or equal, which is never so for NaN; or differs (!=)."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True)
+class Flag:
+    """The value of a truth variable."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class IsLeaf:
+    """Whether the leaf is the one with this number."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Not:
+    """The negation of a condition."""
+
+    of: Condition
+
+
+@dataclass(frozen=True)
+class All:
+    """Whether all of some conditions hold, one at least."""
+
+    of: tuple[Condition, ...]
+
+
+@dataclass(frozen=True)
+class Some:
+    """Whether one of some conditions holds, of one at least."""
+
+    of: tuple[Condition, ...]
+
+
+Condition = Compare | Flag | IsLeaf | Not | All | Some
+
+
+@dataclass(frozen=True)
+class Note:
+    """A comment."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Assign:
+    """Set a number."""
+
+    name: str
+    value: Expression
+
+
+@dataclass(frozen=True)
+class SetFlag:
+    """Set a truth variable."""
+
+    name: str
+    value: Condition | bool
+
+
+@dataclass(frozen=True)
+class SetLeaf:
+    """Set the leaf to a number."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class If:
+    """Statements for a condition that holds, and for one that does not."""
+
+    condition: Condition
+    then: tuple[Statement, ...]
+    otherwise: tuple[Statement, ...] = ()
+
+
+@dataclass(frozen=True)
+class Call:
+    """Set the outputs by a part of the program, which is a function of its own."""
+
+    part: str
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Set numbers by the row of a table that rules lead to, where nested conditions would be too many.
+
+    Rule after rule, from the first: the next place is the first of two where the number that is compared is
+    below the threshold, and the second one otherwise. Places from the number of rules on are rows. No rule
+    leads back, so that this ends. A language may do without: see `spaql.export.Target.table`.
+    """
+
+    compared: tuple[str, ...]
+    """The numbers that rules compare."""
+    column: tuple[int, ...]
+    """Which of them each rule compares."""
+    threshold: tuple[float, ...]
+    """May be infinite."""
+    after: tuple[tuple[int, int], ...]
+    outputs: tuple[str, ...]
+    """The numbers that are set: to their offset, plus the terms whose gain is not 0, one after the other."""
+    offset: tuple[tuple[float, ...], ...]
+    """Rows × outputs; may be -infinity."""
+    terms: tuple[str, ...] = ()
+    """The numbers that are multiplied by gains."""
+    gain: tuple[tuple[tuple[float, ...], ...], ...] = ()
+    """Rows × outputs × terms; empty without terms."""
+
+
+Statement = Note | Assign | SetFlag | SetLeaf | If | Call | Walk
+
+
+@dataclass(frozen=True)
+class State:
+    """A variable that is kept between samples, in the order of the memory in the kernels."""
+
+    name: str
+    reset: float
+    """Its value at a reset: of a flag 0 or 1, of the leaf its number, -1 for none."""
+    kind: str = "real"
+    """"real", "flag" or "leaf"."""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Program:
+    """One sample of a controller."""
+
+    inputs: tuple[str, ...]
+    """The numbers of the observation, as doubles."""
+    outputs: tuple[str, ...]
+    """The numbers of the action, as doubles."""
+    state: tuple[State, ...]
+    numbers: tuple[str, ...]
+    """Further variables: numbers."""
+    flags: tuple[str, ...]
+    """Further variables: truth values."""
+    statements: tuple[Statement, ...]
+    manual: tuple[str, ...] = ()
+    """Further inputs: the actions given by hand while the truth variable `manual`, an input too, is set;
+    empty without manual mode."""
+
+    @cached_property
+    def read(self) -> frozenset[str]:
+        """The numbers that are read anywhere."""
+        return frozenset(names_in(self.statements))
+
+
+def digest(program: Program, parts: Mapping[str, Program]) -> str:
+    """Return the SHA-256 of a program, with the parts that it calls; comments do not count.
+
+    Examples
+    --------
+    >>> half, third = (Program(("x",), ("y",), (), (), (), (Assign("y", Number(c)),)) for c in (1 / 2, 1 / 3))
+    >>> digest(half, {}) == digest(third, {})
+    False
+    """
+    return hashlib.sha256(repr([_content(program), _content(tuple(parts.items()))]).encode()).hexdigest()
+
+
+def _content(given: object) -> object:
+    """Return nested lists of what a program is made of, without comments."""
+    if isinstance(given, tuple):
+        return [_content(part) for part in given if not isinstance(part, Note)]
+    if isinstance(given, str | int | float):
+        return given
+    named = {name: _content(value) for name, value in vars(given).items() if name != "note"}
+    return [type(given).__name__, named]
+
+
+def plus(left: Expression, right: Expression) -> Expression:
+    """Return a sum."""
+    return Binary("+", left, right)
+
+
+def minus(left: Expression, right: Expression) -> Expression:
+    """Return a difference."""
+    return Binary("-", left, right)
+
+
+def times(left: Expression, right: Expression) -> Expression:
+    """Return a product."""
+    return Binary("*", left, right)
+
+
+def expression(given: float | Name) -> Number | Name:
+    """Return a constant or a variable as an expression."""
+    return given if isinstance(given, Name) else Number(given)
+
+
+def weighted(weights: Sequence[float | Name], names: Sequence[str], start: float | Name = 0.0) -> Expression:
+    """Return a number plus a weighted sum, added one term after the other; terms of 0 are left out.
+
+    Examples
+    --------
+    >>> weighted([2.0, 0.0], ["x", "y"]) == times(Number(2.0), Name("x"))
+    True
+    """
+    terms: list[Expression] = [expression(start)] if start != 0.0 else []
+    for weight, name in zip(weights, names, strict=True):
+        if weight != 0.0:
+            terms.append(Name(name) if weight == 1.0 else times(expression(weight), Name(name)))
+    total: Expression = terms[0] if terms else Number(0.0)
+    for term in terms[1:]:
+        total = plus(total, term)
+    return total
+
+
+def clamped(name: str, low: Expression | None, high: Expression | None) -> Iterator[Statement]:
+    """Yield the statements that bring a number into a range; an end that is None is not there."""
+    for operator, end in (("<", low), (">", high)):
+        if end is not None:
+            yield If(Compare(operator, Name(name), end), (Assign(name, end),))
+
+
+def names_in(given: object) -> Iterator[str]:
+    """Yield the names of numbers that are read in statements, conditions or expressions."""
+    if isinstance(given, Name):
+        yield given.name
+    elif isinstance(given, tuple):
+        for part in given:
+            yield from names_in(part)
+    elif isinstance(given, Binary | Compare):
+        yield from names_in((given.left, given.right))
+    elif isinstance(given, Not | All | Some):
+        yield from names_in(given.of)
+    elif isinstance(given, Function):
+        yield from names_in(given.arguments)
+    elif isinstance(given, Select):
+        yield from names_in((given.condition, given.then, given.otherwise))
+    elif isinstance(given, Assign | SetFlag):
+        yield from names_in(given.value)
+    elif isinstance(given, If):
+        yield from names_in((given.condition, given.then, given.otherwise))
+    elif isinstance(given, Call):
+        yield from given.arguments
+    elif isinstance(given, Walk):
+        yield from (*given.compared, *given.terms)

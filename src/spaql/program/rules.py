@@ -1,0 +1,417 @@
+"""The rules and laws of a controller in its program: nested conditions, or a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from spaql.kernels import controller as kernels
+from spaql.languages import identifiers
+from spaql.program.ir import (
+    All,
+    Assign,
+    Call,
+    Compare,
+    Condition,
+    Expression,
+    Flag,
+    If,
+    IsLeaf,
+    Name,
+    Not,
+    Note,
+    Number,
+    SetFlag,
+    SetLeaf,
+    Statement,
+    Walk,
+    expression,
+    plus,
+    weighted,
+)
+from spaql.program.specification import Specification
+
+RULES_UP_TO = 256
+"""Leaves up to which rules are written as nested conditions in one function."""
+LARGEST = 1.7976931348623157e308
+Statements = tuple[Statement, ...]
+Terms = tuple[tuple[int, float], ...]
+"""Columns and weights of a sum, in their order."""
+
+
+def adjustable_name(node: int, k: int, j: int) -> str:
+    """Return the variable of a parameter: of a node, a component of the action, and 0 or 1 + a column.
+
+    No other name has its sign, which JavaScript allows.
+
+    Examples
+    --------
+    >>> adjustable_name(2, 0, 1)
+    'tree$2_0_1'
+    """
+    return f"tree${node}_{k}_{j}"
+
+
+class Rules:
+    """From what rules read to what laws ask for, or to a discrete action."""
+
+    def __init__(self, spec: Specification) -> None:
+        self._spec = spec
+        self._names = spec.names
+        self._arrays, self._numbers = spec.controller
+        self._outputs = int(self._arrays.shape[kernels.OUTPUTS])
+        node = self._arrays.node
+        self._reached = self._reach()
+        self._leaves = [i for i in self._reached if node[i, kernels.LEFT] < 0]
+        rows = [self._row(leaf) + k for leaf in self._leaves for k in range(self._outputs)]
+        self.has_laws = spec.remembers or any(self._terms(row) for row in rows)
+        n = len(self._names.observations)
+        # An integral that has no gain for a component of the action in any leaf does not wait for it.
+        self.gains = [
+            (i, k)
+            for i in spec.integrals
+            for k in spec.actions
+            if any(n + i in dict(self._terms(self._row(leaf) + k)) for leaf in self._leaves)
+        ]
+        """The integrals that have a gain in some leaf, each with the component of the action."""
+        self.adjusted: dict[str, float] = {}
+        """The parameters that are variables of the state; see `adjustable_name`."""
+        self.further: list[str] = []
+        """Variables besides those of features, laws and limits."""
+        self.shared: dict[Terms, str] = {}
+        """The variables of sums that are computed first."""
+        self._share_sums()
+
+    def _fresh(self, word: str) -> str:
+        """Return a name like a word that no observation or action has."""
+        names = self._names
+        return identifiers([word], " ".join((*names.x, *names.actions, *names.wishes)))[0]
+
+    def sums(self) -> Iterator[Statement]:
+        """Yield the statements of sums that are computed first."""
+        for terms, word in self.shared.items():
+            yield Assign(word, self._sum_of(terms))
+
+    def constant_action(self, action: Sequence[float]) -> Iterator[Statement]:
+        """Yield the statements of a constant action."""
+        for k, (word, x) in enumerate(zip(self._names.actions, action, strict=True)):
+            yield Assign(word, Number(self._spec.number.value(k, x)))
+
+    def _terms(self, row: int) -> Terms:
+        """Return the columns and weights of a row, in their order."""
+        first, last = self._arrays.span[row : row + 2].tolist()
+        pair = zip(
+            self._arrays.term[first:last].tolist(), self._numbers.weight[first:last].tolist(), strict=True
+        )
+        return tuple(pair)
+
+    def _row(self, node: int) -> int:
+        return int(self._arrays.node[node, kernels.ROW])
+
+    def _inner(self) -> list[int]:
+        return [i for i in self._reached if self._arrays.node[i, kernels.LEFT] >= 0]
+
+    def _reach(self) -> list[int]:
+        """Return the nodes that can be reached, each after its parents, without rules that have no choice."""
+        node, seen = self._arrays.node, {self._followed(int(self._arrays.root[0]))}
+        for i in range(min(seen), len(node)):  # children come after their parents
+            if i in seen and node[i, kernels.LEFT] >= 0:
+                seen |= {self._followed(int(node[i, side])) for side in (kernels.LEFT, kernels.RIGHT)}
+        return sorted(seen)
+
+    def _followed(self, node: int) -> int:
+        """Return the first node from a node on that is a leaf, or a rule with a choice."""
+        while self._arrays.node[node, kernels.LEFT] >= 0 and (child := self._decided(node)) is not None:
+            node = child
+        return node
+
+    def _share_sums(self) -> None:
+        """Give a variable to each sum that several rules compare, and to all of a table."""
+        if self._spec.columns is not None:
+            return
+        counts: dict[Terms, int] = {}
+        for node in self._inner():
+            if self._arrays.node[node, kernels.COLUMN] < 0:
+                terms = self._terms(self._row(node))
+                counts[terms] = counts.get(terms, 0) + 1
+        for terms, n in counts.items():
+            if n > 1 or (self._spec.table and not self._spec.remembers):
+                self.shared[terms] = self._fresh(f"sum_{len(self.shared) + 1}")
+
+    def _sum_of(self, terms: Terms, start: float = 0.0) -> Expression:
+        return weighted([w for _, w in terms], [self._names.x[j] for j, _ in terms], start)
+
+    def _parameter(self, node: int, k: int, j: int, constant: float) -> float | Name:
+        """Return a parameter: a constant, or a variable of the state where it can be adjusted."""
+        if self._spec.columns is None:
+            return constant
+        self.adjusted[adjustable_name(node, k, j)] = constant
+        return Name(adjustable_name(node, k, j))
+
+    def _weighted(self, node: int, k: int, start: float | Name = 0.0) -> Expression:
+        """Return the sum of a row of a node, from a number on."""
+        terms = self._terms(self._row(node) + k)
+        if self._spec.columns is None:
+            if start == 0.0 and k == 0 and terms in self.shared:
+                return Name(self.shared[terms])
+            assert isinstance(start, float)
+            return self._sum_of(terms, start)
+        weights: list[float | Name] = []
+        places = iter(enumerate(self._spec.columns))
+        for column, weight in terms:
+            j = next(place for place, other in places if other == column)
+            weights.append(self._parameter(node, k, 1 + j, weight))
+        return weighted(weights, [self._names.x[column] for column, _ in terms], start)
+
+    def _compared(self, node: int) -> Expression:
+        """Return what a rule compares."""
+        column = int(self._arrays.node[node, kernels.COLUMN])
+        if column >= 0 and self._spec.columns is None:
+            return Name(self._names.x[column])
+        return self._weighted(node, 0)
+
+    def _threshold(self, node: int) -> float:
+        """Return the threshold of a rule, as the program has it."""
+        constant = float(self._numbers.constant[self._row(node)])
+        column = int(self._arrays.node[node, kernels.COLUMN])
+        if self._spec.remembers or not 0 <= column < len(self._names.observations):
+            return constant
+        if math.isinf(constant):
+            return constant
+        return self._spec.number.threshold(column, constant)
+
+    def _decided(self, node: int) -> int | None:
+        """Return the child that a rule always leads to, if there is one."""
+        threshold = self._threshold(node)
+        left, right = self._arrays.node[node, [kernels.LEFT, kernels.RIGHT]].tolist()
+        if threshold == -math.inf:  # nothing is below it
+            return int(right)
+        if threshold == math.inf and self._spec.number.name == "fixed":
+            return int(left)
+        return None
+
+    def _below(self, node: int, *, below: bool = True, margin: float = 0.0) -> Condition:
+        """Return whether what a rule compares is below its threshold and a margin, or whether it is not."""
+        threshold = self._threshold(node)
+        compared = self._compared(node)
+        if threshold == math.inf:
+            less, more, end = "<=", ">", expression(LARGEST)
+        else:
+            bound = self._parameter(node, 0, 0, threshold)
+            less, more = "<", ">="
+            if isinstance(bound, float):
+                end = Number(bound + margin)
+            else:
+                end = plus(bound, Number(margin)) if margin else bound  # type: ignore[assignment]
+        if below:
+            return Compare(less, compared, end)
+        plain = isinstance(compared, Name) and compared.name in self._names.observations
+        return Compare(more, compared, end) if plain else Not(Compare(less, compared, end))  # it may be NaN
+
+    def statements(self) -> tuple[Statements, list[tuple[str, Statements]]]:
+        """Return the statements that lead to a leaf and its laws, and the parts of a large tree."""
+        if len(self._arrays.margin):
+            return tuple(self._with_hysteresis()), []
+        if self._spec.table and not self._spec.remembers and len(self._leaves) > 1:
+            return tuple(self._walked()), []
+        return self._nested(laws=True)
+
+    def _with_hysteresis(self) -> Iterator[Statement]:
+        yield Note("Hysteresis: the last leaf is kept while its conditions are missed by less than a margin.")
+        yield SetFlag("keep", False)
+        kept: Statements = ()
+        for leaf in reversed(self._leaves):
+            kept = (If(IsLeaf(leaf), (self._kept(leaf),), kept),)
+        yield from kept
+        yield If(Not(Flag("keep")), self._nested(laws=False)[0])
+        *others, last = self._leaves
+        laws = tuple(self._leaf(last))
+        for leaf in reversed(others):
+            laws = (If(IsLeaf(leaf), tuple(self._leaf(leaf)), laws),)
+        yield from laws
+
+    def _kept(self, leaf: int) -> Statement:
+        """Return the statement that sets whether a leaf is kept."""
+        conditions: list[Condition] = []
+        node = leaf
+        while (parent := int(self._arrays.node[node, kernels.PARENT])) >= 0:
+            below = int(self._arrays.node[parent, kernels.LEFT]) == node
+            node = parent
+            if self._threshold(parent) == -math.inf:  # nothing is below it
+                if below:
+                    return SetFlag("keep", False)
+                continue
+            margin = float(self._arrays.margin[parent])
+            test = self._below(parent, margin=margin if below else -margin)
+            conditions.append(test if below else Not(test))
+        return SetFlag("keep", All(tuple(conditions)) if conditions else True)
+
+    def _nested(self, *, laws: bool) -> tuple[Statements, list[tuple[str, Statements]]]:
+        """Return nested conditions, and parts of a limited number of leaves.
+
+        The child with fewer leaves stands under the condition, so that conditions are never nested deeper
+        than the logarithm of the number of leaves.
+        """
+        node = self._arrays.node
+        several = self._spec.parts and not self._spec.remembers
+        made: dict[int, Statements] = {}
+        size: dict[int, int] = {}
+        parts: list[tuple[str, Statements]] = []
+        for i in reversed(self._reached):
+            if node[i, kernels.LEFT] < 0:
+                made[i] = (SetLeaf(i),) if self._spec.remembers else ()
+                made[i] += tuple(self._leaf(i)) if laws else ()
+                size[i] = 1
+                continue
+            left, right = (self._followed(int(node[i, side])) for side in (kernels.LEFT, kernels.RIGHT))
+            while several and size[left] + size[right] > RULES_UP_TO:
+                large = left if size[left] >= size[right] else right
+                name = self._fresh(f"part_{len(parts) + 1}")
+                parts.append((name, made[large]))
+                made[large] = (Call(name, (*self._names.x, *self.shared.values())),)
+                size[large] = 1
+            size[i] = size[left] + size[right]
+            below = size[left] <= size[right]
+            one, other = (left, right) if below else (right, left)
+            made[i] = (If(self._below(i, below=below), made[one], made[other]),)
+        return made[self._reached[0]], parts
+
+    def outputs(self) -> tuple[str, ...]:
+        """Return the variables that a leaf sets."""
+        return self._names.wishes if self.has_laws and not self._spec.discrete else self._names.actions
+
+    def _leaf(self, leaf: int) -> Iterator[Statement]:
+        if self._spec.discrete:
+            yield from self._choice(leaf)
+            return
+        names = self._names
+        for k in self._spec.actions:
+            constant = float(self._numbers.constant[self._row(leaf) + k])
+            if not self.has_laws:
+                yield Assign(names.actions[k], Number(self._constant(k, constant)))
+                continue
+            law = self._weighted_law(leaf, k, constant)
+            velocity = self._arrays.shape[kernels.VELOCITY]
+            yield Assign(names.wishes[k], plus(Name(names.target[k]), law) if velocity else law)
+        n = len(names.observations)
+        for i, k in self.gains:
+            yield Assign(names.gains[i, k], self._gain(leaf, k, n + i))
+
+    def _constant(self, k: int, x: float) -> float:
+        """Return a constant within the range of the action, as the program has it."""
+        low, high = self._arrays.limit[[kernels.LOW, kernels.HIGH], k].tolist()
+        return self._spec.number.value(k, min(max(x, low), high))
+
+    def _weighted_law(self, leaf: int, k: int, constant: float) -> Expression:
+        start = self._parameter(leaf, k, 0, constant)
+        if self._spec.columns is None:
+            return self._sum_of(self._terms(self._row(leaf) + k), constant)
+        return self._weighted(leaf, k, start)
+
+    def _gain(self, leaf: int, k: int, column: int) -> Expression:
+        """Return the gain of a column in a law, 0 for none."""
+        weight = dict(self._terms(self._row(leaf) + k)).get(column, 0.0)
+        if not weight or self._spec.columns is None:
+            return Number(weight)
+        return expression(self._parameter(leaf, k, 1 + list(self._spec.columns).index(column), weight))
+
+    def _taken(self, leaf: int) -> list[tuple[int, float, Terms]]:
+        """Return the discrete actions of a leaf, each with the constant and the terms of its score."""
+        row = self._row(leaf)
+        constants = self._numbers.constant[row : row + self._outputs].tolist()
+        return [(k, c, self._terms(row + k)) for k, c in enumerate(constants) if c > -math.inf]
+
+    def _constant_choice(self, leaf: int) -> int | None:
+        """Return the discrete action that a leaf always takes, if there is one."""
+        taken = self._taken(leaf)
+        if any(terms for _, _, terms in taken):
+            return None
+        winning = [(constant, -k) for k, constant, _ in taken if constant > kernels.LOWEST_SCORE]
+        return -max(winning)[1] if winning else 0
+
+    def _choice(self, leaf: int) -> Iterator[Statement]:
+        if (only := self._constant_choice(leaf)) is not None:
+            yield from self._chosen(only)
+            return
+        scores = [(k, self._sum_of(terms, constant)) for k, constant, terms in self._taken(leaf)]
+        yield from self._highest(scores)
+
+    def _chosen(self, k: int) -> Iterator[Statement]:
+        if self._names.choices:
+            yield Note(self._names.choices[k])
+        yield from self.constant_action([float(self._spec.first + k)])
+
+    def _highest(self, scores: Sequence[tuple[int, Expression]]) -> Iterator[Statement]:
+        """Yield the statements that choose the first of the highest scores."""
+        self._use("best", "score")
+        yield Assign("best", Number(kernels.LOWEST_SCORE))
+        yield from self._chosen(0)
+        for k, value in scores:
+            yield Assign("score", value)
+            yield If(
+                Compare(">", Name("score"), Name("best")), (Assign("best", Name("score")), *self._chosen(k))
+            )
+
+    def _use(self, *words: str) -> None:
+        self.further += [word for word in words if word not in self.further]
+
+    def _walked(self) -> Iterator[Statement]:
+        """Yield the statements of a table of rules."""
+        names, node = self._names, self._arrays.node
+        inner = self._inner()
+        laws = list(dict.fromkeys(self._row(leaf) for leaf in self._leaves))
+        of_row = {self._row(leaf): leaf for leaf in self._leaves}
+        place = {i: n for n, i in enumerate(inner)}
+        compared = (*names.x, *self.shared.values())
+        shared = list(self.shared)
+
+        def at(child: int) -> int:
+            child = self._followed(child)
+            return place[child] if child in place else len(inner) + laws.index(self._row(child))
+
+        def column(i: int) -> int:
+            plain = int(node[i, kernels.COLUMN])
+            return plain if plain >= 0 else len(names.x) + shared.index(self._terms(self._row(i)))
+
+        leaves = [of_row[row] for row in laws]
+        outputs = self.outputs()
+        offset, gain = self._law_table(laws)
+        if self._spec.discrete:
+            choices = [self._constant_choice(leaf) for leaf in leaves]
+            if None in choices:
+                outputs = tuple(self._fresh(f"score_{k + 1}") for k in range(self._outputs))
+                self._use(*outputs)
+            else:
+                gain = ()
+                numbers = (float(self._spec.first + (choice or 0)) for choice in choices)
+                offset = tuple((self._spec.number.value(0, number),) for number in numbers)
+        elif not self.has_laws:
+            gain = ()
+            offset = tuple(tuple(self._constant(k, x) for k, x in enumerate(row)) for row in offset)
+        yield Walk(
+            compared,
+            tuple(map(column, inner)),
+            tuple(map(self._threshold, inner)),
+            tuple((at(int(node[i, kernels.LEFT])), at(int(node[i, kernels.RIGHT]))) for i in inner),
+            outputs,
+            offset,
+            names.x if gain else (),
+            gain,
+        )
+        if gain and self._spec.discrete:
+            yield from self._highest([(k, Name(word)) for k, word in enumerate(outputs)])
+
+    def _law_table(
+        self, laws: Sequence[int]
+    ) -> tuple[tuple[tuple[float, ...], ...], tuple[tuple[tuple[float, ...], ...], ...]]:
+        offset, gain = [], []
+        for row in laws:
+            offset.append(tuple(self._numbers.constant[row : row + self._outputs].tolist()))
+            dense = np.zeros((self._outputs, len(self._names.x)))
+            for k in range(self._outputs):
+                for column, weight in self._terms(row + k):
+                    dense[k, column] = weight
+            gain.append(tuple(map(tuple, dense.tolist())))
+        return tuple(offset), tuple(gain)

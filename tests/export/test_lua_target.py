@@ -1,0 +1,218 @@
+"""The package in `examples/lua_target`, installed as a stranger's, whose target is found by its name."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+
+import spaql
+import spaql.export
+from feature_controllers import random_controller
+from random_trees import random_tree
+from spaql.export.equivalence import check_equivalence
+from spaql.export.machine import machine_of
+from spaql.policy import FeatureController
+
+pytestmark = pytest.mark.skipif(shutil.which("lua5.4") is None, reason="lua5.4 is not installed")
+
+PACKAGE = Path(__file__).parents[2] / "examples" / "lua_target"
+SPAQL = Path(sysconfig.get_path("scripts")) / "spaql"
+PIP = ("-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--target")
+BROKEN = """
+[build-system]
+requires = ["setuptools>=77"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "broken-targets"
+version = "1.0"
+
+[project.entry-points."spaql.targets"]
+absent = "no_such_module:Target"
+abstract = "broken_targets:Unfinished"
+number = "broken_targets:NUMBER"
+
+[tool.setuptools]
+py-modules = ["broken_targets"]
+"""
+UNFINISHED = """
+import spaql.export
+
+NUMBER = 3
+
+
+class Unfinished(spaql.export.Target):
+    name = "Unfinished"
+    suffix = ".txt"
+"""
+
+
+def install(package: Path, folder: Path) -> None:
+    """Install a package into a folder; building leaves files beside its source."""
+    copy = folder.with_suffix(".source")
+    shutil.copytree(package, copy)
+    subprocess.run([sys.executable, *PIP, folder, copy], check=True, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("lua") / "installed"
+    install(PACKAGE, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    package = tmp_path_factory.mktemp("broken") / "package"
+    package.mkdir()
+    (package / "pyproject.toml").write_text(BROKEN)
+    (package / "broken_targets.py").write_text(UNFINISHED)
+    install(package, package.parent / "installed")
+    return package.parent / "installed"
+
+
+def path_with(folder: Path) -> str:
+    return os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
+
+
+class Still(gymnasium.Env):
+    """A plant for a controller, in which nothing happens."""
+
+    def __init__(self, controller) -> None:
+        self.observation_space = controller.observation_space
+        self.action_space = controller.action_space
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros(self.observation_space.shape), {}
+
+    def step(self, action):
+        return np.zeros(self.observation_space.shape), 0.0, False, False, {}
+
+
+def saved(controller, file: Path) -> Path:
+    problem = spaql.make_problem(Still(controller), horizon=5)
+    spaql.Controller(controller, problem).save(file)
+    return file
+
+
+def spaql_command(installed: Path, *words: object) -> subprocess.CompletedProcess[str]:
+    """Run the command in a process that finds the packages in a folder."""
+    environment = {**os.environ, "PYTHONPATH": path_with(installed), "COLUMNS": "100"}
+    command = [SPAQL, *map(str, words)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+
+
+def words_of(file: Path, target: str) -> tuple[object, ...]:
+    return ("export", file, "--to", target, "--points", 3000, "--out", file.parent / "code", "--json")
+
+
+CONTROLLERS = {
+    "laws": lambda: random_tree(np.random.default_rng(2), 3, 40, "laws", sums=2),
+    "discrete": lambda: random_tree(np.random.default_rng(5), 4, 60, "switching laws"),
+    "large": lambda: random_tree(np.random.default_rng(3), 4, 900, "choices", fresh=1.0),
+    "position": lambda: random_controller(3, form="position"),
+    "velocity": lambda: random_controller(1, form="velocity"),
+}
+
+
+@pytest.mark.parametrize("kind", CONTROLLERS)
+def test_a_controller_is_exported_to_it_by_name(kind: str, installed: Path, tmp_path: Path) -> None:
+    controller = CONTROLLERS[kind]()
+    done = spaql_command(installed, *words_of(saved(controller, tmp_path / "it.spaql"), "lua"))
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["target"] == "Lua"
+    assert found["tool"].startswith("Lua 5")
+    assert found["files"].keys() == {"controller.lua"}
+    text = (tmp_path / "code" / "controller.lua").read_text()
+    assert ("function controller.reset()" in text) == isinstance(controller, FeatureController)
+    assert ("local function part_1(" in text) == (kind == "large")
+
+
+@pytest.mark.parametrize(
+    ("kind", "old", "new"),
+    [
+        ("laws", " + (", " - ("),
+        ("discrete", " > ", " >= "),
+        ("large", " < ", " <= "),
+        ("position", "m_integral = 0.25", "m_integral = 0.5"),
+        ("velocity", "started = true", "started = false"),
+    ],
+)
+def test_a_planted_fault_is_found(
+    kind: str, old: str, new: str, installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(installed)
+    monkeypatch.delitem(sys.modules, "spaql_lua", raising=False)
+    target = spaql.export.find_exporter("lua")[0].args[0]
+    machine = machine_of(CONTROLLERS[kind]())
+    text = target.write(machine, "controller")["controller.lua"].decode()
+    assert old in text
+    files = {"controller.lua": text.replace(old, new).encode()}
+    with pytest.raises(spaql.export.EquivalenceError, match="The exported Lua differs from the policy"):
+        check_equivalence(target, machine, files, "controller", tmp_path, 3000)
+
+
+def test_integers_are_observations_too(installed: Path, tmp_path: Path) -> None:
+    """The squares of these are beyond Lua's integers."""
+    controller = random_controller(3)
+    done = spaql_command(installed, *words_of(saved(controller, tmp_path / "it.spaql"), "lua"))
+    assert done.returncode == 0, done.stderr
+    code = (
+        "c = dofile('code/controller.lua'); print(string.format('%.17g %.17g', table.unpack(c.act(c.reset(), "
+    )
+    shown = [
+        subprocess.run(
+            ["lua5.4", "-e", f"{code}{{{row}}}))))"], cwd=tmp_path, capture_output=True, text=True, check=True
+        ).stdout
+        for row in ("4000000000, 2, 3000000000, 4000000000", "4e9, 2.0, 3e9, 4e9")
+    ]
+    assert shown[0] == shown[1] != ""
+
+
+def test_the_help_lists_it_and_shells_complete_it(installed: Path) -> None:
+    assert " lua, or MODULE:NAME" in " ".join(spaql_command(installed, "export", "--help").stdout.split())
+    assert "lua, or" not in spaql_command(PACKAGE.parent, "export", "--help").stdout
+    asked = {"_SPAQL_COMPLETE": "bash_complete", "COMP_WORDS": "spaql export --to l", "COMP_CWORD": "3"}
+    environment = {**os.environ, **asked, "PYTHONPATH": path_with(installed)}
+    done = subprocess.run([SPAQL], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "plain,lua\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("absent", "Cannot load absent (no_such_module:Target) of the package broken-targets: No module"),
+        ("abstract", "abstract (broken_targets:Unfinished) of the package broken-targets cannot be made:"),
+        ("number", "number (broken_targets:NUMBER) of the package broken-targets is not a subclass of"),
+        ("abstr", "There is no export target 'abstr': did you mean abstract?"),
+    ],
+)
+def test_a_package_with_a_fault_is_named(name: str, said: str, broken: Path, tmp_path: Path) -> None:
+    file = saved(CONTROLLERS["laws"](), tmp_path / "it.spaql")
+    done = spaql_command(broken, *words_of(file, name))
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "code").exists()
+
+
+def test_a_name_that_two_packages_declare_is_refused(
+    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other-1.0.dist-info"
+    other.mkdir()
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
+    (other / "entry_points.txt").write_text("[spaql.targets]\nlua = other:Lua\n")
+    monkeypatch.syspath_prepend(installed)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(spaql.SettingError, match="is declared by other and spaql-lua: uninstall all but one"):
+        spaql.export.find_exporter("lua")

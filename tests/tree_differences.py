@@ -1,0 +1,47 @@
+"""The exact set of observations for which two rule trees act differently, as boxes."""
+
+import math
+from dataclasses import dataclass
+
+from spaql.errors import SettingError
+from spaql.policy import RuleTree
+from spaql.policy.leaves import first_equal
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A box of observations, both ends included, with the rows of either tree in the table of leaves."""
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    rows: tuple[int, int]
+
+
+def differences(one: RuleTree, other: RuleTree) -> list[Difference]:
+    """Return the observations, including infinite ones, for which two trees over one table differ.
+
+    The boxes do not overlap. They are defined for trees that compare no sums.
+    """
+    if len(one.combinations) or len(other.combinations):
+        raise SettingError("Where trees that compare sums of observations differ is no set of boxes.")
+    same = first_equal(one.leaves)
+    found = []
+    waiting = [(0, 0, (-math.inf,) * one.dims, (math.inf,) * one.dims)]
+    while waiting:
+        i, k, low, high = waiting.pop()
+        asks = one.feature[i] >= 0
+        tree, node = (one, i) if asks else (other, k)
+        j, t = int(tree.feature[node]), float(tree.threshold[node])
+        if j < 0:
+            rows = int(one.leaf[i]), int(other.leaf[k])
+            if same[rows[0]] != same[rows[1]]:
+                found.append(Difference(low, high, rows))
+            continue
+        left, right = int(tree.left[node]), int(tree.right[node])
+        if low[j] < t:
+            top = (*high[:j], min(high[j], math.nextafter(t, -math.inf)), *high[j + 1 :])
+            waiting.append((left, k, low, top) if asks else (i, left, low, top))
+        if high[j] >= t:
+            bottom = (*low[:j], max(low[j], t), *low[j + 1 :])
+            waiting.append((right, k, bottom, high) if asks else (i, right, bottom, high))
+    return found
