@@ -25,8 +25,8 @@ from numba import njit
 from scipy.optimize import minimize
 
 import spaql
+from spaql.controllers import Policy, RandomPolicy
 from spaql.kernels.plant import as_tuple
-from spaql.policy import Policy, RandomPolicy
 from spaql.simulate.play import returns_from
 from studies import Row, column, groups, parser, run, show, spread
 

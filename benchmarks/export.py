@@ -80,7 +80,7 @@ def _check(target: Target, machine: Machine, files: dict[str, bytes], points: in
 @click.option("--targets", default=",".join(EXPORTERS), show_default=True)
 def controllers(points: int, names: str, targets: str) -> None:
     """Compare every target with the controllers of the zoo, and with one of every kind of feature."""
-    made = {name: zoo.load(name).tree for name in names.split(",")}
+    made = {name: zoo.load(name).controller for name in names.split(",")}
     made["every feature"] = random_controller(3)
     for target in targets.split(","):
         exporter, suffix = find_exporter(target)

@@ -46,13 +46,13 @@ from mutants import HEAD, mutant_of, mutate_text, with_hash
 
 import spaql
 from spaql import archive
-from spaql.agents import agent, controller, history, problem_file
+from spaql.agents import agent, design, history, problem_file
 from spaql.algorithms.plantree import replay_memory
 from spaql.cli import main as command_line
 from spaql.cli.results import summarise
+from spaql.controllers import file as controller_file
 from spaql.experiments import RunStore, read_study, results
 from spaql.plants import PlantModel, plant_file, simulator, text
-from spaql.policy import tree_file
 from spaql.spaces import describe
 from studies import parser
 
@@ -109,7 +109,7 @@ def grow(folder: Path) -> list[bytes]:
         if make is spaql.PlanTree:
             save(trained.model)
         elif make is not spaql.AQL:
-            save(spaql.Controller(spaql.rule_tree(trained), trained.problem))
+            save(spaql.Design(spaql.controller_of(trained), trained.problem))
     return files
 
 
@@ -329,7 +329,17 @@ def fuzz(name: str, mutants: int, seed: int, keep: Path | None) -> dict[str, Any
     return {"target": name, "mutants": mutants, **report, **sizes, **seconds}
 
 
-READERS = (archive, agent, problem_file, tree_file, describe, history, replay_memory, controller, plant_file)
+READERS = (
+    archive,
+    agent,
+    problem_file,
+    controller_file,
+    describe,
+    history,
+    replay_memory,
+    design,
+    plant_file,
+)
 
 
 def guided(seconds: int) -> None:

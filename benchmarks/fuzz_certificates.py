@@ -13,7 +13,7 @@ from mutants import NUMBERS, mutate_array, mutate_inside, with_hash
 
 import spaql
 from spaql import archive
-from spaql.policy import Constants, Laws, RuleTree
+from spaql.controllers import Controller, Laws
 from spaql.verify import Statement, check_loop
 from spaql.verify.certificate import save_certificate
 from spaql.verify.check import confirmed, load_certificate
@@ -89,12 +89,17 @@ def grow_certificates(folder: Path) -> list[bytes]:
 
 def _certificate(path: Path, plant: spaql.Dynamics, statement: Statement) -> bytes:
     n = len(plant.observations)
-    spaces = (plant.observation_space, plant.action_space)
-    laws = Laws(np.full((2, 1, n), -0.2), np.zeros((2, 1)), np.array([-1.0]), np.array([1.0]))
-    cut = ([0, -1, -1], [0.1, 0, 0], [1, -1, -1], [2, -1, -1], [-1, 0, 1])
-    leaf = ([-1], [0.0], [-1], [-1], [0])
-    for rows, leaves in ((cut, laws), (leaf, Constants(np.zeros((1, 1))))):
-        tree = RuleTree(*map(np.array, rows), leaves, *spaces)
+    spaces = {"observation_space": plant.observation_space, "action_space": plant.action_space}
+    laws = Laws(np.full((2, 1, n), -0.2), np.zeros((2, 1)))
+    cut = {
+        "feature": [0, -1, -1],
+        "threshold": [0.1, 0, 0],
+        "left": [1, -1, -1],
+        "right": [2, -1, -1],
+        "leaf": [-1, 0, 1],
+    }
+    for made in (cut | {"laws": laws}, {"laws": [[0.0]]}):
+        tree = Controller(**made, **spaces)
         try:
             save_certificate(searched(tree, plant, statement, levels=4, seconds=3)[0], path)
             return path.read_bytes()
@@ -240,10 +245,8 @@ def _after(data: Any, arrays: Any, state: list[float], rng: random.Random) -> tu
     law = int(tree["leaf"][node])
     offset = tree["offset"][law].tolist()
     scores = [c + x for c, x in zip(offset, weighted(tree["gain"][law]), strict=True)]
-    if data["tree_kind"] == 2:
+    if data["tree_discrete"]:
         actions = [float(data["tree_start"] + scores.index(max(scores)))]
-    elif data["tree_kind"] == 0:
-        actions = offset
     else:
         actions = np.clip(scores, tree["low"], tree["high"]).astype(np.float32).astype(float).tolist()
     after, ended = _run(data, arrays, "step.", [*state, *actions])

@@ -23,8 +23,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 import spaql
-from spaql.policy import FeatureController
-from spaql.policy.mirrored import folded, leaves_to_read
+from spaql.controllers.mirrored import folded, leaves_to_read
 from spaql.problems import find_dynamics
 from spaql.problems.disturbed_env import DisturbedEnv
 from studies import Row, column, groups, parser, run, show, spread
@@ -107,15 +106,14 @@ def one_seed(case: Row) -> Row:
     agent.learn(total_timesteps=case["steps"], progress_bar=False)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     fresh = spaql.evaluate(agent, episodes=case["episodes"], seed=10**6 + case["seed"])
-    tree = agent.policy.tree if isinstance(agent.policy, FeatureController) else agent.policy
     return {
         "taken": agent.training_steps,
         "mean": fresh.mean,
         "worst": float(fresh.returns.min()),
         "below": int((fresh.returns < fresh.returns.max() - 1e-9).sum()),
-        "leaves": leaves_to_read(tree),
-        "numbers": tree.n_numbers,
-        "mirrored": folded(tree) is not None,
+        "leaves": leaves_to_read(agent.policy),
+        "numbers": agent.policy.n_numbers,
+        "mirrored": folded(agent.policy) is not None,
         "lags": ", ".join(getattr(agent, "lags", None) or []),
         "cpu": cpu,
         "wall": wall,

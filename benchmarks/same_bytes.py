@@ -32,7 +32,7 @@ def main() -> None:
         digest(f"treesearch {env}", agent.learn(total_timesteps=50 * args.budget, progress_bar=False))
     agent = spaql.SPAQLTS("cartpole200", seed=1)
     digest("spaql-ts cartpole200", agent.learn(iterations=60, progress_bar=False))
-    text = "\n".join(spaql.policy.text(one.tree, digits=17) for one in size_curve(agent, episodes=20))
+    text = "\n".join(spaql.controllers.text(one.tree, digits=17) for one in size_curve(agent, episodes=20))
     print("simplified trees", hashlib.sha256(text.encode()).hexdigest())
 
 

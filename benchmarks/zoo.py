@@ -22,12 +22,12 @@ from typing import NamedTuple
 import spaql
 from spaql import zoo
 from spaql.classical import tune
+from spaql.controllers import Controller
 from spaql.errors import SettingError
 from spaql.export.languages.c import C
 from spaql.export.machine import machine_of
 from spaql.export.machines.timing import timing_of
 from spaql.formatting import number, places, with_interval
-from spaql.policy import FeatureController
 from spaql.studies.baselines import CLASSICAL
 from spaql.studies.baselines.classical import ClassicalPolicy
 from spaql.tables import markdown
@@ -70,35 +70,34 @@ RECIPES = {
 def made(name: str, beside: tuple[zoo.Beside, ...]) -> zoo.Entry:
     """Train a controller, write its file, and return what is measured of it."""
     problem, algorithm, steps = RECIPES[name]
-    controller = zoo.train(problem, algorithm, seed=SEED, total_timesteps=steps)
+    design = zoo.train(problem, algorithm, seed=SEED, total_timesteps=steps)
     file = FILES / CONTROLLERS / f"{name}.spaql"
-    controller.save(file)
-    fresh = spaql.evaluate(controller, episodes=EPISODES, seed=EVALUATION_SEED)
-    tree = controller.tree.tree if isinstance(controller.tree, FeatureController) else controller.tree
+    design.save(file)
+    fresh = spaql.evaluate(design, episodes=EPISODES, seed=EVALUATION_SEED)
     return zoo.Entry(
         name=name,
         problem=problem,
         algorithm=algorithm,
         seed=SEED,
         total_timesteps=steps,
-        interactions=controller.origin["interactions"],
+        interactions=design.origin["interactions"],
         mean=fresh.mean,
         ci95=fresh.ci95,
         worst=fresh.worst[0].total,
         worst_start=fresh.worst[0].start,
         episodes=EPISODES,
         evaluation_seed=EVALUATION_SEED,
-        leaves=tree.n_leaves,
-        numbers=tree.n_numbers,
-        flash=flash(controller),
+        leaves=design.controller.n_leaves,
+        numbers=design.controller.n_numbers,
+        flash=flash(design.controller),
         file_bytes=file.stat().st_size,
         beside=beside,
     )
 
 
-def flash(controller: spaql.Controller) -> int | None:
+def flash(controller: Controller) -> int | None:
     """Return the bytes of `spaql export --to c --number float` on a Cortex-M; None without its compiler."""
-    machine = machine_of(controller.tree, "float")
+    machine = machine_of(controller, "float")
     report = timing_of(machine, C().write(machine, "controller"))
     row = next(one for one in json.loads(report)["machines"] if one["machine"] == MACHINE)
     return row.get("flash_bytes")

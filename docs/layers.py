@@ -17,11 +17,10 @@ CONTENTS = {
     "algorithms": "AQL, SPAQL, SPAQL-TS, PlanTree",
     "verify": "statements about closed loops: proven, refuted or undecided",
     "export": "C, PLC, ONNX, Python, JSON; equivalence check",
-    "interpret": "rule trees: build, simplify, edit, tabulate",
     "classical": "PID and LQR, tuned",
     "plants": "learned plants, piecewise affine",
     "simulate": "plays episodes, compiled or in Gymnasium, and counts every step",
-    "policy": "raw observation in, raw action out: rule trees, partition policies",
+    "controllers": "raw observation in, raw action out: features, rules, laws; build, simplify, edit",
     "partition": "balls over the standard cube",
     "problems": "environments, equations of plants",
     "program": "expressions, tapes",
@@ -62,7 +61,7 @@ def svg() -> str:
         y = GAP + level * (HEIGHT + GAP)
         for i, module in enumerate(modules):
             x = GAP + i * (wide + GAP)
-            fill = "#F5A623" if module == "policy" else "#E8F1F8"
+            fill = "#F5A623" if module == "controllers" else "#E8F1F8"
             middle = x + wide / 2
             shapes += [
                 f'<rect x="{x:.0f}" y="{y}" width="{wide:.0f}" height="{HEIGHT}" rx="5" fill="{fill}" '

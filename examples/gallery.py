@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from PIL import Image, ImageChops, ImageDraw, ImageFont
 
 import spaql
-from spaql.agents import Controller
+from spaql.agents import Design
 from spaql.evaluation import size_curve
 from spaql.figures import MapRecord, TreeRecord, compute_map, compute_tree, draw
 
@@ -108,20 +108,20 @@ class Moment:
     number: int
 
 
-def controller_of(show: Show, runs: Path) -> Controller:
+def design_of(show: Show, runs: Path) -> Design:
     """Return the cached controller of an earlier call, or learn it."""
     file = runs / f"{show.name}.spaql"
     if not file.exists():
         agent = show.learn()
-        tree = spaql.rule_tree(agent)
+        tree = spaql.controller_of(agent)
         if show.leaves is not None:
             tree = [one.tree for one in size_curve(agent) if one.tree.n_leaves <= show.leaves][-1]
         runs.mkdir(parents=True, exist_ok=True)
-        Controller(tree, agent.problem).save(file)
-    return Controller.load(file)
+        Design(tree, agent.problem).save(file)
+    return Design.load(file)
 
 
-def moments(show: Show, tree: spaql.RuleTree) -> Iterator[Moment]:
+def moments(show: Show, tree: spaql.Controller) -> Iterator[Moment]:
     """Play the episode in Gymnasium's own environment."""
     with closing(gymnasium.make(show.env, render_mode="rgb_array")) as env:
         observation, _ = env.reset(seed=show.episode)
@@ -192,13 +192,13 @@ def fitted(image: Image.Image) -> Image.Image:
     return sheet
 
 
-def animation(show: Show, controller: Controller) -> list[Image.Image]:
+def animation(show: Show, design: Design) -> list[Image.Image]:
     """Compose the frames: the plant and the map, above the tree with the active leaf."""
-    tree = controller.tree
-    record = compute_map(controller, show.x, show.y, at=show.at, episodes=5, resolution=200)
+    tree = design.controller
+    record = compute_map(design, show.x, show.y, at=show.at, episodes=5, resolution=200)
     chart, figure = painted(replace(record, title="", note=""), MAP_DPI)
     trees = [fitted(one) for one in tree_pictures(compute_tree(tree))]
-    fresh = spaql.evaluate(controller, episodes=100, seed=1)
+    fresh = spaql.evaluate(design, episodes=100, seed=1)
     words = f"{show.env}: {tree.n_leaves} leaves ({show.cost}), return {fresh.mean:.0f} ± {fresh.ci95:.0f}"
     fonts = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
     bold, plain = (
@@ -271,7 +271,7 @@ def main() -> None:
     for show in SHOWS:
         if given.only in (None, show.name):
             file = given.out / f"{show.name}.gif"
-            save(animation(show, controller_of(show, given.runs)), file, show.delay)
+            save(animation(show, design_of(show, given.runs)), file, show.delay)
             print(f"{file}: {file.stat().st_size / 1000:.0f} kB")
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from spaql.controllers.arrays import Frame, candidate_arrays
 from spaql.kernels.controller import ControllerArrays, Numbers
-from spaql.policy.arrays import Frame, candidate_arrays
 
 
 def sampled(controller: ControllerArrays, states: np.ndarray) -> np.ndarray:

@@ -64,7 +64,7 @@ def mutant(machine: Machine, rng: np.random.Generator, what: str) -> Machine:
             threshold[node] = number.neighbour(int(tree.feature[node]), threshold[node], upper=side)
         else:
             node = int(rng.choice(ends))
-            leaf[node] = (leaf[node] + rng.integers(1, len(tree.leaves))) % len(tree.leaves)
+            leaf[node] = (leaf[node] + rng.integers(1, len(tree.laws))) % len(tree.laws)
         other = dataclasses.replace(tree, threshold=threshold, leaf=leaf)
         least, most = np.array(machine.ends).T
         for box in differences(tree, other):

@@ -5,21 +5,21 @@ import math
 import numpy as np
 from gymnasium.spaces import Box
 
-from spaql.policy import (
+from spaql.controllers import (
     Angle,
     AngleError,
+    Controller,
     Difference,
     Error,
-    FeatureController,
     FilteredDerivative,
     Integral,
     Lag,
     LastAction,
+    Laws,
     LowPass,
     Observed,
     Product,
     Square,
-    tree_over_features,
 )
 
 SEEN, DONE = ("level [m]", "set-point [m]", "sine", "cosine"), ("pump [V]", "valve")
@@ -51,7 +51,7 @@ TWO_CUTS = {
 }
 
 
-def random_controller(seed: int, **changes) -> FeatureController:
+def random_controller(seed: int, **changes) -> Controller:
     """Return a controller with every kind of feature, three leaves and all limits, with random numbers."""
     rng = np.random.default_rng(seed)
     n = len(ALL)
@@ -59,36 +59,51 @@ def random_controller(seed: int, **changes) -> FeatureController:
     form = changes.pop("form", str(rng.choice(["position", "velocity"])))
     weights = rng.normal(size=(1, n)) * (rng.random((1, n)) < 0.4)
     weights[0, 1] = 1.0
-    tree = tree_over_features(
-        ALL, gain, rng.normal(size=(3, 2)) * 0.2, ACTIONS, SEEN, DONE, form, TWO_CUTS, weights
-    )
     settings = {
+        "laws": Laws(gain, rng.normal(size=(3, 2)) * 0.2),
         "sample_time": 0.2,
         "rate_limit": (float(rng.choice([0.7, 2.5, math.inf])), math.inf),
         "dead_band": (0.0, float(rng.choice([0.0, 0.02]))),
         "start": (0.1, 0.2),
         "hysteresis": (0.2, *[0.0] * (n - 1), 0.3) if rng.random() < 0.5 else (),
     }
-    return FeatureController(ALL, tree, OBSERVATIONS, ACTIONS, observations=SEEN, actions=DONE, form=form,
-                             **settings | changes)  # fmt: skip
+    return Controller(
+        features=ALL,
+        **TWO_CUTS,
+        combinations=weights,
+        form=form,
+        observation_space=OBSERVATIONS,
+        action_space=ACTIONS,
+        observations=SEEN,
+        actions=DONE,
+        **settings | changes,
+    )
 
 
-def two_leaf_pi(limit: float = 20.0, **changes) -> FeatureController:
+def two_leaf_pi(limit: float = 20.0, **changes) -> Controller:
     """Return a PI controller with other gains far from the set-point, and a rate limit."""
-    features = (Error("error", "set-point", "level"), Integral("integral", "error", limit=limit))
-    nodes = {"feature": [0, -1, -1], "threshold": [0.4, 0, 0], "left": [1, -1, -1], "right": [2, -1, -1],
-             "leaf": [-1, 0, 1]}  # fmt: skip
-    seen, done, space = ("level [m]", "set-point [m]"), ("pump [V]",), Box(0.0, 10.0, (1,), np.float32)
-    gain = np.array([[[3.1, 0.7]], [[6.3, 0.35]]])
-    tree = tree_over_features(features, gain, np.array([[0.0], [0.5]]), space, seen, done, "position", nodes)
-    settings = {"sample_time": 0.5, "rate_limit": 3.0, "observations": seen, "actions": done}
-    return FeatureController(features, tree, Box(0.0, 2.0, (2,), np.float32), space, **settings | changes)
+    settings = {
+        "features": (Error("error", "set-point", "level"), Integral("integral", "error", limit=limit)),
+        "feature": [0, -1, -1],
+        "threshold": [0.4, 0.0, 0.0],
+        "left": [1, -1, -1],
+        "right": [2, -1, -1],
+        "leaf": [-1, 0, 1],
+        "laws": Laws([[[3.1, 0.7]], [[6.3, 0.35]]], [[0.0], [0.5]]),
+        "observation_space": Box(0.0, 2.0, (2,), np.float32),
+        "action_space": Box(0.0, 10.0, (1,), np.float32),
+        "observations": ("level [m]", "set-point [m]"),
+        "actions": ("pump [V]",),
+        "sample_time": 0.5,
+        "rate_limit": 3.0,
+    }
+    return Controller(**settings | changes)
 
 
 class Reference:
-    """One episode of a controller, from the whole history, with the tree asked as a rule tree."""
+    """One episode of a controller, from the whole history, with the tree asked for its leaves."""
 
-    def __init__(self, controller: FeatureController) -> None:
+    def __init__(self, controller: Controller) -> None:
         self.controller, self.history, self.done, self.leaf = controller, [], [], None
         self.last = np.array(controller.start)
         self.target = self.last.copy()
@@ -131,11 +146,12 @@ class Reference:
 
     def keeps(self, x) -> bool:
         """Return whether the last leaf is kept, by its box of compared numbers widened by the margins."""
-        tree, margin = self.controller.tree, np.array(self.controller.hysteresis)
+        controller = self.controller
+        margin = np.array(controller.hysteresis)
         if self.leaf is None or not margin.any():
             return False
-        low, high, _ = tree.box(self.leaf)
-        numbers = tree.numbers(x[np.newaxis])[0]
+        low, high, _ = controller.box(self.leaf)
+        numbers = controller.numbers(x[np.newaxis])[0]
         return bool(np.all((numbers >= low - margin) & (numbers < high + margin)))
 
     def act(self, observation):
@@ -146,8 +162,9 @@ class Reference:
             self.history[-1][feature.name] = self.compute(feature, at)
         x = np.array([self.history[-1][feature.name] for feature in controller.features])
         if not self.keeps(x):
-            self.leaf = controller.tree.leaf_number(x)
-        row, laws = controller.tree.box(self.leaf)[2], controller.tree.leaves
+            self.leaf = controller.leaf_number(x)
+        row = controller.box(self.leaf)[2]
+        laws = controller.laws
         wish = laws.offset[row] + laws.gain[row] @ x
         wish = wish + self.target if controller.form == "velocity" else wish
         rate = np.array(controller.rate_limit) * controller.sample_time

@@ -1,10 +1,9 @@
-"""Names that are code, or odd, and trees and controllers that have them."""
+"""Names that are code, or odd, and controllers that have them."""
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
-from spaql import RuleTree
-from spaql.policy import Choices, Error, FeatureController, Integral, Laws
+from spaql.controllers import Controller, Error, Integral, Laws
 
 # fmt: off
 ODD = [
@@ -42,25 +41,40 @@ CODE = [
 """Names that were code in some export."""
 
 
-def law_tree(first: str, second: str, action: str) -> RuleTree:
-    space = Box(-1.0, 1.0, (2,), np.float32)
-    laws = Laws(
-        np.array([[[1.0, -2.0]], [[0.5, 3.0]]]), np.array([[0.1], [0.2]]), np.array([-1.0]), np.array([1.0])
+TWO_LEAVES = {
+    "feature": [0, -1, -1],
+    "threshold": [0.1, 0.0, 0.0],
+    "left": [1, -1, -1],
+    "right": [2, -1, -1],
+    "leaf": [-1, 0, 1],
+    "observation_space": Box(-1.0, 1.0, (2,), np.float32),
+}
+
+
+def law_tree(first: str, second: str, action: str) -> Controller:
+    return Controller(
+        **TWO_LEAVES,
+        laws=Laws([[[1.0, -2.0]], [[0.5, 3.0]]], [[0.1], [0.2]]),
+        action_space=Box(-1.0, 1.0, (1,), np.float32),
+        observations=(first, second),
+        actions=(action,),
     )
-    nodes = [0, -1, -1], [0.1, 0, 0], [1, -1, -1], [2, -1, -1], [-1, 0, 1]
-    return RuleTree(*nodes, laws, space, Box(-1.0, 1.0, (1,), np.float32), (first, second), (action,))
 
 
-def choice_tree(first: str, second: str, actions: tuple[str, str]) -> RuleTree:
-    space = Box(-1.0, 1.0, (2,), np.float32)
-    nodes = [0, -1, -1], [0.1, 0, 0], [1, -1, -1], [2, -1, -1], [-1, 0, 1]
-    return RuleTree(*nodes, Choices(np.array([0, 1])), space, Discrete(2), (first, second), actions)
+def choice_tree(first: str, second: str, actions: tuple[str, str]) -> Controller:
+    return Controller(
+        **TWO_LEAVES,
+        laws=[0, 1],
+        action_space=Discrete(2),
+        observations=(first, second),
+        actions=actions,
+    )
 
 
-def with_memory(name: str) -> FeatureController:
+def with_memory(name: str) -> Controller:
     """Return a controller with memory with a name wherever one stands."""
     features = (Error("error", "other", name), Integral(f"{name.replace('[', '(')} sum", "error", limit=3.0))
-    return FeatureController.of_laws(
+    return Controller.of_laws(
         features,
         {name: {"error": 2.0, features[1].name: 0.5}},
         observation_space=Box(-1.0, 1.0, (2,), np.float64),

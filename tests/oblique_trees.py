@@ -1,11 +1,11 @@
-"""Trees drawn by Hypothesis whose rules compare sums of observations, with leaves of any kind."""
+"""Trees drawn by Hypothesis whose rules compare sums of observations, with laws of any kind."""
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 from hypothesis import strategies as st
 
-from spaql.policy import Choices, Constants, Laws, Leaves, RuleTree, SwitchingLaws
-from spaql.policy.nodes import Nodes
+from spaql.controllers import Controller, Laws
+from spaql.controllers.nodes import Nodes
 
 DIMS, ROWS, ACTIONS, START = 3, 4, 3, 5
 KINDS = ("choices", "constants", "laws", "switching")
@@ -16,7 +16,7 @@ NUMBERS = st.sampled_from([-1.0, 0.0, 0.1 + 0.2, 0.5, -0.7])
 @st.composite
 def oblique_trees(
     draw: st.DrawFn, kinds: tuple[str, ...] = KINDS, sums: int = 2, bound: float = 2.0
-) -> RuleTree:
+) -> Controller:
     """Draw a tree over three numbers and up to some sums of them; few numbers, so that cuts repeat."""
     weights = st.lists(WEIGHTS, min_size=DIMS, max_size=DIMS).filter(any)
     combinations = np.array(draw(st.lists(weights, max_size=sums))).reshape(-1, DIMS)
@@ -29,35 +29,35 @@ def oblique_trees(
         return nodes.rule(j, cut, grow(depth - 1), grow(depth - 1))
 
     root = grow(4)
-    leaves, actions = _leaves(draw, draw(st.sampled_from(kinds)))
-    return RuleTree(
+    laws, actions = _laws(draw, draw(st.sampled_from(kinds)))
+    return Controller(
         **nodes.arrays(root),
-        leaves=leaves,
+        laws=laws,
         observation_space=Box(-bound, bound, (DIMS,), np.float64),
         action_space=actions,
         combinations=combinations,
     )
 
 
-def _leaves(draw: st.DrawFn, kind: str) -> tuple[Leaves, Box | Discrete]:
+def _laws(draw: st.DrawFn, kind: str) -> tuple[Laws | np.ndarray, Box | Discrete]:
     def array(of: st.SearchStrategy[float], *shape: int) -> np.ndarray:
         size = int(np.prod(shape))
         return np.array(draw(st.lists(of, min_size=size, max_size=size))).reshape(shape)
 
     box, listed = Box(-1.0, 1.0, (1,), np.float64), Discrete(ACTIONS, start=START)
     if kind == "choices":
-        return Choices(START + np.arange(ROWS) % ACTIONS), listed
+        return START + np.arange(ROWS) % ACTIONS, listed
     if kind == "constants":
-        return Constants(array(NUMBERS, ROWS, 1)), box
+        return array(NUMBERS, ROWS, 1), box
     if kind == "laws":
-        return Laws(array(WEIGHTS, ROWS, 1, DIMS), array(NUMBERS, ROWS, 1), -np.ones(1), np.ones(1)), box
+        return Laws(array(WEIGHTS, ROWS, 1, DIMS), array(NUMBERS, ROWS, 1)), box
     gain, offset = array(WEIGHTS, ROWS, ACTIONS, DIMS), array(NUMBERS, ROWS, ACTIONS)
     never = array(st.booleans(), ROWS, ACTIONS)
     never[:, draw(st.integers(0, ACTIONS - 1))] = False
     gain[never], offset[never] = 0.0, -np.inf
     alone = never.sum(axis=1) == ACTIONS - 1
     gain[alone] = 0.0
-    return SwitchingLaws(gain, offset, START), listed
+    return Laws(gain, offset), listed
 
 
 def points(n: int = 300, seed: int = 0) -> np.ndarray:

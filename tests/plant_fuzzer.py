@@ -19,10 +19,11 @@ import numba
 import numpy as np
 
 import spaql
+from spaql.controllers import Controller
 from spaql.errors import SettingError
 from spaql.kernels.verify.points import play
-from spaql.policy import Choices, Constants, RuleTree
 from spaql.verify.run import closed_loop, searched
+from verify_programs import controller_for, one_cut
 
 FEATURES: Mapping[str, tuple[str, ...]] = {
     "comparison of comparisons": (
@@ -329,13 +330,11 @@ class Case:
             horizon=50,
         )
 
-    def tree(self, plant: spaql.Dynamics) -> RuleTree:
+    def tree(self, plant: spaql.Dynamics) -> Controller:
         """Return the controller for its plant."""
-        leaves: Any = Constants(np.array([[self.actions[0]], [self.actions[1]]]))
-        if self.listed:
-            leaves = Choices(np.array(self.actions, np.int64))
-        nodes = ([0, -1, -1], [self.threshold, 0.0, 0.0], [1, -1, -1], [2, -1, -1], [-1, 0, 1])
-        return RuleTree(*map(np.array, nodes), leaves, plant.observation_space, plant.action_space)
+        first, second = self.actions
+        laws = [int(first), int(second)] if self.listed else [[first], [second]]
+        return controller_for(plant, laws, **one_cut(self.threshold))
 
     @property
     def step(self) -> Any:

@@ -1,12 +1,12 @@
-"""Rule trees drawn at random: thresholds that repeat or lie side by side, bounds that may be infinite.
+"""Controllers drawn at random: thresholds that repeat or lie side by side, bounds that may be infinite.
 
-Weights and gains of sums and switching laws are partly small binary fractions, so that ties do occur.
+Weights and gains of sums and scores are partly small binary fractions, so that ties do occur.
 """
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
-from spaql.policy import Choices, Constants, Laws, RuleTree, SwitchingLaws
+from spaql.controllers import Controller, Laws
 
 ROWS = 6
 
@@ -18,7 +18,7 @@ def random_tree(
     kind: str = "choices",
     fresh: float = 0.6,
     sums: int = 0,
-) -> RuleTree:
+) -> Controller:
     """Split random leaves until there are enough; kinds are choices, constants, laws and switching laws.
 
     Some thresholds are fresh ones, others come from a small pool, wherever they fall. With sums, half of the
@@ -57,14 +57,14 @@ def random_tree(
             column += [value, value]
     leaf = np.where(np.array(feature) < 0, rng.integers(ROWS, size=len(feature)), -1)
     bound = np.where(rng.random(dims) < 0.5, np.inf, 2 * scale)
-    table, actions = _leaves(rng, dims, kind)
-    return RuleTree(
+    laws, actions = _laws(rng, dims, kind)
+    return Controller(
         feature=np.array(feature),
         threshold=np.array(threshold),
         left=np.array(left),
         right=np.array(right),
         leaf=leaf,
-        leaves=table,
+        laws=laws,
         observation_space=Box(-bound, bound, dtype=np.float64),
         action_space=actions,
         combinations=combinations,
@@ -77,19 +77,19 @@ def _fractions(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     return np.where(rng.random((shape[0], *[1] * (len(shape) - 1))) < 0.5, simple, rng.normal(size=shape))
 
 
-def _leaves(rng: np.random.Generator, dims: int, kind: str) -> tuple:
+def _laws(rng: np.random.Generator, dims: int, kind: str) -> tuple:
     if kind == "choices":
-        return Choices(np.arange(ROWS) + 3), Discrete(ROWS, start=3)
+        return np.arange(ROWS) + 3, Discrete(ROWS, start=3)
     if kind == "switching laws":
-        return _switching_laws(rng, dims), Discrete(ROWS, start=3)
+        return _scores(rng, dims), Discrete(ROWS, start=3)
     actions = Box(-3.0, 3.0, (2,), np.float64)
     if kind == "constants":
-        return Constants(rng.uniform(-3, 3, (ROWS, 2))), actions
+        return rng.uniform(-3, 3, (ROWS, 2)), actions
     gain = rng.normal(size=(ROWS, 2, dims)) * (rng.random((ROWS, 2, dims)) < 0.7)
-    return Laws(gain, rng.normal(size=(ROWS, 2)), np.full(2, -3.0), np.full(2, 3.0)), actions
+    return Laws(gain, rng.normal(size=(ROWS, 2))), actions
 
 
-def _switching_laws(rng: np.random.Generator, dims: int) -> SwitchingLaws:
+def _scores(rng: np.random.Generator, dims: int) -> Laws:
     """Draw laws of which some have equal scores, some never take some actions, and one takes only one."""
     gain, offset = _fractions(rng, (ROWS, ROWS, dims)), _fractions(rng, (ROWS, ROWS))
     gain[1, 2], offset[1, 2] = gain[1, 4], offset[1, 4]
@@ -98,4 +98,4 @@ def _switching_laws(rng: np.random.Generator, dims: int) -> SwitchingLaws:
     never[0] = np.arange(ROWS) != 3
     gain[never], offset[never] = 0.0, -np.inf
     gain[0] = 0.0
-    return SwitchingLaws(gain, offset, 3)
+    return Laws(gain, offset)

@@ -19,7 +19,7 @@ FLAGS = ("-std=c99", "-O1", "-Wall", "-Wextra", "-pedantic", "-Werror", "-ffp-co
 TYPES = {"LREAL": "double", "REAL": "float", "DINT": "int32_t", "BOOL": "bool"}
 OPERATORS = {"<>": "!=", "=": "==", "AND": "&&", "OR": "||"}
 SAME = ("<", "<=", ">", ">=", "+", "-", "*", "/")
-FUNCTIONS = {"REAL_TO_LREAL": "(double)", "LREAL_TO_REAL": "(float)"}
+FUNCTIONS = {"REAL_TO_LREAL": "(double)", "LREAL_TO_REAL": "(float)", "LREAL_TO_DINT": "(int32_t)"}
 PARTS = ("InputDeclarations", "OutputDeclarations", "VariableDeclarations")
 
 

@@ -213,9 +213,7 @@ def test_the_sketch_compiles_for_an_uno(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
 def test_the_ros_2_node_compiles_with_the_exported_header(tmp_path: Path) -> None:
-    controller = spaql.Controller.load(
-        ROOT / "tests" / "golden" / "0.1" / "controller-plantree-pendulum.spaql"
-    )
+    controller = spaql.Design.load(ROOT / "tests" / "golden" / "0.1" / "controller-plantree-pendulum.spaql")
     spaql.export.c(controller, tmp_path / "controller.c", points=100)
     for name, text in {**ROS, "node.cpp": blocks(EXPORT_PAGE, "cpp")[0]}.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

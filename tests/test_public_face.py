@@ -15,16 +15,15 @@ import spaql
 
 NAMES = [
     "AQL", "Agent", "ArchiveError", "BadEnvironmentError", "CheckReport", "ContradictedProofError",
-    "Controller", "Dynamics", "Evaluation", "Fitted", "Hardware", "History", "Learner", "MissingExtraError",
-    "Partition", "PartitionLearner", "PartitionPolicy", "PlanTree", "Policy", "Problem", "RandomPolicy",
-    "Results", "RuleTree", "Run", "SPAQL", "SPAQLTS", "SettingError", "Settings", "SpaqlError", "Summary",
-    "TreeSearch", "UnsupportedSpaceError", "__version__", "check_agent", "check_problem", "distil",
-    "evaluate", "fit", "grid", "load", "make_problem", "read_study", "results", "rule_tree", "sweep",
+    "Controller", "Design", "Dynamics", "Evaluation", "Fitted", "Hardware", "History", "Learner",
+    "MissingExtraError", "Partition", "PartitionLearner", "PartitionPolicy", "PlanTree", "Policy", "Problem",
+    "RandomPolicy", "Results", "Run", "SPAQL", "SPAQLTS", "SettingError", "Settings", "SpaqlError", "Summary",
+    "TreeSearch", "UnsupportedSpaceError", "__version__", "check_agent", "check_problem", "controller_of",
+    "distil", "evaluate", "fit", "grid", "load", "make_problem", "read_study", "results", "sweep",
 ]  # fmt: skip
 MODULES = [
-    "agents", "algorithms", "checks", "classical", "evaluation", "experiments", "export", "figures",
-    "interpret", "partition", "plants", "policy", "problems", "simulate", "spaces", "stats", "studies",
-    "verify", "zoo",
+    "agents", "algorithms", "checks", "classical", "controllers", "evaluation", "experiments", "export",
+    "figures", "partition", "plants", "problems", "simulate", "spaces", "stats", "studies", "verify", "zoo",
 ]  # fmt: skip
 
 

@@ -82,9 +82,9 @@ def test_options_and_origins_may_hold_numpy_numbers(tmp_path: Path) -> None:
     agent = spaql.SPAQL(problem, seed=0, rollouts=1).learn(iterations=1, progress_bar=False)
     agent.save(tmp_path / "agent.spaql")
     assert spaql.load(tmp_path / "agent.spaql").problem.options == {"g": 9.81}
-    controller = spaql.Controller(spaql.rule_tree(agent), problem, {"seed": np.int64(3)})
+    controller = spaql.Design(spaql.controller_of(agent), problem, {"seed": np.int64(3)})
     controller.save(tmp_path / "controller.spaql")
-    assert spaql.Controller.load(tmp_path / "controller.spaql").origin == {"seed": 3}
+    assert spaql.Design.load(tmp_path / "controller.spaql").origin == {"seed": 3}
 
 
 @pytest.mark.parametrize("seeds", [np.arange(3), np.int64(3), [np.int64(0), 1, np.uint8(2)], range(3)])

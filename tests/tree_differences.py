@@ -1,30 +1,29 @@
-"""The exact set of observations for which two rule trees act differently, as boxes."""
+"""The exact set of observations for which two controllers act differently, as boxes."""
 
 import math
 from dataclasses import dataclass
 
+from spaql.controllers import Controller
 from spaql.errors import SettingError
-from spaql.policy import RuleTree
-from spaql.policy.leaves import first_equal
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A box of observations, both ends included, with the rows of either tree in the table of leaves."""
+    """A box of observations, both ends included, with the rows of either tree in the table of laws."""
 
     low: tuple[float, ...]
     high: tuple[float, ...]
     rows: tuple[int, int]
 
 
-def differences(one: RuleTree, other: RuleTree) -> list[Difference]:
+def differences(one: Controller, other: Controller) -> list[Difference]:
     """Return the observations, including infinite ones, for which two trees over one table differ.
 
     The boxes do not overlap. They are defined for trees that compare no sums.
     """
     if len(one.combinations) or len(other.combinations):
         raise SettingError("Where trees that compare sums of observations differ is no set of boxes.")
-    same = first_equal(one.leaves)
+    same = one.same_laws
     found = []
     waiting = [(0, 0, (-math.inf,) * one.dims, (math.inf,) * one.dims)]
     while waiting:

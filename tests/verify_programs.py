@@ -1,4 +1,4 @@
-"""Random plants as Python source, for the tests of `spaql.verify`."""
+"""Random plants as Python source, and small controllers, for the tests of `spaql.verify`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import spaql
+from spaql import Controller
 
 _UNARY = ("math.sin({x})", "math.cos({x})", "math.tanh({x})", "math.atan({x})", "abs({a})", "-{a}")
 _GUARDED = (
@@ -72,3 +73,20 @@ def plant(source: str) -> spaql.Dynamics:
         actions={"u": (-1, 1)},
         horizon=50,
     )
+
+
+def controller_for(dynamics: spaql.Dynamics, laws: Any, **rules: Any) -> Controller:
+    """Return a controller of a plant: of one leaf, or of some rules."""
+    spaces = {"observation_space": dynamics.observation_space, "action_space": dynamics.action_space}
+    return Controller(laws=laws, **spaces, **rules)
+
+
+def one_cut(threshold: float, feature: int = 0) -> dict[str, list[Any]]:
+    """Return the rules of one cut: the first law below a threshold, and else the second one."""
+    return {
+        "feature": [feature, -1, -1],
+        "threshold": [threshold, 0.0, 0.0],
+        "left": [1, -1, -1],
+        "right": [2, -1, -1],
+        "leaf": [-1, 0, 1],
+    }

@@ -1,8 +1,8 @@
 """Ten minutes of a pendulum under an exported controller, in C and in Python, compared step by step.
 
 `python examples/closed_loop_c/closed_loop.py` builds a swing-up controller as rules, exports it as C with an
-equivalence check, compiles it with a plant in C, and runs both closed loops from several starts. Any rule
-tree over Pendulum's observations can be used instead, such as `spaql.rule_tree(agent)` of a learned agent.
+equivalence check, compiles it with a plant in C, and runs both closed loops from several starts. Any
+controller over Pendulum's observations can be used instead, such as `spaql.controller_of(agent)`.
 """
 
 import math
@@ -14,8 +14,8 @@ import numpy as np
 from gymnasium.spaces import Box
 
 import spaql.export
-from spaql.policy import Laws, RuleTree
-from spaql.policy.nodes import Nodes
+from spaql.controllers import Controller, Laws
+from spaql.controllers.nodes import Nodes
 from spaql.problems.classic import observe_pendulum, step_pendulum
 
 HERE = Path(__file__).parent
@@ -24,14 +24,12 @@ STEPS = 12_000
 FLAGS = ("-std=c99", "-O2", "-Wall", "-Wextra", "-pedantic", "-Werror", "-ffp-contract=off")
 
 
-def swing_up() -> RuleTree:
+def swing_up() -> Controller:
     """Return a tree that pumps energy until it is sufficient, and holds upright by an affine law."""
     hold, left, right = 0, 1, 2
     laws = Laws(
-        gain=np.array([[[0.0, -12.0, -3.0]], [[0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0]]]),
-        offset=np.array([[0.0], [-2.0], [2.0]]),
-        low=np.array([-2.0]),
-        high=np.array([2.0]),
+        gain=[[[0.0, -12.0, -3.0]], [[0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0]]],
+        offset=[[0.0], [-2.0], [2.0]],
     )
     nodes = Nodes()
 
@@ -44,9 +42,9 @@ def swing_up() -> RuleTree:
     for cos in (0.95, 0.7, 0.4, 0.0, -0.5):
         # With m = l = 1 and g = 10, the energy is that of rest upright if speed² = 30 (1 - cos).
         root = nodes.rule(0, cos, pump(math.sqrt(30 * (1 - cos + 0.15))), root)
-    return RuleTree(
+    return Controller(
         **nodes.arrays(root),
-        leaves=laws,
+        laws=laws,
         observation_space=Box(np.array([-1.0, -1.0, -8.0]), np.array([1.0, 1.0, 8.0]), dtype=np.float64),
         action_space=Box(-2.0, 2.0, (1,), np.float64),
         observations=("cos(angle)", "sin(angle)", "speed [rad/s]"),
@@ -54,8 +52,8 @@ def swing_up() -> RuleTree:
     )
 
 
-def python_loop(tree: RuleTree, angle: float, speed: float, steps: int) -> np.ndarray:
-    """Return angle, speed and torque of every step of spaql's plant under the rule tree."""
+def python_loop(tree: Controller, angle: float, speed: float, steps: int) -> np.ndarray:
+    """Return angle, speed and torque of every step of spaql's plant under the controller."""
     state, rows = (angle, speed), []
     for _ in range(steps):
         action = tree.predict(np.array(observe_pendulum(state)))[0]

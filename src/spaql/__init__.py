@@ -12,14 +12,13 @@ if TYPE_CHECKING:
         algorithms,
         checks,
         classical,
+        controllers,
         evaluation,
         experiments,
         export,
         figures,
-        interpret,
         partition,
         plants,
-        policy,
         problems,
         simulate,
         spaces,
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
         SPAQL,
         SPAQLTS,
         Agent,
-        Controller,
+        Design,
         Fitted,
         History,
         PlanTree,
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     )
     from spaql.algorithms import Learner, PartitionLearner, Settings
     from spaql.checks import CheckReport, check_agent, check_problem
+    from spaql.controllers import Controller, PartitionPolicy, Policy, RandomPolicy, controller_of
     from spaql.errors import (
         ArchiveError,
         BadEnvironmentError,
@@ -54,9 +54,7 @@ if TYPE_CHECKING:
     )
     from spaql.evaluation import Evaluation, evaluate
     from spaql.experiments import Results, Run, Summary, grid, read_study, results, sweep
-    from spaql.interpret import rule_tree
     from spaql.partition import Partition
-    from spaql.policy import PartitionPolicy, Policy, RandomPolicy, RuleTree
     from spaql.problems import Dynamics, Problem, make_problem
     from spaql.problems.hardware import Hardware
     from spaql.verify import verify
@@ -71,6 +69,7 @@ __all__ = [
     "CheckReport",
     "ContradictedProofError",
     "Controller",
+    "Design",
     "Dynamics",
     "Evaluation",
     "Fitted",
@@ -86,7 +85,6 @@ __all__ = [
     "Problem",
     "RandomPolicy",
     "Results",
-    "RuleTree",
     "Run",
     "SettingError",
     "Settings",
@@ -101,6 +99,8 @@ __all__ = [
     "check_problem",
     "checks",
     "classical",
+    "controller_of",
+    "controllers",
     "distil",
     "evaluate",
     "evaluation",
@@ -109,16 +109,13 @@ __all__ = [
     "figures",
     "fit",
     "grid",
-    "interpret",
     "load",
     "make_problem",
     "partition",
     "plants",
-    "policy",
     "problems",
     "read_study",
     "results",
-    "rule_tree",
     "simulate",
     "spaces",
     "stats",
@@ -134,7 +131,7 @@ _HOMES = {
         "SPAQL",
         "SPAQLTS",
         "Agent",
-        "Controller",
+        "Design",
         "Fitted",
         "History",
         "PlanTree",
@@ -145,6 +142,7 @@ _HOMES = {
     ),
     "spaql.algorithms": ("Learner", "PartitionLearner", "Settings"),
     "spaql.checks": ("CheckReport", "check_agent", "check_problem"),
+    "spaql.controllers": ("Controller", "PartitionPolicy", "Policy", "RandomPolicy", "controller_of"),
     "spaql.errors": (
         "ArchiveError",
         "BadEnvironmentError",
@@ -156,9 +154,7 @@ _HOMES = {
     ),
     "spaql.evaluation": ("Evaluation", "evaluate"),
     "spaql.experiments": ("Results", "Run", "Summary", "grid", "read_study", "results", "sweep"),
-    "spaql.interpret": ("rule_tree",),
     "spaql.partition": ("Partition",),
-    "spaql.policy": ("PartitionPolicy", "Policy", "RandomPolicy", "RuleTree"),
     "spaql.problems": ("Dynamics", "Problem", "make_problem"),
     "spaql.problems.hardware": ("Hardware",),
 }
@@ -167,14 +163,13 @@ _MODULES = {
     "algorithms",
     "checks",
     "classical",
+    "controllers",
     "evaluation",
     "experiments",
     "export",
     "figures",
-    "interpret",
     "partition",
     "plants",
-    "policy",
     "problems",
     "simulate",
     "spaces",
@@ -184,7 +179,7 @@ _MODULES = {
     "zoo",
 }
 """The documented submodules, which are attributes after `import spaql`; each is imported on first use."""
-_READ_FILES = {"spaql.export", "spaql.interpret", "spaql.verify"}
+_READ_FILES = {"spaql.export", "spaql.controllers", "spaql.verify"}
 """Those that take the path of a file, which agents read, and do not import agents themselves."""
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -79,7 +79,7 @@ def test_partitions_are_evaluated_by_drawn_actions_unless_they_are_to_be_determi
     )
     assert default.returns.tolist() == drawn.returns.tolist()
     assert np.all(default.returns != fixed.returns)
-    tree = spaql.rule_tree(agent)
+    tree = spaql.controller_of(agent)
     given = spaql.evaluate(tree, agent.problem, episodes=5)
     fixed = spaql.evaluate(tree, agent.problem, episodes=5, deterministic=True)
     assert given.returns.tolist() == fixed.returns.tolist()

@@ -38,12 +38,11 @@ gymnasium.register("OwnEnv-v0", Own, max_episode_steps=10)
 '''
 MAKE = """
 import sys, numpy as np, spaql
-from spaql.policy import Constants
 for env, file in zip(sys.argv[1::2], sys.argv[2::2]):
     problem = spaql.make_problem(env)
     spaces = problem.states.space, problem.actions.space
-    tree = spaql.RuleTree([-1], [0.0], [-1], [-1], [0], Constants(np.array([[0.25]])), *spaces)
-    spaql.Controller(tree, problem).save(file)
+    tree = spaql.Controller(laws=[[0.25]], observation_space=spaces[0], action_space=spaces[1])
+    spaql.Design(tree, problem).save(file)
 """
 EQUATIONS, CLASS = "own_plant:test/Own-v0", "own_plant:OwnEnv-v0"
 

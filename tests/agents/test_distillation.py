@@ -8,8 +8,8 @@ from click.testing import CliRunner
 
 import spaql
 from spaql.cli import main
+from spaql.controllers import Controller
 from spaql.errors import SettingError, UnsupportedSpaceError
-from spaql.policy import Laws, RuleTree, SwitchingLaws
 
 QUICK = {"rounds": 1, "episodes": 10, "judged_episodes": 20, "total_timesteps": 0, "progress_bar": False}
 
@@ -30,16 +30,17 @@ def swing_up(observation):
 
 def test_a_linear_law_becomes_one_leaf():
     found = spaql.distil(balance, "CartPole-v1", **QUICK)
-    assert isinstance(found.tree.leaves, SwitchingLaws)
+    assert found.tree.discrete
     assert found.tree.n_leaves == 1
     assert found.agreement > 0.9
     assert found.kept > 0.98
-    assert not found.tree.leaves.gain[:, 0].any()  # scores are relative to the first action
+    assert not found.tree.laws.gain[:, 0].any()  # scores are relative to the first action
 
 
 def test_a_swing_up_is_cut_into_laws_and_improved():
     found = spaql.distil(swing_up, "Pendulum-v1", **QUICK | {"rounds": 3, "total_timesteps": 100_000})
-    assert isinstance(found.tree.leaves, Laws)
+    assert not found.tree.discrete
+    assert not found.tree.laws.constant.all()
     assert found.tree.n_leaves <= 10
     assert found.returned.mean > found.expert_returned.mean - 0.1 * abs(found.expert_returned.mean)
     assert found.expert.clipped > 0
@@ -105,7 +106,7 @@ def test_a_network_becomes_a_run_that_every_command_takes(network, tmp_path):
     assert report["tree"]["leaves"] <= 10
     assert report["kept"] > 0.98
     tree = spaql.load(run).policy
-    assert isinstance(tree, RuleTree)
+    assert isinstance(tree, Controller)
     assert spaql.evaluate(run, episodes=50, seed=0).mean == report["tree"]["mean"]
     for words in (
         ["show", run],

@@ -14,7 +14,7 @@ import pytest
 
 import spaql
 from spaql import archive
-from spaql.agents import Controller
+from spaql.agents import Design
 from spaql.plants import PlantModel, read_json, simulator, write_json
 
 FUZZ = Path(__file__).parents[2] / "benchmarks" / "fuzz.py"
@@ -185,11 +185,12 @@ def test_steps_that_nobody_took_are_refused(
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        ("tree.action_space", {"kind": "discrete", "n": HUGE, "start": 0}),
-        ("tree.actions", []),
-        ("tree.leaves", "laws"),
-        ("tree.within", {"kind": "discrete", "n": 2, "start": 0}),
-        ("tree.observations", ["x"]),
+        ("controller.action_space", {"kind": "discrete", "n": HUGE, "start": 0}),
+        ("controller.actions", []),
+        ("controller.features", 5),
+        ("controller.memory", {}),
+        ("controller.within", {"kind": "discrete", "n": 2, "start": 0}),
+        ("controller.observations", ["x"]),
         ("origin", 5),
     ],
     ids=str,
@@ -201,20 +202,13 @@ def test_trees_that_no_controller_has_are_refused(path: str, value: object, tmp_
 
 def test_laws_are_finite(tmp_path: Path) -> None:
     document = golden("controller-spaql-pendulum")
-    rows = document.arrays["tree.leaves.value"]
-    laws = {
-        "gain": np.zeros((len(rows), 1, 3)),
-        "offset": rows,
-        "low": np.array([-2.0]),
-        "high": np.array([2.0]),
-    }
-    data = changed(document.data, "tree.leaves", "laws")
-    arrays = document.arrays | {f"tree.leaves.{name}": array for name, array in laws.items()}
-    archive.save(tmp_path / "sound.spaql", data, arrays)
+    offset = document.arrays["controller.laws.offset"]
+    arrays = document.arrays | {"controller.laws.gain": np.ones((*offset.shape, 3))}
+    archive.save(tmp_path / "sound.spaql", document.data, arrays)
     spaql.load(tmp_path / "sound.spaql")
-    for name, array in laws.items():
-        bad = arrays | {f"tree.leaves.{name}": np.full_like(array, np.nan)}
-        refused(tmp_path / "a.spaql", data, bad)
+    for name in ("controller.laws.offset", "controller.laws.gain"):
+        bad = arrays | {name: np.full_like(arrays[name], np.nan)}
+        refused(tmp_path / "a.spaql", document.data, bad)
 
 
 PLANT = [
@@ -305,7 +299,7 @@ def test_a_header_takes_little_memory(tmp_path: Path) -> None:
     body = len(text).to_bytes(8, "little") + text
     path = tmp_path / "a.spaql"
     path.write_bytes(b"spaql\0\0\1" + hashlib.sha256(body).digest() + body)
-    for load in (spaql.load, Controller.load, PlantModel.load):
+    for load in (spaql.load, Design.load, PlantModel.load):
         with pytest.raises(spaql.ArchiveError, match="a header of"):
             load(path)
         assert peak_of(path, load) < 3 * len(body)

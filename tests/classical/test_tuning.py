@@ -1,11 +1,13 @@
 """PID and LQR: their memory, and their tuning within a number of simulator steps."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import spaql
 from spaql.classical import PIDPolicy, tune
-from spaql.classical.pid import _paired
+from spaql.classical.pid import _paired, pid_controller
 from spaql.evaluation import evaluate_control, step_test
 from spaql.problems import perturbed
 
@@ -116,3 +118,21 @@ def test_a_pole_is_swung_up_and_held() -> None:
     found = spaql.evaluate(tuned.policy, problem, episodes=50)
     assert found.mean > 210.0
     assert found.lengths.min() == 250
+
+
+def test_a_tuned_pid_controller_is_a_controller_like_any_other(oven: spaql.Problem, tmp_path: Path) -> None:
+    """It acts as the definition by which it was tuned, and can be saved and exported."""
+    slow = pid(oven, kp=0.02, ki=0.0004, kd=0.3, filter_time=4.0)
+    made = pid_controller(oven, slow)
+    assert made is not None
+    rng = np.random.default_rng(0)
+    observations = 100.0 + np.cumsum(rng.normal(scale=5.0, size=(300, 2)), axis=0)
+    playing = made.for_episodes(1)
+    for step, row in enumerate(observations.astype(np.float32)):
+        steps = np.array([step])
+        np.testing.assert_allclose(
+            playing.act(row[None], steps, None), slow.act(row[None], steps, None), rtol=1e-5, atol=1e-6
+        )
+    assert "Kp = 0.02" in str(made)
+    assert tune(oven, "pid", steps=3_000).policy.remembers
+    spaql.Design(made, oven).save(tmp_path / "pid.spaql")

@@ -27,7 +27,7 @@ def test_the_algorithm_of_a_run_is_checked(tmp_path: Path) -> None:
     report = json.loads(done.stdout)
     assert report["subject"] == "SPAQL on cartpole200"
     assert {check["outcome"] for check in report["checks"]} == {"passed"}
-    spaql.Controller(spaql.rule_tree(agent), agent.problem).save(tmp_path / "c.spaql")
+    spaql.Design(spaql.controller_of(agent), agent.problem).save(tmp_path / "c.spaql")
     refused = CliRunner().invoke(main, ["check", str(tmp_path / "c.spaql")])
     assert refused.exit_code == 1
     assert "does not learn" in refused.output

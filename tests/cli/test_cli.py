@@ -4,14 +4,12 @@ import json
 from pathlib import Path
 
 import click
-import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
 import spaql
 from spaql.cli import main
-from spaql.interpret import table_csv, table_markdown
-from spaql.policy import Choices, RuleTree
+from spaql.controllers import Controller, table_csv, table_markdown
 
 
 @pytest.fixture(autouse=True)
@@ -167,7 +165,7 @@ def test_show_prints_the_rules() -> None:
     assert shown.startswith("# cartpole200, spaql: ")
     assert "push left" in shown
     size = json.loads(spaql_command("show", "run", "--json").stdout)
-    assert size["leaves"] == spaql.rule_tree(spaql.load("run")).n_leaves
+    assert size["leaves"] == spaql.controller_of(spaql.load("run")).n_leaves
     assert "leave the step out" in spaql_command("show", "run", "--step", "0", code=1).output
     spaql_command("train", "cartpole200", *QUICK, "--algo", "aql", "--out", "varying")
     assert spaql_command("show", "varying", "--step", "0").stdout
@@ -178,13 +176,10 @@ def test_one_is_said_as_one() -> None:
     told = spaql_command("train", "cartpole200", *quick, "--out", "run").stdout
     assert "the best of 1 episode:" in told
     problem = spaql.make_problem("cartpole200")
-    alone = {"feature": [-1], "threshold": [0.0], "left": [-1], "right": [-1], "leaf": [0]}
-    spaces = (problem.states.space, problem.actions.space)
-    tree = RuleTree(
-        **alone, leaves=Choices(np.array([0])), observation_space=spaces[0], action_space=spaces[1]
-    )
-    assert repr(tree) == "RuleTree(1 leaf, depth 0)"
-    spaql.Controller(tree, problem).save("one.spaql")
+    spaces = {"observation_space": problem.states.space, "action_space": problem.actions.space}
+    tree = Controller(laws=[0], **spaces)
+    assert repr(tree) == "Controller(1 leaf, depth 0)"
+    spaql.Design(tree, problem).save("one.spaql")
     assert ": 1 leaf, the fewest" in spaql_command("show", "one.spaql").stdout
     assert "(1 episode)" in spaql_command("evaluate", "one.spaql", "--episodes", "1").stdout
     spaql_command("export", "one.spaql", "--to", "python", "--out", "out", "--points", "100")
@@ -251,7 +246,7 @@ def test_a_tree_is_drawn_as_what_it_has() -> None:
 
 def test_show_prints_tables_and_graphs() -> None:
     spaql_command("train", "cartpole200", *QUICK, "--quiet", "--out", "run")
-    tree = spaql.rule_tree(spaql.load("run"))
+    tree = spaql.controller_of(spaql.load("run"))
     assert spaql_command("show", "run", "--as", "csv").stdout == table_csv(tree)
     assert spaql_command("show", "run", "--as", "markdown", "--digits", "2").stdout == table_markdown(tree, 2)
     assert spaql_command("show", "run", "--as", "latex").stdout.startswith(r"\begin{tabular}{lllll}")
@@ -322,10 +317,10 @@ def test_numbers_that_are_out_of_range_are_refused_and_nothing_is_written() -> N
 def test_a_partition_of_many_leaves_is_simplified_to_be_improved() -> None:
     words = ("train", "pendulum", "--algo", "spaql", "--iterations", "60", "--rollouts", "2", "--seed", "0")
     spaql_command(*words, "--quiet", "--out", "run")
-    assert spaql.rule_tree("run", minimise=False).n_leaves > 64
+    assert spaql.controller_of("run", minimise=False).n_leaves > 64
     improved = spaql_command(
         "improve", "run", "--steps", "2000", "--episodes", "4", "--quiet", "--out", "better"
     )
     assert "search  began with" in improved.stdout
     assert "it takes at most 64" in improved.stdout
-    assert spaql.rule_tree("better", minimise=False).n_leaves <= 64
+    assert spaql.controller_of("better", minimise=False).n_leaves <= 64

@@ -87,6 +87,6 @@ def test_a_response_is_drawn(run: str, tmp_path: Path) -> None:
 
 def test_a_response_needs_set_points(tmp_path: Path) -> None:
     problem = spaql.make_problem("cartpole200")
-    tree = spaql.rule_tree(spaql.SPAQL(problem, seed=0))
-    spaql.Controller(tree, problem).save(tmp_path / "run")
+    tree = spaql.controller_of(spaql.SPAQL(problem, seed=0))
+    spaql.Design(tree, problem).save(tmp_path / "run")
     assert "no set-points to follow" in command("draw", str(tmp_path / "run"), "response", code=1).output

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 import spaql
 from spaql.cli import main
-from spaql.policy import SwitchingLaws, text
+from spaql.controllers import Laws, text
 from spaql.problems import make_problem
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "0.1" / "controller-plantree-pendulum.spaql"
@@ -30,7 +30,7 @@ def rules(path: Path) -> list[str]:
 
 
 def test_numbers_of_a_law(tmp_path: Path) -> None:
-    tree = spaql.rule_tree(spaql.Controller.load(GOLDEN))
+    tree = spaql.controller_of(spaql.Design.load(GOLDEN))
     words = ("--leaf", "1", "--gain", "speed=-2.5", "--gain", "cos(angle)=0", "--offset", "0.5", "--json")
     told = json.loads(command(tmp_path, *words).stdout)
     assert (told["leaf"], told["gain"], told["offset"]) == (1, ["speed=-2.5", "cos(angle)=0"], ["0.5"])
@@ -39,21 +39,21 @@ def test_numbers_of_a_law(tmp_path: Path) -> None:
     assert any(
         "made from" in line and "leaf 1 set by hand: offset 0.5, gain speed=-2.5" in line for line in lines
     )
-    changed = spaql.Controller.load(tmp_path / "edited.spaql").tree
+    changed = spaql.Design.load(tmp_path / "edited.spaql").controller
     _, _, row = tree.box(1)
     _, _, after = changed.box(1)
-    assert changed.leaves.offset[after].tolist() == [0.5]
-    assert changed.leaves.gain[after, 0].tolist() == [0.0, tree.leaves.gain[row, 0, 1], -2.5]
+    assert changed.laws.offset[after].tolist() == [0.5]
+    assert changed.laws.gain[after, 0].tolist() == [0.0, tree.laws.gain[row, 0, 1], -2.5]
 
 
 def test_a_threshold(tmp_path: Path) -> None:
-    tree = spaql.rule_tree(spaql.Controller.load(GOLDEN))
+    tree = spaql.controller_of(spaql.Design.load(GOLDEN))
     first = text(tree, numbered=True).splitlines()[0]
     assert first.endswith(":  # rule 1")
     assert first in rules(GOLDEN)
     old = float(tree.threshold[0])
     command(tmp_path, "--rule", "1", "--threshold", repr(old + 0.001))
-    changed = spaql.Controller.load(tmp_path / "edited.spaql").tree
+    changed = spaql.Design.load(tmp_path / "edited.spaql").controller
     assert float(changed.threshold[0]) == old + 0.001
     lines = rules(tmp_path / "edited.spaql")
     assert any(f"threshold of rule 1 set by hand to {old + 0.001}" in line for line in lines)
@@ -91,13 +91,21 @@ def switching(tmp_path: Path) -> Path:
     """A controller that pushes right where the pole falls to the right, by a sum and by a switching law."""
     problem = make_problem("cartpole200")
     gain = np.array([np.zeros((2, 4)), [[0.0] * 4, [0.1, 0.3, 3.0, 1.0]]])
-    scores = SwitchingLaws(gain, np.array([[0.0, -np.inf], [0.05, 0.0]]))
-    tree = spaql.RuleTree(
-        [4, -1, -1], [-0.4, 0, 0], [1, -1, -1], [2, -1, -1], [-1, 0, 1],
-        scores, problem.states.space, problem.actions.space, problem.states.names, problem.actions.names,
+    scores = Laws(gain, np.array([[0.0, -np.inf], [0.05, 0.0]]))
+    tree = spaql.Controller(
+        feature=[4, -1, -1],
+        threshold=[-0.4, 0, 0],
+        left=[1, -1, -1],
+        right=[2, -1, -1],
+        leaf=[-1, 0, 1],
+        laws=scores,
+        observation_space=problem.states.space,
+        action_space=problem.actions.space,
+        observations=problem.states.names,
+        actions=problem.actions.names,
         combinations=[[0.0, 0.0, 1.0, 0.5]],
-    )  # fmt: skip
-    spaql.Controller(tree, problem).save(tmp_path / "switching.spaql")
+    )
+    spaql.Design(tree, problem).save(tmp_path / "switching.spaql")
     return tmp_path / "switching.spaql"
 
 

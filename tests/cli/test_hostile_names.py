@@ -13,7 +13,7 @@ from hostile_names import law_tree
 from spaql import archive
 from spaql.cli import main
 from spaql.cli.report import say
-from spaql.interpret import dot, table_csv, table_markdown
+from spaql.controllers import dot, table_csv, table_markdown
 
 ZOO = Path(spaql.__file__).parent / "zoo" / "controllers"
 
@@ -31,7 +31,7 @@ def forged(name: str, folder: Path, base: str, parts: tuple[str, ...]) -> Path:
 @pytest.mark.parametrize("name", ["speed\x1b]0;title\x07", "a\nb", "a\0b", "\u202eabc", "\ud800", "a\x9bb"])
 @pytest.mark.parametrize("form", ["rules", "csv", "dot"])
 def test_a_file_with_names_that_are_not_printable_is_refused(name: str, form: str, tmp_path: Path) -> None:
-    file = forged(name, tmp_path, "mountain-car-plantree", ("tree", "problem"))
+    file = forged(name, tmp_path, "mountain-car-plantree", ("controller", "problem"))
     given = CliRunner().invoke(main, ["show", str(file), "--as", form])
     assert given.exit_code == 1
     assert "a name is a text on one line" in given.output
@@ -43,11 +43,16 @@ def test_what_is_printed_has_no_control_sequences(capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out == "speed<U+001B>]0;title<U+0007> <U+001B>[2J<U+202E>abc\nnext\tline\n"
 
 
+def test_no_controller_has_names_with_control_characters() -> None:
+    for names in (("speed\x1b[2J\n", "angle", "force"), ("speed", "\u202eabc", "force"), ("a", "b", "c\r\n")):
+        with pytest.raises(spaql.SettingError, match="a name is a text on one line"):
+            law_tree(*names)
+
+
 @pytest.mark.parametrize("write", [dot, table_csv, table_markdown])
 def test_tables_and_graphs_have_no_control_characters(write) -> None:
-    said = write(law_tree("speed\x1b[2J\n", "\u202eabc", 'say "hi"\r\n'))
+    said = write(law_tree("speed", "angle", 'say "hi"'))
     assert {c for c in said if not c.isprintable()} == {"\n"}
-    assert "U+001B>" in said
 
 
 class Scripts(HTMLParser):
@@ -73,7 +78,7 @@ class Scripts(HTMLParser):
 
 def test_a_name_stays_within_the_scripts_of_a_page(tmp_path: Path) -> None:
     name = "voltage</script><!--<script>document.title='run'</script>"
-    file = forged(name, tmp_path, "dc-motor-treesearch", ("tree", "problem", "memory"))
+    file = forged(name, tmp_path, "dc-motor-treesearch", ("controller", "problem"))
     given = CliRunner().invoke(main, ["show", str(file), "--html", str(tmp_path / "page.html")])
     assert given.exit_code == 0, given.output
     content = (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -81,6 +86,6 @@ def test_a_name_stays_within_the_scripts_of_a_page(tmp_path: Path) -> None:
     parser = Scripts()
     parser.feed(content)
     assert len(parser.scripts) == 2
-    assert name in json.loads(parser.scripts[0])["file"]["tree"]["actions"]
+    assert name in json.loads(parser.scripts[0])["file"]["controller"]["actions"]
     assert "title='run'" in parser.scripts[1]  # in a comment
     assert "title='run'" not in "".join(parser.texts)

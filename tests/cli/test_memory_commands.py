@@ -3,19 +3,21 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import spaql
 from spaql.cli import main
-from spaql.figures import card, policy_card
-from spaql.policy import Angle, FeatureController, FilteredDerivative
+from spaql.controllers import Angle, Controller, FilteredDerivative
+from spaql.evaluation.moment import moment_of
+from spaql.figures import card, compute_map, policy_card
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     problem = spaql.make_problem("Pendulum-v1")
-    controller = FeatureController.of_laws(
+    controller = Controller.of_laws(
         (Angle("angle", "sin(angle)", "cos(angle)"), FilteredDerivative("swing", "angle", time_constant=0.1)),
         {"torque": {"angle": -8.0, "swing": -1.5}},
         observation_space=problem.states.space,
@@ -25,7 +27,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         sample_time=0.05,
     )
     path = tmp_path_factory.mktemp("memory") / "controller.spaql"
-    spaql.Controller(controller, problem, {"by": "hand"}).save(path)
+    spaql.Design(controller, problem, {"by": "hand"}).save(path)
     return path
 
 
@@ -37,14 +39,33 @@ def call(*words: object, code: int = 0) -> str:
 
 def test_show_prints_the_features_the_law_and_the_limits(run):
     text = call("show", run, "--digits", 3)
-    assert text.splitlines()[0] == "# Pendulum-v1, controller: a controller with memory, 1 leaf; 2 numbers"
+    size = "a controller with memory, 1 leaf, the fewest that do the same; 2 numbers"
+    assert text.splitlines()[0] == f"# Pendulum-v1, controller: {size}"
     assert "angle [rad] = atan2(sin(angle), cos(angle))" in text
     assert "torque [Nm] = -8 * angle [rad] - 1.5 * swing [rad/s]" in text
     assert "A sample every 0.05 s." in text
     data = json.loads(call("show", run, "--json"))
-    assert [one["kind"] for one in data["memory"]["features"]] == ["angle", "filtered derivative"]
+    assert [one["kind"] for one in data["features"]] == ["angle", "filtered derivative"]
+    assert data["memory"]["sample_time"] == 0.05
+    assert data["rules"] == [{"when": {}, "do": "torque [Nm] = -8.0 * angle [rad] - 1.5 * swing [rad/s]"}]
     assert "angle [rad]" in call("show", run, "--as", "csv")
-    assert "has memory" in call("show", run, "--at", "1,0,0", code=1)
+
+
+def test_show_explains_the_first_sample_of_an_episode(run):
+    text = call("show", run, "--at", "0.9950041652780258,0.09983341664682815,0")
+    assert "angle [rad] = 0.1\n" in text
+    assert "does     torque [Nm] = -0.8\n" in text
+    assert "by       torque [Nm] = -8 * angle [rad] - 1.5 * swing [rad/s]" in text
+
+
+def test_edit_changes_its_numbers(run, tmp_path):
+    out = tmp_path / "edited.spaql"
+    text = call("edit", run, "--leaf", 1, "--gain", "swing=-2", "--out", out, "--episodes", 2)
+    assert "before  1 leaf, return" in text
+    assert "torque [Nm] = -8 * angle [rad] - 2 * swing [rad/s]" in call("show", out, "--digits", 3)
+    numbered = call("show", out, "--numbers")
+    assert "swing [rad/s]  # leaf 1" in numbered
+    assert "A sample every 0.05 s." in numbered
 
 
 def test_evaluate_plays_it(run):
@@ -72,9 +93,47 @@ def test_the_rules_on_the_card_are_those_of_the_controller(run):
     assert "torque [Nm] = -8 * angle [rad] - 1.5 * swing [rad/s]" in part
 
 
-def test_draw_refuses_maps_and_draws_the_tree(run, tmp_path):
+def test_draw_draws_the_tree_and_maps_over_observations_and_features(run, tmp_path):
     pytest.importorskip("matplotlib")
     call("draw", run, "tree", "--out", tmp_path / "tree.svg")
     assert "angle" in (tmp_path / "tree.svg").read_text()
-    words = ("draw", run, "map", "--x", "speed", "--y", "cos(angle)", "--out", tmp_path / "map.svg")
-    assert "has memory" in call(*words, code=1)
+    moment = ("--episode", 0, "--step", 3, "--out", tmp_path / "map.svg")
+    for x, y in (("speed", "cos(angle)"), ("angle", "swing")):
+        call("draw", run, "map", "--x", x, "--y", y, *moment)
+        assert "sample 3" in (tmp_path / "map.svg").read_text()
+    assert "the samples 0 to" in call(
+        "draw", run, "map", "--x", 0, "--y", 1, "--episode", 0, "--step", 999, code=1
+    )
+
+
+def test_a_map_over_features_is_the_law_and_one_over_observations_has_the_memory(run):
+    design = spaql.load(run)
+    over_features = compute_map(design, "angle", "swing", episode=0, step=3, resolution=5)
+    angles = np.linspace(over_features.x.low, over_features.x.high, 11)[1::2]
+    swings = np.linspace(over_features.y.low, over_features.y.high, 11)[1::2]
+    law = np.clip(-8.0 * angles[np.newaxis] - 1.5 * swings[:, np.newaxis], -2.0, 2.0)
+    np.testing.assert_allclose(over_features.values, law)
+    moment = moment_of(design, 0, 3)
+    sine, cosine = moment.observation[1], moment.observation[0]
+    here = compute_map(
+        design,
+        "cos(angle)",
+        "sin(angle)",
+        episode=0,
+        step=3,
+        resolution=1,
+        x_limits=(cosine - 1e-9, cosine + 1e-9),
+        y_limits=(sine - 1e-9, sine + 1e-9),
+    )
+    played = design.predict(moment.observation, moment.state)[0]
+    np.testing.assert_allclose(here.values[0][0], played[0], atol=1e-5)
+
+
+def test_show_explains_features_and_moments(run):
+    text = call("show", run, "--at", "angle=0.1,swing=-0.2")
+    assert "does     torque [Nm] = -0.5" in text
+    assert "swing [rad/s] is missing" in call("show", run, "--at", "angle=0.1", code=1)
+    moment = moment_of(spaql.load(run), 0, 3)
+    explained = spaql.load(run).policy.explain(moment.observation, moment.state)
+    assert call("show", run, "--episode", 0, "--step", 3) == f"{explained}\n"
+    call("show", run, "--at", "1,0,0", "--episode", 0, code=2)

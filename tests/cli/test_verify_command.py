@@ -1,5 +1,6 @@
 """`spaql verify`, run in process."""
 
+import dataclasses
 import html
 import json
 from pathlib import Path
@@ -10,17 +11,24 @@ from click.testing import CliRunner, Result
 
 import spaql
 from spaql.cli import main
-from spaql.policy import Choices, RuleTree
+from spaql.controllers import Controller
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("run") / "car.spaql"
     problem = spaql.make_problem("MountainCar-v0")
-    nodes = ([1, -1, -1], [0.0, 0, 0], [1, -1, -1], [2, -1, -1], [-1, 0, 1])
-    spaces = problem.states.space, problem.actions.space
-    tree = RuleTree(*map(np.array, nodes), Choices(np.array([0, 2])), *spaces)
-    spaql.Controller(tree, problem).save(path)
+    tree = Controller(
+        feature=[1, -1, -1],
+        threshold=[0.0, 0, 0],
+        left=[1, -1, -1],
+        right=[2, -1, -1],
+        leaf=[-1, 0, 1],
+        laws=[0, 2],
+        observation_space=problem.states.space,
+        action_space=problem.actions.space,
+    )
+    spaql.Design(tree, problem).save(path)
     return str(path)
 
 
@@ -185,11 +193,7 @@ def test_the_card_shows_the_last_verdict_of_this_controller_only(run: str, tmp_p
     source = spaql.load(file)
     moved = np.array(source.policy.threshold)
     moved[0] = 0.001
-    tree = RuleTree(
-        *(source.policy.feature, moved, source.policy.left, source.policy.right, source.policy.leaf),
-        *(source.policy.leaves, source.policy.observation_space, source.policy.action_space),
-    )
-    spaql.Controller(tree, source.problem).save(file)
+    spaql.Design(dataclasses.replace(source.policy, threshold=moved), source.problem).save(file)
     page = policy_card(file, spaql.load(file), episodes=2)
     assert "Proven from" not in page
     assert "was verified of another controller" in page

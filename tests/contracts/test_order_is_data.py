@@ -22,8 +22,7 @@ from hypothesis import strategies as st
 import spaql
 from fmus import tank_fmu
 from spaql import archive
-from spaql.interpret import edited, simplified
-from spaql.policy import Laws
+from spaql.controllers import Laws, edited, simplified
 
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)  # to shrink an example takes minutes
 FEW = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
@@ -81,23 +80,23 @@ def assert_same(found: Any, expected: Any) -> None:
     assert found.problem.actions.names == expected.problem.actions.names
 
 
-def law(problem: spaql.Problem) -> spaql.Controller:
+def law(problem: spaql.Problem) -> spaql.Design:
     """Return a tree of two affine laws, which treats its observations and actions differently."""
     far = [[-1.0, 0.1, 1.0, 0.0], [0.0, -0.4, 0.0, 0.4]]
     near = [[-0.5, 0.0, 0.5, 0.0], [0.1, -0.2, 0.0, 0.2]]
-    tree = spaql.RuleTree(
-        np.array([1, -1, -1]),
-        np.array([0.25, 0.0, 0.0]),
-        np.array([1, -1, -1]),
-        np.array([2, -1, -1]),
-        np.array([-1, 0, 1]),
-        Laws(np.array([far, near]), np.array([[0.1, 0.0], [0.0, -0.1]]), np.full(2, -1.0), np.full(2, 1.0)),
-        problem.states.space,
-        problem.actions.space,
+    tree = spaql.Controller(
+        feature=[1, -1, -1],
+        threshold=[0.25, 0.0, 0.0],
+        left=[1, -1, -1],
+        right=[2, -1, -1],
+        leaf=[-1, 0, 1],
+        laws=Laws([far, near], [[0.1, 0.0], [0.0, -0.1]]),
+        observation_space=problem.states.space,
+        action_space=problem.actions.space,
         observations=problem.states.names,
         actions=problem.actions.names,
     )
-    return spaql.Controller(tree, problem)
+    return spaql.Design(tree, problem)
 
 
 @FEW
@@ -109,7 +108,7 @@ def test_set_points_in_any_order_survive_saving_loading_resuming_and_exporting(
     agent = spaql.TreeSearch(plant.id, seed=1).learn(total_timesteps=4_000)
     agent.save(folder / "agent.spaql")
     assert_same(spaql.load(folder / "agent.spaql"), agent)
-    spaql.Controller(agent.policy, agent.problem).save(folder / "controller.spaql")
+    spaql.Design(agent.policy, agent.problem).save(folder / "controller.spaql")
     assert_same(spaql.load(folder / "controller.spaql"), agent)
 
     half = spaql.TreeSearch(plant.id, seed=1)
@@ -132,15 +131,15 @@ def test_trees_in_any_order_survive_editing_simplifying_and_exporting(
     tmp_path_factory: pytest.TempPathFactory, plant: spaql.Dynamics
 ) -> None:
     folder = tmp_path_factory.mktemp("tree")
-    controller = law(spaql.make_problem(plant))
-    changed = spaql.Controller(edited(controller.tree, 1, [0.5, -0.5]), controller.problem)
+    whole = law(spaql.make_problem(plant))
+    changed = spaql.Design(edited(whole.controller, 1, [0.5, -0.5]), whole.problem)
     walk = np.random.default_rng(3).uniform(-1.5, 1.5, (200, 4)).astype(np.float32)
-    small = spaql.Controller(simplified(controller.tree, walk, price=20.0), controller.problem)
-    for name, one in (("whole", controller), ("edited", changed), ("small", small)):
+    small = spaql.Design(simplified(whole.controller, walk, price=20.0), whole.problem)
+    for name, one in (("whole", whole), ("edited", changed), ("small", small)):
         one.save(folder / f"{name}.spaql")
         assert_same(spaql.load(folder / f"{name}.spaql"), one)
         spaql.export.json(one, folder / f"{name}.json", points=200)
-        read = spaql.Controller(spaql.export.controller_from_json(folder / f"{name}.json"), one.problem)
+        read = spaql.Design(spaql.export.controller_from_json(folder / f"{name}.json"), one.problem)
         np.testing.assert_array_equal(actions(read.policy, walk), actions(one.policy, walk))
 
 
@@ -163,7 +162,7 @@ def test_trees_in_any_order_survive_improving_and_distilling(
 ) -> None:
     folder = tmp_path_factory.mktemp("improved")
     problem = spaql.make_problem(without_set_points(plant))
-    rules = law(problem).tree
+    rules = law(problem).controller
     improved = spaql.TreeSearch(problem, seed=0).start_from(rules)
     np.testing.assert_array_equal(
         spaql.evaluate(improved, episodes=4).returns, spaql.evaluate(rules, problem, episodes=4).returns
@@ -263,9 +262,9 @@ def test_an_environment_without_names_survives_every_path(
     assert_same(loaded, agent)
     if not isinstance(agent, spaql.SPAQL):
         assert loaded.mirror == agent.mirror
-    tree = spaql.rule_tree(agent)
-    spaql.Controller(tree, agent.problem).save(tmp_path / "tree.spaql")
-    assert_same(spaql.load(tmp_path / "tree.spaql"), spaql.Controller(tree, agent.problem))
+    tree = spaql.controller_of(agent)
+    spaql.Design(tree, agent.problem).save(tmp_path / "tree.spaql")
+    assert_same(spaql.load(tmp_path / "tree.spaql"), spaql.Design(tree, agent.problem))
     spaql.export.c(tree, tmp_path / "code.c", points=1000)
 
 

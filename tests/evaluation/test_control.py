@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import spaql
+from spaql.controllers import Policy
 from spaql.evaluation import (
     Comparison,
     Evaluation,
@@ -18,7 +19,6 @@ from spaql.evaluation import (
 from spaql.evaluation.conditions import conditions_of
 from spaql.evaluation.control import actuator, measure_control
 from spaql.evaluation.control_tables import actuator_cells, return_cells, tracking_cells
-from spaql.policy import Policy
 from spaql.problems import Load
 from spaql.tables import aligned
 

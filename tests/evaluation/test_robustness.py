@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import spaql
+from spaql.controllers import RecordingPolicy
 from spaql.evaluation import find_bench, robustness
 from spaql.evaluation.conditions import disturbed, paired_episodes
 from spaql.evaluation.robustness import changed
-from spaql.policy import RecordingPolicy
 from spaql.problems import make_problem
 
 

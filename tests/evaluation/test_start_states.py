@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import spaql
+from spaql.controllers import RandomPolicy
 from spaql.errors import SettingError
 from spaql.evaluation import evaluate, start_states
-from spaql.policy import RandomPolicy
 from spaql.problems import make_problem
 
 

@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 import spaql
 from export_forms import FORMS, KINDS, SAFE, mutant
 from random_trees import random_tree
-from spaql import RuleTree
+from spaql import Controller
 from spaql.export.equivalence import EquivalenceError, check_equivalence
 from spaql.export.language import Target
 from spaql.export.machine import Machine, machine_of
-from spaql.policy import Choices, Constants, SwitchingLaws
 
 
-def drawn(seed: int, dims: int, leaves: int, kind: str, sums: int = 0) -> RuleTree:
+def drawn(seed: int, dims: int, leaves: int, kind: str, sums: int = 0) -> Controller:
     return random_tree(np.random.default_rng(seed), dims, leaves, kind, sums=sums)
 
 
@@ -34,7 +33,7 @@ def plain_sum(total: float, weights: list[float], x: list[float]) -> float:
     return total
 
 
-def plainly(tree: RuleTree, safe: tuple[float, ...], x: list[float], guarded: bool) -> list[float]:
+def plainly(tree: Controller, safe: tuple[float, ...], x: list[float], guarded: bool) -> list[float]:
     """The definition, in plain Python: guard, sums, walk, law."""
     low, high = tree.observation_space.low.tolist(), tree.observation_space.high.tolist()
     # A tenth of the range, as far as that is finite.
@@ -47,19 +46,16 @@ def plainly(tree: RuleTree, safe: tuple[float, ...], x: list[float], guarded: bo
     node = 0
     while tree.feature[node] >= 0:
         node = int((tree.left if numbers[tree.feature[node]] < tree.threshold[node] else tree.right)[node])
-    row, leaves = int(tree.leaf[node]), tree.leaves
-    if isinstance(leaves, Choices):
-        return [float(leaves.number[row])]
-    if isinstance(leaves, Constants):
-        return leaves.value[row].tolist()
-    gains = zip(leaves.offset[row].tolist(), leaves.gain[row].tolist(), strict=True)
+    row, laws = int(tree.leaf[node]), tree.laws
+    gains = zip(laws.offset[row].tolist(), laws.gain[row].tolist(), strict=True)
     sums = [plain_sum(offset, gain, x) for offset, gain in gains]
-    if isinstance(leaves, SwitchingLaws):
+    if tree.discrete:
         scores = [u if u > -1e300 else -math.inf for u in sums]
-        return [float(leaves.start + scores.index(max(scores)))]
+        return [float(tree.action_space.start + scores.index(max(scores)))]
+    ends = zip(tree.action_space.low.tolist(), tree.action_space.high.tolist(), strict=True)
     action = []
-    for i, u in enumerate(sums):
-        u = leaves.low[i] if u < leaves.low[i] else leaves.high[i] if u > leaves.high[i] else u
+    for i, (u, (low, high)) in enumerate(zip(sums, ends, strict=True)):
+        u = low if u < low else high if u > high else u
         action.append(safe[i] if math.isnan(u) else float(u))
     return action
 
@@ -138,7 +134,7 @@ def test_float_thresholds_decide_as_in_double(t: float, x: float) -> None:
 @pytest.mark.parametrize("preset", ["cartpole200", "pendulum5"])
 def test_agents(preset: str, tmp_path: Path) -> None:
     agent = spaql.SPAQL(preset, rollouts=5, seed=1).learn(iterations=60, progress_bar=False)
-    tree = spaql.rule_tree(agent)
+    tree = spaql.controller_of(agent)
     assert tree.n_leaves > 5
     for form, (target, number) in FORMS.items():
         controller = machine_of(tree, number)

@@ -14,16 +14,15 @@ from gymnasium.spaces import Box, Discrete
 import spaql
 import spaql.export
 from random_trees import random_tree
-from spaql import ArchiveError, RuleTree, SettingError
+from spaql import ArchiveError, Controller, SettingError
 from spaql.cli import main
 from spaql.export import EXPORTERS, EquivalenceError, controller_from_json
 from spaql.export.json_form import SCHEMA
 from spaql.export.languages.c import C
 from spaql.languages import identifiers
-from spaql.policy import Choices, Laws
 
 
-def tree_of(kind: str = "choices", leaves: int = 12, seed: int = 0) -> RuleTree:
+def tree_of(kind: str = "choices", leaves: int = 12, seed: int = 0) -> Controller:
     return random_tree(np.random.default_rng(seed), 3, leaves, kind)
 
 
@@ -54,9 +53,9 @@ def test_names_that_begin_or_end_a_comment_in_c(kind: str, tmp_path: Path) -> No
     [
         {"format": "other"},
         {"version": 2},
+        {"arrays": {}},
         {"memory": {}},
-        {"leaves": {"kind": "other"}},
-        {"nodes": {}},
+        {"features": [{"kind": "other"}]},
         {"observation_space": {"kind": "box"}},
         {"observations": ["one"]},
     ],
@@ -65,7 +64,7 @@ def test_damaged_json_is_an_archive_error(change: dict, tmp_path: Path) -> None:
     path = tmp_path / "controller.json"
     spaql.export.json(tree_of(), path, points=100)
     data = json.loads(path.read_bytes())
-    part = data if change.keys() <= data.keys() else data["tree"]
+    part = data if change.keys() <= data.keys() else data["controller"]
     part |= change
     path.write_text(json.dumps(data))
     with pytest.raises(ArchiveError):
@@ -110,28 +109,24 @@ def test_what_cannot_be_is_refused(call, message: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_laws_and_infinite_actions_are_refused_where_they_cannot_be(tmp_path: Path) -> None:
+def test_laws_are_refused_where_they_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="use 'double' or 'float'"):
         spaql.export.c(tree_of("laws"), tmp_path / "controller.c", number="fixed")
     for wrong in ([0.0, 9.0], [0.0], "stop"):
         with pytest.raises(SettingError, match="must be 2 finite numbers within"):
             spaql.export.c(tree_of("constants"), tmp_path / "controller.c", safe_action=wrong)
-    law = Laws(np.ones((1, 1, 1)), np.zeros((1, 1)), np.zeros(1), np.full(1, np.inf))
-    endless = RuleTree([-1], [0.0], [-1], [-1], [0], law, Box(-1, 1, (1,)), Box(-1, 1, (1,)))
-    with pytest.raises(SettingError, match="finite"):
-        spaql.export.python(endless, tmp_path / "controller.py")
 
 
 def test_shared_parts_are_written_out_only_within_reason(tmp_path: Path) -> None:
     """Sixty questions, each with both sides leading to the next one: 2^60 leaves as printed."""
     n = 60
-    chain = RuleTree(
+    chain = Controller(
         feature=np.array([*(i % 2 for i in range(2 * n)), -1, -1]),
         threshold=np.arange(2.0 * n + 2),
         left=np.array([*(2 * (i // 2) + 2 for i in range(2 * n)), -1, -1]),
         right=np.array([*(2 * (i // 2) + 3 for i in range(2 * n)), -1, -1]),
         leaf=np.array([-1] * (2 * n) + [0, 1]),
-        leaves=Choices(np.array([0, 1])),
+        laws=[0, 1],
         observation_space=Box(-1, 1, (2,)),
         action_space=Discrete(2),
     )
@@ -197,7 +192,7 @@ def test_the_command(target: str, run: Path, tmp_path: Path) -> None:
 
 
 def test_the_safe_action_may_be_given_by_its_name(run: Path, tmp_path: Path) -> None:
-    tree = spaql.rule_tree(spaql.load(run))
+    tree = spaql.controller_of(spaql.load(run))
     for given in ("push right", 1, [1]):
         proof = spaql.export.python(tree, tmp_path / "controller.py", safe_action=given, points=100)
         assert proof.safe_action == (1.0,)
@@ -223,7 +218,7 @@ def test_the_command_refuses_in_sentences(run: Path, tmp_path: Path) -> None:
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 def test_the_header_is_for_people(tmp_path: Path) -> None:
     agent = spaql.SPAQL("pendulum5", seed=0)
-    spaql.export.c(spaql.rule_tree(agent), tmp_path / "swing.c", number="fixed", points=100)
+    spaql.export.c(spaql.controller_of(agent), tmp_path / "swing.c", number="fixed", points=100)
     header = (tmp_path / "swing.h").read_text()
     assert "void swing_act(const int32_t observation[SWING_OBSERVATIONS]," in header
     assert "observation[2]  speed [rad/s]" in header
@@ -233,13 +228,13 @@ def test_the_header_is_for_people(tmp_path: Path) -> None:
 @pytest.mark.parametrize("target", EXPORTERS)
 def test_states_of_a_list(target: str, tmp_path: Path) -> None:
     """Observations may be one number of a list, and actions begin elsewhere than at 0."""
-    tree = RuleTree(
+    tree = Controller(
         feature=[0, -1, 0, -1, -1],
         threshold=[3.5, 0, 5.5, 0, 0],
         left=[1, -1, 3, -1, -1],
         right=[2, -1, 4, -1, -1],
         leaf=[-1, 0, -1, 1, 0],
-        leaves=Choices(np.array([-1, 1])),
+        laws=[-1, 1],
         observation_space=Discrete(5, start=2),
         action_space=Discrete(3, start=-1),
     )

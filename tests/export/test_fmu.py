@@ -10,12 +10,12 @@ import pytest
 from gymnasium.spaces import Box
 
 import spaql
-from feature_controllers import random_controller, tree_over_features, two_leaf_pi
+from feature_controllers import random_controller, two_leaf_pi
 from random_trees import random_tree
 from spaql import SettingError
+from spaql.controllers import Controller, Error, Integral, Laws
 from spaql.export import EquivalenceError
 from spaql.export.fmu import target as fmu_target
-from spaql.policy import Error, FeatureController, Integral, Laws, RuleTree
 from spaql.problems.fmu.simulation import Simulation
 from spaql.simulate import Purpose, generator
 
@@ -162,9 +162,9 @@ SPACES = (
 )
 
 
-def _tree() -> RuleTree:
+def _tree() -> Controller:
     """Return a proportional controller with two gains."""
-    return RuleTree(
+    return Controller(
         observation_space=SPACES[0],
         action_space=SPACES[1],
         feature=np.array([0, -1, -1]),
@@ -172,23 +172,24 @@ def _tree() -> RuleTree:
         left=np.array([1, -1, -1]),
         right=np.array([2, -1, -1]),
         leaf=np.array([-1, 0, 1]),
-        leaves=Laws(
-            gain=np.array([[[-2.1, 2.1]], [[-3.3, 3.3]]]),
-            offset=np.array([[0.31], [0.37]]),
-            low=np.zeros(1),
-            high=np.ones(1),
-        ),
+        laws=Laws(np.array([[[-2.1, 2.1]], [[-3.3, 3.3]]]), np.array([[0.31], [0.37]])),
         observations=SEEN,
         actions=DONE,
     )
 
 
-def _pi() -> FeatureController:
+def _pi() -> Controller:
     """Return a PI controller of the level."""
     features = (Error("error", "level set-point", "level"), Integral("integral", "error", limit=20.0))
-    gain, offset = np.array([[[2.1, 0.13]]]), np.array([[0.05]])
-    tree = tree_over_features(features, gain, offset, SPACES[1], SEEN, DONE, "position")
-    return FeatureController(features, tree, *SPACES, sample_time=1.0, observations=SEEN, actions=DONE)
+    return Controller(
+        features=features,
+        laws=Laws(np.array([[[2.1, 0.13]]]), np.array([[0.05]])),
+        observation_space=SPACES[0],
+        action_space=SPACES[1],
+        sample_time=1.0,
+        observations=SEEN,
+        actions=DONE,
+    )
 
 
 @pytest.mark.parametrize("version", [2, 3])

@@ -5,14 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import spaql
 import spaql.export
 from spaql.cli import main
-from spaql.policy import Constants
 
 
 def plant(gain: float) -> spaql.Problem:
@@ -27,12 +25,13 @@ def plant(gain: float) -> spaql.Problem:
     return spaql.make_problem(spaql.Dynamics(id="test/Hashed-v0", start=start, step=step, horizon=10, **ends))
 
 
-def saved(path: Path, gain: float = 0.5, action: float = 0.25) -> spaql.Controller:
+def saved(path: Path, gain: float = 0.5, action: float = 0.25) -> spaql.Design:
     """Save a controller that always does the same."""
     problem = plant(gain)
-    spaces = problem.states.space, problem.actions.space
-    tree = spaql.RuleTree([-1], [0.0], [-1], [-1], [0], Constants(np.array([[action]])), *spaces)
-    controller = spaql.Controller(tree, problem)
+    tree = spaql.Controller(
+        laws=[[action]], observation_space=problem.states.space, action_space=problem.actions.space
+    )
+    controller = spaql.Design(tree, problem)
     controller.save(path)
     return controller
 
@@ -46,7 +45,7 @@ def test_another_controller_or_plant_is_found(tmp_path: Path) -> None:
     one, file = tmp_path / "one.spaql", tmp_path / "controller.py"
     spaql.export.python(saved(one), file, points=10, provenance=["program sha256 " + 64 * "0"])
     assert check(one, file) == (0, "is of this run: the same program and plant.")
-    written = spaql.export.hashes.hashes_of(spaql.rule_tree(one), plant(0.5))
+    written = spaql.export.hashes.hashes_of(spaql.controller_of(one), plant(0.5))
     head = file.read_text()[:600]
     assert f"spaql {spaql.__version__}" in head
     assert all(f"{name} sha256 {digest}" in head for name, digest in written.items())
@@ -62,7 +61,7 @@ def test_another_controller_or_plant_is_found(tmp_path: Path) -> None:
 
 def test_a_file_without_a_hash_is_not_of_the_run(tmp_path: Path) -> None:
     controller, file = saved(tmp_path / "one.spaql"), tmp_path / "controller.py"
-    spaql.export.python(spaql.rule_tree(controller), file, points=10)  # a tree alone, which knows no plant
+    spaql.export.python(spaql.controller_of(controller), file, points=10)  # alone it knows no plant
     assert check(tmp_path / "one.spaql", file) == (1, "is NOT of this run: it has no hash of a plant.")
     file.write_text("def act(observation): ...\n")
     assert check(tmp_path / "one.spaql", file) == (1, "is NOT of this run: it has no hashes.")
@@ -84,12 +83,11 @@ spaql.Dynamics(id="test/Own-v0", start=start, step=step, horizon=10, observation
                actions={"u": (-1.0, 1.0)})
 """
 MAKE = """
-import numpy as np, spaql
-from spaql.policy import Constants
+import spaql
 problem = spaql.make_problem("own_plant:test/Own-v0")
-spaces = problem.states.space, problem.actions.space
-tree = spaql.RuleTree([-1], [0.0], [-1], [-1], [0], Constants(np.array([[0.25]])), *spaces)
-spaql.Controller(tree, problem).save("one.spaql")
+spaces = {"observation_space": problem.states.space, "action_space": problem.actions.space}
+tree = spaql.Controller(laws=[[0.25]], **spaces)
+spaql.Design(tree, problem).save("one.spaql")
 """
 
 

@@ -14,10 +14,10 @@ from gymnasium.spaces import Box, Discrete
 
 import spaql
 import spaql.export
-from export_forms import KINDS, SAFE, SLOW_FORMS
+from export_forms import FORMS, KINDS, SAFE, SLOW_FORMS
 from feature_controllers import two_leaf_pi
 from random_trees import random_tree
-from spaql import RuleTree, SettingError
+from spaql import Controller, SettingError
 from spaql.export.compilers import MissingToolError
 from spaql.export.equivalence import EquivalenceError, check_equivalence
 from spaql.export.language import Target, single_bound
@@ -29,7 +29,6 @@ from spaql.export.languages.python import Python
 from spaql.export.languages.rust import Rust
 from spaql.export.languages.structured_text import StructuredText
 from spaql.export.machine import machine_of
-from spaql.policy import Choices, Constants
 from spaql.program.controller import controller_program
 
 LANGUAGES = {
@@ -43,7 +42,7 @@ LANGUAGES = {
 }
 
 
-def compared(target: Target, tree: RuleTree, folder: Path, number: str = "double", points: int = 500):
+def compared(target: Target, tree: Controller, folder: Path, number: str = "double", points: int = 500):
     controller = machine_of(tree, number)
     files = target.write(controller, "controller")
     check_equivalence(target, controller, files, "controller", folder, points)
@@ -88,10 +87,18 @@ def test_names_that_mean_something_in_a_language(kind: str, tmp_path: Path) -> N
 @pytest.mark.parametrize("kind", LANGUAGES)
 def test_a_tree_of_one_leaf_and_infinite_thresholds(kind: str, tmp_path: Path) -> None:
     space = Box(-1.0, 1.0, (1,), np.float64)
-    one = RuleTree([-1], [0.0], [-1], [-1], [0], Constants(np.array([[0.1]])), space, space)
+    one = Controller(laws=[[0.1]], observation_space=space, action_space=space)
     compared(LANGUAGES[kind], one, tmp_path)
-    nodes = [0, -1, -1], [np.inf, 0.0, 0.0], [1, -1, -1], [2, -1, -1], [-1, 0, 1]
-    endless = RuleTree(*nodes, Choices(np.array([0, 1])), space, Discrete(2))
+    endless = Controller(
+        feature=[0, -1, -1],
+        threshold=[np.inf, 0.0, 0.0],
+        left=[1, -1, -1],
+        right=[2, -1, -1],
+        leaf=[-1, 0, 1],
+        laws=[0, 1],
+        observation_space=space,
+        action_space=Discrete(2),
+    )
     compared(LANGUAGES[kind], endless, tmp_path)
 
 
@@ -108,6 +115,16 @@ def test_every_kind_of_leaf_and_cut(form: str, kind: str, sums: int, guarded: bo
     controller = machine_of(tree, number, SAFE[kind] if guarded else None)
     files = target.write(controller, "controller")
     check_equivalence(target, controller, files, "controller", tmp_path, 2000)
+
+
+@pytest.mark.parametrize("form", FORMS | SLOW_FORMS)
+def test_laws_in_the_parts_of_a_large_tree(form: str, tmp_path: Path) -> None:
+    target, number = (FORMS | SLOW_FORMS)[form]
+    if number == "fixed" or form == "MicroPython float":
+        pytest.skip("laws are computed in double precision")
+    controller = machine_of(random_tree(np.random.default_rng(0), 1, 300, "laws"), number)
+    files = target.write(controller, "controller")
+    check_equivalence(target, controller, files, "controller", tmp_path, 200)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in LANGUAGES if kind != "plcopen"])

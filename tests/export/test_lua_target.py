@@ -18,7 +18,6 @@ from feature_controllers import random_controller
 from random_trees import random_tree
 from spaql.export.equivalence import check_equivalence
 from spaql.export.machine import machine_of
-from spaql.policy import FeatureController
 
 pytestmark = pytest.mark.skipif(shutil.which("lua5.4") is None, reason="lua5.4 is not installed")
 
@@ -99,7 +98,7 @@ class Still(gymnasium.Env):
 
 def saved(controller, file: Path) -> Path:
     problem = spaql.make_problem(Still(controller), horizon=5)
-    spaql.Controller(controller, problem).save(file)
+    spaql.Design(controller, problem).save(file)
     return file
 
 
@@ -133,7 +132,7 @@ def test_a_controller_is_exported_to_it_by_name(kind: str, installed: Path, tmp_
     assert found["tool"].startswith("Lua 5")
     assert found["files"].keys() == {"controller.lua"}
     text = (tmp_path / "code" / "controller.lua").read_text()
-    assert ("function controller.reset()" in text) == isinstance(controller, FeatureController)
+    assert ("function controller.reset()" in text) == controller.remembers
     assert ("local function part_1(" in text) == (kind == "large")
 
 

@@ -12,6 +12,8 @@ import spaql
 from feature_controllers import ALL, random_controller, two_leaf_pi
 from memory_targets import MANUAL, TARGETS
 from spaql import SettingError
+from spaql.controllers import Controller, Error, Lag, LowPass, Observed
+from spaql.controllers.features import FEATURES
 from spaql.errors import ArchiveError
 from spaql.export import EquivalenceError, controller_from_json
 from spaql.export.episodes import episodes
@@ -20,8 +22,6 @@ from spaql.export.json_form import SCHEMA
 from spaql.export.languages.python import Python
 from spaql.export.languages.st_reader import FunctionBlock
 from spaql.export.machine import machine_of
-from spaql.policy import Error, FeatureController, Lag, LowPass, Observed
-from spaql.policy.features import FEATURES
 
 SUFFIX = {kind: target.suffix for kind, target in TARGETS.items()}
 SLOW = {"octave", "micropython"}
@@ -129,7 +129,7 @@ def test_planted_faults_are_found_in_c(fault, tmp_path):
 def test_planted_faults_of_the_memory_are_found_in_structured_text(change, tmp_path):
     features = (Observed("level"), Lag("level before", "level", 2), LowPass("slow", "level", 3.0))
     controller = two_leaf_pi()
-    lagging = FeatureController.of_laws(
+    lagging = Controller.of_laws(
         features,
         {"pump": {"level": 1.0, "level before": 0.5, "slow": 0.25}},
         observation_space=controller.observation_space,
@@ -182,7 +182,7 @@ def played(text: str):
     return namespace["Controller"]()
 
 
-def exported(controller: FeatureController):
+def exported(controller: Controller):
     files = Python().write(machine_of(controller), "controller")
     return played(files["controller.py"].decode())
 
@@ -205,7 +205,7 @@ def test_transfer_from_manual_mode_is_bumpless_in_velocity_form():
     features = (Error("error", "set-point", "level"),)
     controller = two_leaf_pi()
     code = exported(
-        FeatureController.of_laws(
+        Controller.of_laws(
             features,
             {"pump": {"error": 0.5}},
             observation_space=controller.observation_space,
@@ -248,18 +248,18 @@ def test_json_follows_its_schema_and_is_read_back(tmp_path):
     ("path", "value"),
     [
         ("version", 2),
-        ("memory.sample_time", -1.0),
-        ("memory.features.0.kind", "exec"),
-        ("memory.rate_limit", [0.0, 0.0, 0.0]),
-        ("tree.nodes.left", [0, 0, 0]),
-        ("tree.leaves.gain", [[["x"]]]),
-        ("tree", None),
+        ("controller.memory.sample_time", -1.0),
+        ("controller.memory.rate_limit", [0.0, 0.0, 0.0]),
+        ("controller.features.0.kind", "exec"),
+        ("arrays.left", [0, 0, 0]),
+        ("arrays.laws.gain", [[["x"]]]),
+        ("arrays", None),
     ],
 )
 def test_a_json_file_that_is_not_sound_is_refused(path, value, tmp_path):
     spaql.export.json(two_leaf_pi(), tmp_path / "controller.json", points=10)
     data = json.loads((tmp_path / "controller.json").read_bytes())
-    *way, last = path.split(".")
+    *way, last = path.split(".") if not path.startswith("arrays.") else path.split(".", 1)
     inner = data
     for part in way:
         inner = inner[int(part)] if part.isdigit() else inner[part]

@@ -17,14 +17,14 @@ import spaql
 import spaql.export
 from export_forms import FORMS
 from random_trees import random_tree
-from spaql import ArchiveError, RuleTree
+from spaql import ArchiveError, Controller
+from spaql.controllers import Laws
+from spaql.controllers.laws import affine
 from spaql.export import controller_from_json
 from spaql.export.equivalence import EquivalenceError, check_equivalence
 from spaql.export.json_form import SCHEMA
 from spaql.export.machine import Machine, machine_of
 from spaql.export.test_states import comparison_points
-from spaql.policy import Choices, SwitchingLaws
-from spaql.policy.leaves import affine
 from spaql.program import ir
 from spaql.program.controller import controller_program
 
@@ -34,32 +34,26 @@ SIMPLE = [0.5, -0.25, 1.0]
 """Weights with which sums of single-precision numbers can be equal to a threshold."""
 
 
-def crossed(
-    weights: list[float], threshold: float, leaves: Choices | SwitchingLaws | None = None
-) -> RuleTree:
+def crossed(weights: list[float], threshold: float, laws: Laws | None = None) -> Controller:
     """An oblique cut, and on its left side, the larger one, a cut of the first number."""
-    return RuleTree(
+    return Controller(
         feature=[len(weights), 0, -1, -1, -1],
         threshold=[threshold, 0.25, 0, 0, 0],
         left=[1, 3, -1, -1, -1],
         right=[2, 4, -1, -1, -1],
         leaf=[-1, -1, 0, 1, 2],
-        leaves=leaves or Choices(np.array([0, 1, 2])),
+        laws=laws or [0, 1, 2],
         observation_space=Box(-4.0, 4.0, (len(weights),), np.float64),
         action_space=Discrete(3),
         combinations=[weights],
     )
 
 
-def switching(seed: int = 0, simple: bool = False) -> SwitchingLaws:
+def switching(seed: int = 0, simple: bool = False) -> Laws:
     """Three laws of three actions."""
     rng = np.random.default_rng(seed)
     gain, offset = rng.normal(size=(3, 3, 3)), rng.normal(size=(3, 3))
-    return (
-        SwitchingLaws(np.round(4 * gain) / 4, np.round(4 * offset) / 4)
-        if simple
-        else SwitchingLaws(gain, offset)
-    )
+    return Laws(np.round(4 * gain) / 4, np.round(4 * offset) / 4) if simple else Laws(gain, offset)
 
 
 def compared(form: str, controller: Machine, files: dict[str, bytes], folder: Path) -> dict:
@@ -92,8 +86,9 @@ def test_points_lie_on_both_sides_of_an_oblique_cut(seed: int, number: str) -> N
 @given(st.integers(0, 2**32), st.sampled_from(["double", "float"]))
 def test_points_lie_on_both_sides_of_a_tie(seed: int, number: str) -> None:
     rng = np.random.default_rng(seed)
-    laws = SwitchingLaws(rng.normal(size=(1, 2, 3)), rng.normal(size=(1, 2)))
-    tree = RuleTree([-1], [0.0], [-1], [-1], [0], laws, Box(-4, 4, (3,), np.float64), Discrete(2))
+    laws = Laws(rng.normal(size=(1, 2, 3)), rng.normal(size=(1, 2)))
+    seen = Box(-4, 4, (3,), np.float64)
+    tree = Controller(laws=laws, observation_space=seen, action_space=Discrete(2))
     controller = machine_of(tree, number)
     points = controller.number.values(dict(comparison_points(controller, 0))[TIES])
     scores = affine(laws.offset[[0] * len(points)], laws.gain[[0] * len(points)], points)
@@ -106,9 +101,8 @@ def test_points_lie_on_both_sides_of_a_tie(seed: int, number: str) -> None:
 def test_a_point_is_found_in_every_leaf_between_parallel_and_crossing_cuts() -> None:
     """Slabs of |x + y| and |x - y|, of which the last ones are narrow, beyond the bounds too."""
     cuts = [(2, -3.0), (2, -1.0), (2, 0.5), (2, 0.5001), (3, -6.0), (3, 0.0), (3, 1.0), (3, 1.0001)]
-    tree = RuleTree(
-        [-1], [0.0], [-1], [-1], [0], Choices(np.arange(2)), Box(-1, 1, (2,), np.float64), Discrete(2)
-    )
+    seen = Box(-1, 1, (2,), np.float64)
+    tree = Controller(laws=[0, 1], observation_space=seen, action_space=Discrete(2))
     for j, t in cuts:  # every leaf is cut
         old = tree.n_nodes
         leaves = np.flatnonzero(tree.feature < 0)
@@ -120,7 +114,7 @@ def test_a_point_is_found_in_every_leaf_between_parallel_and_crossing_cuts() -> 
         left[leaves], right[leaves] = old + 2 * np.arange(len(leaves)), old + 1 + 2 * np.arange(len(leaves))
         tree = dataclasses.replace(
             tree, feature=feature, threshold=threshold, left=left, right=right, leaf=leaf,
-            combinations=[[1.0, 1.0], [1.0, -1.0]],
+            combinations=[[1.0, 1.0], [1.0, -1.0]], hysteresis=(),
         )  # fmt: skip
     points = dict(comparison_points(machine_of(tree), 0))
     assert len(points["leaf centres"]) == 25  # of 256, the others are empty
@@ -228,15 +222,15 @@ def test_json_is_the_tree(kind: str, sums: int, tmp_path: Path) -> None:
     spaql.export.json(tree, path, points=100)
     data = json.loads(path.read_bytes())
     jsonschema.validate(data, json.loads(SCHEMA.read_bytes()))
-    assert (data["tree"]["combinations"] != []) == (sums > 0)
+    assert ("combinations" in data["arrays"]) == (sums > 0)
     read = controller_from_json(path)
     assert np.array_equal(read.combinations, tree.combinations)
     points = np.random.default_rng(0).normal(size=(1000, 3)) * 100
     assert np.array_equal(read.act(points), tree.act(points))
     if sums:
-        data["tree"]["combinations"] = [[1.0]]
+        data["arrays"]["combinations"] = [[1.0]]
     else:
-        data["tree"]["leaves"]["offset"] = [["-inf"] * 6] * 6
+        data["arrays"]["laws.offset"] = [["-inf"] * 6] * 6
     path.write_text(json.dumps(data))
     with pytest.raises(ArchiveError):
         controller_from_json(path)
@@ -254,15 +248,17 @@ def test_a_sum_named_as_an_observation_and_words_of_the_code(form: str, tmp_path
 
 def test_a_single_action_with_gains_is_not_constant() -> None:
     """Its score may be -infinity, where the first action of the list is taken."""
-    laws = SwitchingLaws(np.array([[[0.0], [1.0]]]), np.array([[-np.inf, 0.0]]))
-    tree = RuleTree([-1], [0.0], [-1], [-1], [0], laws, Box(-1, 1, (1,), np.float64), Discrete(2))
+    laws = Laws(np.array([[[0.0], [1.0]]]), np.array([[-np.inf, 0.0]]))
+    seen = Box(-1, 1, (1,), np.float64)
+    tree = Controller(laws=laws, observation_space=seen, action_space=Discrete(2))
     controller = machine_of(tree, safe_action=1)
     assert controller.wanted(np.array([[-1.0], [-1.3]])).ravel().tolist() == [1.0, 1.0]
     assert machine_of(tree).wanted(np.array([[-1.0], [-np.inf]])).ravel().tolist() == [1.0, 0.0]
 
 
 def test_sums_that_no_rule_compares_are_left_out() -> None:
-    tree = dataclasses.replace(crossed(SIMPLE, 0.75), combinations=[[1.0, 0.0, 0.0], SIMPLE, [0.0, 1.0, 0.0]])
+    sums = [[1.0, 0.0, 0.0], SIMPLE, [0.0, 1.0, 0.0]]
+    tree = dataclasses.replace(crossed(SIMPLE, 0.75), combinations=sums, hysteresis=())
     moved = dataclasses.replace(tree, feature=[4, 0, -1, -1, -1])
     programs = (controller_program(machine_of(one).specification()) for one in (moved, crossed(SIMPLE, 0.75)))
     assert next(programs) == next(programs)

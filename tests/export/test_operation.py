@@ -10,9 +10,9 @@ import pytest
 from gymnasium.spaces import Box
 
 from memory_targets import MANUAL, TARGETS
+from spaql.controllers import Controller, Error, FilteredDerivative, Integral
 from spaql.export.fmu.target import Fmu
 from spaql.export.machine import machine_of
-from spaql.policy import Error, FeatureController, FilteredDerivative, Integral
 
 EVERY = {**TARGETS, "fmu": Fmu(), "st compiled": TARGETS["st"]}
 OPERATED = (*sorted(MANUAL), "st compiled")
@@ -21,14 +21,14 @@ SAMPLE_TIME = 0.5
 LOW, HIGH = 0.0, 10.0
 
 
-def pid(**settings) -> FeatureController:
+def pid(**settings) -> Controller:
     """Return a PID controller whose derivative acts on the measurement."""
     features = (
         Error("error", "set-point", "level"),
         Integral("integral", "error", limit=100.0),
         FilteredDerivative("slope", "level", time_constant=0.5),
     )
-    return FeatureController.of_laws(
+    return Controller.of_laws(
         features,
         {"pump": {"error": KP, "integral": KI, "slope": -KD}},
         observation_space=Box(0.0, 5.0, (2,), np.float64),
@@ -41,7 +41,7 @@ def pid(**settings) -> FeatureController:
 
 
 def played(
-    target: str, controller: FeatureController, folder: Path, level, setpoint, manual=None, applied=None
+    target: str, controller: Controller, folder: Path, level, setpoint, manual=None, applied=None
 ) -> np.ndarray:
     """Return the actions of exported code in an episode.
 

@@ -43,7 +43,7 @@ nothing = 3
 
 
 @pytest.fixture
-def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> spaql.RuleTree:
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> spaql.Controller:
     (tmp_path / "own_formats.py").write_text(MODULE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -51,11 +51,11 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> spaql.RuleTree:
         iterations=5, progress_bar=False
     )
     agent.save(tmp_path / "agent.spaql")
-    return spaql.rule_tree(agent)
+    return spaql.controller_of(agent)
 
 
 @pytest.mark.parametrize("name", ["own_formats:Listing", "own_formats:made"])
-def test_it_is_found_written_and_compared(name: str, tree: spaql.RuleTree) -> None:
+def test_it_is_found_written_and_compared(name: str, tree: spaql.Controller) -> None:
     exporter, suffix = spaql.export.find_exporter(name)
     proof = exporter(tree, f"controller{suffix}", points=50)
     assert (proof.target, proof.tool, proof.points["random points"]) == ("Listing", "a loop", 50)
@@ -68,7 +68,7 @@ def test_it_is_found_written_and_compared(name: str, tree: spaql.RuleTree) -> No
     assert "There is no --form for" in refused.output
 
 
-def test_a_fault_of_it_is_found_and_nothing_is_written(tree: spaql.RuleTree) -> None:
+def test_a_fault_of_it_is_found_and_nothing_is_written(tree: spaql.Controller) -> None:
     exporter, suffix = spaql.export.find_exporter("own_formats:Faulty")
     with pytest.raises(spaql.export.EquivalenceError, match="The exported Listing differs from the policy"):
         exporter(tree, f"controller{suffix}", points=10)
@@ -84,7 +84,7 @@ def test_a_fault_of_it_is_found_and_nothing_is_written(tree: spaql.RuleTree) -> 
         ("own_formats:Missing", r"is not a subclass of spaql\.export\.Target"),
     ],
 )
-def test_what_is_no_target_is_refused(name: str, said: str, tree: spaql.RuleTree) -> None:
+def test_what_is_no_target_is_refused(name: str, said: str, tree: spaql.Controller) -> None:
     with pytest.raises(spaql.SettingError, match=said):
         spaql.export.find_exporter(name)
     done = CliRunner().invoke(main, ["export", "agent.spaql", "--to", name, "--out", "code"])

@@ -1,5 +1,6 @@
 """The safe action is for readings that cannot be, not for noise at a bound; and it is counted."""
 
+import dataclasses
 import json
 import math
 import re
@@ -14,28 +15,30 @@ from gymnasium.spaces import Box, Discrete
 import spaql
 import spaql.export
 from export_forms import FORMS
-from spaql import RuleTree, SettingError
+from spaql import Controller, SettingError
 from spaql.cli import main
+from spaql.controllers import Laws
 from spaql.evaluation import safe_action_use
 from spaql.export import EXPORTERS, ExportedPolicy
 from spaql.export.machine import limits, machine_of
 from spaql.export.test_states import comparison_points
-from spaql.policy import Choices, Laws
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "0.1" / "controller-plantree-pendulum.spaql"
 
 
-def stump(low: float = -1.0, high: float = 1.0) -> RuleTree:
+def stump(low: float = -1.0, high: float = 1.0) -> Controller:
     """One law, u = 1 + x, of one number."""
-    law = Laws(np.ones((1, 1, 1)), np.ones((1, 1)), np.array([-9.0]), np.array([9.0]))
-    space = Box(low, high, (1,), np.float64)
-    return RuleTree([-1], [0.0], [-1], [-1], [0], law, space, Box(-9.0, 9.0, (1,), np.float64))
+    return Controller(
+        laws=Laws(np.ones((1, 1, 1)), np.ones((1, 1))),
+        observation_space=Box(low, high, (1,), np.float64),
+        action_space=Box(-9.0, 9.0, (1,), np.float64),
+    )
 
 
-def choices(low: float = -1.0, high: float = 1.0) -> RuleTree:
+def choices(low: float = -1.0, high: float = 1.0) -> Controller:
     """One choice: the second of three."""
     space = Box(low, high, (1,), np.float64)
-    return RuleTree([-1], [0.0], [-1], [-1], [0], Choices(np.array([1])), space, Discrete(3))
+    return Controller(laws=[1], observation_space=space, action_space=Discrete(3))
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -76,10 +79,16 @@ def test_what_has_no_range_is_not_widened() -> None:
 def test_a_bound_that_stands_for_none_takes_no_bits() -> None:
     """Environments write the largest float32 where they mean infinity; bits are for numbers that occur."""
     largest = float(np.finfo(np.float32).max)
-    tree = RuleTree(
-        [0, -1, -1], [0.5, 0, 0], [1, -1, -1], [2, -1, -1], [-1, 0, 1],
-        Choices(np.array([0, 1])), Box(-largest, largest, (1,)), Discrete(2),
-    )  # fmt: skip
+    tree = Controller(
+        feature=[0, -1, -1],
+        threshold=[0.5, 0, 0],
+        left=[1, -1, -1],
+        right=[2, -1, -1],
+        leaf=[-1, 0, 1],
+        laws=[0, 1],
+        observation_space=Box(-largest, largest, (1,)),
+        action_space=Discrete(2),
+    )
     assert (
         machine_of(tree, "fixed", 0).number.observation_bits
         == machine_of(tree, "fixed").number.observation_bits
@@ -90,7 +99,7 @@ def test_a_bound_that_stands_for_none_takes_no_bits() -> None:
 def test_the_head_says_how_many_leaves_the_policy_has_and_what_the_limits_are(
     target: str, tmp_path: Path
 ) -> None:
-    tree = spaql.rule_tree(spaql.Controller.load(GOLDEN))
+    tree = spaql.controller_of(spaql.Design.load(GOLDEN))
     exporter, suffix = EXPORTERS[target]
     proof = exporter(tree, tmp_path / f"controller{suffix}", safe_action=0, points=100)
     text = (tmp_path / f"controller{suffix}").read_bytes().decode(errors="ignore")
@@ -103,8 +112,8 @@ def test_the_head_says_how_many_leaves_the_policy_has_and_what_the_limits_are(
 
 def test_what_is_played_is_what_was_exported(tmp_path: Path) -> None:
     """Observations far beyond the limits: the file, called one by one, answers with the same bits."""
-    controller = spaql.Controller.load(GOLDEN)
-    tree = spaql.rule_tree(controller)
+    controller = spaql.Design.load(GOLDEN)
+    tree = spaql.controller_of(controller)
     spaql.export.python(tree, tmp_path / "controller.py", safe_action=[1.5], points=100)
     space: dict = {}
     exec((tmp_path / "controller.py").read_text(), space)
@@ -129,8 +138,8 @@ def test_what_is_played_is_what_was_exported(tmp_path: Path) -> None:
 
 
 def test_noise_at_the_bounds_costs_nothing_but_without_tolerance_it_does() -> None:
-    controller = spaql.Controller.load(GOLDEN)
-    tree = spaql.rule_tree(controller)
+    controller = spaql.Design.load(GOLDEN)
+    tree = spaql.controller_of(controller)
     rows = {}
     for tolerance in (0.0, 0.1):
         exported = ExportedPolicy(tree, safe_action=[0.0], tolerance=tolerance)
@@ -152,7 +161,7 @@ def test_noise_at_the_bounds_costs_nothing_but_without_tolerance_it_does() -> No
 def test_episodes_that_have_ended_are_not_counted() -> None:
     """CartPole ends its episodes at other times; what is seen after an end belongs to no episode."""
     problem = spaql.make_problem("cartpole200")
-    policy = spaql.rule_tree(spaql.SPAQL(problem, seed=0))
+    policy = spaql.controller_of(spaql.SPAQL(problem, seed=0))
     seen = []
 
     def always(observations):
@@ -193,8 +202,8 @@ def test_the_command_counts_the_safe_action(tmp_path: Path) -> None:
 def test_what_cannot_be_played_is_exported_and_said(tmp_path: Path) -> None:
     told = command("--out", str(tmp_path), "--safe-action", "0", "--episodes", "0")
     assert (told["noisy_episodes"], told["not_played"]) == (None, "No episodes were asked for.")
-    controller = spaql.Controller.load(GOLDEN)
-    spaql.Controller(controller.tree, spaql.make_problem(PendulumEnv(), horizon=200)).save(
+    design = spaql.Design.load(GOLDEN)
+    spaql.Design(design.controller, spaql.make_problem(PendulumEnv(), horizon=200)).save(
         tmp_path / "object.spaql"
     )
     words = [
@@ -219,9 +228,7 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
     for wrong in (-0.1, math.nan, math.inf):
         with pytest.raises(SettingError, match="share of each range"):
             spaql.export.python(stump(), tmp_path / "controller.py", safe_action=[0.0], tolerance=wrong)
-    endless = RuleTree(
-        [-1], [0.0], [-1], [-1], [0], stump().leaves, Box(-1, 1, (1,)), Box(-np.inf, np.inf, (1,))
-    )
+    endless = dataclasses.replace(stump(), action_space=Box(-np.inf, np.inf, (1,)))
     with pytest.raises(SettingError, match="finite number"):
         spaql.export.python(endless, tmp_path / "controller.py", safe_action=[math.inf])
     result = CliRunner().invoke(

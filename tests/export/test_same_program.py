@@ -6,9 +6,9 @@ import numpy as np
 from click.testing import CliRunner
 
 import spaql
-from spaql import RuleTree
+from spaql import Controller
 from spaql.cli import main
-from spaql.policy import Laws
+from spaql.controllers import Laws
 from spaql.verify.certificate import check_of_run, save_certificate
 from spaql.verify.check import check_certificate
 
@@ -34,9 +34,12 @@ PLANT = spaql.Dynamics(
 
 def saved(path: Path, gain: float) -> Path:
     problem = spaql.make_problem(PLANT)
-    laws = Laws(np.array([[[gain]]]), np.zeros((1, 1)), np.array([-1.0]), np.array([1.0]))
-    tree = RuleTree([-1], [0.0], [-1], [-1], [0], laws, problem.states.space, problem.actions.space)
-    spaql.Controller(tree, problem).save(path)
+    tree = Controller(
+        laws=Laws(np.array([[[gain]]]), np.zeros((1, 1))),
+        observation_space=problem.states.space,
+        action_space=problem.actions.space,
+    )
+    spaql.Design(tree, problem).save(path)
     return path
 
 

@@ -15,13 +15,12 @@ from gymnasium.spaces import Box, Discrete
 from export_forms import SAFE
 from feature_controllers import random_controller, two_leaf_pi
 from random_trees import random_tree
-from spaql import RuleTree
+from spaql import Controller
 from spaql.export.episodes import episodes
 from spaql.export.languages.structured_text import StructuredText
 from spaql.export.machine import Machine, machine_of
 from spaql.export.test_states import comparison_points
 from spaql.languages import ST_LIBRARY
-from spaql.policy import Choices
 
 pytest.importorskip("blark")
 from st_to_c import Block
@@ -104,9 +103,17 @@ def test_compilers_refuse_no_name_and_no_number(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", ["double", "float"])
 def test_infinity_has_no_literal_and_is_told_apart(number: str, tmp_path: Path) -> None:
     """At a threshold of infinity: of an observation, and of a sum that may be NaN."""
-    nodes = [0, 2, -1, -1, -1], [np.inf] * 2 + [0.0] * 3, [1, 3, -1, -1, -1], [2, 4, -1, -1, -1]
-    leaves, space = Choices(np.arange(3)), Box(-1.0, 1.0, (2,), np.float64)
-    tree = RuleTree(*nodes, [-1, -1, 0, 1, 2], leaves, space, Discrete(3), combinations=[[1.0, 1.0]])
+    tree = Controller(
+        feature=[0, 2, -1, -1, -1],
+        threshold=[np.inf] * 2 + [0.0] * 3,
+        left=[1, 3, -1, -1, -1],
+        right=[2, 4, -1, -1, -1],
+        leaf=[-1, -1, 0, 1, 2],
+        laws=[0, 1, 2],
+        observation_space=Box(-1.0, 1.0, (2,), np.float64),
+        action_space=Discrete(3),
+        combinations=[[1.0, 1.0]],
+    )
     controller = machine_of(tree, number)
     text = StructuredText().write(controller, "controller")["controller.st"].decode()
     assert len(re.findall(r"\((.*)\) < \(\1\) \+ \(\1\)", text)) == 1

@@ -11,13 +11,13 @@ import spaql
 import spaql.export
 from feature_controllers import two_leaf_pi
 from random_trees import random_tree
-from spaql import RuleTree
+from spaql import Controller
+from spaql.controllers import Laws
 from spaql.export.languages.c import C
 from spaql.export.machine import machine_of
 from spaql.export.machines.boards import BOARDS, missing
 from spaql.export.machines.operations import Operations, most_operations
 from spaql.export.machines.timing import timing_of
-from spaql.policy import Choices, Laws
 from spaql.program.controller import controller_program
 
 TOOLS = sorted({tool for board in BOARDS for tool in missing(board)})
@@ -36,20 +36,18 @@ def test_operations_are_those_of_the_longest_path() -> None:
     """Two cuts, one of a sum of two observations; on the longest path is a law of one term."""
     space = Box(-1.0, 1.0, (2,), np.float64)
     one = Box(-1.0, 1.0, (1,), np.float64)
-    laws = Laws(
-        np.array([[[0.5, 0.0]], [[0.0, 0.0]], [[1.0, 2.0]]]),
-        np.array([[0.1], [0.2], [0.3]]),
-        np.array([-1.0]),
-        np.array([1.0]),
+    gain = np.array([[[0.5, 0.0]], [[0.0, 0.0]], [[1.0, 2.0]]])
+    tree = Controller(
+        feature=[0, -1, 2, -1, -1],
+        threshold=[0.25, 0, 0.5, 0, 0],
+        left=[1, -1, 3, -1, -1],
+        right=[2, -1, 4, -1, -1],
+        leaf=[-1, 1, -1, 0, 0],
+        laws=Laws(gain, np.array([[0.1], [0.2], [0.3]])),
+        observation_space=space,
+        action_space=one,
+        combinations=np.array([[1.0, 1.0]]),
     )
-    nodes = (
-        [0, -1, 2, -1, -1],
-        [0.25, 0, 0.5, 0, 0],
-        [1, -1, 3, -1, -1],
-        [2, -1, 4, -1, -1],
-        [-1, 1, -1, 0, 0],
-    )
-    tree = RuleTree(*nodes, laws, space, one, combinations=np.array([[1.0, 1.0]]))
     # Two tests of NaN, two cuts and three to clip; the sum has no products, and the law has one.
     assert operations(tree) == Operations(7, 2, 1)
     plain = random_tree(np.random.default_rng(0), 3, 40)
@@ -96,15 +94,15 @@ def test_what_is_not_measured_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path
     space = Box(-1.0, 1.0, (1,), np.float64)
     n = 1000  # a chain of rules, for one of which an AVR takes about 90 cycles
     feature = np.tile([0, -1], n)
-    chain = RuleTree(
-        [*feature, -1],
-        [*np.where(feature == 0, np.repeat(np.linspace(-1, 1, n), 2), 0.0), 0.0],
-        [*np.where(feature == 0, np.arange(2 * n) + 1, -1), -1],
-        [*np.where(feature == 0, np.arange(2 * n) + 2, -1), -1],
-        [*np.where(feature == 0, -1, np.arange(2 * n) % 4 // 2), 0],
-        Choices(np.array([0, 1])),
-        space,
-        Discrete(2),
+    chain = Controller(
+        feature=[*feature, -1],
+        threshold=[*np.where(feature == 0, np.repeat(np.linspace(-1, 1, n), 2), 0.0), 0.0],
+        left=[*np.where(feature == 0, np.arange(2 * n) + 1, -1), -1],
+        right=[*np.where(feature == 0, np.arange(2 * n) + 2, -1), -1],
+        leaf=[*np.where(feature == 0, -1, np.arange(2 * n) % 4 // 2), 0],
+        laws=[0, 1],
+        observation_space=space,
+        action_space=Discrete(2),
     )
     found = timing(machine_of(chain, "float"))
     assert found["machines"][0]["not_measured"] == "a decision takes more cycles than its timer can count"

@@ -15,12 +15,11 @@ import spaql.export
 from export_forms import mutant
 from feature_controllers import two_leaf_pi
 from random_trees import random_tree
-from spaql import RuleTree, SettingError
+from spaql import Controller, SettingError
 from spaql.export.compilers import MissingToolError
 from spaql.export.equivalence import EquivalenceError, check_equivalence
 from spaql.export.machine import Machine, machine_of
 from spaql.export.wasm.target import Wasm
-from spaql.policy import Choices, Constants
 
 
 def compared(controller: Machine, files: dict[str, bytes], folder: Path, name="controller") -> None:
@@ -94,9 +93,17 @@ def test_each_controller_has_its_own_state_which_can_be_changed(tmp_path: Path) 
 
 def test_a_tree_of_one_leaf_and_infinite_thresholds(tmp_path: Path) -> None:
     space = Box(-1.0, 1.0, (1,), np.float64)
-    one = RuleTree([-1], [0.0], [-1], [-1], [0], Constants(np.array([[0.1]])), space, space)
-    nodes = [0, -1, -1], [np.inf, 0.0, 0.0], [1, -1, -1], [2, -1, -1], [-1, 0, 1]
-    endless = RuleTree(*nodes, Choices(np.array([0, 1])), space, Discrete(2))
+    one = Controller(laws=[[0.1]], observation_space=space, action_space=space)
+    endless = Controller(
+        feature=[0, -1, -1],
+        threshold=[np.inf, 0.0, 0.0],
+        left=[1, -1, -1],
+        right=[2, -1, -1],
+        leaf=[-1, 0, 1],
+        laws=[0, 1],
+        observation_space=space,
+        action_space=Discrete(2),
+    )
     for tree in (one, endless):
         made = machine_of(tree)
         compared(made, Wasm().write(made, "controller"), tmp_path)
@@ -142,7 +149,7 @@ def test_it_has_doubles_only(number: str, tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="number"):
         spaql.export.wasm(two_leaf_pi(), tmp_path / "controller.wasm", number=number)
     for given in (random_tree(np.random.default_rng(1), 2, 3), two_leaf_pi()):
-        if number == "fixed" and not isinstance(given, RuleTree):
+        if number == "fixed" and given.remembers:
             continue
         with pytest.raises(SettingError, match=f"number is '{number}', and must be 'double'"):
             spaql.export.write(Wasm(), given, tmp_path / "controller.wasm", number=number)

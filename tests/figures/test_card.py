@@ -10,7 +10,7 @@ import pytest
 from gymnasium.spaces import Box, Discrete
 
 import spaql
-from spaql.policy import SwitchingLaws
+from spaql.controllers import Laws
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("scipy")
@@ -21,7 +21,7 @@ AGENTS = {
 }
 
 
-def make_card(source: spaql.Agent | spaql.Controller, path: Path) -> str:
+def make_card(source: spaql.Agent | spaql.Design, path: Path) -> str:
     from spaql.figures import policy_card
 
     source.save(path)
@@ -35,7 +35,7 @@ def test_it_holds_all_that_was_measured(name: str, tmp_path: Path) -> None:
     fresh = spaql.evaluate(agent, episodes=20)
     assert f"{fresh.mean:.1f} ± {fresh.ci95:.1f}" in page
     assert hashlib.sha256((tmp_path / "a.spaql").read_bytes()).hexdigest() in page
-    assert html.escape(str(spaql.rule_tree(agent))) in page
+    assert html.escape(str(spaql.controller_of(agent))) in page
     assert f"{int(agent.history.last()['interactions']):,}" in page
     for part in ("What it controls", "What it does", "The rules", "Where it fails", "How robust it is"):
         assert f"<h2>{part}</h2>" in page
@@ -45,7 +45,7 @@ def test_it_holds_all_that_was_measured(name: str, tmp_path: Path) -> None:
 @pytest.mark.long
 def test_a_controller_and_a_plant_of_ones_own_have_cards_too(tmp_path: Path) -> None:
     agent = AGENTS["cartpole200"]().learn(iterations=20, progress_bar=False)
-    controller = spaql.Controller(spaql.rule_tree(agent), agent.problem, {"changed": "<by hand>"})
+    controller = spaql.Design(spaql.controller_of(agent), agent.problem, {"changed": "<by hand>"})
     assert "changed &lt;by hand&gt;" in make_card(controller, tmp_path / "c.spaql")
     other = spaql.SPAQL("MountainCar-v0", horizon=50, rollouts=2, seed=0).learn(
         iterations=2, progress_bar=False
@@ -64,14 +64,20 @@ def test_the_plane_of_the_map_is_that_of_sums_and_scores() -> None:
     """Observations 1 and 3 are compared by the first rule, in a sum, and 3 by the law of a leaf."""
     from spaql.figures.card import _plane
 
-    scores = SwitchingLaws(np.array([[[0.0] * 4, [0.0, 0.0, 0.0, 2.0]]]), np.zeros((1, 2)))
-    space = Box(-1.0, 1.0, (4,))
-    one = spaql.RuleTree([-1], [0], [-1], [-1], [0], scores, space, Discrete(2))
+    scores = Laws(np.array([[[0.0] * 4, [0.0, 0.0, 0.0, 2.0]]]), np.zeros((1, 2)))
+    spaces = {"observation_space": Box(-1.0, 1.0, (4,)), "action_space": Discrete(2)}
+    one = spaql.Controller(laws=scores, **spaces)
     assert _plane(one) == (3, 0)
-    tree = spaql.RuleTree(
-        [4, -1, 0, -1, -1], [0, 0, 0.5, 0, 0], [1, -1, 3, -1, -1], [2, -1, 4, -1, -1], [-1, 0, -1, 0, 0],
-        scores, space, Discrete(2), combinations=[[0.0, 1.0, 0.0, -1.0]],
-    )  # fmt: skip
+    tree = spaql.Controller(
+        feature=[4, -1, 0, -1, -1],
+        threshold=[0, 0, 0.5, 0, 0],
+        left=[1, -1, 3, -1, -1],
+        right=[2, -1, 4, -1, -1],
+        leaf=[-1, 0, -1, 0, 0],
+        laws=scores,
+        combinations=[[0.0, 1.0, 0.0, -1.0]],
+        **spaces,
+    )
     assert _plane(tree) == (3, 1)
 
 

@@ -13,6 +13,7 @@ from gymnasium.spaces import Box, Discrete
 
 import spaql
 from spaql import SettingError
+from spaql.controllers import Controller, Laws
 from spaql.evaluation import size_curve
 from spaql.figures import (
     Growth,
@@ -38,7 +39,6 @@ from spaql.figures.map_drawing import count_ticks
 from spaql.figures.maps import AxisRange
 from spaql.figures.record import from_data, to_json
 from spaql.figures.style import number_ticks
-from spaql.policy import Choices, RuleTree, SwitchingLaws
 
 pytest.importorskip("matplotlib")
 
@@ -94,7 +94,7 @@ def test_a_map_shows_what_the_policy_predicts(cart: Learned) -> None:
 
 def test_the_map_of_a_tree_is_that_of_its_policy(pendulum: Learned) -> None:
     record = compute_map(pendulum.agent, "angle", "speed", y_limits=(-8, 8), resolution=N)
-    tree = compute_map(spaql.rule_tree(pendulum.agent), "angle", "speed", y_limits=(-8, 8), resolution=N)
+    tree = compute_map(spaql.controller_of(pendulum.agent), "angle", "speed", y_limits=(-8, 8), resolution=N)
     assert tree.values == record.values
     for row, column, x, y in places(record):
         action, _ = pendulum.agent.predict([math.cos(x), math.sin(x), y], deterministic=True)
@@ -314,16 +314,16 @@ def test_sizes_side_by_side_are_labelled_apart() -> None:
         assert not any(box.contains(*point) for box in texts for point in points)
 
 
-def chain(leaves: int) -> RuleTree:
+def chain(leaves: int) -> Controller:
     """A tree whose questions stand one behind the other, with long names: the hardest to lay out."""
     n = leaves - 1
-    return RuleTree(
+    return Controller(
         feature=np.array([*([0] * n), -1, -1]),
         threshold=np.array([*(-(np.arange(n) + 1.0) / 7), 0.0, 0.0]),
         left=np.array([*range(1, n), n, -1, -1]),
         right=np.array([*([n + 1] * n), -1, -1]),
         leaf=np.array([*([-1] * n), 0, 1]),
-        leaves=Choices(np.array([0, 1])),
+        laws=[0, 1],
         observation_space=Box(-1.0, 1.0, (1,)),
         action_space=Discrete(2),
         observations=("level of the x-th upper reservoir [m]",),
@@ -348,7 +348,7 @@ def check_layout(record: TreeRecord) -> None:
 
 
 def test_a_drawn_tree_reads_as_it_decides(cart: Learned) -> None:
-    tree = spaql.rule_tree(cart.agent)
+    tree = spaql.controller_of(cart.agent)
     assert 16 < tree.n_leaves <= 64
     record = compute_tree(tree, digits=17)
     nodes = record.nodes
@@ -370,7 +370,7 @@ def test_a_drawn_tree_reads_as_it_decides(cart: Learned) -> None:
 @pytest.mark.parametrize("leaves", [1, 2, pytest.param(64, marks=pytest.mark.long)])
 def test_trees_of_any_shape_are_laid_out(leaves: int) -> None:
     if leaves == 1:
-        check_layout(compute_tree(spaql.rule_tree(spaql.SPAQL("cartpole200", seed=0))))
+        check_layout(compute_tree(spaql.controller_of(spaql.SPAQL("cartpole200", seed=0))))
         return
     record = compute_tree(chain(leaves))
     assert "x-th" in record.nodes[0].text
@@ -384,17 +384,17 @@ def test_constants_and_large_trees(pendulum: Learned) -> None:
         compute_tree(chain(65))
 
 
-def switching() -> RuleTree:
+def switching() -> Controller:
     """A rule on a sum, an action, and switching laws of three actions and of two."""
     never = -np.inf
     gain = np.array([[[0, 0], [0, 0], [0, 0]], [[1, 0], [0, 0], [-1, 0.5]], [[0, 0], [0, 0], [2, 0.1]]])
-    return RuleTree(
+    return Controller(
         feature=[2, -1, 0, -1, -1],
         threshold=[-0.5, 0, 0.25, 0, 0],
         left=[1, -1, 3, -1, -1],
         right=[2, -1, 4, -1, -1],
         leaf=[-1, 0, -1, 1, 2],
-        leaves=SwitchingLaws(gain, np.array([[never, 0, never], [0, 0.3, 0.25], [0.4, never, 0]])),
+        laws=Laws(gain, np.array([[never, 0, never], [0, 0.3, 0.25], [0.4, never, 0]])),
         observation_space=Box(-1.0, 1.0, (2,)),
         action_space=Discrete(3),
         observations=("position [m]", "speed [m/s]"),
@@ -453,7 +453,7 @@ def test_legends_and_labels_hide_nothing(cart: Learned, pendulum: Learned) -> No
 
 
 def test_what_cannot_be_shown_is_said(cart: Learned, pendulum: Learned, tmp_path: Path) -> None:
-    tree = spaql.rule_tree(cart.agent)
+    tree = spaql.controller_of(cart.agent)
     with pytest.raises(SettingError, match=r"no observation 'pole'.*3 pole speed"):
         compute_map(cart.agent, "pole", 1)
     with pytest.raises(SettingError, match=r"no observation 'angel': did you mean angle\?"):

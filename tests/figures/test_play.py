@@ -12,27 +12,26 @@ from gymnasium.spaces import Box, Discrete
 import spaql
 from browser import Page, browser
 from spaql.cli import main
+from spaql.controllers import Controller, Laws, locked
 from spaql.export import controller_from_json
 from spaql.figures import policy_card
 from spaql.figures.play import STYLE, Play, compute_play, play_section
 from spaql.figures.play_plant import PagePlant
-from spaql.interpret import locked
-from spaql.policy import Choices, Constants, Laws, RuleTree, SwitchingLaws
 from spaql.simulate import play
 
 POINTS = 100_000
 
 
-def tree_of(leaves, actions, seed=0):
+def tree_of(laws, actions, seed=0):
     """A tree over three observations: rules on one number, and on a sum of two."""
     rng = np.random.default_rng(seed)
-    return RuleTree(
+    return Controller(
         feature=[0, 3, -1, -1, 2, -1, -1],
         threshold=[0.1, rng.normal() / 3, 0, 0, -0.3, 0, 0],
         left=[1, 2, -1, -1, 5, -1, -1],
         right=[4, 3, -1, -1, 6, -1, -1],
         leaf=[-1, -1, 0, 1, -1, 2, 3],
-        leaves=leaves,
+        laws=laws,
         observation_space=Box(-1.0, 1.0, (3,), np.float32),
         action_space=actions,
         observations=("cos(angle)", "sin(angle)", "speed [rad/s]"),
@@ -41,19 +40,17 @@ def tree_of(leaves, actions, seed=0):
 
 
 def trees():
-    """A tree with each kind of leaves, for the spaces of Pendulum and for lists of actions."""
+    """A tree with each kind of laws, for the spaces of Pendulum and for lists of actions."""
     rng = np.random.default_rng(1)
     offset = rng.normal(size=(4, 3))
     gain = rng.normal(size=(4, 3, 3)) * (rng.random((4, 3, 3)) < 0.7)
     offset[1, 1], gain[1, 1] = -np.inf, 0.0
     torque = Box(-2.0, 2.0, (1,), np.float32)
     return {
-        "laws": tree_of(
-            Laws(gain[:, :1] * 3, rng.normal(size=(4, 1)), np.array([-2.0]), np.array([2.0])), torque
-        ),
-        "constants": tree_of(Constants(rng.uniform(-2, 2, (4, 1))), torque),
-        "choices": tree_of(Choices(np.array([2, 0, 1, 2])), Discrete(3)),
-        "switching": tree_of(SwitchingLaws(gain, offset), Discrete(3)),
+        "laws": tree_of(Laws(gain[:, :1] * 3, rng.normal(size=(4, 1))), torque),
+        "constants": tree_of(rng.uniform(-2, 2, (4, 1)), torque),
+        "choices": tree_of([2, 0, 1, 2], Discrete(3)),
+        "switching": tree_of(Laws(gain, offset), Discrete(3)),
     }
 
 
@@ -73,7 +70,7 @@ def observations(tree):
         for toward in (-np.inf, np.inf):
             sides.append(np.where(np.arange(3) == j, np.nextafter(some, toward), some))
         sides.append(some)
-    for weights, level in planes(tree.leaves):  # on which two scores are equal, or a law reaches its bound
+    for weights, level in planes(tree):  # on which two scores are equal, or a law reaches its bound
         some = rng.uniform(-1.5, 1.5, (100, 3))
         j = int(np.argmax(np.abs(weights)))
         others = np.delete(np.arange(3), j)
@@ -84,17 +81,16 @@ def observations(tree):
     return np.concatenate([points, *sides])
 
 
-def planes(leaves):
-    """Return weights and level of each plane within leaves at which what they do changes."""
+def planes(tree):
+    """Return weights and level of each plane within leaves at which what their laws do changes."""
     found = []
-    if isinstance(leaves, SwitchingLaws):
-        for gain, offset in zip(leaves.gain, leaves.offset, strict=True):
+    for gain, offset in zip(tree.laws.gain, tree.laws.offset, strict=True):
+        if tree.discrete:
             taken = np.flatnonzero(offset > -np.inf)
             pairs = [(a, b) for a in taken for b in taken if a < b]
             found += [(gain[a] - gain[b], offset[b] - offset[a]) for a, b in pairs]
-    if isinstance(leaves, Laws):
-        for gain, offset in zip(leaves.gain[:, 0], leaves.offset[:, 0], strict=True):
-            found += [(gain, float(end[0]) - offset) for end in (leaves.low, leaves.high)]
+        else:
+            found += [(gain[0], end - offset[0]) for end in (-2.0, 2.0)]
     return [(weights, level) for weights, level in found if np.any(weights)]
 
 
@@ -283,8 +279,8 @@ def test_a_dragged_slider_changes_map_trajectories_and_return_and_is_taken_by_sp
     file = tmp_path / "edited-controller.json"
     file.write_text(page.run("spaqlPage.saved()"))
     read = controller_from_json(file)
-    leaves, leaves_before = (one["tree"]["leaves"] for one in (json.loads(file.read_text()), tree_before))
-    assert [part for part in ("offset", "gain") if leaves[part] != leaves_before[part]] == ["offset"]
+    arrays, arrays_before = (one["arrays"] for one in (json.loads(file.read_text()), tree_before))
+    assert [name for name in arrays if arrays[name] != arrays_before[name]] == ["laws.offset"]
     done = CliRunner().invoke(
         main,
         ["edit", str(swing_up), "--tree", str(file), "--out", str(tmp_path / "e.spaql"), "--episodes", "2"],
@@ -361,15 +357,15 @@ def test_states_are_named_after_what_is_observed_of_them() -> None:
 def test_locked_leaves_stay_as_they_are(tmp_path: Path) -> None:
     tree = trees()["laws"]
     problem = spaql.make_problem("Pendulum-v1")
-    tree = RuleTree(**{**vars_of(tree), "observation_space": problem.states.space})
-    spaql.Controller(locked(tree, 1), problem).save(tmp_path / "c.spaql")
-    again = spaql.rule_tree(tmp_path / "c.spaql")
+    tree = Controller(**{**vars_of(tree), "observation_space": problem.states.space})
+    spaql.Design(locked(tree, 1), problem).save(tmp_path / "c.spaql")
+    again = spaql.controller_of(tmp_path / "c.spaql")
     row = again.locks[0].row
     file = compute_play(spaql.load(tmp_path / "c.spaql"), again).as_data()["file"]
-    assert file["tree"]["locks"]["row"] == [row]
+    assert file["arrays"]["locks.row"] == [row]
     for changed, allowed in ((row, False), ((row + 1) % 4, True)):
         made = json.loads(json.dumps(file))
-        made["tree"]["leaves"]["offset"][changed][0] += 0.5
+        made["arrays"]["laws.offset"][changed][0] += 0.5
         (tmp_path / "t.json").write_text(json.dumps(made))
         words = ["edit", str(tmp_path / "c.spaql"), "--tree", str(tmp_path / "t.json"), "--episodes", "2"]
         done = CliRunner().invoke(main, [*words, "--out", str(tmp_path / "out.spaql")])
@@ -384,7 +380,7 @@ def vars_of(tree):
         "left",
         "right",
         "leaf",
-        "leaves",
+        "laws",
         "action_space",
         "observations",
         "combinations",

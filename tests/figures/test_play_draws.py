@@ -10,11 +10,11 @@ from gymnasium.spaces import Box
 
 import spaql
 from browser import Page, browser
+from spaql.controllers import Controller, Laws
 from spaql.figures import policy_card
 from spaql.figures.play import compute_play
 from spaql.figures.play_plant import nominal
 from spaql.kernels.draws import draws_of
-from spaql.policy import Laws, RuleTree
 from spaql.problems import Dynamics
 from spaql.problems.tapes import trace_nominal
 
@@ -59,19 +59,13 @@ def windy(**changes):
 
 def controller(plant):
     problem = spaql.make_problem(plant.id)
-    laws = Laws(np.array([[[-2.0, -3.0]]]), np.zeros((1, 1)), np.array([-5.0]), np.array([5.0]))
-    tree = RuleTree(
-        feature=[-1],
-        threshold=[0],
-        left=[-1],
-        right=[-1],
-        leaf=[0],
-        leaves=laws,
+    tree = Controller(
+        laws=Laws([[[-2.0, -3.0]]], [[0.0]]),
         observation_space=problem.states.space,
         action_space=Box(-5.0, 5.0, (1,), np.float32),
         observations=tuple(plant.observations),
     )
-    return spaql.Controller(tree, problem)
+    return spaql.Design(tree, problem)
 
 
 @pytest.fixture(scope="module")

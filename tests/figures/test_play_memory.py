@@ -6,12 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from gymnasium.spaces import Box, Discrete
 
 import spaql
 from browser import Page, browser
 from feature_controllers import random_controller, two_leaf_pi
 from spaql import zoo
 from spaql.cli import main
+from spaql.controllers import Controller, Error, Laws, Square
 from spaql.evaluation import step_test
 from spaql.export import controller_from_json
 from spaql.figures import policy_card
@@ -80,7 +82,7 @@ def played_in_python(controller, observations) -> np.ndarray:
     for seen in np.asarray(observations):
         sample = controller.sample(seen[np.newaxis], memory)
         action = sample.action.astype(controller.action_space.dtype).astype(np.float64)
-        rows.append(np.concatenate([action[0], sample.features[0], memory[0]]))
+        rows.append(np.concatenate([action[0], sample.inputs[0], memory[0]]))
     return np.array(rows)
 
 
@@ -97,6 +99,40 @@ def test_every_feature_and_limit_is_that_of_the_policy_to_the_last_bit(
         jumping = rng.uniform(-2.0, 2.0, (200, 4))
         episode = np.concatenate([wandering, jumping, np.repeat(jumping[:1], 50, axis=0)])
         np.testing.assert_array_equal(played_in_page(page, episode), played_in_python(controller, episode))
+    assert page.errors == []
+
+
+@pytest.mark.parametrize("sample_time", [None, 0.5])
+def test_actions_of_a_list_are_chosen_by_features(page: Page, sample_time, tmp_path: Path) -> None:
+    """Two laws are scores, and one is a constant; the features need no memory."""
+    rng = np.random.default_rng(0)
+    gain, offset = rng.normal(size=(3, 3, 2)), rng.normal(size=(3, 3))
+    gain[2], offset[2, :2] = 0.0, -np.inf
+    controller = Controller(
+        feature=[0, -1, 1, -1, -1],
+        threshold=[-0.4, 0.0, 0.5, 0.0, 0.0],
+        left=[1, -1, 3, -1, -1],
+        right=[2, -1, 4, -1, -1],
+        leaf=[-1, 0, -1, 1, 2],
+        laws=Laws(gain, offset),
+        features=(Error("error", "set-point", "level"), Square("energy", "error")),
+        observation_space=Box(-2.0, 2.0, (2,), np.float64),
+        action_space=Discrete(3, start=4),
+        observations=("level", "set-point"),
+        sample_time=sample_time,
+    )
+    page.open(still_page(controller, tmp_path / "page.html"))
+    observations = rng.uniform(-1.0, 1.0, (1000, 2))
+    found = played_in_page(page, observations)[:, :3]
+    np.testing.assert_array_equal(found[:, 0], controller.act(observations))
+    inputs = [controller.inputs_of(seen) for seen in observations]
+    np.testing.assert_array_equal(found[:, 1:], inputs)
+    assert set(found[:, 0]) == {4, 5, 6}
+    file = tmp_path / "controller.json"
+    file.write_text(page.run("spaqlPage.saved()"))
+    np.testing.assert_array_equal(controller_from_json(file).act(observations), found[:, 0])
+    page.run("document.querySelectorAll('#tree button').forEach((button) => button.click())")
+    page.settle()
     assert page.errors == []
 
 
@@ -167,7 +203,7 @@ def test_a_dragged_set_point_moves_the_response_and_nothing_else(page: Page, pag
     assert settled == pytest.approx(then, abs=0.5)
     assert float(page.run("document.querySelector('#plan-1').value")) == pytest.approx(then, abs=0.2)
     assert page.run("spaqlPage.view.fixed[0].total") == fixed
-    assert page.run("spaqlPage.data.file.tree") == json.loads(page.run("spaqlPage.saved()"))["tree"]
+    assert page.run("spaqlPage.data.file") == json.loads(page.run("spaqlPage.saved()"))
     assert page.errors == []
 
 
@@ -222,7 +258,7 @@ def test_a_dragged_gain_changes_features_response_and_returns_and_is_taken_by_sp
     file, out = tmp_path / "edited-controller.json", tmp_path / "edited.spaql"
     file.write_text(page.run("spaqlPage.saved()"))
     found, source = controller_from_json(file), html.with_suffix(".spaql")
-    gain = found.tree.leaves.gain - spaql.load(source).policy.tree.leaves.gain
+    gain = found.laws.gain - spaql.load(source).policy.laws.gain
     assert np.flatnonzero(gain).tolist() == [0]
     assert gain[0, 0, 0] < 0
     words = ["edit", str(source), "--tree", str(file), "--out", str(out), "--episodes", "2"]
@@ -245,7 +281,7 @@ def test_the_features_and_what_they_add_are_those_of_the_policy(page: Page, page
     seen = page.run(f"spaqlPage.view.path.states.slice(0, {t + 1}).map(spaqlPage.observe)")
     features = played_in_python(controller, seen)[t, 1 : 1 + len(controller.features)]
     rows = page.run("[...document.querySelectorAll('#features tbody tr')].map((one) => one.innerText)")
-    terms = features * controller.tree.leaves.gain[0, 0]
+    terms = features * controller.laws.gain[0, 0]
     for row, value, term, feature in zip(rows, features, terms, controller.features, strict=False):
         name, shown, *added = row.replace("−", "-").split("\t")
         assert name.removesuffix("m").strip() == feature.name
@@ -265,7 +301,7 @@ def test_a_dragged_threshold_of_a_controller_with_memory_moves_the_switch(page: 
     file = tmp_path / "controller.json"
     file.write_text(page.run("spaqlPage.saved()"))
     moved = controller_from_json(file)
-    assert moved.tree.threshold[0] > controller.tree.threshold[0]
+    assert moved.threshold[0] > controller.threshold[0]
     rng = np.random.default_rng(0)
     episode = rng.uniform(0.0, 1.0, (300, len(controller.observations)))
     found = played_in_page(page, episode)

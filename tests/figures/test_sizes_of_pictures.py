@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box
 
+from spaql.controllers import Controller
 from spaql.figures import compute_tree, save_as
 from spaql.figures.drawing import draw
 from spaql.figures.response import ResponsePanel, ResponseRecord
-from spaql.policy import Constants, RuleTree
 
 NAMES = ("upper level [m]", "lower level [m]", "temperature of the inflow [°C]")
 
 
-def tree_of(leaves: int, *, balanced: bool) -> RuleTree:
+def tree_of(leaves: int, *, balanced: bool) -> Controller:
     """A tree with so many leaves, as shallow as possible, or a chain of questions."""
     feature, threshold, left, right, leaf = [], [], [], [], []
     rng = np.random.default_rng(0)
@@ -36,13 +36,13 @@ def tree_of(leaves: int, *, balanced: bool) -> RuleTree:
         return node
 
     add(leaves)
-    return RuleTree(
+    return Controller(
         feature=feature,
         threshold=threshold,
         left=left,
         right=right,
         leaf=leaf,
-        leaves=Constants(rng.uniform(-2, 2, (leaves, 1))),
+        laws=rng.uniform(-2, 2, (leaves, 1)),
         observation_space=Box(-3.0, 3.0, (3,), np.float32),
         action_space=Box(-2.0, 2.0, (1,), np.float32),
         observations=NAMES,

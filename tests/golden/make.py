@@ -12,8 +12,8 @@ import click
 import numpy as np
 
 import spaql
+from spaql.controllers import Controller, Policy
 from spaql.plants import PlantModel
-from spaql.policy import FeatureController, Laws, Policy
 
 HERE = Path(__file__).parent
 MODELS = {
@@ -55,19 +55,17 @@ def main(version: str) -> None:
         agent.save(folder / f"{name}.spaql")
         keep(folder / name, agent)
         if not name.startswith("aql"):
-            rules = agent.policy if isinstance(agent.policy, FeatureController) else spaql.rule_tree(agent)
-            controller = spaql.Controller(rules, agent.problem, {"made by": name})
-            controller.save(folder / f"controller-{name}.spaql")
-            keep(folder / f"controller-{name}", controller)
+            design = spaql.Design(spaql.controller_of(agent), agent.problem, {"made by": name})
+            design.save(folder / f"controller-{name}.spaql")
+            keep(folder / f"controller-{name}", design)
         if isinstance(agent, spaql.PlanTree):
             agent.model.save(folder / f"plant-{name}.spaql")
             keep_predictions(folder / f"plant-{name}", agent.model)
 
 
-def keep(path: Path, model: spaql.Agent | spaql.Controller) -> None:
+def keep(path: Path, model: spaql.Agent | spaql.Design) -> None:
     observations = looks(model.problem.states.space)
-    laws = isinstance(model.policy, spaql.RuleTree) and isinstance(model.policy.leaves, Laws)
-    if laws or isinstance(model.policy, FeatureController):
+    if isinstance(model.policy, Controller) and not model.policy.laws.constant.all():
         observations = observations[np.isfinite(observations).all(axis=1)]  # no law holds at infinity
     steps = np.arange(len(observations)) % model.problem.horizon
     np.savez_compressed(
@@ -80,8 +78,6 @@ def keep(path: Path, model: spaql.Agent | spaql.Controller) -> None:
 
 def acted(policy: Policy, observations: np.ndarray, steps: np.ndarray) -> np.ndarray:
     """Return the actions for observations, which are the samples of one episode if the policy remembers."""
-    if not isinstance(policy, FeatureController):
-        return policy.act(observations, steps, None)
     playing = policy.for_episodes(1)
     return np.concatenate(
         [playing.act(*one, None) for one in zip(observations[:, None], steps[:, None], strict=True)]

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from spaql import make_problem
-from spaql.algorithms.treesearch.rule_trees import to_rules
+from spaql.algorithms.treesearch.rule_trees import idle_controller, to_rules
 from spaql.algorithms.treesearch.trees import one_leaf, random_tree
+from spaql.controllers.arrays import action_range, frame_of
 from spaql.kernels.treesearch.candidates import Units
 from spaql.kernels.treesearch.cma import ask, new_distribution, population_size, tell
 from spaql.kernels.treesearch.scores import score_candidates
-from spaql.policy.arrays import action_range, frame_of
 from spaql.simulate import Candidates
 from spaql.simulate.candidates import CompiledCandidates
 
@@ -119,7 +119,7 @@ def test_returns_are_those_of_the_rule_tree_in_gymnasium(name):
     played = player.play(Candidates.of(tree.left, tree.allowed, tree.raw(vectors, units), frame), starts)
     env, steps = gymnasium.make(name), 0
     for c, vector in enumerate(vectors):
-        rules = to_rules(tree.with_vector(vector), units, problem)
+        rules = to_rules(tree.with_vector(vector), units, idle_controller(problem))
         for i, start in enumerate(starts):
             env.reset(seed=0)
             env.unwrapped.state = np.array(start)

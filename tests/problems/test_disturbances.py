@@ -6,7 +6,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import spaql
-from spaql.policy.arrays import frame_of
+from spaql.controllers.arrays import frame_of
 from spaql.problems import DisturbedEnv, Load, perturbed
 from spaql.problems.environment import DynamicsVectorEnv
 from spaql.problems.tapes import trace_step

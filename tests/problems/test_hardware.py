@@ -22,8 +22,8 @@ import pytest
 from simulated_board import SimulatedBoard
 
 import spaql
+from spaql.controllers import RandomPolicy
 from spaql.errors import BadEnvironmentError, MissingExtraError, SettingError
-from spaql.policy import RandomPolicy
 from spaql.problems import make_problem
 from spaql.problems.hardware import Hardware
 from spaql.problems.hardware.protocol import decoded, encoded, unwrapped

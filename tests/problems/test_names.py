@@ -20,7 +20,7 @@ def test_they_are_kept_in_the_file_and_in_the_rules(tmp_path: Path) -> None:
     agent.save(tmp_path / "a.spaql")
     loaded = spaql.load(tmp_path / "a.spaql")
     assert (loaded.problem.states.names, loaded.problem.actions.names) == (SEEN, DONE)
-    tree = spaql.rule_tree(loaded)
+    tree = spaql.controller_of(loaded)
     assert (tree.observations, tree.actions) == (SEEN, DONE)
     assert list(loaded.policy.explain([0.0, 0.0, 0.0, 0.0]).observation) == list(SEEN)
     spaql.export.json(tree, tmp_path / "controller.json", points=10)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import spaql.zoo
 from feature_controllers import random_controller
 from random_trees import random_tree
+from spaql.controllers import Controller
 from spaql.export.machine import machine_of
-from spaql.policy import FeatureController, RuleTree
 from spaql.program.controller import controller_program
 from spaql.program.evaluate import Interpreter
 from spaql.program.ir import Assign, Binary, Number, Program, Walk, names_in
@@ -21,7 +21,7 @@ FINITE = st.one_of(st.floats(-1e3, 1e3), st.floats(-1e29, 1e29))
 NUMBERS = st.one_of(FINITE, st.sampled_from([math.nan, math.inf, -math.inf]))
 
 
-def assert_same_actions(tree: RuleTree, rows: np.ndarray) -> None:
+def assert_same_actions(tree: Controller, rows: np.ndarray) -> None:
     """The program of a tree and the tree itself give the same actions."""
     machine = machine_of(tree)
     for table in (False, True):
@@ -30,7 +30,7 @@ def assert_same_actions(tree: RuleTree, rows: np.ndarray) -> None:
         np.testing.assert_array_equal(np.array(actions, np.float64), machine.wanted(rows))
 
 
-def assert_same_episode(controller: FeatureController, rows: np.ndarray) -> None:
+def assert_same_episode(controller: Controller, rows: np.ndarray) -> None:
     """The program of a controller with memory and its kernel give the same actions and states."""
     program, _ = controller_program(machine_of(controller).specification())
     interpreter = Interpreter(program)
@@ -48,10 +48,9 @@ def assert_same_episode(controller: FeatureController, rows: np.ndarray) -> None
 def test_zoo_controllers(name: str, data: st.DataObject) -> None:
     policy = spaql.zoo.load(name).policy
     width = int(np.prod(policy.observation_space.shape))
-    tree = isinstance(policy, RuleTree)
-    row = st.lists(NUMBERS if tree else FINITE, min_size=width, max_size=width)
+    row = st.lists(FINITE if policy.remembers else NUMBERS, min_size=width, max_size=width)
     rows = np.array(data.draw(st.lists(row, min_size=1)))
-    (assert_same_actions if tree else assert_same_episode)(policy, rows)
+    (assert_same_episode if policy.remembers else assert_same_actions)(policy, rows)
 
 
 @pytest.mark.parametrize("kind", ["choices", "constants", "laws", "switching"])

@@ -111,7 +111,7 @@ def test_rule_trees(kind: str) -> None:
 
 def test_parts_are_called() -> None:
     part = Program(("a",), ("u",), (), (), (), (Assign("u", Binary("*", Name("a"), Name("a"))),))
-    main = Program(("a",), ("u",), (), (), (), (Call("part", ("a",)),))
+    main = Program(("a",), ("u",), (), (), (), (Call("part", ("a",), ("u",)),))
     assert tape_of(main, {"part": part})([3.0])[0].tolist() == [9.0]
 
 

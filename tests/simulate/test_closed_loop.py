@@ -5,17 +5,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gymnasium.spaces import Box
 
 import spaql
 from candidates import sampled
 from feature_controllers import random_controller
 from random_trees import random_tree
 from spaql import zoo
-from spaql.policy import FeatureController, PartitionPolicy, Policy, RuleTree
-from spaql.policy.arrays import frame_of, tree_arrays
-from spaql.policy.leaves import Choices, Constants, Laws
-from spaql.policy.mirrored import folded
+from spaql.controllers import Controller, PartitionPolicy, Policy
+from spaql.controllers.arrays import action_range, tree_arrays
+from spaql.controllers.laws import affine
+from spaql.controllers.mirrored import folded
+from spaql.kernels.controller import LOWEST_SCORE
 from spaql.problems.environment import DynamicsVectorEnv
 from spaql.simulate.batches import fresh_states
 from spaql.simulate.environments import PlantRows, episodes_of, play_rows
@@ -33,15 +33,21 @@ def same(one: Floats, other: Floats) -> bool:
     return a.shape == b.shape and bool((a.view(np.int64) == b.view(np.int64)).all())
 
 
-def own_actions(tree: RuleTree, states: Floats) -> Floats:
-    """Return the actions of a rule tree in double precision, discrete ones from 0 on."""
-    raw = tree.leaves.give(tree.find(states), states)
-    if not isinstance(tree.action_space, Box):
-        return np.asarray(raw, np.float64).reshape(-1, 1) - float(tree.action_space.start)
-    return np.where(np.isnan(raw), tree.default_action, raw)
+def own_actions(tree: Controller, states: Floats) -> Floats:
+    """Return the actions of a controller of rules in double precision, discrete ones from 0 on."""
+    row = tree.find(states)
+    with np.errstate(invalid="ignore", over="ignore"):
+        sums = affine(tree.laws.offset[row], tree.laws.gain[row], states)
+    if tree.discrete:
+        scores = np.where(sums > LOWEST_SCORE, sums, -np.inf)
+        return scores.argmax(axis=1)[:, np.newaxis].astype(np.float64)
+    low, high = action_range(tree.action_space)
+    sums = np.where(sums < low, low, sums)
+    sums = np.where(sums > high, high, sums)
+    return np.where(np.isnan(sums), tree.default_action, sums)
 
 
-def near_boundaries(tree: RuleTree, states: Floats, rng: np.random.Generator) -> Floats:
+def near_boundaries(tree: Controller, states: Floats, rng: np.random.Generator) -> Floats:
     """Return states that are moved along one coordinate onto a cut, a limit or a tie, or next to it."""
     planes = [
         (np.eye(tree.dims)[j] if j < tree.dims else tree.combinations[j - tree.dims], float(cut))
@@ -49,10 +55,9 @@ def near_boundaries(tree: RuleTree, states: Floats, rng: np.random.Generator) ->
         for cut in cuts
         if np.isfinite(cut)
     ]
-    leaves = tree.leaves
-    if isinstance(leaves, Laws):
-        laws = zip(leaves.gain.reshape(-1, tree.dims), leaves.offset.ravel(), strict=True)
-        ends = [end for end in (*leaves.low, *leaves.high) if np.isfinite(end)]
+    if not tree.discrete:
+        laws = zip(tree.laws.gain.reshape(-1, tree.dims), tree.laws.offset.ravel(), strict=True)
+        ends = [end for end in np.ravel(action_range(tree.action_space)) if np.isfinite(end)]
         planes += [(gain, float(end - offset)) for gain, offset in laws for end in ends if gain.any()]
     rows = states[rng.integers(len(states), size=len(states))].astype(np.float64)
     for row in rows if planes else ():
@@ -84,7 +89,7 @@ def test_the_kernel_acts_as_a_rule_tree(kind: str, sums: int) -> None:
 @pytest.mark.parametrize("name", zoo.names())
 def test_a_shipped_controller_and_its_episodes_are_the_same_in_the_loop(name: str) -> None:
     shipped = zoo.load(name)
-    policy, problem = shipped.tree, shipped.problem
+    policy, problem = shipped.controller, shipped.problem
     states = fresh_states(policy, problem, 8, 7)
     played, spent = play_one(problem.dynamics.plant, policy.arrays, states, problem.horizon, traced=True)
     episodes = in_environment(policy, problem, states)
@@ -97,7 +102,7 @@ def test_a_shipped_controller_and_its_episodes_are_the_same_in_the_loop(name: st
         seen = trace.x[i, : episode.length + 1, : episode.observations.shape[1]]
         assert same(seen, episode.observations)
         assert same(trace.rewards[i, : episode.length], episode.rewards)
-    if isinstance(policy, RuleTree):
+    if not policy.remembers:
         rng = np.random.default_rng(0)
         visited = np.concatenate([episode.observations for episode in episodes])
         far = visited * rng.uniform(0.2, 5.0, (len(visited), 1))
@@ -108,12 +113,11 @@ def test_a_shipped_controller_and_its_episodes_are_the_same_in_the_loop(name: st
 def test_a_tree_of_one_half_and_its_mirror_act_as_the_whole_tree() -> None:
     folds = 0
     for name in zoo.names():
-        tree = zoo.load(name).tree
-        if isinstance(tree, FeatureController) or (fold := folded(tree)) is None:
+        tree = zoo.load(name).controller
+        if (fold := folded(tree)) is None:
             continue
         folds += 1
-        ends = (tree.leaves.low, tree.leaves.high) if isinstance(tree.leaves, Laws) else None
-        half = tree_arrays(tree, frame_of(tree.dims, tree.action_space, ends), fold=fold)
+        half = tree_arrays(tree, tree.frame, fold=fold)
         rng = np.random.default_rng(0)
         states = rng.normal(size=(3000, tree.dims)) * 10.0 ** rng.uniform(-2, 1, (3000, 1))
         states = np.concatenate([states, near_boundaries(tree, states, rng)])
@@ -152,23 +156,19 @@ def test_the_greedy_policy_of_a_partition_has_the_same_episodes(algorithm: Any, 
     assert (len(policy.arrays.arrays.root) > 1) == policy.time_variant
 
 
-def changed_by_one_unit(tree: RuleTree, rng: np.random.Generator) -> RuleTree:
+def changed_by_one_unit(tree: Controller, rng: np.random.Generator) -> Controller:
     """Return a tree with one threshold, offset or gain that is changed in its last place."""
-    leaves = tree.leaves
+    laws = tree.laws
     places = [("threshold", i) for i in np.flatnonzero(tree.feature >= 0)]
-    if not isinstance(leaves, Choices | Constants):
-        tables = {name: getattr(leaves, name) for name in ("offset", "gain")}
-        places += [
-            (name, i)
-            for name, table in tables.items()
-            for i in np.argwhere(np.isfinite(table) & (table != 0))
-        ]
+    varying = ~laws.constant
+    for name, table in (("offset", laws.offset), ("gain", laws.gain)):
+        places += [(name, i) for i in np.argwhere(np.isfinite(table) & (table != 0)) if varying[i[0]]]
     name, place = places[rng.integers(len(places))]
-    owner: Any = tree if name == "threshold" else leaves
+    owner: Any = tree if name == "threshold" else laws
     table = getattr(owner, name).copy()
     table[tuple(np.atleast_1d(place))] = np.nextafter(table[tuple(np.atleast_1d(place))], np.inf)
     changed = dataclasses.replace(owner, **{name: table})
-    return changed if name == "threshold" else dataclasses.replace(tree, leaves=changed)
+    return changed if name == "threshold" else dataclasses.replace(tree, laws=changed)
 
 
 def test_a_parameter_that_is_changed_by_one_unit_in_its_last_place_is_noticed() -> None:
@@ -180,7 +180,7 @@ def test_a_parameter_that_is_changed_by_one_unit_in_its_last_place_is_noticed() 
     names = ("pendulum-plantree", "pendulum-treesearch", "mountain-car-treesearch", "acrobot-plantree")
     for name in names:
         shipped = zoo.load(name)
-        tree = shipped.tree
+        tree = shipped.controller
         rng = np.random.default_rng(1)
         starts = fresh_states(tree, shipped.problem, 20, 7)
         plant = shipped.problem.dynamics.plant

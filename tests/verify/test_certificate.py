@@ -7,14 +7,13 @@ from hypothesis import strategies as st
 
 import spaql
 from spaql import archive
-from spaql.policy import Constants, RuleTree
 from spaql.problems.tapes import trace_step
 from spaql.verify.certificate import save_certificate
 from spaql.verify.check import check_certificate
 from spaql.verify.check_loop import Loop, boxes
 from spaql.verify.closed_loop import ClosedLoop
 from spaql.verify.replay import played
-from verify_programs import plant, program
+from verify_programs import controller_for, one_cut, plant, program
 
 SOURCE = """
 def step(state, action):
@@ -29,12 +28,7 @@ TARGET = {"x": (-0.3, 0.3), "y": (-0.3, 0.3)}
 def lag_and_tree():
     """Return a stable plant, and a tree of two leaves."""
     lag = plant(SOURCE)
-    tree = RuleTree(
-        *(np.array([0, -1, -1]), np.array([0.1, 0, 0]), np.array([1, -1, -1]), np.array([2, -1, -1])),
-        *(np.array([-1, 0, 1]), Constants(np.array([[0.1], [-0.1]]))),
-        *(lag.observation_space, lag.action_space),
-    )
-    return lag, tree
+    return lag, controller_for(lag, [[0.1], [-0.1]], **one_cut(0.1))
 
 
 @pytest.fixture(scope="module")
@@ -168,10 +162,7 @@ def step(state, action):
 
 def test_what_is_not_left_in_some_steps_is_confirmed(tmp_path):
     growth = plant(GROWTH)
-    tree = RuleTree(
-        *(np.array([-1]), np.array([0.0]), np.array([-1]), np.array([-1]), np.array([0])),
-        *(Constants(np.array([[0.0]])), growth.observation_space, growth.action_space),
-    )
+    tree = controller_for(growth, [[0.0]])
     starts, path = {"x": (-0.8, 0.8), "y": (-0.5, 0.5)}, tmp_path / "growth.proof"
     found = spaql.verify(tree, growth, spaql.verify.Statement(starts=starts, within=10), levels=5)
     assert 0.5 < found.proven < 0.9
@@ -205,10 +196,7 @@ def step(state, action):
     x, y = state
     return (0.9 * x, 0.9 * y), 0.0, math.sqrt(x * x + y * y) > 1.5
 """)
-    tree = RuleTree(
-        *(np.array([-1]), np.array([0.0]), np.array([-1]), np.array([-1]), np.array([0])),
-        *(Constants(np.array([[0.0]])), circle.observation_space, circle.action_space),
-    )
+    tree = controller_for(circle, [[0.0]])
     asked = spaql.verify.Statement(starts={"x": (-1.0, 1.0), "y": (-1.0, 1.0)}, within=5)
     found = spaql.verify(tree, circle, asked, levels=3)
     assert found.proven == 1.0
@@ -231,10 +219,7 @@ def step(state, action):
     x, y = state
     return (x + 0.5, y), 0.0, x > 2.0
 """)
-    tree = RuleTree(
-        *(np.array([-1]), np.array([0.0]), np.array([-1]), np.array([-1]), np.array([0])),
-        *(Constants(np.array([[0.0]])), slope.observation_space, slope.action_space),
-    )
+    tree = controller_for(slope, [[0.0]])
     asked = spaql.verify.Statement(starts=BOX, termination="goal", within=20, forward=True)
     save_certificate(spaql.verify(tree, slope, asked, levels=3), tmp_path / "goal.proof")
     assert check_certificate(tmp_path / "goal.proof").holds
@@ -251,19 +236,16 @@ def test_played_states_are_in_the_sets_of_the_checker(seed):
     rng = np.random.default_rng(seed)
     dynamics = plant(program(rng, int(rng.integers(2, 8)), 3))
     cut = rng.uniform(-1, 1)
-    tree = RuleTree(
-        *(np.array([0, -1, -1]), np.array([cut, 0, 0]), np.array([1, -1, -1]), np.array([2, -1, -1])),
-        *(np.array([-1, 0, 1]), Constants(rng.uniform(-1, 1, (2, 1)))),
-        *(dynamics.observation_space, dynamics.action_space),
-    )
+    tree = controller_for(dynamics, rng.uniform(-1, 1, (2, 1)), **one_cut(cut))
     arrays = ClosedLoop.of(dynamics, tree).arrays
-    found = {f"tree.{name}": a for name, a in arrays.tree._asdict().items() if name not in ("kind", "start")}
+    left_out = ("discrete", "start")
+    found = {f"tree.{name}": a for name, a in arrays.tree._asdict().items() if name not in left_out}
     for name, tape in (("step", arrays.step), ("observe", arrays.observe)):
         found |= {f"{name}.{field}": a for field, a in tape._asdict().items()}
     found |= {"period": arrays.period, "noise": arrays.noise, "push": arrays.push}
     from spaql.kernels.verify.codes import OPERATIONS
 
-    loop = Loop({"operations": list(OPERATIONS), "tree_kind": arrays.tree.kind, "tree_start": 0}, found)
+    loop = Loop({"operations": list(OPERATIONS), "tree_discrete": False, "tree_start": 0}, found)
     middle, half = rng.uniform(-1.5, 1.5, 2), rng.choice([1e-6, 1e-2, 0.2], 2)
     low, high = middle - half, middle + half
     with np.errstate(all="ignore"):

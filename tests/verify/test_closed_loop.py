@@ -11,20 +11,20 @@ from hypothesis import strategies as st
 
 import spaql
 from learned_plants import known
+from spaql.controllers import Laws
 from spaql.kernels.verify.closed_loop import advance, new_memory, put_box
 from spaql.kernels.verify.forms import HIGH, LOW, A, C, R
 from spaql.kernels.verify.points import play
-from spaql.policy import Choices, Constants, Laws, RuleTree, SwitchingLaws
 from spaql.problems.classic import find_dynamics
 from spaql.verify.closed_loop import ClosedLoop
 from spaql.verify.coordinates import FAR, Coordinates
 from spaql.verify.learned import LearnedPlant
 from spaql.verify.replay import played
-from verify_programs import plant, program
+from verify_programs import controller_for, one_cut, plant, program
 
 
-def random_tree(rng, dynamics, scale, *, oblique=False, leaves=None):
-    """Return a tree with a cut on each of some observations, and any kind of leaves."""
+def random_tree(rng, dynamics, scale, *, oblique=False, kind=None):
+    """Return a tree with a cut on each of some observations, and any kind of laws."""
     seen, actions = dynamics.observation_space, dynamics.action_space
     dims, inner = seen.shape[0], int(rng.integers(1, 6))
     sums = rng.normal(size=(2, dims)) / scale if oblique else np.empty((0, dims))
@@ -36,22 +36,16 @@ def random_tree(rng, dynamics, scale, *, oblique=False, leaves=None):
     order = np.arange(2 * inner + 1)
     n = inner + 1
     if hasattr(actions, "n"):
-        table = Choices(rng.integers(0, actions.n, n))
-        if leaves == "switching":
-            table = SwitchingLaws(
-                rng.normal(size=(n, actions.n, dims)) / scale, rng.normal(size=(n, actions.n))
-            )
-    elif leaves == "constants":
-        table = Constants(rng.uniform(actions.low, actions.high, (n, 1)))
+        laws = rng.integers(0, actions.n, n)
+        if kind == "switching":
+            laws = Laws(rng.normal(size=(n, actions.n, dims)) / scale, rng.normal(size=(n, actions.n)))
+    elif kind == "constants":
+        laws = rng.uniform(actions.low, actions.high, (n, 1))
     else:
-        table = Laws(
-            rng.normal(size=(n, 1, dims)) / scale,
-            rng.normal(size=(n, 1)),
-            actions.low.astype(float),
-            actions.high.astype(float),
-        )
+        laws = Laws(rng.normal(size=(n, 1, dims)) / scale, rng.normal(size=(n, 1)))
     leaf = np.where(order >= inner, order - inner, -1)
-    return RuleTree(feature, threshold, left, right, leaf, table, seen, actions, combinations=sums)
+    rules = {"feature": feature, "threshold": threshold, "left": left, "right": right, "leaf": leaf}
+    return controller_for(dynamics, laws, **rules, combinations=sums)
 
 
 def holds(part, state, period):
@@ -112,7 +106,7 @@ SCALES = {
 
 
 @pytest.mark.parametrize("env", SCALES)
-@pytest.mark.parametrize("kind", ["plain", "oblique", "other leaves"])
+@pytest.mark.parametrize("kind", ["plain", "oblique", "other laws"])
 def test_played_states_are_in_their_sets(env, kind):
     dynamics, rng = find_dynamics(env), np.random.default_rng(0)
     scale = np.array(SCALES[env])
@@ -120,8 +114,8 @@ def test_played_states_are_in_their_sets(env, kind):
     checked = 0
     for _ in range(12):
         listed = hasattr(dynamics.action_space, "n")
-        other = ("switching" if listed else "constants") if kind == "other leaves" else None
-        tree = random_tree(rng, dynamics, seen, oblique=kind == "oblique", leaves=other)
+        other = ("switching" if listed else "constants") if kind == "other laws" else None
+        tree = random_tree(rng, dynamics, seen, oblique=kind == "oblique", kind=other)
         middle = rng.uniform(-0.9, 0.9, len(scale)) * scale
         half = scale * rng.choice([1e-3, 1e-2, 5e-2])
         checked += check(dynamics, tree, rng, middle - half, middle + half, 6, 12)
@@ -146,9 +140,7 @@ def test_what_the_compiled_step_returns_is_in_the_sets_or_they_are_not_known():
         while dynamics is None:
             with suppress(spaql.SettingError, ArithmeticError, ValueError, RuntimeWarning):  # at once
                 dynamics = plant(program(rng, int(rng.integers(4, 9)), 2, partial=True))
-        leaf = map(np.array, ([-1], [0.0], [-1], [-1], [0]))
-        spaces = dynamics.observation_space, dynamics.action_space
-        tree = RuleTree(*leaf, Constants(np.array([[0.25]])), *spaces)
+        tree = controller_for(dynamics, [[0.25]])
         loop, step = ClosedLoop.of(dynamics, tree), dynamics._compiled_functions[1]
         for _ in range(60):
             middle, half = rng.uniform(-1.5, 1.5, 2), rng.choice([1e-6, 1e-2, 0.2], 2)
@@ -194,9 +186,9 @@ def test_sets_hold_what_numpy_and_numba_compute_with_single_precision(form):
     dynamics = plant(
         f"def step(state, action):\n    x, y = state\n    return (float({form}), y), 0.0, False\n"
     )
-    plain, spaces = dynamics.step, (dynamics.observation_space, dynamics.action_space)
+    plain = dynamics.step
     compiled, first = numba.njit(plain), np.float32(0.1)
-    tree = RuleTree(*map(np.array, ([-1], [0.0], [-1], [-1], [0])), Constants(np.array([[0.0]])), *spaces)
+    tree = controller_for(dynamics, [[0.0]])
     loop = ClosedLoop.of(dynamics, tree)
     near = [np.nextafter(first, np.float32(end)) for end in (0.0, 1.0)]
     middles = [0.5 * (float(x) + float(first)) for x in near]
@@ -236,7 +228,7 @@ def test_states_in_other_coordinates_are_in_their_sets():
     dynamics, rng, checked, left = find_dynamics("CartPole-v1"), np.random.default_rng(5), 0, 0
     scale = np.array(SCALES["CartPole-v1"])
     for _ in range(20):
-        tree = random_tree(rng, dynamics, scale, leaves="switching")
+        tree = random_tree(rng, dynamics, scale, kind="switching")
         back = rng.normal(size=(4, 4)) * scale[:, np.newaxis]
         found = Coordinates(np.linalg.inv(back), back)
         pushed, keep = 1e-3 * scale, (-0.5 * scale, rng.uniform(0.2, 1.0, 4) * scale)
@@ -293,9 +285,7 @@ def test_an_error_that_is_rounded_up_to_single_precision_is_covered():
         actions={"u": (-1, 1)},
         horizon=9,
     )
-    nodes = ([0, -1, -1], [0.1000000012, 0, 0], [1, -1, -1], [2, -1, -1], [-1, 0, 1])
-    spaces = dynamics.observation_space, dynamics.action_space
-    tree = RuleTree(*map(np.array, nodes), Constants(np.array([[-1.0], [1.0]])), *spaces)
+    tree = controller_for(dynamics, [[-1.0], [1.0]], **one_cut(0.1000000012))
     assert tree.act(np.array([[0.0 + 0.1]], np.float32))[0] == 1.0
     loop = ClosedLoop.of(dynamics, tree, noise=0.1)
     (parts,) = followed(loop, np.array([0.0]), np.array([1e-12]), 1)
@@ -307,7 +297,7 @@ def test_states_with_a_late_action_of_a_list_are_in_their_sets(env):
     dynamics, rng = find_dynamics(env), np.random.default_rng(7)
     scale, checked = np.array(SCALES[env]), 0
     for k in range(16):
-        tree = random_tree(rng, dynamics, scale, leaves="switching" if k % 2 else None)
+        tree = random_tree(rng, dynamics, scale, kind="switching" if k % 2 else None)
         middle = rng.uniform(-0.9, 0.9, len(scale)) * scale
         half = scale * rng.choice([1e-3, 1e-2])
         first = rng.integers(0, dynamics.action_space.n) + rng.uniform(-0.4, 0.0)
@@ -339,7 +329,7 @@ def coarse_plant(listed):
 def test_states_of_an_exported_controller_are_in_their_sets(number, listed):
     dynamics, rng, checked, differ = coarse_plant(listed), np.random.default_rng(11), 0, 0
     for _ in range(30):
-        tree = random_tree(rng, dynamics, np.ones(2), leaves=None if listed else "constants")
+        tree = random_tree(rng, dynamics, np.ones(2), kind=None if listed else "constants")
         loop = ClosedLoop.of(dynamics, tree, number=number)
         assert (loop.noise > 1e-3).all() == (number == "fixed")
         node = int(rng.integers(0, np.count_nonzero(tree.feature >= 0)))
@@ -390,12 +380,7 @@ def test_played_states_of_learned_plants_are_in_their_sets(name):
 
 def test_a_set_in_two_leaves_is_cut():
     dynamics = find_dynamics("MountainCar-v0")
-    tree = RuleTree(
-        *(np.array([0, -1, -1]), np.array([-0.5, 0, 0]), np.array([1, -1, -1]), np.array([2, -1, -1])),
-        *(np.array([-1, 0, 1]), Choices(np.array([0, 2]))),
-        dynamics.observation_space,
-        dynamics.action_space,
-    )
+    tree = controller_for(dynamics, [0, 2], **one_cut(-0.5))
     (parts,) = followed(ClosedLoop.of(dynamics, tree), np.array([-0.6, -0.001]), np.array([-0.4, 0.001]), 1)
     assert len(parts) == 2
     widths = sorted(part[0, HIGH] - part[0, LOW] for part, _ in parts)
@@ -404,12 +389,7 @@ def test_a_set_in_two_leaves_is_cut():
 
 def test_numbers_that_nothing_depends_on_are_left_out():
     dynamics = find_dynamics("CartPole-v1")
-    tree = RuleTree(
-        *(np.array([2, -1, -1]), np.array([0.0, 0, 0]), np.array([1, -1, -1]), np.array([2, -1, -1])),
-        *(np.array([-1, 0, 1]), Choices(np.array([0, 1]))),
-        dynamics.observation_space,
-        dynamics.action_space,
-    )
+    tree = controller_for(dynamics, [0, 1], **one_cut(0.0, feature=2))
     loop = ClosedLoop.of(dynamics, tree)
     assert loop.needed([2], flags=False) == [2, 3]
     assert loop.needed([2], flags=True) == [0, 1, 2, 3]
@@ -447,7 +427,7 @@ def played_states(rng, boxes, starts, steps):
         dynamics, scale = find_dynamics(env), np.array(SCALES[env])
         seen = np.array([1.0, 1.0, 4.0]) if env == "Pendulum-v1" else scale
         kind = [None, "switching" if hasattr(dynamics.action_space, "n") else "constants"][k % 2]
-        tree = random_tree(rng, dynamics, seen, oblique=bool(rng.integers(2)), leaves=kind)
+        tree = random_tree(rng, dynamics, seen, oblique=bool(rng.integers(2)), kind=kind)
         middle = rng.uniform(-0.9, 0.9, len(scale)) * scale
         half = scale * rng.choice([1e-4, 1e-3, 1e-2, 3e-2])
         loop = ClosedLoop.of(dynamics, tree)

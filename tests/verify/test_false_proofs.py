@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 import spaql
+from spaql.controllers import Controller
 from spaql.kernels.verify.closed_loop import advance, new_memory, put_box
 from spaql.kernels.verify.forms import A
-from spaql.policy import Constants, RuleTree
 from spaql.verify import Statement, trace_step
 from spaql.verify.closed_loop import ClosedLoop
 from spaql.verify.verdict import PROVEN
+from verify_programs import controller_for
 
 NUMBER = itertools.count()
 X = {"x": (-2.0, 2.0)}
@@ -42,10 +43,9 @@ def plant(body: str, observations=X, **named) -> spaql.Dynamics:
     )
 
 
-def at_rest(dynamics: spaql.Dynamics) -> RuleTree:
+def at_rest(dynamics: spaql.Dynamics) -> Controller:
     """Return the controller whose action is always 0."""
-    leaf = map(np.array, ([-1], [0.0], [-1], [-1], [0]))
-    return RuleTree(*leaf, Constants(np.array([[0.0]])), dynamics.observation_space, dynamics.action_space)
+    return controller_for(dynamics, [[0.0]])
 
 
 def proven_starts(verdict, special=(), count=20_000) -> np.ndarray:

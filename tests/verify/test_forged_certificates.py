@@ -9,13 +9,12 @@ import pytest
 
 import spaql
 from spaql import archive
-from spaql.policy import Constants, RuleTree
 from spaql.verify import Statement, check_loop
 from spaql.verify.certificate import check_of_run, save_certificate
 from spaql.verify.check import check_certificate
 from spaql.verify.check_claim import CLOSED, FIELDS, LASTS, NEVER, REACHES, STAYS, TERMINATES
 from spaql.verify.closed_loop import ClosedLoop
-from verify_programs import plant
+from verify_programs import controller_for, plant
 
 X = {"x": (-1.0, 1.0), "y": (-1.0, 1.0)}
 HALVES = "def step(state, action):\n    x, y = state\n    return (0.5 * x, 0.5 * y), 0.0, False\n"
@@ -40,10 +39,7 @@ STATEMENTS = {
 
 
 def one_leaf(dynamics, value=0.0):
-    return RuleTree(
-        *(np.array([-1]), np.array([0.0]), np.array([-1]), np.array([-1]), np.array([0])),
-        *(Constants(np.array([[value]])), dynamics.observation_space, dynamics.action_space),
-    )
+    return controller_for(dynamics, [[value]])
 
 
 def loop_of(source):
@@ -167,7 +163,7 @@ FORGED = {
             "tree.leaf": [-1, -1, -1, 0],
         },
     ),
-    "a law without a start": (NEVER, {"tree_kind": 2}, {"tree.offset": np.array([[-np.inf]])}),
+    "a law without a start": (NEVER, {"tree_discrete": True}, {"tree.offset": np.array([[-np.inf]])}),
     "cells below the rounding": (CLOSED, {}, {"origin": np.array([1e12, 1e12])}),
 }
 FORGED["home wider than keep"][2]["box"] = ends(-1.0, 1.0)

@@ -9,10 +9,10 @@ import pytest
 import spaql
 from spaql.errors import ContradictedProofError
 from spaql.kernels.jit import ENABLED
-from spaql.policy import Choices, Constants, RuleTree
 from spaql.verify import Statement
 from spaql.verify.guard import guarded
 from spaql.verify.run import closed_loop, searched
+from verify_programs import controller_for, one_cut
 
 pytestmark = pytest.mark.skipif(not ENABLED, reason="without compilation there is no compiled plant")
 X = {"x": (-1.0, 1.0)}
@@ -32,11 +32,7 @@ def plant(step, *, listed=False):
 
 
 def constant(plant, value=0.0):
-    table = (
-        Constants(np.array([[value]])) if isinstance(plant.actions, dict) else Choices(np.array([int(value)]))
-    )
-    arrays = (np.array(x) for x in ([-1], [0.0], [-1], [-1], [0]))
-    return RuleTree(*arrays, table, plant.observation_space, plant.action_space)
+    return controller_for(plant, [[value]] if isinstance(plant.actions, dict) else [int(value)])
 
 
 def shrinks(state, action):
@@ -118,7 +114,7 @@ def test_what_repeats_a_contradiction_is_kept(tmp_path, monkeypatch):
     (file,) = tmp_path.iterdir()
     kept = json.loads(file.read_text(encoding="utf-8"))
     assert "0.01" in kept["source"]["step"]
-    assert kept["controller"]["leaves.value"] == [[0.0]]
+    assert kept["controller"]["laws.offset"] == [[0.0]]
     assert kept["statement"]["target"] == {"x": [-0.5, 0.5]}
     assert set(kept["versions"]) >= {"spaql", "numpy", "numba", "python"}
     state = tuple(kept["states"][0])
@@ -159,9 +155,7 @@ def test_disturbances_are_drawn_up_to_their_bounds(tmp_path, monkeypatch):
 def test_errors_of_observations_are_drawn_up_to_their_bounds(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     believed = plant(pushed)
-    nodes = (np.array(x) for x in ([0, -1, -1], [0.0, 0, 0], [1, -1, -1], [2, -1, -1], [-1, 0, 1]))
-    table = Constants(np.array([[1.0], [-1.0]]))
-    tree = RuleTree(*nodes, table, believed.observation_space, believed.action_space)
+    tree = controller_for(believed, [[1.0], [-1.0]], **one_cut(0.0))
     asked = Statement(starts={"x": (-0.45, 0.45)}, allowed={"x": (-0.46, 0.46)}, within=1)
     verdict, loop = searched(tree, believed, asked, noise=0.1, seconds=5, levels=6)
     assert verdict.proven == 1.0

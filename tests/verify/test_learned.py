@@ -24,7 +24,7 @@ def test_equations_are_asked_for_unless_the_learned_plant_is_meant(agent: spaql.
     with pytest.raises(spaql.SettingError, match=r"no equations are known.*--learned"):
         spaql.verify(agent)
     with pytest.raises(spaql.SettingError, match=r"There is no learned plant.*spaql.Dynamics"):
-        spaql.verify(spaql.Controller(agent.policy, agent.problem), learned=True)
+        spaql.verify(spaql.Design(agent.policy, agent.problem), learned=True)
     with pytest.raises(spaql.SettingError, match="leave out env"):
         spaql.verify(agent, "Pendulum-v1", learned=True)
 

@@ -8,17 +8,22 @@ import pytest
 
 import spaql
 from spaql import archive
-from spaql.policy import Choices, RuleTree
+from spaql.controllers import Controller
 from spaql.verify import Statement
 from spaql.verify.stored import load_verdict, save_verdict, verdict_about
+from verify_programs import controller_for, one_cut
 
 CAR = spaql.make_problem("MountainCar-v0")
 
 
-def controller(threshold: float = 0.0) -> spaql.Controller:
-    nodes = ([1, -1, -1], [threshold, 0, 0], [1, -1, -1], [2, -1, -1], [-1, 0, 1])
-    tree = RuleTree(*map(np.array, nodes), Choices(np.array([0, 2])), CAR.states.space, CAR.actions.space)
-    return spaql.Controller(tree, CAR)
+def controller(threshold: float = 0.0) -> spaql.Design:
+    made = Controller(
+        laws=[0, 2],
+        observation_space=CAR.states.space,
+        action_space=CAR.actions.space,
+        **one_cut(threshold, feature=1),
+    )
+    return spaql.Design(made, CAR)
 
 
 @pytest.fixture(scope="module")
@@ -76,16 +81,11 @@ def plant(gain: float) -> spaql.Dynamics:
 
 def test_a_verdict_about_equations_that_were_edited_is_refused(tmp_path: Path) -> None:
     made = plant(0.1)
-    tree = RuleTree(
-        *(np.array([-1]), np.array([0.0]), np.array([-1]), np.array([-1]), np.array([0])),
-        spaql.policy.Constants(np.array([[0.0]])),
-        made.observation_space,
-        made.action_space,
-    )
+    tree = controller_for(made, [[0.0]])
     save_verdict(spaql.verify(tree, made), tmp_path / "a.verdict")
-    same = spaql.Controller(tree, spaql.make_problem(plant(0.1)))
+    same = spaql.Design(tree, spaql.make_problem(plant(0.1)))
     assert verdict_about(tmp_path / "a.verdict", same).proven == 1.0
-    edited = spaql.Controller(tree, spaql.make_problem(plant(0.2)))
+    edited = spaql.Design(tree, spaql.make_problem(plant(0.2)))
     with pytest.raises(spaql.SettingError, match="other equations"):
         verdict_about(tmp_path / "a.verdict", edited)
 

@@ -9,28 +9,23 @@ import pytest
 from gymnasium.spaces import Box
 
 import spaql
+from spaql.controllers import Controller, Error, Integral, Laws, Square
 from spaql.errors import SettingError
-from spaql.policy import Choices, Constants, Laws, RuleTree, SwitchingLaws
 from spaql.problems.classic import find_dynamics
 from spaql.verify import Statement
 from spaql.verify.certificate import save_certificate
 from spaql.verify.check import check_certificate
 from spaql.verify.replay import played
+from verify_programs import controller_for, one_cut
 
 
-def tree_for(env, feature, threshold, left, right, leaf, table):
-    dynamics = find_dynamics(env) if isinstance(env, str) else env
-    arrays = (np.array(x) for x in (feature, threshold, left, right, leaf))
-    return RuleTree(*arrays, table, dynamics.observation_space, dynamics.action_space)
+def tree_for(env, laws, **rules):
+    return controller_for(find_dynamics(env) if isinstance(env, str) else env, laws, **rules)
 
 
 def with_speed(first, second):
     """Return MountainCar's tree of two actions, by the sign of the speed."""
-    return tree_for(
-        "MountainCar-v0",
-        *([1, -1, -1], [0.0, 0, 0], [1, -1, -1], [2, -1, -1], [-1, 0, 1]),
-        Choices(np.array([first, second])),
-    )
+    return tree_for("MountainCar-v0", [first, second], **one_cut(0.0, feature=1))
 
 
 def tank(*, step=None, name="verified/Tank-v0", **named):
@@ -48,13 +43,11 @@ def tank(*, step=None, name="verified/Tank-v0", **named):
 
 
 def constant(plant, value):
-    return tree_for(plant, [-1], [0.0], [-1], [-1], [0], Constants(np.array([[value]])))
+    return tree_for(plant, [[value]])
 
 
 def proportional(plant, gain, setpoint, offset):
-    low, high = np.array([0.0]), np.array([1.0])
-    laws = Laws(np.array([[[-gain]]]), np.array([[gain * setpoint + offset]]), low, high)
-    return tree_for(plant, [-1], [0.0], [-1], [-1], [0], laws)
+    return tree_for(plant, Laws(np.array([[[-gain]]]), np.array([[gain * setpoint + offset]])))
 
 
 def states(env, tree, start, steps):
@@ -151,8 +144,12 @@ def test_a_constant_that_is_not_known_is_a_number_of_the_state():
 def test_a_pole_without_its_position_never_falls(tmp_path):
     tree = tree_for(
         "CartPole-v1",
-        *([2, 3, -1, -1, 3, -1, -1], [0.0, 0.4, 0, 0, -0.4, 0, 0], [1, 2, -1, -1, 5, -1, -1]),
-        *([4, 3, -1, -1, 6, -1, -1], [-1, -1, 0, 1, -1, 0, 1], Choices(np.array([0, 1]))),
+        [0, 1],
+        feature=[2, 3, -1, -1, 3, -1, -1],
+        threshold=[0.0, 0.4, 0, 0, -0.4, 0, 0],
+        left=[1, 2, -1, -1, 5, -1, -1],
+        right=[4, 3, -1, -1, 6, -1, -1],
+        leaf=[-1, -1, 0, 1, -1, 0, 1],
     )
     verdict = spaql.verify(tree, "CartPole-v1", seconds=20)
     assert verdict.left_out == ("cart position [m]", "cart speed [m/s]")
@@ -172,8 +169,7 @@ def test_a_pole_without_its_position_never_falls(tmp_path):
 
 def test_a_pole_with_its_position_never_falls_and_stays_on_the_track():
     gain = np.array([[[0.0, 0.0, 0.0, 0.0], [15.614, 18.778, 85.521, 21.832]]])
-    laws = SwitchingLaws(gain, np.array([[0.0, 0.547]]))
-    tree = tree_for("CartPole-v1", [-1], [0.0], [-1], [-1], [0], laws)
+    tree = tree_for("CartPole-v1", Laws(gain, np.array([[0.0, 0.547]])))
     pole = find_dynamics("CartPole-v1")
     starts = dict.fromkeys(pole.observations, (-0.05, 0.05))
     asked = Statement(starts=starts, forward=True, allowed={"cart position [m]": (-2.0, 2.0)})
@@ -214,7 +210,7 @@ def test_a_start_outside_of_what_is_allowed_is_not_proven():
 
 
 def test_a_pole_that_falls_is_refuted():
-    tree = tree_for("CartPole-v1", [-1], [0.0], [-1], [-1], [0], Choices(np.array([1])))
+    tree = tree_for("CartPole-v1", [1])
     verdict = spaql.verify(tree, "CartPole-v1", seconds=5)
     assert verdict.proven == 0.0
     assert verdict.refuted == 1.0
@@ -228,15 +224,7 @@ def test_states_that_are_never_left():
 
     ranges = {"observations": {"x": (-1, 1)}, "actions": {"u": (-1, 1)}}
     plant = tank(step=wander, name="verified/Unstable-v0", reference=None, **ranges)
-    tree = tree_for(
-        plant,
-        [0, -1, -1],
-        [0.0, 0, 0],
-        [1, -1, -1],
-        [2, -1, -1],
-        [-1, 0, 1],
-        Constants(np.array([[1.0], [-1.0]])),
-    )
+    tree = tree_for(plant, [[1.0], [-1.0]], **one_cut(0.0))
     verdict = spaql.verify(tree, plant)
     assert verdict.statement.text == "it never terminates and it never leaves x -1 to 1"
     assert verdict.proven == pytest.approx(1.0, abs=1e-3)
@@ -280,9 +268,9 @@ def test_states_that_are_not_left_in_some_steps():
 
 def test_refusals():
     problem = spaql.make_problem("Pendulum-v1", compiled=False)
-    tree = tree_for("Pendulum-v1", [-1], [0.0], [-1], [-1], [0], Constants(np.array([[0.0]])))
+    tree = tree_for("Pendulum-v1", [[0.0]])
     with pytest.raises(spaql.SettingError, match="no equations"):
-        spaql.verify(spaql.Controller(tree, problem))
+        spaql.verify(spaql.Design(tree, problem))
     plant = tank(name="verified/Refusing-v0")
     with pytest.raises(spaql.SettingError, match="no number 'height'"):
         spaql.verify(
@@ -294,8 +282,8 @@ def test_refusals():
         spaql.verify(constant(plant, 0.5))
     with pytest.raises(spaql.SettingError, match="Give the steps"):
         Statement(starts={}, target={"level [m]": (0, 1)})
-    with_memory = spaql.policy.FeatureController.of_laws(
-        [spaql.policy.Error("error", "target", "x"), spaql.policy.Integral("integral", "error", limit=5.0)],
+    with_memory = Controller.of_laws(
+        [Error("error", "target", "x"), Integral("integral", "error", limit=5.0)],
         {"u": {"error": 2.0, "integral": 0.5}},
         observation_space=Box(-1.0, 1.0, (2,)),
         action_space=Box(-1.0, 1.0, (1,)),
@@ -305,6 +293,12 @@ def test_refusals():
     )
     with pytest.raises(spaql.SettingError, match="has memory, and a proof does not cover that"):
         spaql.verify(with_memory, "Pendulum-v1")
+    error = Error("error", "target", "x")
+    with_features = dataclasses.replace(
+        with_memory, features=(error, Square("square", "error")), sample_time=None
+    )
+    with pytest.raises(spaql.SettingError, match="has features, and a proof does not cover that"):
+        spaql.verify(with_features, "Pendulum-v1")
 
 
 def test_the_best_answer_when_the_time_is_up():
@@ -329,8 +323,7 @@ def test_from_a_box_of_starts_to_a_goal_that_is_far_away():
         actions={"u": (-1, 1)},
         horizon=50,
     )
-    table = Constants(np.array([[-0.2], [0.05]]))
-    tree = tree_for(plant, [1, -1, -1], [0.3, 0, 0], [1, -1, -1], [2, -1, -1], [-1, 0, 1], table)
+    tree = tree_for(plant, [[-0.2], [0.05]], **one_cut(0.3, feature=1))
     starts = {"x": (0.0, 0.05), "y": (0.1, 0.6)}
     asked = Statement(starts=starts, termination="goal", within=45, forward=True)
     verdict = spaql.verify(tree, plant, asked, levels=7)

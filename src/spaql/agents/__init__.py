@@ -2,7 +2,7 @@
 
 from spaql.agents.agent import Agent
 from spaql.agents.agent_file import agent_types
-from spaql.agents.controller import Controller
+from spaql.agents.design import Design
 from spaql.agents.distillation import Distillation, distil
 from spaql.agents.fitting import Fitted, fit
 from spaql.agents.history import History
@@ -15,7 +15,7 @@ __all__ = [
     "SPAQL",
     "SPAQLTS",
     "Agent",
-    "Controller",
+    "Design",
     "Distillation",
     "Fitted",
     "History",

@@ -27,8 +27,8 @@ from spaql.agents.read_back import read_back
 from spaql.agents.train_tries import learn_best
 from spaql.agents.tries import Tries
 from spaql.algorithms import Learner, LearnerSettings
+from spaql.controllers import Controller, Policy
 from spaql.errors import SettingError, nearest
-from spaql.policy import Policy, RuleTree
 from spaql.problems import EnvironmentLike, Problem, make_problem
 from spaql.problems.stage_cost import ConstraintLike
 from spaql.values import whole_number
@@ -149,7 +149,7 @@ class Agent:
         return self.policy
 
     @property
-    def first_law(self) -> RuleTree | None:
+    def first_law(self) -> Controller | None:
         """The law of one leaf that training began with; None without one, or if it is the policy still."""
         return self._learner.first_law
 

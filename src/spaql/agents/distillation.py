@@ -16,8 +16,8 @@ from spaql.agents.registry import TreeSearch
 from spaql.agents.run_folder import save_run
 from spaql.algorithms.imitation import imitate
 from spaql.archive import write_atomically
-from spaql.policy import RuleTree
-from spaql.policy.resolve import PathLike
+from spaql.controllers import Controller, controller_of
+from spaql.controllers.resolve import PathLike
 from spaql.problems import EnvironmentLike, make_problem
 from spaql.simulate import EpisodeRunner, Evaluation, Phase, fresh_episodes
 from spaql.stats import mean_ci95
@@ -33,7 +33,7 @@ class Distillation:
 
     agent: TreeSearch
     """The improved tree, as the agent that improved it; without improvement, the imitation."""
-    imitation: RuleTree
+    imitation: Controller
     """The tree before it was improved."""
     agreement: float
     """Of the imitation with the expert's actions (see `spaql.algorithms.imitation.Imitation`)."""
@@ -50,11 +50,9 @@ class Distillation:
     """Of the agent."""
 
     @property
-    def tree(self) -> RuleTree:
+    def tree(self) -> Controller:
         """The improved tree."""
-        found = self.agent.policy
-        assert isinstance(found, RuleTree)
-        return found
+        return controller_of(self.agent, minimise=False)
 
     @property
     def kept(self) -> float:

@@ -13,10 +13,10 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
+from spaql.controllers import Policy
+from spaql.controllers.policy import Rng
+from spaql.controllers.resolve import PathLike, opened, policy_of
 from spaql.errors import MissingExtraError, SettingError, imported, nearest
-from spaql.policy import Policy
-from spaql.policy.policy import Rng
-from spaql.policy.resolve import PathLike, opened, policy_of
 from spaql.problems import Problem
 
 Answer = Callable[[NDArray[Any]], Any]
@@ -109,7 +109,7 @@ def _answer(source: Any) -> Answer:
     own = isinstance(source, Policy | str | os.PathLike) or hasattr(source, "conclude")
     if own or isinstance(getattr(source, "policy", None), Policy):
         policy = policy_of(opened(source))
-        if policy.time_variant or policy.for_episodes(1) is not policy:
+        if policy.time_variant or policy.remembers:
             raise SettingError(
                 f"A {type(policy).__name__} that depends on time or memory cannot be imitated: the action "
                 "must be a function of the observation."

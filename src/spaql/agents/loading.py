@@ -10,15 +10,15 @@ from typing import Any
 from spaql import archive
 from spaql.agents.agent import Agent
 from spaql.agents.agent_file import agent_from, model_file, moved
-from spaql.agents.controller import Controller, controller_from
+from spaql.agents.design import Design, design_from
+from spaql.controllers.resolve import register_reader
 from spaql.errors import ArchiveError, SettingError
 from spaql.plants import PlantModel
-from spaql.policy.resolve import register_reader
 from spaql.problems import EnvironmentLike
 
-_KINDS: dict[str, Callable[[archive.Document], Agent | Controller | PlantModel]] = {
+_KINDS: dict[str, Callable[[archive.Document], Agent | Design | PlantModel]] = {
     "agent": agent_from,
-    "controller": controller_from,
+    "controller": design_from,
     "plant": PlantModel.from_document,
 }
 """The function that builds the content of a file, by the kind stated in the file."""
@@ -44,8 +44,8 @@ def load(
 
     Returns
     -------
-    Agent, Controller or PlantModel
-        What the file holds. `PlanTree.load`, `Controller.load` and so on read only one kind.
+    Agent, Design or PlantModel
+        What the file holds. `PlanTree.load`, `Design.load` and so on read only one kind.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def load(
             raise SettingError("The file holds a learned plant, which is not run in an environment.")
         return found
     problem = moved(found.problem, env, parallel=parallel, step_timeout=step_timeout)
-    if isinstance(found, Controller):
+    if isinstance(found, Design):
         return dataclasses.replace(found, problem=problem)
     found._move_to(problem)
     return found

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from spaql.controllers import Policy
 from spaql.errors import ArchiveError, SettingError
-from spaql.policy import Policy
 from spaql.problems import Problem
 from spaql.simulate.episode import Episode
 from spaql.simulate.play import play, record

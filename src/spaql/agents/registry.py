@@ -11,9 +11,9 @@ from spaql.agents.history import History
 from spaql.algorithms import AQLLearner, PlanTreeLearner, SPAQLLearner, SPAQLTSLearner, TreeSearchLearner
 from spaql.algorithms.plantree.coverage import Coverage
 from spaql.algorithms.plantree.replay_memory import Memory
+from spaql.controllers import Controller
 from spaql.errors import SettingError, imported, nearest
 from spaql.plants import PlantModel
-from spaql.policy import RuleTree
 from spaql.simulate import Episode
 
 
@@ -39,7 +39,7 @@ class PlanTree(Agent):
     """Learn the plant from a few thousand steps, plan on it, and distil the plan into a small tree.
 
     Every step is counted in `interactions`, and none is spent on evaluations; an iteration is an episode. The
-    policy is a `RuleTree`: its leaves hold an action of a list, or an affine law for a Box.
+    policy is a `Controller`: its leaves hold an action of a list, or an affine law for a Box.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class PlanTree(Agent):
         found = self._learner.mirror
         return None if found is None else found.text(self._learner.task)
 
-    def adopt(self, memory: Memory, rules: RuleTree) -> Self:
+    def adopt(self, memory: Memory, rules: Controller) -> Self:
         """Take over the transitions of a log as episodes, and the controller that was fitted to them."""
         self._learner.adopt(memory, rules)
         self.history, best = History(), -math.inf
@@ -113,9 +113,9 @@ class PlanTree(Agent):
 class TreeSearch(Agent):
     """Search a small tree on the simulator itself, for simulators with cheap steps.
 
-    Every step is counted, those of judgements included. The policy is a `RuleTree`: its rules may compare
+    Every step is counted, those of judgements included. The policy is a `Controller`: its rules may compare
     weighted sums of observations, and its leaves hold affine laws for a Box, or switching laws for a list.
-    Where set-points are declared, it is a `FeatureController`: the plainest that does the job.
+    Where set-points are declared, it is a `Controller`: the plainest that does the job.
 
     Examples
     --------
@@ -151,7 +151,7 @@ class TreeSearch(Agent):
         found = self._learner.search.mirror
         return None if found is None else found.text(self.problem)
 
-    def start_from(self, tree: RuleTree) -> Self:
+    def start_from(self, tree: Controller) -> Self:
         """Begin the search at a tree instead of random ones; its locked leaves stay as they are."""
         if len(self.history):
             raise SettingError("The search has begun: make a new agent to start from a tree.")

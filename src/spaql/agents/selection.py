@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spaql.policy import PartitionPolicy
 from spaql.simulate import Evaluation, Purpose, fresh_episodes
 from spaql.simulate.batches import TOGETHER
 
@@ -20,6 +19,6 @@ def select(agent: Agent, *, episodes: int, seed: int) -> Evaluation:
     its own stream there.
     """
     policy, problem = agent.conclude(), agent.problem
-    drawn_alike = problem.dynamics is not None and isinstance(policy, PartitionPolicy)
+    drawn_alike = problem.dynamics is not None and policy.draws
     together = 1 if drawn_alike else TOGETHER
     return fresh_episodes(policy, problem, episodes, seed, Purpose.TRY_SELECTION, together=together)

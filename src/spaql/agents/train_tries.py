@@ -23,7 +23,7 @@ from spaql.agents.budget import Budget
 from spaql.agents.callbacks import Callback
 from spaql.agents.run_folder import CHECKPOINT_FILE, resumed, save_run
 from spaql.agents.selection import select
-from spaql.agents.tries import Tries, Try, alike, pick, shown_try, size_of, tries_csv
+from spaql.agents.tries import Tries, Try, alike, pick, shown_try, tries_csv
 from spaql.archive import write_atomically
 from spaql.errors import SettingError, SpaqlError
 from spaql.problems import Problem
@@ -247,7 +247,7 @@ def _carry_out(plan: _Plan, job: _Job, callback: Callback | None = None) -> Try:
     returns, steps = _selected(agent, job)
     last = agent.history.last()
     spent = int(last["training_steps"]), int(last["interactions"])
-    return Try(job.seed, returns, steps, *size_of(agent.conclude()), *spent)
+    return Try(job.seed, returns, steps, *agent.conclude().size, *spent)
 
 
 def _selected(agent: Agent, job: _Job) -> tuple[np.ndarray[Any, np.dtype[np.float64]], int]:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.formatting import counted, with_interval
-from spaql.policy import FeatureController, PartitionPolicy, Policy, RuleTree
 from spaql.stats import mean_ci95
 from spaql.tables import comma_separated
 
@@ -164,13 +163,6 @@ def alike(tries: Sequence[Try]) -> list[int]:
 
 def _threshold(values: NDArray[np.float64]) -> float:
     return _CRITICAL_VALUE * float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else 0.0
-
-
-def size_of(policy: Policy) -> tuple[int | None, str]:
-    """Return the number of leaves of a tree or of arms of a partition, and its unit."""
-    if isinstance(policy, RuleTree | FeatureController):
-        return policy.n_leaves, "leaf"
-    return (policy.partition.arms, "arm") if isinstance(policy, PartitionPolicy) else (None, "")
 
 
 def shown_try(index: int, tries: int, one: Try) -> str:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from spaql.algorithms.partition_learner import PartitionLearner, PartitionSettings
+from spaql.controllers import PartitionPolicy
 from spaql.kernels.partition.update import Rules
-from spaql.policy import PartitionPolicy
 from spaql.problems import Problem
 
 

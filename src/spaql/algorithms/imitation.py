@@ -1,4 +1,4 @@
-"""Rule trees that imitate a policy, by dataset aggregation (DAgger) in the problem itself.
+"""Controllers that imitate a policy, by dataset aggregation (DAgger) in the problem itself.
 
 The states that trees reach are labelled with the actions of the policy and added to the data, so that a tree
 is also fitted where its own errors lead. The trees are those of PlanTree: constant actions or linear scores
@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
 from spaql.algorithms.plantree.encoding import ActionCode, Scale
 from spaql.algorithms.plantree.exact_sums import moments, weighted_sum
-from spaql.algorithms.plantree.rule_trees import to_rules, within_space
+from spaql.algorithms.plantree.rule_trees import to_rules, with_laws, within_space
+from spaql.controllers import Controller, Laws, Policy, RecordingPolicy
 from spaql.kernels.plantree.controllers import ControllerTree, grow_choices, grow_laws
-from spaql.policy import Laws, Policy, RecordingPolicy, RuleTree, SwitchingLaws
 from spaql.problems import Problem
 from spaql.simulate import EpisodeRunner, Phase, Purpose, generator
 
@@ -39,9 +39,9 @@ _DIGITS, _DIGITS_LOSS = (3, 4, 6), 0.1
 
 @dataclass(frozen=True, eq=False)
 class Imitation:
-    """A rule tree that imitates a policy."""
+    """A controller that imitates a policy."""
 
-    tree: RuleTree
+    tree: Controller
     agreement: float
     """Of a list, the share of the labelled states in which the action is the same; for a Box, the share of
     the variance of the actions there that the tree explains."""
@@ -96,7 +96,7 @@ def imitate(
         (tree for n in sizes for tree in data.trees(n)), key=lambda one: (one.n_leaves, one.n_numbers)
     )
 
-    def mean_return(tree: RuleTree) -> float:
+    def mean_return(tree: Controller) -> float:
         rng = generator(seed, Purpose.SELECTION, 0)  # the starts of the expert
         return runner.evaluate(tree, rng, phase=Phase.OWN_PLAY).mean
 
@@ -131,7 +131,7 @@ class _Data:
         self._states.append(states)
         self._actions.append(self._code.standard(actions))
 
-    def trees(self, leaves: int) -> Iterator[RuleTree]:
+    def trees(self, leaves: int) -> Iterator[Controller]:
         """Yield a tree of each kind, fitted to all states."""
         states, actions = np.concatenate(self._states), np.concatenate(self._actions)
         stride = -(-len(states) // _MOST)
@@ -149,9 +149,9 @@ class _Data:
         yield within_space(to_rules(chosen, scale, self._code, self._problem))
         # With targets of ±1, leaving out what is right by a margin is regression with a squared hinge loss.
         scores = grow_laws(z, 2.0 * votes - 1.0, weight, leaves, _LEAST_LAWS, _RIDGE, _REPEATS)
-        yield _switching(scores, scale, self._problem, space)
+        yield _switching(scores, scale, self._problem)
 
-    def agreement(self, tree: RuleTree) -> float:
+    def agreement(self, tree: Controller) -> float:
         """Return how well a tree agrees with the labels (see `Imitation`)."""
         states, wanted = np.concatenate(self._states), np.concatenate(self._actions)
         done = self._code.standard(np.asarray(tree.act(states)))
@@ -161,38 +161,23 @@ class _Data:
         return 1.0 - float(((done - wanted) ** 2).sum()) / spread if spread > 0 else 1.0
 
 
-def _switching(tree: ControllerTree, scale: Scale, problem: Problem, space: Discrete) -> RuleTree:
-    """Return a tree of scores as a rule tree of switching laws, in raw units.
+def _switching(tree: ControllerTree, scale: Scale, problem: Problem) -> Controller:
+    """Return a tree of scores as a controller in raw units.
 
     Only differences of scores matter: that of the first action is subtracted from all, and need not be read.
     """
-    inner = tree.feature >= 0
-    column = np.maximum(tree.feature, 0)
-    law = tree.law[~inner] - tree.law[~inner][:, :1]
+    law = tree.law[tree.feature < 0]
+    law = law - law[:, :1]
     gain = law[:, :, 1:] / scale.deviation
     offset = law[:, :, 0] - weighted_sum(gain, scale.mean)
-    assert isinstance(problem.states.space, Box)
-    return RuleTree(
-        feature=np.where(inner, tree.feature, -1),
-        threshold=np.where(inner, tree.threshold * scale.deviation[column] + scale.mean[column], 0.0),
-        left=np.where(inner, tree.left, -1),
-        right=np.where(inner, tree.left + 1, -1),
-        leaf=np.where(inner, -1, np.cumsum(~inner) - 1),
-        leaves=SwitchingLaws(gain, offset, int(space.start)),
-        observation_space=problem.states.space,
-        action_space=space,
-        observations=problem.states.names,
-        actions=problem.actions.names,
-    )
+    return with_laws(tree, Laws(gain, offset), scale, problem)
 
 
-def _rounded(tree: RuleTree, digits: int) -> RuleTree:
+def _rounded(tree: Controller, digits: int) -> Controller:
     """Return a tree with its numbers rounded to significant digits."""
 
     def short(numbers: Floats) -> Floats:
         return np.array([float(f"{x:.{digits}g}") for x in numbers.ravel()]).reshape(numbers.shape)
 
-    leaves = tree.leaves
-    if isinstance(leaves, Laws | SwitchingLaws):
-        leaves = replace(leaves, gain=short(leaves.gain), offset=short(leaves.offset))
-    return replace(tree, threshold=short(tree.threshold), leaves=leaves)
+    laws = Laws(short(tree.laws.gain), short(tree.laws.offset))
+    return replace(tree, threshold=short(tree.threshold), laws=laws)

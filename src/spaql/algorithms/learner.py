@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
+from spaql.controllers import Controller, Policy
+from spaql.controllers.policy import Rng
 from spaql.errors import SettingError, UnsupportedSpaceError
-from spaql.policy import Policy, RuleTree
-from spaql.policy.policy import Rng
 from spaql.problems import Problem
 from spaql.simulate import EpisodeRunner, Evaluation
 from spaql.spaces import numbers_recipe
@@ -128,7 +128,7 @@ class Learner(ABC):
         return False
 
     @property
-    def first_law(self) -> RuleTree | None:
+    def first_law(self) -> Controller | None:
         """The law of one leaf that training began with, if it ended with another controller."""
         return None
 

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from spaql.algorithms.learner import Learner, Settings, setting
 from spaql.algorithms.rule_sets import AUTHORS, RULE_SETS, RuleSet
 from spaql.archive import number
+from spaql.controllers import PartitionPolicy
+from spaql.controllers.policy import Rng
 from spaql.errors import ArchiveError, BadEnvironmentError, SettingError
 from spaql.kernels.partition.update import Rules, choose, learn, new_journal, undo
 from spaql.partition import Partition
-from spaql.policy import PartitionPolicy
-from spaql.policy.policy import Rng
 from spaql.problems import Problem
 from spaql.simulate import EpisodeRunner, Evaluation
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from spaql.algorithms.learner import setting
 from spaql.algorithms.partition_learner import PartitionLearner, PartitionSettings
 from spaql.archive import number
+from spaql.controllers import PartitionPolicy
 from spaql.kernels.partition.update import Rules
 from spaql.partition import Partition
-from spaql.policy import PartitionPolicy
 from spaql.problems import Problem
 
 _ITERATIONS_BEFORE_RESET = 2

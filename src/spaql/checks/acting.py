@@ -9,9 +9,8 @@ from gymnasium.spaces import Box, Discrete
 
 from spaql.checks.agent_case import AgentCase
 from spaql.checks.report import fail, skip
+from spaql.controllers import controller_of
 from spaql.errors import BadEnvironmentError, SpaqlError
-from spaql.interpret import rule_tree
-from spaql.policy import PartitionPolicy, RuleTree
 
 
 def an_untrained_agent_acts(case: AgentCase) -> None:
@@ -133,13 +132,13 @@ def the_policy_acts_as_the_agent(case: AgentCase) -> None:
 
 
 def rules_are_the_policy(case: AgentCase) -> None:
-    """The rule tree of a policy returns its actions."""
+    """The controller that is made of a policy returns its actions."""
     policy = case.trained.policy
-    if not isinstance(policy, PartitionPolicy | RuleTree):
-        skip(f"A {type(policy).__name__} has no rule tree.")
+    if policy.arrays is None:
+        skip(f"A {type(policy).__name__} is no tree of rules.")
     if isinstance(case.problem.states.space, Discrete):
         skip("Observations are numbers of a list.")
-    tree = rule_tree(case.trained, 0 if policy.time_variant else None)
+    tree = controller_of(case.trained, 0 if policy.time_variant else None)
     given = policy.act(case.observations, np.zeros(len(case.observations), np.int64), None)
     if not np.array_equal(tree.act(case.observations), given):
         fail("They differ.")

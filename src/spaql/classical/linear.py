@@ -11,8 +11,8 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
+from spaql.controllers.arrays import action_range
 from spaql.errors import SettingError
-from spaql.policy.arrays import action_range
 from spaql.problems import Dynamics, Problem
 from spaql.spaces import observation_names
 

@@ -9,7 +9,7 @@ from spaql.classical.policies import LQRPolicy
 from spaql.classical.riccati import riccati_gains
 from spaql.classical.search import Family, Simulator, Tuned, search
 from spaql.classical.swing_up import N_NUMBERS, SwingUpPolicy, has_pole, pumping_numbers
-from spaql.policy.arrays import action_range
+from spaql.controllers.arrays import action_range
 from spaql.problems import Problem
 
 

@@ -7,19 +7,22 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
 from spaql.classical.linear import Floats
 from spaql.classical.policies import PIDPolicy
 from spaql.classical.search import Simulator, Tuned, search
+from spaql.controllers import Controller, Error, Feature, FilteredDerivative, Integral, Policy
+from spaql.controllers.arrays import action_range
+from spaql.controllers.policy import Rng
 from spaql.errors import SettingError
-from spaql.policy import Policy
-from spaql.policy.arrays import action_range
-from spaql.policy.policy import Rng
 from spaql.problems import Problem
 from spaql.simulate.play import returns_from
-from spaql.spaces import action_names, observation_names
+from spaql.spaces import action_names, observation_names, split_unit
 
+_WOUND = 100.0
+"""The limit of an integral is as many ranges of the action: it waits long before."""
 _FILTER = 0.2
 """Time constant of the filter, of the derivative time, at which the search begins."""
 
@@ -53,7 +56,49 @@ def tuned_pid(problem: Problem, simulator: Simulator, steps: int) -> Tuned:
 
     vector, _ = search(simulator, family, 4 * m + len(low), steps - simulator.spent)
     policy = family(vector[None], 1)
-    return Tuned("pid", policy, _pid_text(problem, policy), simulator.spent, len(vector))
+    return Tuned(
+        "pid",
+        pid_controller(problem, policy) or policy,
+        _pid_text(problem, policy),
+        simulator.spent,
+        len(vector),
+    )
+
+
+def pid_controller(problem: Problem, policy: PIDPolicy) -> Controller | None:
+    """Return PID controllers as a `Controller`; None for a speed of an angle, which no feature unwraps."""
+    if any(policy.turns) or not isinstance(problem.states.space, Box):
+        return None
+    observations = observation_names(problem.states.space, problem.states.names)
+    actions = action_names(problem.actions.space, problem.actions.names)
+    low, high = action_range(problem.actions.space)
+    features: list[Feature] = []
+    gains: dict[str, dict[str, float]] = {}
+    offsets = {split_unit(name)[0]: float(x) for name, x in zip(actions, policy.bias[0], strict=True)}
+    loops = zip(policy.outputs, policy.goals, policy.actions, strict=True)
+    for j, (output, goal, action) in enumerate(loops):
+        place, wanted, given = (
+            split_unit(name)[0] for name in (observations[output], observations[goal], actions[action])
+        )
+        kp, ki, kd = (float(gain[0, j]) for gain in (policy.kp, policy.ki, policy.kd))
+        error, integral, slope = (f"{what} of {place}" for what in ("error", "integral", "slope"))
+        most = _WOUND * float(high[action] - low[action]) / abs(ki)
+        features += [
+            Error(error, wanted, place),
+            Integral(integral, error, limit=most),
+            FilteredDerivative(slope, place, time_constant=float(policy.filter_time[0, j])),
+        ]
+        gains[given] = {error: kp, integral: ki, slope: -kd}
+    return Controller.of_laws(
+        features,
+        gains,
+        offsets,
+        observation_space=problem.states.space,
+        action_space=problem.actions.space,
+        observations=observations,
+        actions=actions,
+        sample_time=problem.sample_time or 1.0,
+    )
 
 
 def _open_loop(

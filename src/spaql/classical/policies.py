@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.classical.linear import Floats, LinearPlant
-from spaql.policy import Policy
-from spaql.policy.arrays import action_range
-from spaql.policy.policy import Rng
+from spaql.controllers import Policy
+from spaql.controllers.arrays import action_range
+from spaql.controllers.policy import Rng
 from spaql.problems import Problem
 
 
@@ -75,12 +75,12 @@ class PIDPolicy(_WithMemory):
         self.outputs, self.goals, self.actions = (list(column) for column in zip(*loops, strict=True))
         self.kp, self.ki, self.kd, self.filter_time, self.bias = kp, ki, kd, filter_time, bias
         names = problem.states.names
-        self._turns = np.array([bool(names) and names[j] in problem.angles for j in self.outputs])
+        self.turns = np.array([bool(names) and names[j] in problem.angles for j in self.outputs])
         self._memory: tuple[Floats, Floats, Floats] | None = None
 
     def _sample(self, seen: Floats, fresh: NDArray[np.bool_]) -> Floats:
         error = seen[:, self.goals] - seen[:, self.outputs]
-        error = np.where(self._turns, np.remainder(error + math.pi, math.tau) - math.pi, error)
+        error = np.where(self.turns, np.remainder(error + math.pi, math.tau) - math.pi, error)
         integral, before, slope = self._memory or (np.zeros_like(error),) * 3
         if len(integral) != len(error):
             integral, before, slope = (np.zeros_like(error),) * 3
@@ -88,7 +88,7 @@ class PIDPolicy(_WithMemory):
         integral, slope = np.where(first, 0.0, integral), np.where(first, 0.0, slope)
         output = seen[:, self.outputs]
         change = np.where(first, 0.0, output - before)
-        change = np.where(self._turns, np.remainder(change + math.pi, math.tau) - math.pi, change)
+        change = np.where(self.turns, np.remainder(change + math.pi, math.tau) - math.pi, change)
         share = self.time_step / (self.time_step + self.filter_time)
         slope = slope + share * (change / self.time_step - slope)
         wish = np.repeat(self.bias, len(seen) // len(self.bias), axis=0)

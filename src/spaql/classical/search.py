@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from spaql.classical.linear import Floats
+from spaql.controllers import Policy
 from spaql.kernels.treesearch.cma import ask, new_distribution, population_size, tell
-from spaql.policy import Policy
 from spaql.problems import Problem
 from spaql.simulate import EpisodeRunner
 from spaql.simulate.play import returns_from

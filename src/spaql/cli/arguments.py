@@ -15,9 +15,9 @@ from spaql.errors import ChangedPlantWarning, SettingError, nearest
 from spaql.languages import on_terminal
 
 if TYPE_CHECKING:
-    from spaql.agents import Agent, Controller
+    from spaql.agents import Agent, Design
+    from spaql.controllers import Controller
     from spaql.experiments import Summary
-    from spaql.policy import RuleTree
 
 
 def existing_run(run: Path) -> Path:
@@ -129,7 +129,7 @@ def refuse_failed(summary: Summary) -> None:
         )
 
 
-def read(run: Path) -> Agent | Controller:
+def read(run: Path) -> Agent | Design:
     """Return the agent or controller of a run; a warning that its plant has changed is shown."""
     source, messages = _read(run)
     for message in messages:
@@ -137,18 +137,18 @@ def read(run: Path) -> Agent | Controller:
     return source
 
 
-def _read(run: Path) -> tuple[Agent | Controller, list[str]]:
-    from spaql.agents import Agent, Controller, load
+def _read(run: Path) -> tuple[Agent | Design, list[str]]:
+    from spaql.agents import Agent, Design, load
 
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always", ChangedPlantWarning)
         source = load(run)
-    if not isinstance(source, Agent | Controller):
+    if not isinstance(source, Agent | Design):
         raise SettingError(f"{run} holds a learned plant, which has no policy: `spaql model {run}` shows it.")
     return source, list(dict.fromkeys(str(one.message) for one in found))
 
 
-def read_to_play(run: Path) -> Agent | Controller:
+def read_to_play(run: Path) -> Agent | Design:
     """Return an agent or controller to be run, after importing the module that its environment names."""
     from spaql.problems import check_environment
     from spaql.problems.sources import FMU
@@ -159,14 +159,14 @@ def read_to_play(run: Path) -> Agent | Controller:
     return read(run)
 
 
-def made_by(source: Agent | Controller) -> str:
+def made_by(source: Agent | Design) -> str:
     """Return the name of the algorithm, or `controller`."""
     from spaql.agents import Agent
 
     return source.learner_type.name if isinstance(source, Agent) else "controller"
 
 
-def read_action(tree: RuleTree, given: str) -> int | str | list[float]:
+def read_action(tree: Controller, given: str) -> int | str | list[float]:
     """Return an action given on the command line: the number or name of one of a list, or numbers."""
     from gymnasium.spaces import Box
 

@@ -22,9 +22,9 @@ from spaql.errors import SettingError, require
 from spaql.formatting import counted
 
 if TYPE_CHECKING:
-    from spaql.agents import Agent, Controller
+    from spaql.agents import Agent, Design
+    from spaql.controllers import Controller
     from spaql.figures import Record
-    from spaql.policy import RuleTree
 
 _OF_A_PARTITION = ("value", "visits", "balls", "growth")
 KINDS = (
@@ -91,7 +91,8 @@ def _parse_fixed(
     callback=_parse_fixed,
     help="fix another one; may be repeated",
 )
-@click.option("--step", type=int, help="time step, of a policy that has another one at each (aql)")
+@click.option("--step", type=int, help="time step, of aql or of --episode")
+@click.option("--episode", type=int, help="show the policy at --step of the episode of this seed")
 @click.option("--leaves", type=int, help="draw the best tree with at most so many leaves, not the exact one")
 @click.option("--episodes", type=int, help="episodes to play  [default: as many as the picture needs]")
 @click.option("--wanted", type=float, help="return to mark among the sizes")
@@ -115,6 +116,7 @@ def draw(
     y: Along | None,
     at: dict[str | int, float],
     step: int | None,
+    episode: int | None,
     leaves: int | None,
     episodes: int | None,
     wanted: float | None,
@@ -145,8 +147,9 @@ def draw(
       profile  the share of runs with at least a score, by algorithm
 
     Observations are known by name, with or without their unit, or by number; if cos(angle) and sin(angle)
-    are observed, then angle is known too. What is neither on an axis nor fixed is averaged over the states
-    that the policy visits.
+    are observed, then angle is known too. The features of a controller are known by name. What is neither on
+    an axis nor fixed, and what a controller remembers, is averaged over the states that it visits; with
+    --episode and --step it is as in that sample.
 
     \b
     Examples:
@@ -155,11 +158,13 @@ def draw(
       spaql draw runs/cartpole balls --x 0 --y 2 --at "cart speed=0"
       spaql draw runs/pendulum phase --x angle --y speed --episodes 5
       spaql draw runs/plantree plant --x angle --y speed
+      spaql draw runs/oven map --x error --y integral --episode 0 --step 40
       spaql draw runs/oven response --beside pid,lqr --out response.png
       spaql draw runs/swing-up counterexample --out fails.png
       spaql draw runs/pendulum growth --x "sin(angle)" --y speed --out growth.gif
       spaql draw studies/first curves
     """
+    from spaql.controllers.resolve import policy_of
     from spaql.evaluation import size_curve
     from spaql.evaluation.beside import steps_of
     from spaql.figures import compute_counterexample, compute_response, compute_sizes, compute_tree
@@ -168,11 +173,13 @@ def draw(
 
     require("A picture", "plot")
     if kind in STUDY_KINDS:
-        if at or any(given is not None for given in (x, y, step, leaves, episodes, wanted, beside)):
+        if at or any(given is not None for given in (x, y, step, episode, leaves, episodes, wanted, beside)):
             raise click.UsageError(f"{kind} is drawn of a study, and takes --out alone.")
         return _drawn(_of_study(run, kind), kind, out)
     if beside is not None and kind != "response":
         raise click.UsageError(f"Other controllers are drawn beside a response, and not beside a {kind}.")
+    if episode is not None and kind not in ("map", "phase"):
+        raise click.UsageError("--episode is for a map and a phase portrait.")
     existing_run(run)
     agent = read(run) if kind == "tree" and leaves is None else read_to_play(run)
     _check_kind(agent, kind)
@@ -191,10 +198,13 @@ def draw(
         record = compute_sizes(size_curve(agent, **played), wanted=wanted)
     else:
         if x is None or y is None:
-            names = agent.problem.states.names
+            policy = policy_of(agent)
+            names = policy.known or agent.problem.states.names
             known = ", ".join([*names, *angles(names)]) or f"0 to {agent.problem.states.dims - 1}"
             raise click.UsageError(f"A {kind} lies over two observations: give --x and --y, of {known}.")
         plane = {"at": at, "x_limits": x[1], "y_limits": y[1], "step": step, **played}
+        if episode is not None:
+            plane["episode"] = episode
         record = _over_plane(kind, agent, x[0], y[0], plane)
     return _drawn(record, kind, out)
 
@@ -226,18 +236,17 @@ def _of_study(study: Path, kind: str) -> Record:
     return compute[kind](study)
 
 
-def _check_kind(agent: Agent | Controller, kind: str) -> None:
+def _check_kind(agent: Agent | Design, kind: str) -> None:
     """Refuse pictures that the run cannot provide, before anything is played or trained."""
     from spaql.agents import PlanTree
-    from spaql.policy import PartitionPolicy
-    from spaql.policy.resolve import policy_of
+    from spaql.controllers.resolve import policy_of
 
     has = {*KINDS} - {"plant"} | ({"plant"} if isinstance(agent, PlanTree) else set())
     why = "learns no model of its plant, as plantree does"
     if not agent.problem.setpoints:
         has -= {"response"}
         why = "has no set-points to follow" if kind == "response" else why
-    if not isinstance(policy_of(agent), PartitionPolicy):
+    if not policy_of(agent).draws:
         has -= {*_OF_A_PARTITION}
         why = "has no partition" if kind in _OF_A_PARTITION else why
     if agent.problem.log is None:
@@ -251,17 +260,12 @@ def _check_kind(agent: Agent | Controller, kind: str) -> None:
         raise SettingError(f"There is no {kind} to draw: {made_by(agent)} {why}. Draw one of {others}.")
 
 
-def _tree(
-    agent: Agent | Controller, step: int | None, leaves: int | None, played: dict[str, Any]
-) -> RuleTree:
+def _tree(agent: Agent | Design, step: int | None, leaves: int | None, played: dict[str, Any]) -> Controller:
+    from spaql.controllers import controller_of
     from spaql.evaluation import size_curve
-    from spaql.interpret import rule_tree
-    from spaql.policy import FeatureController
-    from spaql.policy.resolve import policy_of
 
     if leaves is None:
-        policy = policy_of(agent)
-        return policy.tree if isinstance(policy, FeatureController) else rule_tree(agent, step)
+        return controller_of(agent, step)
     small = [one.tree for one in size_curve(agent, **played) if one.tree.n_leaves <= leaves]
     if not small:
         raise SettingError(f"No tree of at most {counted(leaves, 'leaf')} was found: allow more.")
@@ -269,7 +273,7 @@ def _tree(
 
 
 def _over_plane(
-    kind: str, agent: Agent | Controller, x: str | int, y: str | int, plane: dict[str, Any]
+    kind: str, agent: Agent | Design, x: str | int, y: str | int, plane: dict[str, Any]
 ) -> Record:
     from spaql.agents import Agent, PlanTree
     from spaql.figures import (

@@ -12,8 +12,8 @@ from spaql.cli.report import Report, reports
 from spaql.formatting import counted, number, places, with_interval
 
 if TYPE_CHECKING:
-    from spaql.agents import Agent, Controller
-    from spaql.policy import FeatureController, RuleTree
+    from spaql.agents import Agent, Design
+    from spaql.controllers import Controller
 
 
 @click.command()
@@ -53,8 +53,8 @@ def edit(
     """Change a leaf or a rule of the policy in RUN, try it, and save it as a controller of its own.
 
     A leaf gets another action, or other numbers of its law; a rule, another threshold. A switching law has an
-    offset and gains for each action. Names of observations and of numbers of an action may leave out their
-    units. Every other command takes the file that is written, such as spaql evaluate.
+    offset and gains for each action. Names of observations, features and numbers of an action may leave out
+    their units. Every other command takes the file that is written, such as spaql evaluate.
 
     \b
     Examples:
@@ -66,8 +66,7 @@ def edit(
       spaql edit runs/oven --tree edited-controller.json --out edited.spaql
       spaql evaluate edited.spaql --episodes 500
     """
-    from spaql.interpret import edited, locked, moved, rule_tree
-    from spaql.policy import FeatureController
+    from spaql.controllers import controller_of, edited, locked, moved
 
     law = bool(offset or gain)
     if file is not None and (leaf, rule, action, threshold, law, lock) != (None,) * 4 + (False,) * 2:
@@ -80,33 +79,31 @@ def edit(
         raise click.UsageError("Give --do, --lock, or both; or --offset and --gain of a law.")
     source = read_to_play(run)
     what: dict[str, Any]
-    before: RuleTree | FeatureController
-    after: RuleTree | FeatureController
+    before = controller_of(source)
     if file is not None:
-        before = source.policy if isinstance(source.policy, FeatureController) else rule_tree(source)
-        return _saved(source, before, _from_file(file, before), {"tree": file.name}, run, out, episodes, seed)
-    before = tree = rule_tree(source)
-    if leaf is None:
+        after = _from_file(file, before)
+        what = {"tree": file.name}
+    elif leaf is None:
         assert rule is not None
         assert threshold is not None
-        after, what = moved(tree, rule, threshold), {"rule": rule, "threshold": threshold}
-    elif law:
-        offsets, gains = _offsets(offset), _gains(gain, tree)
-        given = None if action is None else read_action(tree, action)
-        after = edited(tree, leaf, given, offset=offsets, gains=gains, lock=lock)
-        what = {"leaf": leaf, "offset": list(offset), "gain": list(gain), "lock": lock}
+        after = moved(before, rule, threshold)
+        what = {"rule": rule, "threshold": threshold}
     else:
-        after = (
-            locked(tree, leaf) if action is None else edited(tree, leaf, read_action(tree, action), lock=lock)
-        )
-        what = {"leaf": leaf, "do": action, "lock": lock}
+        if action is None and not law:
+            after = locked(before, leaf)
+        else:
+            given = None if action is None else read_action(before, action)
+            gains = _gains(gain, before)
+            after = edited(before, leaf, given, offset=_offsets(offset), gains=gains, lock=lock)
+        changed = {"offset": list(offset), "gain": list(gain)} if law else {"do": action}
+        what = {"leaf": leaf, **changed, "lock": lock}
     return _saved(source, before, after, what, run, out, episodes, seed)
 
 
 def _saved(
-    source: Agent | Controller,
-    before: RuleTree | FeatureController,
-    after: RuleTree | FeatureController,
+    source: Agent | Design,
+    before: Controller,
+    after: Controller,
     what: dict[str, Any],
     run: Path,
     out: Path,
@@ -114,10 +111,9 @@ def _saved(
     seed: int,
 ) -> Report:
     """Compare a controller before and after an edit, and save it."""
-    from spaql.agents import Controller
+    from spaql.agents import Design
+    from spaql.controllers.mirrored import folded
     from spaql.evaluation import evaluate
-    from spaql.policy import RuleTree
-    from spaql.policy.mirrored import folded
 
     data: dict[str, Any] = {"file": str(out), **what}
     lines = []
@@ -128,8 +124,8 @@ def _saved(
         returned = with_interval(result.mean, result.ci95)
         shown = number(worst, places(result.mean, result.ci95))
         lines.append(f"{label:7} {counted(one.n_leaves, 'leaf')}, return {returned}, worst {shown}")
-    if isinstance(before, RuleTree) and isinstance(after, RuleTree) and (fold := folded(before)) is not None:
-        side = fold.half.observations[fold.side]
+    if (fold := folded(before)) is not None:
+        side = fold.half.inputs[fold.side]
         data["mirrored"] = folded(after) is not None
         lines.append(
             f"Changed where {side} >= 0, and where it is not in the mirror."
@@ -137,54 +133,50 @@ def _saved(
             else f"The tree is no longer its own mirror image: nothing was changed where {side} < 0, and "
             "leaves and rules have other numbers now."
         )
-    Controller(after, source.problem, {"from": run.name, **what}).save(out)
+    Design(after, source.problem, {"from": run.name, **what}).save(out)
     return Report(data, "\n".join([*lines, f"Saved as {out}."]))
 
 
-def _from_file(file: Path, before: RuleTree | FeatureController) -> RuleTree | FeatureController:
-    """Return the controller of a JSON file: only the tree may be another one, which keeps what is locked."""
+def _from_file(file: Path, before: Controller) -> Controller:
+    """Return the controller of a JSON file: its rules and laws may be others, but where they are locked."""
     from dataclasses import replace
 
     from spaql.errors import SettingError
     from spaql.export import controller_from_json
-    from spaql.policy import FeatureController
-    from spaql.policy.feature_controller_file import declaration_to
-
-    def parts(one: RuleTree | FeatureController) -> tuple[Any, RuleTree]:
-        if isinstance(one, FeatureController):
-            return declaration_to(one), one.tree
-        return (one.observation_space, one.action_space), one
 
     found = controller_from_json(file)
-    declaration, tree = parts(found)
-    wanted, kept = parts(before)
-    if declaration != wanted:
+    if _declared(found) != _declared(before):
         raise SettingError(f"The controller in {file} has other features, limits or spaces than RUN.")
-    tree = _with_locks(file, tree, kept)
-    return replace(found, tree=tree) if isinstance(found, FeatureController) else tree
+    if not before.locks:
+        return found
+    if not _same_locked(found, before):
+        raise SettingError(f"The tree in {file} changes a rule or a leaf that is locked in RUN.")
+    return replace(found, locks=before.locks)
 
 
-def _with_locks(file: Path, found: RuleTree, tree: RuleTree) -> RuleTree:
-    """Return the tree of a file with the locks of another one, which it must keep."""
-    from dataclasses import replace
+def _declared(controller: Controller) -> tuple[Any, ...]:
+    """Return all of a controller but its rules and laws."""
+    from spaql.controllers.file import memory_to
 
+    spaces = (controller.observation_space, controller.action_space)
+    names = (controller.observations, controller.actions)
+    return (*spaces, *names, controller.features, memory_to(controller))
+
+
+def _same_locked(found: Controller, before: Controller) -> bool:
+    """Return whether a controller has the rules of another one, and its laws where they are locked."""
     import numpy as np
 
-    from spaql.errors import SettingError
-
-    if not tree.locks:
-        return found
     parts = ("feature", "threshold", "left", "right", "leaf", "combinations")
-    same = all(np.array_equal(getattr(found, part), getattr(tree, part)) for part in parts)
-    rows = [lock.row for lock in tree.locks]
-    table = {name: array for name, array in vars(tree.leaves).items() if isinstance(array, np.ndarray)}
-    for name, array in table.items():
-        given = getattr(found.leaves, name, np.empty(0))
-        same = same and given.shape == array.shape
-        same = same and (len(array) != len(tree.leaves) or np.array_equal(given[rows], array[rows]))
-    if not same:
-        raise SettingError(f"The tree in {file} changes a rule or a leaf that is locked in RUN.")
-    return replace(found, locks=tree.locks)
+    if not all(np.array_equal(getattr(found, part), getattr(before, part)) for part in parts):
+        return False
+    if len(found.laws) != len(before.laws):
+        return False
+    rows = [lock.row for lock in before.locks]
+    laws = ("gain", "offset")
+    return all(
+        np.array_equal(getattr(found.laws, part)[rows], getattr(before.laws, part)[rows]) for part in laws
+    )
 
 
 def _offsets(given: tuple[str, ...]) -> float | dict[str, float] | None:
@@ -194,13 +186,13 @@ def _offsets(given: tuple[str, ...]) -> float | dict[str, float] | None:
     return dict(_named(one, "--offset 0.5, or --offset torque=0.5") for one in given) or None
 
 
-def _gains(given: tuple[str, ...], tree: RuleTree) -> dict[str | tuple[str, str], float]:
-    """Return gains by the names of observations, with those of an action's numbers if there are several."""
+def _gains(given: tuple[str, ...], tree: Controller) -> dict[str | tuple[str, str], float]:
+    """Return gains by the names of inputs, with those of an action's numbers if there are several."""
     gains: dict[str | tuple[str, str], float] = {}
     for one in given:
         name, value = _named(one, "--gain speed=-2.5, or --gain torque:speed=-2.5")
         acted, sign, seen = name.partition(":")
-        pair = sign and name not in tree.observations
+        pair = sign and name not in tree.inputs
         gains[(acted.strip(), seen.strip()) if pair else name] = value
     return gains
 

@@ -62,11 +62,11 @@ def evaluate(
       spaql evaluate runs/oven --beside pid,lqr
     """
     from spaql.agents import Agent
+    from spaql.controllers import RandomPolicy
     from spaql.evaluation import beside as judge_beside
     from spaql.evaluation import evaluate as run_episodes
     from spaql.evaluation.beside import steps_of
     from spaql.evaluation.conditions import NOMINAL, PERTURBED, conditions_of, in_condition
-    from spaql.policy import RandomPolicy
     from spaql.problems import make_problem
 
     if steps is not None and not beside:

@@ -24,9 +24,9 @@ from spaql.errors import BadEnvironmentError, SettingError, SpaqlError
 from spaql.formatting import counted, number, places, with_interval
 
 if TYPE_CHECKING:
-    from spaql.agents import Agent, Controller
+    from spaql.agents import Agent, Design
+    from spaql.controllers import Controller
     from spaql.export import Equivalence, ExportedPolicy
-    from spaql.policy import FeatureController, RuleTree
 
 TARGETS = (
     "c", "st", "plcopen", "onnx", "fmu", "rust", "octave", "javascript", "wasm", "micropython", "python",
@@ -136,17 +136,14 @@ def export(
       spaql export runs/tank --to rust --number float --out src
       spaql export runs/tank --check src/controller.rs
     """
-    from spaql.agents import Controller
+    from spaql.agents import Design
     from spaql.archive import write_atomically
+    from spaql.controllers import controller_of
     from spaql.export import ExportedPolicy, find_exporter
     from spaql.export.writing import Options
-    from spaql.interpret import rule_tree
-    from spaql.policy import FeatureController
-    from spaql.policy.resolve import policy_of
 
     source = _with_plant(run)
-    policy = policy_of(source)
-    exported = policy if isinstance(policy, FeatureController) else rule_tree(source, step)
+    exported = controller_of(source, step)
     if checked is not None and target is None:
         return _check(checked, source, exported)
     if target is None or out is None or checked is not None:
@@ -163,31 +160,29 @@ def export(
     for option in given:
         if option not in taken:
             raise SettingError(f"There is no --{option} for {target}: leave it out.")
-    remembers = isinstance(exported, FeatureController)
-    tree = exported.tree if isinstance(exported, FeatureController) else exported
     if safe_action is not None:
-        given["safe_action"] = read_action(tree, safe_action)
+        given["safe_action"] = read_action(exported, safe_action)
     found = exporter(
-        Controller(exported, source.problem) if step is not None else source,
+        Design(exported, source.problem) if step is not None else source,
         out / f"{name}{suffix}",
         provenance=_provenance(source),
         **given,
     )
     data: dict[str, Any] = json.loads(found.to_json())
     lines: list[str] = []
-    if safe_action is not None and remembers:
+    if safe_action is not None and exported.remembers:
         lines = ["safe    not played with noise: this is for controllers without memory only"]
     elif safe_action is not None:
         own = ("form", "points", "standard")
         kept = {option: value for option, value in given.items() if option not in own}
-        noisy, lines = _with_noise(run, ExportedPolicy(tree, **kept), episodes, step)
+        noisy, lines = _with_noise(run, ExportedPolicy(exported, **kept), episodes, step)
         data |= noisy
     if report is not None:
         write_atomically(report, (json.dumps(without_infinities(data), indent=2) + "\n").encode())
     return Report({"folder": str(out), **data}, "\n".join([_text(found, out), *lines]))
 
 
-def _check(file: Path, source: Agent | Controller, exported: RuleTree | FeatureController) -> Report:
+def _check(file: Path, source: Agent | Design, exported: Controller) -> Report:
     """Compare the hashes in an exported file with those of a run."""
     from spaql.export.hashes import difference, hashes_of
 
@@ -198,7 +193,7 @@ def _check(file: Path, source: Agent | Controller, exported: RuleTree | FeatureC
     return Report({"of_run": not differs, "hashes": hashes}, text, code=FAILED if differs else 0)
 
 
-def _with_plant(run: Path) -> Agent | Controller:
+def _with_plant(run: Path) -> Agent | Design:
     """Return an agent or controller with the equations of its plant, if its environment is found here."""
     try:
         return read_to_play(run)
@@ -241,14 +236,14 @@ def _text(found: Equivalence, out: Path) -> str:
     return "\n".join(lines)
 
 
-def _provenance(source: Agent | Controller) -> list[str]:
+def _provenance(source: Agent | Design) -> list[str]:
     """Return lines on the origin of a controller."""
     from spaql.agents import Agent
 
     if isinstance(source, Agent):
         made = f"{source.learner_type.name}, seed {source.seed}, {counted(source.iterations, 'iteration')}"
     else:
-        made = ", ".join(["rule tree", *(f"{key}: {value}" for key, value in source.origin.items())])
+        made = ", ".join(["controller", *(f"{key}: {value}" for key, value in source.origin.items())])
     lines = [f"{source.problem.name}, {made}"]
     if isinstance(source, Agent) and len(source.history):
         best = source.history.last()["best_return"]

@@ -12,8 +12,8 @@ from spaql.cli.report import Report, reports
 from spaql.formatting import counted, with_interval
 
 if TYPE_CHECKING:
-    from spaql.agents import Agent, Controller
-    from spaql.policy import RuleTree
+    from spaql.agents import Agent, Design
+    from spaql.controllers import Controller
 
 _EPISODES = 100
 
@@ -59,16 +59,16 @@ def improve(
 
     from spaql.agents import TreeSearch
     from spaql.agents.run_folder import save_run
+    from spaql.controllers import controller_of
     from spaql.errors import SettingError
     from spaql.evaluation import evaluate
     from spaql.evaluation.conditions import PERTURBED, in_condition
-    from spaql.interpret import rule_tree
     from spaql.stats import mean_ci95
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise SettingError(f"{out} is there already: name another folder with --out, or remove it.")
     source = read_to_play(run)
-    rules = rule_tree(source, minimise=False)
+    rules = controller_of(source, minimise=False)
     plant = source.problem.plant_now or source.problem.plant
     problem = replace(source.problem, parallel=ray or parallel, plant=plant)
     first, simplified = _small_enough(source, rules, episodes, seed)
@@ -76,7 +76,7 @@ def improve(
     agent = TreeSearch(problem, seed=seed, max_leaves=leaves).start_from(first)
     agent.learn(steps, progress_bar=not quiet)
     save_run(agent, out)
-    found = rule_tree(agent, minimise=False)
+    found = controller_of(agent, minimise=False)
     where = in_condition(problem, agent.designed_for)
     before, after = (evaluate(one, where, episodes=episodes, seed=seed + 1) for one in (rules, agent))
     mean, half = mean_ci95(after.returns - before.returns)
@@ -105,8 +105,8 @@ def improve(
 
 
 def _small_enough(
-    source: Agent | Controller, rules: RuleTree, episodes: int, seed: int
-) -> tuple[RuleTree, str]:
+    source: Agent | Design, rules: Controller, episodes: int, seed: int
+) -> tuple[Controller, str]:
     """Return rules that the search takes, and how they were simplified if that was needed."""
     from spaql.algorithms.treesearch.settings import MOST_LEAVES
     from spaql.errors import SettingError

@@ -99,8 +99,8 @@ def _write(plant: PlantModel, out: Path) -> None:
 
 
 def _cell(plant: PlantModel, at: list[float], digits: int | None) -> list[str]:
+    from spaql.controllers.wording import number_text
     from spaql.plants import end_lines, law_lines
-    from spaql.policy.text import number_text
 
     if len(at) != plant.dims:
         raise SettingError(f"An observation has {plant.dims} numbers: {', '.join(plant.observations)}.")

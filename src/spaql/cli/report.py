@@ -117,6 +117,16 @@ def names(ctx: click.Context, param: click.Parameter, value: str | None) -> list
         ) from error
 
 
+def numbers_or_names(
+    ctx: click.Context, param: click.Parameter, value: str | None
+) -> list[float] | dict[str, float] | None:
+    """Return numbers, or numbers by name, as in error=0.5,integral=2, as an option's callback."""
+    if value is None or "=" not in value:
+        return numbers(ctx, param, value)
+    given = (part.rpartition("=") for part in value.split(","))
+    return {name.strip(): read_numbers(number)[0] for name, _, number in given}
+
+
 def read_numbers(value: str) -> list[float]:
     """Return numbers separated by commas."""
     try:

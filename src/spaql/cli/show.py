@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spaql.cli.arguments import Choice, made_by, read, read_to_play, run_argument
-from spaql.cli.report import Report, numbers, reports
+from spaql.cli.report import Report, numbers_or_names, reports
 from spaql.errors import SettingError, require
 from spaql.formatting import counted
 
 if TYPE_CHECKING:
-    from spaql.agents import Agent, Controller
-    from spaql.policy import FeatureController, RuleTree
-    from spaql.policy.explanation import Explanation
+    from spaql.agents import Agent, Design
+    from spaql.controllers import Controller
+    from spaql.controllers.explanation import Explanation
 
 FORMS = ("rules", "csv", "markdown", "latex", "dot")
 
@@ -28,24 +28,29 @@ FORMS = ("rules", "csv", "markdown", "latex", "dot")
 @click.option("--digits", type=int, help="round numbers to so many digits  [default: exact]")
 @click.option("--numbers", "numbered", is_flag=True, help="write the number of each leaf and rule")
 @click.option(
-    "--at", metavar="X,Y,...", callback=numbers, help="instead explain what is done for this observation"
+    "--at",
+    metavar="X,Y,...",
+    callback=numbers_or_names,
+    help="instead explain what is done for this observation; for features by name, as error=2,integral=40",
 )
 @click.option("--as", "form", type=Choice(FORMS), default="rules", show_default=True, help="what to print")
 @click.option(
     "--html", "card", type=click.Path(path_type=Path), help="write a page to play with: tree, map and plant"
 )
 @click.option("--stress", "stressed", is_flag=True, help="add smaller trees and stress tests to that page")
-@click.option("--step", type=int, help="time step, of a policy that has another one at each (aql)")
+@click.option("--step", type=int, help="time step, of aql or of --episode")
+@click.option("--episode", type=int, help="explain what is done at --step of the episode of this seed")
 @reports("the tree and its rules")
 def show(
     run: Path,
     digits: int | None,
     numbered: bool,
-    at: list[float] | None,
+    at: list[float] | dict[str, float] | None,
     form: str,
     card: Path | None,
     stressed: bool,
     step: int | None,
+    episode: int | None,
 ) -> Report:
     """Print the policy in RUN, a run folder or a model file, as if-then rules in raw units.
 
@@ -57,53 +62,27 @@ def show(
     Examples:
       spaql show runs/cartpole --digits 3
       spaql show runs/cartpole --at 0,0.1,0.05,-0.2
+      spaql show runs/oven --at error=2,integral=40
+      spaql show runs/oven --episode 0 --step 60
       spaql show runs/cartpole --html page.html
       spaql show runs/cartpole --as csv > table.csv
       spaql show runs/cartpole --as dot --digits 3 | dot -Tsvg > tree.svg
       spaql show runs/aql --step 0
     """
-    from spaql.interpret import rule_tree
-    from spaql.policy import FeatureController
-    from spaql.policy.resolve import policy_of
+    from spaql.controllers import controller_of
 
     if card is not None:
         return _card(run, card, stressed)
     if stressed:
         raise click.UsageError("--stress is for the page of --html.")
     source = read(run)
-    if at is not None:
-        explanation = _explanation(source, at, step)
+    if at is not None and episode is not None:
+        raise click.UsageError("Explain an observation with --at, or a moment with --episode and --step.")
+    if at is not None or episode is not None:
+        explanation = _explanation(source, at, episode, step)
         return Report(lambda: dataclasses.asdict(explanation), str(explanation))
-    policy = policy_of(source)
-    if isinstance(policy, FeatureController):
-        return _with_memory(source, policy, form, digits, numbered)
-    tree = rule_tree(source, step)
+    tree = controller_of(source, step)
     return Report(lambda: _data(source, tree), lambda: _text(source, tree, form, digits, numbered))
-
-
-def _with_memory(
-    source: Agent | Controller, policy: FeatureController, form: str, digits: int | None, numbered: bool
-) -> Report:
-    """Report a controller with memory; tables and graphs are those of its tree, which is over features."""
-    from spaql.policy.feature_controller_file import declaration_to
-    from spaql.policy.feature_text import controller_text
-    from spaql.policy.law_names import law_names
-
-    def data() -> dict[str, Any]:
-        return _data(source, policy.tree) | {
-            "memory": declaration_to(policy),
-            "laws": [list(law_names(policy, leaf)) for leaf in range(1, policy.n_leaves + 1)],
-        }
-
-    def text() -> str:
-        if form != "rules" or numbered:
-            return _text(source, policy.tree, form, digits, numbered)
-        tree = policy.tree
-        size = f"{counted(tree.n_leaves, 'leaf')}; {counted(tree.n_numbers, 'number')}"
-        heading = f"# {source.problem.name}, {made_by(source)}: a controller with memory, {size}"
-        return "\n".join([heading, *_remarks(source, tree, digits), controller_text(policy, digits)])
-
-    return Report(data, text)
 
 
 def _card(run: Path, card: Path, stressed: bool) -> Report:
@@ -116,30 +95,48 @@ def _card(run: Path, card: Path, stressed: bool) -> Report:
     return Report({"file": str(card)}, str(card))
 
 
-def _explanation(source: Agent | Controller, observation: list[float], step: int | None) -> Explanation:
-    from spaql.interpret import rule_tree
-    from spaql.policy import FeatureController, PartitionPolicy, RuleTree
-    from spaql.policy.resolve import policy_of
+def _explanation(
+    source: Agent | Design, at: list[float] | dict[str, float] | None, episode: int | None, step: int | None
+) -> Explanation:
+    """Return the explanation of an observation, of given features, or of a moment of an episode."""
+    from spaql.controllers import PartitionPolicy, controller_of
+    from spaql.controllers.resolve import policy_of
+    from spaql.evaluation.moment import moment_of
 
     policy = policy_of(source)
     if isinstance(policy, PartitionPolicy):
-        return policy.explain(observation, step or 0)
-    if isinstance(policy, RuleTree):
-        return rule_tree(policy).explain(observation)  # by the numbers of the leaves that are shown
-    if isinstance(policy, FeatureController):
-        raise SettingError(
-            "This controller has memory: what it does depends on more than the observation. In Python, "
-            "policy.tree.explain(policy.features_of(observation, state)) explains it for a state."
-        )
-    raise SettingError(f"A {type(policy).__name__} cannot explain what it does.")
+        if isinstance(at, dict):
+            raise SettingError("The policy of a partition has no features: give an observation.")
+        seen = moment_of(source, episode, step).observation if episode is not None else at
+        return policy.explain(seen, step or 0)
+    controller = controller_of(policy)  # by the numbers of the leaves that are shown
+    if episode is not None:
+        moment = moment_of(source, episode, step)
+        return controller.explain(moment.observation, moment.state)
+    if isinstance(at, dict):
+        return controller.explain_inputs(_by_name(at, controller.inputs))
+    return controller.explain(at)
 
 
-def _data(source: Agent | Controller, tree: RuleTree) -> dict[str, Any]:
-    """Return the size of a tree, and the intervals of each leaf, with null for infinite ends."""
+def _by_name(given: dict[str, float], names: tuple[str, ...]) -> list[float]:
+    """Return a number for each of some names; one that is missing or unknown is refused."""
+    from spaql.spaces import find_observation
+
+    known = {find_observation(name, names): x for name, x in given.items()}
+    if missing := [name for j, name in enumerate(names) if j not in known]:
+        raise SettingError(f"Give all of {', '.join(names)}: {missing[0]} is missing.")
+    return [known[j] for j in range(len(names))]
+
+
+def _data(source: Agent | Design, tree: Controller) -> dict[str, Any]:
+    """Return the size, rules and limits of a controller; infinite ends of intervals are null."""
     from spaql.agents import Agent
-    from spaql.interpret import table
-    from spaql.policy.mirrored import folded
-    from spaql.policy.text import leaf_text
+    from spaql.controllers import table
+    from spaql.controllers.feature_table import feature_to
+    from spaql.controllers.file import memory_to
+    from spaql.controllers.law_names import law_names
+    from spaql.controllers.mirrored import folded
+    from spaql.controllers.text import leaf_text
 
     fold = folded(tree)
     mirror = {} if fold is None else {"mirror": fold.heading, "half_leaves": fold.half.n_leaves}
@@ -166,26 +163,28 @@ def _data(source: Agent | Controller, tree: RuleTree) -> dict[str, Any]:
         "numbers": tree.n_numbers,
         "smallest": tree.smallest,
         "rules": rules,
+        "features": [feature_to(feature) for feature in tree.features],
+        "memory": memory_to(tree),
+        "laws": [list(law_names(tree, leaf)) for leaf in range(1, tree.n_leaves + 1)],
         **mirror,
     }
 
 
-def _text(source: Agent | Controller, tree: RuleTree, form: str, digits: int | None, numbered: bool) -> str:
-    from spaql.interpret import dot, table_csv, table_latex, table_markdown
-    from spaql.policy import text
-    from spaql.policy.mirrored import leaves_to_read
+def _text(source: Agent | Design, tree: Controller, form: str, digits: int | None, numbered: bool) -> str:
+    from spaql.controllers import dot, table_csv, table_latex, table_markdown, text
+    from spaql.controllers.mirrored import leaves_to_read
 
     if form == "csv":
         return table_csv(tree)
     if form != "rules":
         return {"markdown": table_markdown, "latex": table_latex, "dot": dot}[form](tree, digits)
+    kind = "a controller with memory, " if tree.remembers else ""
     proven = ", the fewest that do the same" if tree.smallest else ""
     leaves = counted(tree.n_leaves, "leaf")
     if (half := leaves_to_read(tree)) < tree.n_leaves:
         leaves = f"{counted(half, 'leaf')} for one half and their mirror images"
-    heading = (
-        f"# {source.problem.name}, {made_by(source)}: {leaves}{proven}; {counted(tree.n_numbers, 'number')}"
-    )
+    size = f"{kind}{leaves}{proven}; {counted(tree.n_numbers, 'number')}"
+    heading = f"# {source.problem.name}, {made_by(source)}: {size}"
     return "\n".join([heading, *_remarks(source, tree, digits), text(tree, digits, numbered=numbered)])
 
 
@@ -200,21 +199,21 @@ def _edit(origin: Mapping[str, Any]) -> str:
     return f", leaf {origin.get('leaf')} set by hand: {', '.join(set_to)}" if set_to else ""
 
 
-def _remarks(source: Agent | Controller, tree: RuleTree, digits: int | None) -> list[str]:
+def _remarks(source: Agent | Design, tree: Controller, digits: int | None) -> list[str]:
     """Return remarks on what a controller was made from, and where it is locked."""
-    from spaql.agents import Controller
-    from spaql.policy.explanation import conditions
-    from spaql.policy.text import leaf_text
+    from spaql.agents import Design
+    from spaql.controllers.explanation import conditions
+    from spaql.controllers.text import leaf_text
 
     remarks, log = [], source.problem.log
     if log is not None:
         remarks.append(
             f"# fitted to {', '.join(log['files'])}, {counted(log['steps'], 'step')}: {log['verdict']}"
         )
-    if isinstance(source, Controller) and "from" in source.origin:
-        remarks.append(f"# made from {source.origin['from']}{_edit(source.origin)}")
-    if isinstance(source, Controller) and {"algorithm", "seed", "total_timesteps"} <= source.origin.keys():
-        made = source.origin
+    made = source.origin if isinstance(source, Design) else {}
+    if "from" in made:
+        remarks.append(f"# made from {made['from']}{_edit(made)}")
+    if {"algorithm", "seed", "total_timesteps"} <= made.keys():
         remarks.append(
             f"# learned by {made['algorithm']}, seed {made['seed']}, {made['total_timesteps']:,} steps"
         )

@@ -41,7 +41,7 @@ def simplify(
       spaql simplify runs/cartpole --loss 0.05 --out small.spaql
       spaql show small.spaql
     """
-    from spaql.agents import Controller
+    from spaql.agents import Design
     from spaql.evaluation import evaluate, size_curve
 
     source = read_to_play(run)
@@ -63,9 +63,7 @@ def simplify(
     lines.append(f"Chosen: {how}." + ("" if out else " To save it, give --out FILE.spaql."))
     data: dict[str, Any] = {"trees": [{**_row(one), "chosen": one is chosen} for one in curve]}
     if out is not None:
-        controller = Controller(
-            chosen.tree, source.problem, {"from": run.name, "agreement": chosen.agreement}
-        )
+        controller = Design(chosen.tree, source.problem, {"from": run.name, "agreement": chosen.agreement})
         controller.save(out)
         # These episodes selected the tree, so others evaluate it.
         again = evaluate(controller, episodes=episodes, seed=seed + 1)

@@ -19,7 +19,7 @@ from spaql.formatting import number
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from spaql.agents import Agent, Controller
+    from spaql.agents import Agent, Design
     from spaql.evaluation import Bench, RobustnessRow, StressTest
     from spaql.evaluation.stress import Sampling
     from spaql.problems import Problem
@@ -135,7 +135,7 @@ def stress(
 
 
 def _robustness(
-    agent: Agent | Controller, bench: Bench | None, vary: dict[str, list[float]], seed: int
+    agent: Agent | Design, bench: Bench | None, vary: dict[str, list[float]], seed: int
 ) -> tuple[list[RobustnessRow], str]:
     """Return the rows of the table, and a remark if they vary no parameter."""
     from spaql.evaluation import parameters_of, robustness
@@ -149,7 +149,7 @@ def _robustness(
     return rows, f"No parameter of {agent.problem.name} was varied: {can}"
 
 
-def _robustness_alone(agent: Agent | Controller, vary: dict[str, list[float]], seed: int) -> Report:
+def _robustness_alone(agent: Agent | Design, vary: dict[str, list[float]], seed: int) -> Report:
     """Return a report of robustness alone, for a plant without a known region of starts."""
     rows, remark = _robustness(agent, None, vary, seed)
     why = f"The region of starts of {agent.problem.name} is not known: give --low X,Y,... and --high X,Y,..."

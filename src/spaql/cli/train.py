@@ -35,7 +35,6 @@ from spaql.errors import BadEnvironmentError, SettingError
 from spaql.evaluation import PlainControllers, evaluate, plain_controllers
 from spaql.evaluation.plain_controllers import failure
 from spaql.formatting import counted, number, places, with_interval
-from spaql.policy import FeatureController, RuleTree
 from spaql.problems import EnvironmentLike, Problem, make_problem
 from spaql.problems.registry import is_fmu
 from spaql.tables import aligned
@@ -397,8 +396,9 @@ def train(
         result["violations"] = fresh.violations
     if fresh.excursions:
         result["excursions"] = [dataclasses.asdict(one) for one in fresh.excursions]
-    if isinstance(agent.policy, RuleTree | FeatureController):  # the last row of the history may be older
-        result["leaves"] = agent.policy.n_leaves
+    size, unit = agent.policy.size
+    if unit == "leaf":  # the last row of the history may be older
+        result["leaves"] = size
     if isinstance(agent, PlanTree | TreeSearch):
         result["mirror"] = agent.mirror
     named = f" --algo {algo}" if ":" in algo else ""

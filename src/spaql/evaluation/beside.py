@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from spaql.agents import Agent, Controller
+from spaql.agents import Agent, Design
 from spaql.classical import Tuned, tune
 from spaql.classical.tuning import check_method
+from spaql.controllers import Policy
 from spaql.errors import SettingError
 from spaql.evaluation.conditions import CONDITION_TEXTS, conditions_of, in_condition
 from spaql.evaluation.control import ControlMeasures, evaluate_control
 from spaql.evaluation.episodes import Playable, policy_and_problem
 from spaql.evaluation.step_test import Response, has_step_test, step_test
-from spaql.policy import Policy
 from spaql.problems import EnvironmentLike, Problem
 from spaql.simulate import Evaluation
 from spaql.stats import mean_ci95
@@ -28,7 +28,7 @@ _LEAST = 0.01
 _NAMES = {"pid": "a PID controller", "lqr": "an LQR"}
 
 
-def steps_of(agent: Agent | Controller) -> int:
+def steps_of(agent: Agent | Design) -> int:
     """Return the simulator steps of a run, or `TUNING_STEPS` where they are not known."""
     if isinstance(agent, Agent) and len(agent.history):
         return max(1, int(agent.history.last()["interactions"]))
@@ -149,7 +149,7 @@ def beside(
     Parameters
     ----------
     agent
-        An agent or controller; a policy or rule tree, which needs `env`; or the path of a run folder or file.
+        An agent or design; a policy or controller, which needs `env`; or the path of a run folder or file.
     env
         The problem to evaluate and tune on; the agent's own by default.
     methods

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spaql.agents import Agent
+from spaql.controllers import Policy, RecordingPolicy
+from spaql.controllers.resolve import opened
 from spaql.errors import SettingError
 from spaql.evaluation.episodes import Playable, evaluate
-from spaql.policy import Policy, RecordingPolicy
-from spaql.policy.resolve import opened
 from spaql.problems import Problem, perturbed
 from spaql.problems.perturbed import derived_id, paired_states
 from spaql.simulate import Evaluation

@@ -12,9 +12,9 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from numpy.typing import ArrayLike, NDArray
 
+from spaql.controllers import Policy, RecordingPolicy
 from spaql.evaluation.episodes import Playable, policy_and_problem
 from spaql.evaluation.measures import settling_time
-from spaql.policy import PartitionPolicy, Policy, RecordingPolicy
 from spaql.problems import EnvironmentLike, Problem
 from spaql.simulate import Evaluation, fresh_episodes
 from spaql.spaces import action_names, observation_names
@@ -243,7 +243,7 @@ def evaluate_control(
     Examples
     --------
     >>> from spaql import make_problem
-    >>> from spaql.policy import RandomPolicy
+    >>> from spaql.controllers import RandomPolicy
     >>> motor = make_problem("spaql/DCMotor-v0", measured=False)
     >>> _, found = evaluate_control(RandomPolicy(motor.states, motor.actions), motor, episodes=5)
     >>> found.tracking[0].name, 0.2 < found.actuators[0].movement < 0.5
@@ -253,7 +253,7 @@ def evaluate_control(
     policy, problem = policy_and_problem(agent, env)
     problem = dataclasses.replace(problem, parallel=True) if parallel else problem
     evaluation, watched = _watched(policy, problem, episodes, seed, deterministic)
-    if problem.dynamics is not None and isinstance(policy, PartitionPolicy):
+    if problem.dynamics is not None and policy.draws:
         played = fresh_episodes(policy, problem, episodes, seed, deterministic=deterministic)
     else:
         played = evaluation

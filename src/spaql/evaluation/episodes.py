@@ -10,9 +10,9 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
+from spaql.controllers import Policy
+from spaql.controllers.resolve import PathLike, opened, policy_of
 from spaql.errors import SettingError
-from spaql.policy import Policy
-from spaql.policy.resolve import PathLike, opened, policy_of
 from spaql.problems import EnvironmentLike, Problem, make_problem
 from spaql.simulate import Evaluation, fresh_episodes
 from spaql.simulate.batches import fresh_states
@@ -35,7 +35,7 @@ class Evaluable(Protocol):
 
 
 Playable = Evaluable | Policy | PathLike
-"""An agent or controller; a policy, which a rule tree is, too; or the path of a run folder or file."""
+"""An agent or design; a policy, which a controller is, too; or the path of a run folder or file."""
 
 
 def policy_and_problem(agent: Playable, env: EnvironmentLike | None) -> tuple[Policy, Problem]:
@@ -88,7 +88,7 @@ def evaluate(
     Parameters
     ----------
     agent
-        An agent or controller; a policy or rule tree, which needs `env`; or the path of a run folder or file.
+        An agent or design; a policy or controller, which needs `env`; or the path of a run folder or file.
     env
         The problem to run it on; the agent's own by default.
     episodes
@@ -104,7 +104,7 @@ def evaluate(
 
     Examples
     --------
-    >>> from spaql.policy import RandomPolicy
+    >>> from spaql.controllers import RandomPolicy
     >>> problem = make_problem("cartpole200")
     >>> result = evaluate(RandomPolicy(problem.states, problem.actions), problem, episodes=50)
     >>> 15 < result.mean < 30
@@ -127,7 +127,7 @@ def start_states(
 
     Examples
     --------
-    >>> from spaql.policy import RandomPolicy
+    >>> from spaql.controllers import RandomPolicy
     >>> problem = make_problem("Pendulum-v1")
     >>> start_states(RandomPolicy(problem.states, problem.actions), problem, episodes=3).shape
     (3, 2)

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete
+from numpy.typing import ArrayLike
 
 from spaql.agents import Agent
+from spaql.controllers import Controller, Laws, Policy, RandomPolicy
+from spaql.controllers.arrays import action_range
 from spaql.evaluation.episodes import evaluate
 from spaql.formatting import number, places
-from spaql.policy import Choices, Constants, Policy, RandomPolicy, RuleTree
-from spaql.policy.arrays import action_range
 from spaql.problems import Problem
 from spaql.simulate import Evaluation
 from spaql.stats import standard_error
@@ -127,27 +128,21 @@ def _constants(problem: Problem) -> dict[str, Policy]:
     if isinstance(space, Discrete):
         count = min(int(space.n), _MOST_ACTIONS)
         names = problem.actions.names or tuple(map(str, range(count)))
-        return {names[k]: _always(problem, Choices(np.array([int(space.start) + k]))) for k in range(count)}
+        return {names[k]: _always(problem, int(space.start) + k) for k in range(count)}
     assert isinstance(space, Box)
     low, high = action_range(space)
     found: dict[str, Policy] = {}
     for share in (0.0, 0.5, 1.0):
         action = low + share * (high - low)
         name = ", ".join(number(value, places(value)) for value in action.tolist())
-        found[name] = _always(problem, Constants(action[np.newaxis]))
+        found[name] = _always(problem, action)
     return found
 
 
-def _always(problem: Problem, leaves: Choices | Constants) -> RuleTree:
-    """Return a tree of one leaf with one action."""
-    one = np.array([-1])
-    return RuleTree(
-        feature=one,
-        threshold=np.zeros(1),
-        left=one,
-        right=one,
-        leaf=np.zeros(1, np.int32),
-        leaves=leaves,
+def _always(problem: Problem, action: ArrayLike) -> Controller:
+    """Return a controller of one leaf with one action."""
+    return Controller(
+        laws=Laws.of_actions(np.array([action]), problem.actions.space, problem.states.dims),
         observation_space=problem.states.space,
         action_space=problem.actions.space,
         observations=problem.states.names,

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from gymnasium.spaces import Discrete
 
+from spaql.controllers import Policy, RecordingPolicy
 from spaql.evaluation.bench import Bench, find_bench
 from spaql.evaluation.conditions import PERTURBED, disturbed, in_condition, paired_episodes
 from spaql.evaluation.episodes import Playable, policy_and_problem
 from spaql.evaluation.plant_parameters import parameters_of, with_parameters
-from spaql.policy import Policy, RecordingPolicy
 from spaql.problems import EnvironmentLike, Problem, make_problem
 from spaql.simulate.returns import Evaluation
 from spaql.stats import mean_ci95
@@ -56,7 +56,7 @@ def robustness(
     Parameters
     ----------
     agent
-        An agent or controller; a policy or rule tree, which needs `env`; or the path of a run folder or file.
+        An agent or design; a policy or controller, which needs `env`; or the path of a run folder or file.
     env
         The nominal plant; the agent's own problem by default.
     bench

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spaql.controllers import Policy, RecordingPolicy
 from spaql.evaluation.conditions import disturbed, paired_episodes
-from spaql.policy import Policy, RecordingPolicy
 from spaql.problems import EnvironmentLike, make_problem
 
 

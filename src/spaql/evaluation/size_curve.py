@@ -1,18 +1,17 @@
-"""The trade-off between the size of a rule tree and its return."""
+"""The trade-off between the size of a controller and its return."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
+from spaql.controllers import Controller, RecordingPolicy, controller_of, shrinking
 from spaql.evaluation.episodes import Playable, evaluate, policy_and_problem
-from spaql.interpret import rule_tree, shrinking
-from spaql.policy import RecordingPolicy, RuleTree
 from spaql.problems import EnvironmentLike, Problem
 from spaql.simulate import EpisodeRunner, Evaluation, Purpose, generator
 from spaql.values import real_number, whole_number
@@ -25,7 +24,7 @@ _KEPT = 5_000
 class SizedTree:
     """A tree of the curve."""
 
-    tree: RuleTree
+    tree: Controller
     agreement: float
     """Share of the states visited by the exact tree in which the action is the same; of actions of a Box, the
     constant or law that determines it."""
@@ -44,14 +43,14 @@ def size_curve(
     """Return small rule trees whose returns are close to those of a large one.
 
     Ever smaller trees are fitted to the actions of the exact tree in the states it visits
-    (`interpret.shrinking`). The states that these trees reach are added, labelled with the actions of the
+    (`controllers.shrinking`). The states that these trees reach are added, labelled with the actions of the
     exact tree, for the next round (DAgger). Of all trees, those remain that return more than all smaller
     ones; they are evaluated by fresh episodes.
 
     Parameters
     ----------
     agent
-        An agent or controller; a policy or rule tree, which needs `env`; or the path of a run folder or file.
+        An agent or design; a policy or controller, which needs `env`; or the path of a run folder or file.
     env
         The problem to run it on; the agent's own by default.
     episodes
@@ -77,7 +76,7 @@ def size_curve(
     """
     episodes, rounds = whole_number("episodes", episodes, least=1), whole_number("rounds", rounds, least=1)
     policy, problem = policy_and_problem(agent, env)
-    exact = agent if isinstance(agent, RuleTree) else rule_tree(policy)
+    exact = controller_of(policy, minimise=policy.draws or policy is not agent)
     tried, visited = _try(exact, problem, episodes, rounds, seed)
     wanted = _decided(exact, visited)
     return [
@@ -90,9 +89,9 @@ def size_curve(
     ]
 
 
-def _decided(tree: RuleTree, visited: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return what is compared: the action of a list, or else the row in the table of leaves."""
-    return np.asarray(tree.act(visited) if isinstance(tree.action_space, Discrete) else tree.find(visited))
+def _decided(tree: Controller, inputs: NDArray[np.float64]) -> NDArray[Any]:
+    """Return what is compared: the discrete action, or else the law."""
+    return tree.decide(inputs)[:, 0] if tree.discrete else tree.find(inputs)
 
 
 def smallest_within(curve: Sequence[SizedTree], loss: float) -> SizedTree:
@@ -106,27 +105,27 @@ def smallest_within(curve: Sequence[SizedTree], loss: float) -> SizedTree:
 
 
 def _try(
-    exact: RuleTree, problem: Problem, episodes: int, rounds: int, seed: int
-) -> tuple[list[tuple[float, RuleTree]], NDArray[np.float64]]:
-    """Fit trees and run them; returns the mean return of each, and the states of the exact tree."""
-    tried: list[tuple[float, RuleTree]] = []
+    exact: Controller, problem: Problem, episodes: int, rounds: int, seed: int
+) -> tuple[list[tuple[float, Controller]], NDArray[np.float64]]:
+    """Fit trees and run them; returns the mean return of each, and the inputs that the exact tree visits."""
+    tried: list[tuple[float, Controller]] = []
     with closing(EpisodeRunner(problem, episodes)) as runner:
         first = RecordingPolicy(exact)
         runner.evaluate(first, generator(seed, Purpose.SELECTION, 0))
-        visited = [first.visited]
+        visited = [first.inputs]
         for index in range(1, rounds + 1):
             known = np.concatenate(visited)
             for tree in shrinking(exact, known):
                 player = RecordingPolicy(tree)
                 result = runner.evaluate(player, generator(seed, Purpose.SELECTION, index))
                 tried.append((result.mean, tree))
-                visited.append(player.visited[:: -(-len(player.visited) // _KEPT)])
+                visited.append(player.inputs[:: -(-len(player.inputs) // _KEPT)])
     return tried, visited[0]
 
 
-def _front(tried: list[tuple[float, RuleTree]], exact: RuleTree) -> list[RuleTree]:
+def _front(tried: list[tuple[float, Controller]], exact: Controller) -> list[Controller]:
     """Return the trees that returned more than all smaller ones, and the exact one."""
-    kept: list[RuleTree] = []
+    kept: list[Controller] = []
     best = -np.inf
     for mean, tree in sorted(tried, key=lambda one: (one[1].n_leaves, -one[0])):
         if mean > best and tree.n_leaves < exact.n_leaves:

@@ -11,10 +11,10 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
+from spaql.controllers import Policy
+from spaql.controllers.arrays import action_range
 from spaql.errors import SettingError
 from spaql.evaluation.control import StepResponse, step_response
-from spaql.policy import Policy
-from spaql.policy.arrays import action_range
 from spaql.problems import Dynamics, Load, Problem
 from spaql.problems.setpoint_steps import state_places
 from spaql.simulate.environments import PlantRows, episodes_of, play_rows

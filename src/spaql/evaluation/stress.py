@@ -149,7 +149,7 @@ def stress(
     Parameters
     ----------
     agent
-        An agent or controller; a policy or rule tree, which needs `env`; or the path of a run folder or file.
+        An agent or design; a policy or controller, which needs `env`; or the path of a run folder or file.
     env
         The problem to run it on; the agent's own by default.
     bench

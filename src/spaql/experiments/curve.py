@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spaql.controllers import Policy
 from spaql.errors import SettingError
 from spaql.experiments.run import Run
-from spaql.policy import Policy
 from spaql.problems import Problem
 from spaql.simulate import Episode, play, record
 from spaql.simulate.play import set_classic_state

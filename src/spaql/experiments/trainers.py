@@ -12,12 +12,11 @@ from typing import Protocol
 from spaql.agents import Agent, agent_type, check_settings
 from spaql.agents.agent_file import load_agent
 from spaql.agents.run_folder import save_run
-from spaql.agents.tries import size_of
+from spaql.controllers import Policy
 from spaql.entry_points import find_declared, load_declared
 from spaql.errors import ArchiveError, SettingError
 from spaql.experiments.curve import LearningCurve
 from spaql.experiments.run import Run
-from spaql.policy import Policy
 from spaql.problems import Problem, check_environment
 
 GROUP = "spaql.trainers"
@@ -77,7 +76,7 @@ class _AgentTrainer:
             taken = int(row["interactions"])
             if curve.due(taken):
                 policy = agent.policy
-                curve.evaluate(taken, policy, agent.problem, size_of(policy)[0])
+                curve.evaluate(taken, policy, agent.problem, policy.size[0])
             return run.total_interactions is None or taken < run.total_interactions
 
         iterations, steps = _left(run, agent)
@@ -95,7 +94,7 @@ class _AgentTrainer:
         result = {name: last[name] for name in last if name != "iteration" and math.isfinite(last[name])}
         policy = agent.policy
         save = functools.partial(save_run, agent)
-        return Trained(policy, agent.problem, result, size_of(policy)[0], save)
+        return Trained(policy, agent.problem, result, policy.size[0], save)
 
 
 def _begun(run: Run, checkpoint: Path) -> Agent:

@@ -10,14 +10,13 @@ from importlib.metadata import version
 import numpy as np
 from gymnasium.spaces import Discrete
 
+from spaql.controllers.controller import VELOCITY, Controller
+from spaql.controllers.feature_table import formulas
+from spaql.controllers.features import Integral
+from spaql.controllers.text import limits_text
 from spaql.export.machine import Limits, Machine
 from spaql.formatting import counted
 from spaql.kernels.controller import LARGEST, LEFT
-from spaql.policy import FeatureController
-from spaql.policy.feature_table import formulas
-from spaql.policy.feature_text import limits_text
-from spaql.policy.feature_tree import VELOCITY
-from spaql.policy.features import Integral
 
 
 def heading(machine: Machine, file: str, manual: Sequence[str] = ()) -> list[str]:
@@ -25,14 +24,13 @@ def heading(machine: Machine, file: str, manual: Sequence[str] = ()) -> list[str
 
     `manual` says how manual mode and tracking are used, in a target that has them.
     """
-    controller = machine.controller
-    remembers = isinstance(controller, FeatureController)
     lines = [
         f"{file}: {_size(machine)}.",
         f"Written by spaql {version('spaql')} after an equivalence check. Do not edit: export it again.",
         *([""] if machine.provenance else []),
         *machine.provenance,
-        *(_with_memory(machine, manual) if remembers else _without_memory(machine)),
+        *_formulas(machine.controller),
+        *(_with_memory(machine, manual) if machine.remembers else _without_memory(machine)),
     ]
     return [part for line in lines for part in (textwrap.wrap(line, 96) or [""])]
 
@@ -40,9 +38,16 @@ def heading(machine: Machine, file: str, manual: Sequence[str] = ()) -> list[str
 def _size(machine: Machine) -> str:
     controller = machine.controller
     leaves = counted(controller.n_leaves, "leaf")
-    if isinstance(controller, FeatureController):
+    if controller.features:
         return f"{leaves} over {counted(len(controller.features), 'feature')}"
     return f"{leaves}, {counted(controller.depth, 'question')} at most"
+
+
+def _formulas(controller: Controller) -> Iterator[str]:
+    """Yield lines on the features."""
+    if controller.features:
+        names = (controller.observations, controller.components)
+        yield from ("", *formulas(controller.features, *names, controller.sample_time or 1.0))
 
 
 def _without_memory(machine: Machine) -> Iterator[str]:
@@ -69,16 +74,14 @@ def _limits(guard: Limits, machine: Machine) -> Iterator[str]:
 
 def _with_memory(machine: Machine, manual: Sequence[str]) -> Iterator[str]:
     controller = machine.controller
-    assert isinstance(controller, FeatureController)
-    names = (controller.observations, controller.actions, controller.sample_time)
-    yield from ("", *formulas(controller.features, *names), "", *limits_text(controller), "")
+    yield from ("", *limits_text(controller), "")
     yield from _readings(machine, controller)
     yield from (
         (*manual, *_limits_of_tracking(machine, controller)) if manual else _by_hand(machine, controller)
     )
 
 
-def _readings(machine: Machine, controller: FeatureController) -> Iterator[str]:
+def _readings(machine: Machine, controller: Controller) -> Iterator[str]:
     """Yield lines on resets and invalid readings."""
     yield f"Reset it before the first sample, and act exactly every {controller.sample_time:g} s."
     if machine.safe is None:
@@ -94,7 +97,7 @@ def _readings(machine: Machine, controller: FeatureController) -> Iterator[str]:
         yield "as the last action, and the memory of the features does not change."
 
 
-def _limits_of_tracking(machine: Machine, controller: FeatureController) -> Iterator[str]:
+def _limits_of_tracking(machine: Machine, controller: Controller) -> Iterator[str]:
     """Yield a line on actions whose laws have no integral that could follow another action."""
     if controller.form == VELOCITY:
         return
@@ -108,15 +111,18 @@ def _limits_of_tracking(machine: Machine, controller: FeatureController) -> Iter
         )
 
 
-def _by_hand(machine: Machine, controller: FeatureController) -> Iterator[str]:
+def _by_hand(machine: Machine, controller: Controller) -> Iterator[str]:
     """Yield lines on manual mode in a target that has none."""
     kept = ", ".join([*machine.names.last, *machine.names.target])
+    kept += ": its number from 0 on" if machine.discrete else ""
     yield (
         "Manual mode: go on calling it every sample, ignore its action, and then write the action that was "
         f"given by hand into the state ({kept})."
     )
     if controller.form == VELOCITY:
         yield "The first automatic action then starts from there (bumpless transfer)."
+    elif machine.discrete:
+        return
     elif integrals := [one.name for one in controller.features if isinstance(one, Integral)]:
         yield (
             "The rate limit then starts from there. For bumpless transfer also set the memory of "

@@ -151,8 +151,11 @@ class _Play:
 
     def _branch(self, given: NDArray[Any], memory: Floats) -> Floats:
         """Return what decides about the sample: the leaf, the limits that act, and the dead band."""
-        after, width = memory.copy(), len(self._machine.controller.actions)
-        _, wish, _ = self._machine.sample(given, after)
+        after = memory.copy()
+        width = self._machine.width
+        done, wish, _ = self._machine.sample(given, after)
+        if self._machine.discrete:
+            return np.hstack([after[:, [LEAF]], done])
         last, target = after[:, LAST : LAST + width], after[:, LAST + width : LAST + 2 * width]
         parts = [after[:, [LEAF]], np.sign(np.nan_to_num(wish - target)), (last == target).astype(np.float64)]
         return np.concatenate(parts, axis=1)

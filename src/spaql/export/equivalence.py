@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 
 from spaql.export.episodes import episodes
 from spaql.export.language import Target
-from spaql.export.machine import Machine
+from spaql.export.machine import Machine, constant_actions
 from spaql.export.played import EquivalenceError
 from spaql.export.test_states import comparison_points
 from spaql.export.trace import Trace
 from spaql.kernels.controller import Floats
-from spaql.policy import Choices, Constants, FeatureController
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,7 @@ def check_equivalence(
     began = time.perf_counter()
     play = target.load(machine, files, name, folder)
     counts: Counter[str] = Counter()
-    manual = target.manual and machine.remembers
+    manual = target.manual and machine.tracks
     for part in comparisons(machine, points, manual=manual):
         rows = [part.resets[..., np.newaxis], part.inputs, part.commands]
         played = play(np.concatenate([array.astype(np.float64) for array in rows], axis=-1))
@@ -122,7 +121,6 @@ def check_equivalence(
         if trace is not None:
             trace.watch(part)
     controller, guard = machine.controller, machine.limits
-    tree = controller.tree if isinstance(controller, FeatureController) else controller
     return Equivalence(
         target=target.name,
         number=machine.number.name,
@@ -131,8 +129,8 @@ def check_equivalence(
         safe_action=machine.safe or (),
         limits=() if guard is None else tuple(zip(guard.low, guard.high, strict=True)),
         tolerance=None if guard is None else guard.tolerance,
-        leaves=tree.n_leaves,
-        depth=tree.depth,
+        leaves=controller.n_leaves,
+        depth=controller.depth,
         rounding=_rounding(machine),
         files={file: hashlib.sha256(content).hexdigest() for file, content in files.items()},
         provenance=machine.provenance,
@@ -170,10 +168,7 @@ def _compare(target: Target, machine: Machine, wanted: Compared, played: Floats)
 
 
 def _rounding(machine: Machine) -> float:
-    controller = machine.controller
-    if machine.discrete or isinstance(controller, FeatureController):
+    if machine.discrete or machine.remembers:
         return 0.0
-    if not isinstance(controller.leaves, Constants | Choices):
-        return 0.0
-    table = vars(controller.leaves)["value"]
-    return float(np.abs(machine.number.rounded(table) - table).max())
+    actions = constant_actions(machine.controller)
+    return float(np.abs(machine.number.rounded(actions) - actions).max(initial=0.0))

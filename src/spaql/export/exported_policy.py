@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
+from spaql.controllers import Controller, Policy
+from spaql.controllers.policy import Rng
 from spaql.errors import SettingError
 from spaql.export.machine import TOLERANCE, machine_of
-from spaql.policy import Policy, RuleTree
-from spaql.policy.policy import Rng
+from spaql.spaces import environment_actions
 
 
 class ExportedPolicy(Policy):
@@ -29,7 +29,7 @@ class ExportedPolicy(Policy):
     --------
     >>> import spaql
     >>> agent = spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1)
-    >>> tree = spaql.rule_tree(agent.learn(iterations=100, progress_bar=False))
+    >>> tree = spaql.controller_of(agent.learn(iterations=100, progress_bar=False))
     >>> exported = ExportedPolicy(tree, number="float", safe_action="push left")
     >>> 150 < spaql.evaluate(exported, agent.problem, episodes=20).mean <= 200
     True
@@ -37,29 +37,29 @@ class ExportedPolicy(Policy):
 
     def __init__(
         self,
-        tree: RuleTree,
+        tree: Controller,
         *,
         number: str = "double",
         safe_action: float | str | Sequence[float] | None = None,
         tolerance: float = TOLERANCE,
     ) -> None:
-        if not isinstance(tree, RuleTree):
+        if tree.remembers:
             raise SettingError(
-                f"A rule tree is exported, and this is a {type(tree).__name__}. Code of a controller with "
-                "memory acts as the controller itself: evaluate that."
+                "Code of a controller with memory acts as the controller itself: evaluate that."
             )
         self.machine = machine_of(tree, number, safe_action, (), tolerance)
         self.observation_space = tree.observation_space
         self.action_space = tree.action_space
 
-    def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
+    def act(
+        self,
+        observations: NDArray[Any],
+        steps: NDArray[np.int64] | None = None,
+        rng: Rng | None = None,
+    ) -> Any:
         """Return a raw action for each observation of a batch."""
         inputs = self._inputs(observations)
-        actions = self.machine.wanted(inputs)
-        space = self.machine.controller.action_space
-        if isinstance(space, Discrete):
-            return actions[:, 0].astype(np.int64)
-        return actions.reshape(-1, *space.shape).astype(space.dtype)
+        return environment_actions(self.action_space, self.machine.wanted(inputs) - self.machine.first)
 
     def is_safe_action(self, observations: NDArray[Any]) -> NDArray[np.bool_]:
         """Return, for rows of observations, which get the safe action instead of that of the policy."""

@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from spaql.controllers import Controller
+from spaql.controllers.resolve import PathLike
 from spaql.errors import SettingError
 from spaql.export.machine import machine_of
-from spaql.policy import FeatureController, RuleTree
-from spaql.policy.resolve import PathLike
 from spaql.problems import Problem
 from spaql.problems.content import sha256
 from spaql.program.controller import controller_program
@@ -18,7 +18,7 @@ from spaql.program.ir import digest
 _LINE = re.compile(rb"\b(program|plant) sha256 ([0-9a-f]{64})\b")
 
 
-def hashes_of(controller: RuleTree | FeatureController, problem: Problem | None) -> dict[str, str]:
+def hashes_of(controller: Controller, problem: Problem | None) -> dict[str, str]:
     """Return the SHA-256 of a controller's program and, if it has one, that of its plant, by these names.
 
     The program is the one in double precision, without a safe action: a certificate has its hash as well.
@@ -28,12 +28,12 @@ def hashes_of(controller: RuleTree | FeatureController, problem: Problem | None)
     return found | ({"plant": sha256(sorted(plant.items()))} if plant else {})
 
 
-def program_digest(controller: RuleTree | FeatureController) -> str:
+def program_digest(controller: Controller) -> str:
     """Return the SHA-256 of the program of a controller."""
     return digest(*controller_program(machine_of(controller).specification()))
 
 
-def hash_lines(controller: RuleTree | FeatureController, problem: Problem | None) -> list[str]:
+def hash_lines(controller: Controller, problem: Problem | None) -> list[str]:
     """Return lines for the head of exported code, with its hashes."""
     return [f"{name} sha256 {digest}" for name, digest in hashes_of(controller, problem).items()]
 

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spaql.archive import load_json, reading
+from spaql.controllers import Controller
+from spaql.controllers.file import NODES, controller_from, controller_to
 from spaql.export.language import Source, Target
 from spaql.export.machine import Limits, Machine
 from spaql.export.played import Player
 from spaql.kernels.controller import Floats
-from spaql.policy import FeatureController, RuleTree
-from spaql.policy.feature_controller_file import declaration_to, declared
-from spaql.policy.tree_file import NODES, tree_from, tree_to
 
 FORMAT = "spaql-controller"
 VERSION = 1
@@ -27,7 +24,7 @@ SCHEMA = Path(__file__).with_name("controller.schema.json")
 
 
 class Json(Target):
-    """The tree as arrays, with its spaces and names, and what a controller with memory declares."""
+    """What a controller declares, and its rules and laws as arrays."""
 
     name = "JSON"
     suffix = ".json"
@@ -69,20 +66,19 @@ class Json(Target):
 
 def controller_data(machine: Machine) -> dict[str, Any]:
     """Return the content of a file."""
-    controller = machine.controller
-    tree = controller.tree if isinstance(controller, FeatureController) else controller
+    data, arrays = controller_to(machine.controller)
     return {
         "format": FORMAT,
         "version": VERSION,
         "provenance": list(machine.provenance),
         "safe_action": None if machine.safe is None else list(machine.safe),
         "readings": _plain([list(ends) for ends in machine.ends]),
-        "memory": declaration_to(controller) if isinstance(controller, FeatureController) else None,
-        "tree": _tree_data(tree),
+        "controller": data,
+        "arrays": {name: _plain(array.tolist()) for name, array in arrays.items()},
     }
 
 
-def controller_from_json(path: str | os.PathLike[str]) -> RuleTree | FeatureController:
+def controller_from_json(path: str | os.PathLike[str]) -> Controller:
     """Return the controller of a JSON file; raises `ArchiveError` for any other file.
 
     Examples
@@ -94,23 +90,9 @@ def controller_from_json(path: str | os.PathLike[str]) -> RuleTree | FeatureCont
     """
     data = load_json(path, FORMAT, VERSION)
     with reading("controller"):
-        tree = _tree_from(data["tree"])
-        return tree if data["memory"] is None else declared(data["memory"], tree)
-
-
-def _tree_data(tree: RuleTree) -> dict[str, Any]:
-    data, arrays = tree_to(tree)
-    lists = {name: _plain(array.tolist()) for name, array in arrays.items()}
-    leaves, locks = (
-        {name.removeprefix(prefix): x for name, x in lists.items() if name.startswith(prefix)}
-        for prefix in ("leaves.", "locks.")
-    )
-    return data | {
-        "leaves": {"kind": data["leaves"], **leaves},
-        "nodes": {name: lists[name] for name in NODES},
-        "combinations": lists.get("combinations", []),
-        "locks": locks,
-    }
+        kinds = NODES | {"locks.row": np.int64}
+        arrays = {name: np.array(x, kinds.get(name, np.float64)) for name, x in data["arrays"].items()}
+        return controller_from(data["controller"], arrays)
 
 
 def _plain(x: Any) -> Any:
@@ -118,18 +100,3 @@ def _plain(x: Any) -> Any:
     if isinstance(x, list):
         return [_plain(part) for part in x]
     return x if np.isfinite(x) else repr(x)
-
-
-def _tree_from(data: Mapping[str, Any]) -> RuleTree:
-    leaves = dict(data["leaves"])
-    kind = leaves.pop("kind")
-    arrays: dict[str, NDArray[Any]] = {
-        name: np.array(data["nodes"][name], dtype) for name, dtype in NODES.items()
-    }
-    further = {"combinations": data["combinations"]}
-    further |= {f"leaves.{name}": values for name, values in leaves.items()}
-    further |= {f"locks.{name}": values for name, values in data["locks"].items()}
-    for name, values in further.items():
-        whole = name in ("leaves.number", "locks.row")
-        arrays[name] = np.array(values, np.int64 if whole else np.float64)
-    return tree_from({**data, "leaves": kind}, arrays)

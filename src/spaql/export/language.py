@@ -132,7 +132,7 @@ class Target(ABC):
         if machine.number.name not in self.numbers:
             known = " or ".join(map(repr, self.numbers))
             raise SettingError(f"number is {machine.number.name!r}, and must be {known} for {self.name}.")
-        manual = self.manual and machine.remembers
+        manual = self.manual and machine.tracks
         specification = machine.specification(
             manual=manual, table=self.table(machine.controller.n_leaves), parts=self.parts
         )
@@ -148,7 +148,7 @@ class Target(ABC):
             machine.actions if not machine.discrete else (action_numbers(machine),),
             machine.discrete,
             machine.computes,
-            getattr(machine.controller, "sample_time", None),
+            machine.controller.sample_time,
             track_program(specification, program.state) if manual else None,
             (machine.number.observation_bits, machine.number.action_bits)
             if isinstance(machine.number, Fixed)

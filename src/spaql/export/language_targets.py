@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Unpack
 
+from spaql.controllers.resolve import PathLike, Source
 from spaql.export.equivalence import Equivalence
 from spaql.export.languages.javascript import JavaScript
 from spaql.export.languages.micropython import MicroPython
@@ -12,7 +13,6 @@ from spaql.export.languages.plcopen import PlcOpen
 from spaql.export.languages.rust import Rust
 from spaql.export.wasm.target import Wasm
 from spaql.export.writing import Options, write
-from spaql.policy.resolve import PathLike, Source
 
 
 def plcopen(

@@ -12,12 +12,12 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
+from spaql.controllers import Controller
+from spaql.controllers.tracking import Tracking
 from spaql.errors import SettingError
 from spaql.formatting import counted
-from spaql.kernels.controller import COLUMN, DISCRETE, LARGEST, LAST, LEFT, ROW, ControllerArrays, Floats
+from spaql.kernels.controller import COLUMN, HIGH, LARGEST, LAST, LEFT, LOW, ROW, ControllerArrays, Floats
 from spaql.languages import PYTHON, STRUCTURED_TEXT, C, identifiers
-from spaql.policy import FeatureController, Laws, RuleTree, SwitchingLaws
-from spaql.policy.tracking import Tracking
 from spaql.problems.guard import MARGIN
 from spaql.program.numbers import Double, Fixed, Float, Number, checked_number
 from spaql.program.specification import Names, Specification
@@ -34,7 +34,7 @@ _RESERVED = f"""
     {C} {STRUCTURED_TEXT} {PYTHON}
     action cut observation reset rounded self state started leaf keep waits angle_a angle_b angle_t angle_z
     angle_p angle_q angle_steep angle_turned n_observations n_actions act controller manual manual_action
-    track applied_action by_hand chosen best score place column threshold next offset gain x z
+    track applied_action by_hand best score place column threshold next offset gain x z
 """
 
 
@@ -52,7 +52,7 @@ class Limits:
 class Machine:
     """A controller as it is exported: the input of every target."""
 
-    controller: RuleTree | FeatureController
+    controller: Controller
     number: Number
     """Of observations and actions; what is computed, is computed in double precision."""
     safe: tuple[float, ...] | None
@@ -70,40 +70,44 @@ class Machine:
     @property
     def remembers(self) -> bool:
         """Whether it has a state."""
-        return isinstance(self.controller, FeatureController)
+        return self.controller.remembers
 
     @property
     def discrete(self) -> bool:
         """Whether the action is the number of one of several."""
-        return bool(self.arrays.arrays.shape[DISCRETE])
+        return self.controller.discrete
+
+    @property
+    def tracks(self) -> bool:
+        """Whether there is manual mode and tracking: with a state, and an action with a range."""
+        return self.remembers and not self.discrete
 
     @property
     def observations(self) -> tuple[str, ...]:
         """The names of the components of an observation."""
-        return tuple(self.controller.observations)
+        return self.controller.observations
 
     @property
     def actions(self) -> tuple[str, ...]:
         """The names of the components of an action, or of the discrete actions."""
-        return tuple(self.controller.actions)
+        return self.controller.actions
 
     @property
     def width(self) -> int:
         """The components of an action."""
-        return 1 if self.discrete else len(self.actions)
+        return self.controller.action_size
 
     @property
     def first(self) -> int:
         """The number of the first discrete action."""
-        space = self.controller.action_space
-        return int(space.start) if isinstance(space, Discrete) else 0
+        return self.controller.frame.first
 
     @property
     def computes(self) -> bool:
-        """Whether there is arithmetic: memory, sums or laws."""
-        return self.remembers or len(self.arrays.numbers.weight) > sum(
-            self.arrays.arrays.node[:, COLUMN] >= 0
-        )
+        """Whether there is arithmetic: memory, features, sums or laws."""
+        plain = np.count_nonzero(self.arrays.arrays.node[:, COLUMN] >= 0)
+        features = self.controller.computed_features
+        return bool(self.remembers or features or len(self.arrays.numbers.weight) > plain)
 
     @property
     def ends(self) -> list[tuple[float, float]]:
@@ -122,48 +126,47 @@ class Machine:
     def names(self) -> Names:
         """The identifiers of everything."""
         controller = self.controller
-        if not isinstance(controller, FeatureController):
-            outputs = ["chosen"] if self.discrete else list(self.actions)
-            wishes = [] if self.discrete else [f"wish {name}" for name in self.actions]
-            parts = [list(self.observations), outputs, wishes]
-            words = iter(
-                identifiers([name for part in parts for name in part], _RESERVED.replace(" chosen", ""))
-            )
-            seen, done, wish = (tuple(next(words) for _ in part) for part in parts)
-            return Names(seen, (), done, wishes=wish, choices=self.actions if self.discrete else ())
         features = [one.name for one in controller.computed_features]
-        parts = [list(controller.observations), features, list(controller.actions)]
-        actions = [name.split(" [")[0] for name in controller.actions]
-        parts += [[f"{word} {name}" for name in actions] for word in ("last", "target", "wish", "cut")]
-        parts += [list(self._slots()), [f"gain {a} {b}" for a in features for b in actions]]
-        parts += [[f"{word} {name}" for name in controller.actions] for word in ("manual", "applied")]
+        outputs = ["chosen"] if self.discrete else list(self.actions)
+        components = [name.split(" [")[0] for name in controller.components]
+        limited = [] if self.discrete else components
+        parts = [list(self.observations), features, outputs]
+        parts += [[f"{word} {name}" for name in components if self.remembers] for word in ("last", "target")]
+        parts += [[f"wish {name}" for name in limited]]
+        parts += [[f"cut {name}" for name in limited if self.remembers]]
+        parts += [list(self._slots())]
+        integrated = features if self.remembers else []
+        parts += [[f"gain {a} {b}" for a in integrated for b in limited]]
+        by_hand = self.actions if self.tracks else ()
+        parts += [[f"{word} {name}" for name in by_hand] for word in ("manual", "applied")]
         words = iter(identifiers([name for part in parts for name in part], _RESERVED))
         seen, x, done, last, target, wish, cut, memory, gain, manual, applied = (
             tuple(next(words) for _ in part) for part in parts
         )
-        pairs = [(i, k) for i in range(len(features)) for k in range(len(actions))]
+        pairs = [(i, k) for i in range(len(integrated)) for k in range(len(limited))]
         gains = dict(zip(pairs, gain, strict=True))
+        choices = self.actions if self.discrete else ()
         notes = tuple(self._notes())
-        return Names(seen, x, done, last, target, memory, wish, cut, gains, manual, applied, notes=notes)
+        return Names(seen, x, done, last, target, memory, wish, cut, gains, manual, applied, choices, notes)
 
     def _slots(self) -> Iterator[str]:
         """Yield a name for each number that features remember."""
-        assert isinstance(self.controller, FeatureController)
         for feature in self.controller.features:
             size = feature.memory()
             yield from (f"m {feature.name} {j + 1}" if size > 1 else f"m {feature.name}" for j in range(size))
 
     def _notes(self) -> Iterator[str]:
         """Yield what each number of the state is, after the first two."""
-        assert isinstance(self.controller, FeatureController)
-        yield from (f"the last action: {name}" for name in self.actions)
-        yield from (f"the same before the dead band: {name}" for name in self.actions)
+        if self.discrete:
+            yield from ("the last action, from 0 on", "the same")
+        else:
+            yield from (f"the last action: {name}" for name in self.actions)
+            yield from (f"the same before the dead band: {name}" for name in self.actions)
         yield from (f"memory of {f.name}" for f in self.controller.features for _ in range(f.memory()))
 
     @cached_property
     def tracking(self) -> Tracking:
         """Manual mode and tracking of a controller with memory."""
-        assert isinstance(self.controller, FeatureController)
         return Tracking(self.controller)
 
     def specification(
@@ -173,10 +176,6 @@ class Machine:
 
         With `adjustable`, the parameters of its tree are variables of the state.
         """
-        columns = None
-        if adjustable:
-            assert isinstance(self.controller, FeatureController)
-            columns = self.controller.frame.columns.tolist()
         return Specification(
             self.arrays,
             self.names,
@@ -184,8 +183,8 @@ class Machine:
             self.ends,
             self.safe,
             self.first,
-            self.tracking.gains if manual and self.remembers else None,
-            columns,
+            self.tracking.gains if manual and self.tracks else None,
+            self.controller.frame.columns.tolist() if adjustable else None,
             table,
             parts,
         )
@@ -198,8 +197,9 @@ class Machine:
 
     def leaves(self, inputs: NDArray[Any]) -> NDArray[np.int64]:
         """Return the leaf of each row of valid inputs, by its node, without memory."""
-        x = self.number.values(inputs)
         arrays, numbers = self.arrays
+        with np.errstate(invalid="ignore", over="ignore"):
+            x, _, _ = self.arrays.sample(self.number.values(inputs), self.arrays.new_memories(len(inputs)))
         node = np.full(len(x), arrays.root[0])
         while (inner := arrays.node[node, LEFT] >= 0).any():
             for at in np.unique(node[inner]).tolist():
@@ -220,25 +220,26 @@ class Machine:
     def sample(self, inputs: NDArray[Any], memory: Floats) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Take a sample in automatic mode in each row, and update the memory.
 
-        Returns the actions, what the laws asked for (NaN without a valid reading), and which readings are
-        valid.
+        Returns the actions, what the laws asked for (NaN without a valid reading, and of discrete actions),
+        and which readings are valid.
         """
         valid = self.valid(inputs)
-        width = self.arrays.arrays.limit.shape[1]
+        width = self.width
+        if self.safe is not None:
+            memory[~valid, LAST : LAST + 2 * width] = np.tile(np.array(self.safe) - self.first, 2)
         actions = memory[:, LAST : LAST + width].copy()
         wishes = np.full((len(inputs), width), np.nan)
-        if self.safe is not None:
-            actions[~valid] = self.safe
-            memory[~valid, LAST : LAST + 2 * width] = np.tile(self.safe, 2)
         rows = memory[valid]
         with np.errstate(invalid="ignore", over="ignore"):
-            _, wishes[valid], done = self.arrays.sample(self.number.values(inputs[valid]), rows)
+            _, asked, done = self.arrays.sample(self.number.values(inputs[valid]), rows)
         memory[valid] = rows
-        if self.discrete:
-            done = done + self.first
-        elif not self.remembers:  # infinite observations may cancel to NaN in a law
-            done = np.where(np.isnan(wishes[valid]), np.array(self.safe), done)
+        if not self.discrete:
+            wishes[valid] = asked
+            if not self.remembers:  # infinite observations may cancel to NaN in a law
+                done = np.where(np.isnan(asked), np.array(self.safe), done)
         actions[valid] = done
+        if self.discrete:
+            actions += self.first
         return self.number.rounded(actions), wishes, valid
 
     def operate(
@@ -272,7 +273,7 @@ class Machine:
 
 
 def machine_of(
-    controller: RuleTree | FeatureController,
+    controller: Controller,
     number: str = "double",
     safe_action: float | str | Sequence[float] | None = None,
     provenance: Sequence[str] = (),
@@ -283,7 +284,7 @@ def machine_of(
     Parameters
     ----------
     controller
-        The rules, or the controller with memory.
+        The controller.
     number
         Number type of the machine: "double", "float" or "fixed".
     safe_action
@@ -301,57 +302,37 @@ def machine_of(
         raise SettingError(
             f"tolerance is {tolerance}, and must be a share of each range, 0 or more, such as 0.1."
         )
-    safe = controller.default_action if isinstance(controller, RuleTree) else None
+    safe = None if controller.remembers else controller.default_action
     guard = None
     if safe_action is not None:
         safe = _checked_action(controller, safe_action)
         low, high = limits(controller.observation_space, tolerance)
         guard = Limits(tuple(low.tolist()), tuple(high.tolist()), tolerance)
-    if isinstance(controller, RuleTree):
-        _check_finite(controller)
-        _check_size(controller)
+    _check_size(controller)
     kind: Number = Double() if number == "double" else Float()
     if number == "fixed":
         kind = _fixed(controller, safe, guard)
     return Machine(controller, kind, safe, guard, tuple(provenance))
 
 
-def _check_size(tree: RuleTree) -> None:
+def _check_size(controller: Controller) -> None:
     """Refuse trees of too many leaves with shared subtrees written out, as test points see them."""
-    sizes = [1] * tree.n_nodes
-    for i in range(tree.n_nodes - 1, -1, -1):
-        if tree.feature[i] >= 0:
-            sizes[i] = sizes[tree.left[i]] + sizes[tree.right[i]]
-    if sizes[0] > MOST_LEAVES:
+    if controller.n_leaves > MOST_LEAVES:
         raise SettingError(
-            f"The tree has {sizes[0]:,} leaves with its shared subtrees written out, more than the "
-            f"{MOST_LEAVES:,} that can be exported: simplify it first."
+            f"The tree has {controller.n_leaves:,} leaves with its shared subtrees written out, more than "
+            f"the {MOST_LEAVES:,} that can be exported: simplify it first."
         )
 
 
-def _check_finite(tree: RuleTree) -> None:
-    """Refuse leaves that are not finite, but for the offsets of actions never taken."""
-    leaves = tree.leaves
-    if isinstance(leaves, SwitchingLaws):
-        finite = bool(np.isfinite(leaves.gain).all() and (leaves.offset < np.inf).all())
-    else:
-        finite = all(np.isfinite(table).all() for table in vars(leaves).values())
-    if not finite:
-        raise SettingError("The tree has an action or law that is not finite, which cannot be exported.")
-
-
-def _fixed(
-    controller: RuleTree | FeatureController, safe: tuple[float, ...] | None, guard: Limits | None
-) -> Fixed:
+def _fixed(controller: Controller, safe: tuple[float, ...] | None, guard: Limits | None) -> Fixed:
     """Return the type whose bits suit the bounds of the observations, the thresholds and the actions."""
-    what = ""
-    if isinstance(controller, FeatureController):
-        what = "a controller with memory is"
-    elif isinstance(controller.leaves, Laws | SwitchingLaws):
-        what = "laws are"
-    elif len(controller.combinations):
-        what = "sums of observations are"
-    if what or not isinstance(controller, RuleTree):
+    computed = {
+        "a controller with memory is": controller.remembers,
+        "features are": bool(controller.features),
+        "laws are": not controller.laws.constant.all(),
+        "sums of observations are": len(controller.combinations) > 0,
+    }
+    if what := next((name for name, is_there in computed.items() if is_there), ""):
         raise SettingError(
             f"number is 'fixed', and {what} computed in double precision: use 'double' or 'float'."
         )
@@ -364,10 +345,16 @@ def _fixed(
             reach[j] = max(reach[j], abs(t))
     for ends in () if guard is None else (guard.low, guard.high):
         reach = np.where(np.isfinite(ends), np.maximum(reach, np.nextafter(np.abs(ends), np.inf)), reach)
-    if isinstance(controller.action_space, Discrete):
+    if controller.discrete:
         return Fixed(Fixed.reaching(reach, np.empty(0)).observation_bits, (0,))
-    values = np.abs(np.vstack([vars(controller.leaves)["value"], np.array(safe)]))
+    values = np.abs(np.vstack([constant_actions(controller), np.array(safe)]))
     return Fixed.reaching(reach, values.max(axis=0))
+
+
+def constant_actions(controller: Controller) -> Floats:
+    """Return the actions with a range that laws always take, one a row."""
+    low, high = controller.frame.limit[[LOW, HIGH]]
+    return np.clip(controller.laws.offset[controller.laws.constant], low, high)
 
 
 def bounds(space: Box | Discrete) -> tuple[Floats, Floats]:
@@ -396,13 +383,10 @@ def limits(space: Box | Discrete, tolerance: float = TOLERANCE) -> tuple[Floats,
     return low - margin, high + margin
 
 
-def _checked_action(
-    controller: RuleTree | FeatureController, given: float | str | Sequence[float]
-) -> tuple[float, ...]:
+def _checked_action(controller: Controller, given: float | str | Sequence[float]) -> tuple[float, ...]:
     """Return a safe action as its components; raises unless it is an action of the space."""
     space = controller.action_space
     if isinstance(space, Discrete):
-        assert isinstance(controller, RuleTree)
         return (float(controller.action_number(given)),)
     low, high = space.low.astype(np.float64).ravel(), space.high.astype(np.float64).ravel()
     safe = np.empty(0) if isinstance(given, str) else np.asarray(given, np.float64).ravel()

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.policy import RuleTree, SwitchingLaws
-from spaql.policy.leaves import affine
+from spaql.controllers import Controller
+from spaql.controllers.laws import affine
 from spaql.program.numbers import Number
 
 Doubles = NDArray[np.float64]
@@ -43,12 +43,12 @@ class _Bound:
 class Regions:
     """Regions `low <= x <= high` of leaves, where x are the numbers that rules compare."""
 
-    tree: RuleTree
+    tree: Controller
     number: Number
     low: Doubles
     high: Doubles
     row: Rows
-    """Of each leaf in the table of leaves."""
+    """Of each leaf in the table of laws."""
     center: Doubles
     """Of the usual range of each number of an observation."""
     spread: Doubles
@@ -165,8 +165,7 @@ def _thresholds(regions: Regions, j: int, upper: bool) -> tuple[Rows, Doubles]:
 
 def tie_points(regions: Regions, rng: np.random.Generator) -> Iterator[Doubles]:
     """Yield points next to the boundaries at which switching laws change the action, on both sides."""
-    laws = regions.tree.leaves
-    assert isinstance(laws, SwitchingLaws)
+    laws = regions.tree.laws
     pairs = np.array(list(combinations(range(laws.offset.shape[1]), 2)), np.int64).reshape(-1, 2)
     differ = (laws.gain[:, pairs[:, 0]] != laws.gain[:, pairs[:, 1]]).any(axis=2)
     differ &= np.isfinite(laws.offset)[:, pairs].all(axis=2)
@@ -181,7 +180,7 @@ def tie_points(regions: Regions, rng: np.random.Generator) -> Iterator[Doubles]:
     for found, near in _points(boundaries, rng):
         region, two = part.part(found), (near[_NEAR.index(0)], near[_NEAR.index(1)])
         with np.errstate(invalid="ignore", over="ignore"):
-            actions = [laws.give(region.row, x) for x in two]
+            actions = [region.tree.computed(x, region.tree.new_memory(len(x))).action[:, 0] for x in two]
         kept = region.hold(two[0]) & region.hold(two[1]) & (actions[0] != actions[1])
         yield near[:, kept].reshape(-1, regions.tree.dims)
 

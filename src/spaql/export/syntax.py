@@ -70,8 +70,8 @@ class Syntax(ABC):
     end: str
     """The line after a chain of conditions; empty for none."""
 
-    def called(self, part: str, arguments: Sequence[str]) -> str:
-        """Return the statement that sets the outputs by a part of the program."""
+    def called(self, part: str, arguments: Sequence[str], outputs: Sequence[str]) -> str:
+        """Return the statement that sets numbers by the outputs of a part of the program."""
         raise NotImplementedError(f"{part} cannot be called: this language has no parts of programs.")
 
     def walked(self, walk: Walk) -> Iterator[str]:
@@ -133,7 +133,7 @@ class Syntax(ABC):
             elif isinstance(statement, SetLeaf):
                 yield indent + self.assigned(self.name("leaf"), str(statement.number))
             elif isinstance(statement, Call):
-                yield indent + self.called(statement.part, statement.arguments)
+                yield indent + self.called(statement.part, statement.arguments, statement.outputs)
             elif isinstance(statement, Walk):
                 yield from ((indent + line).rstrip() for line in self.walked(statement))
             else:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Unpack
 
+from spaql.controllers.resolve import PathLike, Source
 from spaql.entry_points import declared_names, find_declared, load_declared, origin_of
 from spaql.errors import SettingError, imported, nearest
 from spaql.export.equivalence import Equivalence
@@ -20,7 +21,6 @@ from spaql.export.languages.python import Python
 from spaql.export.languages.structured_text import StructuredText
 from spaql.export.machine import TOLERANCE
 from spaql.export.writing import Options, SafeAction, write
-from spaql.policy.resolve import PathLike, Source
 
 
 def c(
@@ -40,9 +40,9 @@ def c(
     Parameters
     ----------
     tree
-        A rule tree, which is written as it is; or an agent, a controller, a policy or the path of a file, of
-        which the rules are those of `spaql.rule_tree`. A controller with memory is written with its state,
-        and compared along random episodes.
+        A controller, which is written as it is; or an agent, a design, a policy or the path of a file, of
+        which the controller is that of `spaql.controller_of`. One with memory is written with its state, and
+        compared along random episodes.
     path
         Path of the source, such as `controller.c`; the header `controller.h` is written beside it, with the
         function `controller_act(observation, action)`, which writes a Discrete action as its number.
@@ -80,7 +80,7 @@ def c(
     >>> from pathlib import Path
     >>> import spaql
     >>> agent = spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1)
-    >>> tree = spaql.rule_tree(agent.learn(iterations=10, progress_bar=False))
+    >>> tree = spaql.controller_of(agent.learn(iterations=10, progress_bar=False))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     found = c(tree, Path(folder) / "controller.c", points=1000)
     >>> sorted(found.files)

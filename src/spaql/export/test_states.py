@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spaql.controllers import Controller
 from spaql.export.machine import Machine, bounds
 from spaql.export.oblique_states import Regions, cut_points, tie_points
-from spaql.policy import RuleTree, SwitchingLaws
 from spaql.program.numbers import Double, Fixed, Number
 from spaql.spaces import unbounded
 
@@ -25,6 +25,9 @@ Ends = tuple[Corner, Corner]
 Doubles = NDArray[np.float64]
 CHUNK = 1 << 17
 LEAF_CENTRES = "leaf centres"
+BOUNDARIES = "boundaries and their neighbours"
+_BISECTED = 20_000
+"""Pairs of random points between which boundaries over features are looked for."""
 
 
 def comparison_points(machine: Machine, n: int, seed: int = 0) -> Iterator[tuple[str, NDArray[Any]]]:
@@ -43,23 +46,26 @@ def comparison_points(machine: Machine, n: int, seed: int = 0) -> Iterator[tuple
     tree = _on_grid(machine)
     ends = _valid_ends(machine)
     rng = np.random.default_rng(seed)
-    if len(tree.combinations) or isinstance(tree.leaves, SwitchingLaws):
+    if tree.features:
+        yield BOUNDARIES, _bisected(machine, np.random.default_rng(seed))
+    elif len(tree.combinations) or _switches(tree):
         yield from _oblique_points(tree, number, ends, np.random.default_rng(seed))
-    if not len(tree.combinations):
+    if not tree.features and not len(tree.combinations):
         yield from _batches(LEAF_CENTRES, number, leaf_centres(tree, number, ends))
-        yield from _batches("boundaries and their neighbours", number, boundary_points(tree, number, ends))
+        yield from _batches(BOUNDARIES, number, boundary_points(tree, number, ends))
     if not isinstance(number, Fixed):
-        yield "NaN and infinities", number.inputs(_special_values(tree.dims))
+        yield "NaN and infinities", number.inputs(_special_values(len(tree.observations)))
     if machine.limits is not None:
         yield from _batches("limits and their neighbours", number, _limit_points(machine, tree, rng))
     for begin in range(0, n, CHUNK):
         yield "random points", number.inputs(random_points(tree, min(CHUNK, n - begin), rng))
 
 
-def _on_grid(machine: Machine) -> RuleTree:
-    """Return the rules with thresholds that are numbers of the machine, but for those of sums."""
+def _on_grid(machine: Machine) -> Controller:
+    """Return the rules with thresholds of observations that are numbers of the machine."""
     tree, number = machine.controller, machine.number
-    assert isinstance(tree, RuleTree)
+    if tree.features:
+        return tree
     low, high = _all(number, tree.dims)
     pairs = zip(tree.feature.tolist(), tree.threshold.tolist(), strict=True)
     up = []
@@ -68,6 +74,35 @@ def _on_grid(machine: Machine) -> RuleTree:
             t = low[j] if t < 0 else high[j] + math.ldexp(1.0, -number.observation_bits[j])
         up.append(number.up(j, t) if 0 <= j < tree.dims else t)
     return replace(tree, threshold=np.array(up))
+
+
+def _switches(tree: Controller) -> bool:
+    """Return whether a law has a choice of discrete actions."""
+    return tree.discrete and not tree.laws.constant.all()
+
+
+def _bisected(machine: Machine, rng: np.random.Generator) -> NDArray[Any]:
+    """Return inputs on both sides of boundaries of leaves and actions over features, found by bisection."""
+    one, other = (machine.number.inputs(random_points(machine.controller, _BISECTED, rng)) for _ in range(2))
+    columns = np.arange(one.shape[1])
+    other = np.where(columns == rng.integers(one.shape[1], size=(_BISECTED, 1)), other, one)
+    here = _branch(machine, one)
+    for _ in range(80):
+        with np.errstate(over="ignore", invalid="ignore"):
+            middle = one / 2 + other / 2
+        same = _branch(machine, middle) == here
+        one[same] = middle[same]
+        other[~same] = middle[~same]
+    found = here != _branch(machine, other)
+    return np.concatenate([one[found], other[found]])
+
+
+def _branch(machine: Machine, inputs: NDArray[Any]) -> NDArray[np.int64]:
+    """Return a number for the leaf, and the discrete action, of each row of inputs."""
+    leaf = machine.leaves(inputs)
+    if not machine.discrete:
+        return leaf
+    return leaf * len(machine.actions) + machine.wanted(inputs)[:, 0].astype(np.int64)
 
 
 def _all(number: Number, dims: int) -> Ends:
@@ -88,7 +123,7 @@ def _valid_ends(machine: Machine) -> Ends:
     return tuple(low), tuple(high)
 
 
-def _limit_points(machine: Machine, tree: RuleTree, rng: np.random.Generator) -> Iterator[Corner]:
+def _limit_points(machine: Machine, tree: Controller, rng: np.random.Generator) -> Iterator[Corner]:
     """Yield points at and next to each limit beyond which the safe action is taken."""
     assert machine.limits is not None
     number = machine.number
@@ -102,16 +137,16 @@ def _limit_points(machine: Machine, tree: RuleTree, rng: np.random.Generator) ->
 
 
 def _oblique_points(
-    tree: RuleTree, number: Number, ends: Ends, rng: np.random.Generator
+    tree: Controller, number: Number, ends: Ends, rng: np.random.Generator
 ) -> Iterator[tuple[str, NDArray[Any]]]:
     """Yield inputs for trees with sums or switching laws, whose boundaries may be oblique."""
     regions, centres = _regions(tree, number, ends).centres(rng)
     points: dict[str, Iterator[Doubles]] = {}
     if len(tree.combinations):
         points[LEAF_CENTRES] = iter([centres])
-        points["boundaries and their neighbours"] = cut_points(regions, range(tree.dims), rng)
+        points[BOUNDARIES] = cut_points(regions, range(tree.dims), rng)
         points["oblique cuts and their neighbours"] = cut_points(regions, range(tree.dims, tree.width), rng)
-    if isinstance(tree.leaves, SwitchingLaws):
+    if _switches(tree):
         points["ties of switching laws and their neighbours"] = tie_points(regions, rng)
     for kind, batches in points.items():
         if len(found := np.concatenate([np.empty((0, tree.dims)), *batches])):
@@ -120,7 +155,7 @@ def _oblique_points(
         yield "NaN and infinities", number.inputs(_cancelling(centres, rng))
 
 
-def _regions(tree: RuleTree, number: Number, ends: Ends) -> Regions:
+def _regions(tree: Controller, number: Number, ends: Ends) -> Regions:
     """Return the regions of the leaves, as often as they are printed."""
     leaves = [(low, high, tree.leaf[i]) for i, low, high in _boxes(tree, number, ends) if tree.feature[i] < 0]
     low, high, row = (np.array(part) for part in zip(*leaves, strict=True))
@@ -148,14 +183,14 @@ def _batches(kind: str, number: Number, points: Iterator[Corner]) -> Iterator[tu
         yield kind, number.inputs(np.array(rows))
 
 
-def leaf_centres(tree: RuleTree, number: Number, ends: Ends | None = None) -> Iterator[Corner]:
+def leaf_centres(tree: Controller, number: Number, ends: Ends | None = None) -> Iterator[Corner]:
     """Yield the centre of every leaf, as often as it is printed."""
     for node, low, high in _boxes(tree, number, ends):
         if tree.feature[node] < 0:
             yield _middle(number, low, high)
 
 
-def boundary_points(tree: RuleTree, number: Number, ends: Ends | None = None) -> Iterator[Corner]:
+def boundary_points(tree: Controller, number: Number, ends: Ends | None = None) -> Iterator[Corner]:
     """Yield, for any two leaves that meet at a threshold, a point on it and its two neighbours.
 
     If a threshold between two leaves is moved, one of these points changes sides.
@@ -172,7 +207,7 @@ def boundary_points(tree: RuleTree, number: Number, ends: Ends | None = None) ->
 
 
 def _meetings(
-    tree: RuleTree, number: Number, node: int, low: Corner, high: Corner, below: float
+    tree: Controller, number: Number, node: int, low: Corner, high: Corner, below: float
 ) -> Iterator[Corner]:
     """Yield a point on each piece of a threshold with one leaf on either side."""
     j = int(tree.feature[node])
@@ -197,7 +232,7 @@ def _meetings(
                 waiting.append((*pair, _with(low, k, max(low[k], t)), high))
 
 
-def _boxes(tree: RuleTree, number: Number, ends: Ends | None) -> Iterator[tuple[int, Corner, Corner]]:
+def _boxes(tree: Controller, number: Number, ends: Ends | None) -> Iterator[tuple[int, Corner, Corner]]:
     """Yield every node as it is printed, with the box of inputs that reach it, both ends included.
 
     For a tree with sums it is a box of all numbers that rules compare.
@@ -250,12 +285,12 @@ def _special_values(dims: int) -> Doubles:
     return np.array(rows)
 
 
-def _range(tree: RuleTree) -> tuple[Doubles, Doubles]:
+def _range(tree: Controller) -> tuple[Doubles, Doubles]:
     """Return the centre, and half of the width, of the bounds and thresholds of each number."""
     low, high = bounds(tree.observation_space)
     endless = unbounded(tree.observation_space)
     ranges = []
-    for j in range(tree.dims):
+    for j in range(len(low)):
         cuts = _finite_cuts(tree, j)
         first, last = (cuts[0], cuts[-1]) if len(cuts) else (-1.0, 1.0)
         if not endless[j]:
@@ -265,16 +300,19 @@ def _range(tree: RuleTree) -> tuple[Doubles, Doubles]:
     return np.array(center), np.array(spread)
 
 
-def _finite_cuts(tree: RuleTree, j: int) -> Doubles:
+def _finite_cuts(tree: Controller, j: int) -> Doubles:
+    """Return the thresholds of a number of the observation."""
+    if tree.features:
+        return np.empty(0)
     return np.unique(tree.threshold[(tree.feature == j) & np.isfinite(tree.threshold)])
 
 
-def random_points(tree: RuleTree, n: int, rng: np.random.Generator) -> Doubles:
+def random_points(tree: Controller, n: int, rng: np.random.Generator) -> Doubles:
     """Draw points: uniformly within the bounds, far beyond them, and on the grid of the thresholds."""
     centers, spreads = _range(tree)
     kind = rng.integers(0, 4, (n, 1))
     columns = []
-    for j in range(tree.dims):
+    for j in range(len(centers)):
         cuts, center, spread = _finite_cuts(tree, j), centers[j], spreads[j]
         with np.errstate(over="ignore", invalid="ignore"):
             evenly = center + spread * rng.uniform(-1.05, 1.05, (2, n))

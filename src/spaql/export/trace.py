@@ -125,5 +125,5 @@ class Trace:
         return " + ".join([*parts, *(name if w == 1.0 else f"{w!r} * {name}" for w, name in terms)])
 
     def _names(self) -> Sequence[str]:
-        computed = getattr(self._machine.controller, "computed_features", ())
+        computed = self._machine.controller.computed_features
         return [*self._machine.observations, *(feature.name for feature in computed)]

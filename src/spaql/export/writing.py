@@ -12,6 +12,8 @@ from typing import TypedDict
 import numpy as np
 
 from spaql.archive import write_together
+from spaql.controllers import Controller, Policy, controller_of
+from spaql.controllers.resolve import PathLike, Source, opened, policy_of
 from spaql.errors import SettingError
 from spaql.export.equivalence import Equivalence, check_equivalence
 from spaql.export.hashes import hash_lines
@@ -19,10 +21,7 @@ from spaql.export.language import Target
 from spaql.export.machine import TOLERANCE, machine_of
 from spaql.export.played import EquivalenceError
 from spaql.export.test_states import random_points
-from spaql.interpret import rule_tree
 from spaql.languages import is_keyword
-from spaql.policy import FeatureController, Policy, RuleTree
-from spaql.policy.resolve import PathLike, Source, opened, policy_of
 from spaql.values import whole_number
 
 _COMPARED = 10_000
@@ -72,12 +71,9 @@ def write(
     source = opened(tree)
     problem = getattr(source, "problem", None)
     policy = policy_of(source)
-    controller: RuleTree | FeatureController
-    if isinstance(policy, FeatureController):
-        controller = policy
-    else:
-        controller = source if isinstance(source, RuleTree) else rule_tree(policy)
-        _compare_rules(controller, policy)
+    minimise = policy.draws or not (policy is source or policy.remembers)
+    controller = controller_of(policy, minimise=minimise)
+    _compare_rules(controller, policy)
     machine = machine_of(controller, number, safe_action, provenance, tolerance)
     machine = replace(machine, provenance=(*hash_lines(controller, problem), *provenance))
     files = target.write(machine, name)
@@ -92,7 +88,7 @@ def write(
     return replace(found, files=found.files | hashes)
 
 
-def _compare_rules(rules: RuleTree, policy: Policy) -> None:
+def _compare_rules(rules: Controller, policy: Policy) -> None:
     """Raise `EquivalenceError` unless the rules to be written act as the policy in memory does."""
     if rules is policy:
         return

@@ -11,7 +11,7 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.errors import SettingError
-from spaql.spaces import find_observation
+from spaql.spaces import find_observation, split_unit
 
 Floats = NDArray[np.float64]
 
@@ -86,7 +86,7 @@ def find_axis(
     if isinstance(wanted, Axis):
         return wanted
     pair = [f"{function}({wanted})" for function in ("cos", "sin")]
-    if all(name in names for name in pair):
+    if wanted not in [split_unit(name)[0] for name in names] and all(name in names for name in pair):
         axis = angle_axis(names.index(pair[0]), names.index(pair[1]), f"{wanted} [rad]")
         return replace(axis, low=limits[0], high=limits[1]) if limits else axis
     index = find_observation(wanted, names, angles(names))

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
-from spaql.agents import Agent, Controller
+from spaql.agents import Agent, Design
 from spaql.agents.agent_file import model_file
+from spaql.controllers import Controller, RandomPolicy, controller_of, text
 from spaql.errors import SettingError
 from spaql.evaluation import SizedTree, evaluate, find_bench, robustness, size_curve, smallest_within, stress
 from spaql.evaluation.stress_tables import measure_cells, robustness_cells, worst_cells
@@ -26,10 +27,7 @@ from spaql.figures.play import compute_play, play_section
 from spaql.figures.sizes import compute_sizes
 from spaql.figures.trees import MOST_LEAVES, compute_tree
 from spaql.formatting import counted, number, places, with_interval
-from spaql.interpret import rule_tree
 from spaql.languages import in_html
-from spaql.policy import FeatureController, RandomPolicy, RuleTree, SwitchingLaws, text
-from spaql.policy.feature_text import controller_text
 from spaql.problems import Problem
 from spaql.simulate import Evaluation
 from spaql.spaces import action_names, observation_names, split_unit
@@ -45,7 +43,7 @@ _NO_NETWORK = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe
 
 def policy_card(
     path: Path | None,
-    source: Agent | Controller,
+    source: Agent | Design,
     *,
     episodes: int = 500,
     stressed: bool = False,
@@ -74,28 +72,26 @@ def policy_card(
         Of all episodes.
     """
     problem, fresh = source.problem, evaluate(source, episodes=episodes, seed=seed)
-    is_tree = not source.policy.time_variant and not isinstance(source.policy, FeatureController)
-    exact = rule_tree(source) if is_tree else None
+    exact = None if source.policy.time_variant else controller_of(source)
     parts = [
         _header(source),
         _numbers(source, fresh, exact, seed),
-        _playable(source, source.policy if isinstance(source.policy, FeatureController) else exact, seed),
+        _playable(source, exact, seed),
         '<div class="sides">',
         _spaces(problem),
         _returns(problem, fresh),
         "</div>",
     ]
-    if source.policy.time_variant:
+    if exact is None:
         parts.append(
             "<p>It has another policy at every time step: <code>spaql show --step</code> prints them.</p>"
         )
-    elif isinstance(source.policy, FeatureController):
-        parts += _with_memory(source.policy, stressed)
+    elif exact.remembers:
+        parts += _with_memory(exact, stressed)
         parts += ladder_section(source)
-    elif exact is not None:
+    else:
         parts += _rules(source, exact, episodes, seed) if stressed else _text_of(exact)
-    if exact is not None and path is not None:
-        parts += verdict_section(path, source)
+        parts += verdict_section(path, source) if path is not None else ()
     if stressed and problem.setpoints:
         parts += control_section(source, min(episodes, _CONTROL_EPISODES), seed)
     if stressed and find_bench(problem) is not None:
@@ -111,20 +107,20 @@ def policy_card(
     )
 
 
-def _header(source: Agent | Controller) -> str:
+def _header(source: Agent | Design) -> str:
     problem = source.problem
     environment = f", {problem.env}" if problem.env not in (None, problem.name) else ""
     if isinstance(source, Agent):
         made = f"learned by {source.learner_type.name} with seed {source.seed}"
     else:
-        kind = "controller with memory" if isinstance(source.policy, FeatureController) else "rule tree"
+        kind = "controller with memory" if source.policy.remembers else "rule tree"
         made = f"a {kind} of its own" + "".join(f", {k} {v}" for k, v in source.origin.items())
     title = in_html(NAMES.get(problem.name, problem.name))
     made = in_html(f"A controller for {problem.name}{environment}: {made}.")
     return f"<header><h1>{title}</h1><p>{made}</p></header>"
 
 
-def _playable(source: Agent | Controller, controller: RuleTree | FeatureController | None, seed: int) -> str:
+def _playable(source: Agent | Design, controller: Controller | None, seed: int) -> str:
     """Return the interactive part, or why there is none."""
     if controller is None:
         return "<p>A policy that is another one at each time step is not played in the page.</p>"
@@ -134,12 +130,12 @@ def _playable(source: Agent | Controller, controller: RuleTree | FeatureControll
         return f"<p>There is nothing to play with here. {in_html(str(error))}</p>"
 
 
-def _text_of(exact: RuleTree) -> Iterator[str]:
+def _text_of(exact: Controller) -> Iterator[str]:
     yield f"<details open><summary>The exact rules, {counted(exact.n_leaves, 'leaf')}</summary>"
     yield f"<pre>{in_html(text(exact))}</pre></details>"
 
 
-def _numbers(source: Agent | Controller, fresh: Evaluation, exact: RuleTree | None, seed: int) -> str:
+def _numbers(source: Agent | Design, fresh: Evaluation, exact: Controller | None, seed: int) -> str:
     problem = source.problem
     random = evaluate(RandomPolicy(problem.states, problem.actions), problem, episodes=100, seed=seed)
     shown = {
@@ -149,13 +145,10 @@ def _numbers(source: Agent | Controller, fresh: Evaluation, exact: RuleTree | No
     }
     for one, count in zip(fresh.constraints, fresh.violations.values(), strict=True):
         shown[f"episodes that break {one.label}"] = f"{count:,}"
-    if not source.policy.time_variant:
-        policy = source.policy
-        tree = policy.tree if isinstance(policy, FeatureController) else exact
-        assert tree is not None
-        size, word = counted(tree.n_leaves, "leaf").split()
-        shown[word + (", the fewest that do the same" if tree.smallest else "")] = size
-        size, word = counted(tree.n_numbers, "number").split()
+    if exact is not None:
+        size, word = counted(exact.n_leaves, "leaf").split()
+        shown[word + (", the fewest that do the same" if exact.smallest else "")] = size
+        size, word = counted(exact.n_numbers, "number").split()
         shown[f"{word} in the rules"] = size
     if isinstance(source, Agent) and len(source.history):
         last = source.history.last()
@@ -203,7 +196,7 @@ def _returns(problem: Problem, result: Evaluation) -> str:
     )
 
 
-def _rules(source: Agent | Controller, exact: RuleTree, episodes: int, seed: int) -> Iterator[str]:
+def _rules(source: Agent | Design, exact: Controller, episodes: int, seed: int) -> Iterator[str]:
     curve = size_curve(source, seed=seed)
     chosen = smallest_within(curve, _LOSS)
     x, y = _plane(chosen.tree)
@@ -214,17 +207,17 @@ def _rules(source: Agent | Controller, exact: RuleTree, episodes: int, seed: int
     yield from _text_of(exact)
 
 
-def _with_memory(policy: FeatureController, drawn: bool) -> Iterator[str]:
+def _with_memory(policy: Controller, drawn: bool) -> Iterator[str]:
     """Yield the features, laws and limits of a controller with memory, and a drawing of its tree."""
     yield "<h2>The controller</h2><p>Its rules and laws read features, some of which remember.</p>"
-    yield f"<pre>{in_html(controller_text(policy, 4))}</pre>"
+    yield f"<pre>{in_html(text(policy, 4))}</pre>"
     if drawn and 1 < policy.n_leaves <= MOST_LEAVES:
-        yield f'<div class="scroll">{svg(compute_tree(policy.tree, title=""))}</div>'
+        yield f'<div class="scroll">{svg(compute_tree(policy, title=""))}</div>'
     yield f"<details><summary>The exact numbers</summary><pre>{in_html(str(policy))}</pre></details>"
 
 
 def _drawn_tree(
-    source: Agent | Controller, chosen: SizedTree, exact: RuleTree, episodes: int, seed: int
+    source: Agent | Design, chosen: SizedTree, exact: Controller, episodes: int, seed: int
 ) -> Iterator[str]:
     yield "<h2>The rules</h2>"
     if chosen.tree.n_leaves == exact.n_leaves:
@@ -243,22 +236,25 @@ def _drawn_tree(
         yield f'<div class="scroll">{svg(compute_tree(chosen.tree, title=""))}</div>'
 
 
-def _plane(tree: RuleTree) -> tuple[str | int, str | int]:
+def _plane(tree: Controller) -> tuple[str | int, str | int]:
     """Return the axes of a map: the observations that are tested first and most, or an angle.
 
-    Of a sum, and of a switching law, all observations that it depends on count as tested.
+    Of a sum, and of a switching law, all observations that it depends on count as tested. Those that are
+    only parts of features come last.
     """
     weight, waiting = np.zeros(tree.dims), [(0, 1.0)]
     tested = np.concatenate([np.eye(tree.dims), tree.combinations]) != 0.0
     while waiting:
         node, share = waiting.pop()
         j = int(tree.feature[node])
-        if j < 0 and isinstance(tree.leaves, SwitchingLaws):
-            weight += share * tree.leaves.gain[tree.leaf[node]].any(axis=0)
+        if j < 0 and tree.discrete:
+            weight += share * tree.laws.gain[tree.leaf[node]].any(axis=0)
         if j >= 0:
             weight += share * tested[j]
             waiting += [(int(tree.left[node]), share / 2), (int(tree.right[node]), share / 2)]
-    order = [int(j) for j in np.argsort(-weight, kind="stable")]
+    columns = tree.frame.columns[np.argsort(-weight, kind="stable")].tolist()
+    order = [j for j in columns if j < len(tree.observations)]
+    order += [j for j in range(len(tree.observations)) if j not in order]
     names = [split_unit(name)[0] for name in tree.observations]
     angles = {n[4:-1] for n in names if n.startswith("cos(") and f"sin({n[4:-1]})" in names}
     if angles:
@@ -269,7 +265,7 @@ def _plane(tree: RuleTree) -> tuple[str | int, str | int]:
     return first, second
 
 
-def _worst_cases(source: Agent | Controller, starts: int, seed: int) -> Iterator[str]:
+def _worst_cases(source: Agent | Design, starts: int, seed: int) -> Iterator[str]:
     result = stress(source, starts=starts, seed=seed)
     low, high = result.share_ci95
     yield '<div class="sides"><div><h2>Where it fails</h2>'

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from spaql.agents import Agent, Controller, PlanTree, TreeSearch
+from spaql.agents import Agent, Design, PlanTree, TreeSearch
 from spaql.evaluation.beside import Judged, beside, steps_of
 from spaql.evaluation.conditions import CONDITION_TEXTS
 from spaql.evaluation.control_tables import (
@@ -27,7 +27,7 @@ from spaql.languages import in_html
 from spaql.tables import html_table
 
 
-def control_section(source: Agent | Controller, episodes: int, seed: int) -> Iterator[str]:
+def control_section(source: Agent | Design, episodes: int, seed: int) -> Iterator[str]:
     """Yield the section of a controller whose problem declares set-points; a refused rival is named."""
     options: dict[str, Any] = {"steps": steps_of(source), "seed": seed}
     found = beside(source, methods=["pid"], episodes=episodes, **options)
@@ -48,7 +48,7 @@ def control_section(source: Agent | Controller, episodes: int, seed: int) -> Ite
     yield "</div>"
 
 
-def ladder_section(source: Agent | Controller) -> Iterator[str]:
+def ladder_section(source: Agent | Design) -> Iterator[str]:
     """Yield the ladder of a run that climbed one: the structures that were tried."""
     rungs = source.ladder if isinstance(source, TreeSearch | PlanTree) else []
     if rungs:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-from spaql.agents import Agent, Controller
+from spaql.agents import Agent, Design
 from spaql.agents.agent_file import verdict_file
 from spaql.errors import SpaqlError
 from spaql.figures.drawing import svg
@@ -16,7 +16,7 @@ from spaql.verify.stored import verdict_about
 from spaql.verify.verdict import Verdict
 
 
-def verdict_section(path: Path, source: Agent | Controller) -> Iterator[str]:
+def verdict_section(path: Path, source: Agent | Design) -> Iterator[str]:
     """Yield the last verdict about a controller, and nothing if it was not verified.
 
     A verdict about another controller, or about other equations of the plant, is not shown.

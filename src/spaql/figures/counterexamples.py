@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spaql.agents import Agent, Controller
+from spaql.agents import Agent, Design
 from spaql.agents.agent_file import verdict_file
 from spaql.errors import SettingError
 from spaql.figures.drawing import register
@@ -58,7 +58,7 @@ class CounterexampleRecord:
     """Of each panel."""
 
 
-def compute_counterexample(path: Path, source: Agent | Controller) -> CounterexampleRecord:
+def compute_counterexample(path: Path, source: Agent | Design) -> CounterexampleRecord:
     """Return the record of the counterexample that the last `spaql verify` of a run found, played again.
 
     Parameters

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spaql.agents import Agent
+from spaql.controllers import PartitionPolicy
 from spaql.errors import SettingError
 from spaql.figures.axis import Axis
 from spaql.figures.drawing import register
 from spaql.figures.map_drawing import draw_on, explain_colours
 from spaql.figures.maps import MapRecord, chart, lay_out
 from spaql.figures.overlays import outlines
-from spaql.figures.scene import set_scene
+from spaql.figures.scene import partition_policy, set_scene
 from spaql.figures.style import new_figure, styled
-from spaql.policy import PartitionPolicy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -57,9 +57,7 @@ class Growth:
 
     def __call__(self, agent: Agent, row: dict[str, float]) -> None:
         """Keep the policy of an agent after an iteration, if its partition has grown."""
-        policy = agent.policy
-        if not isinstance(policy, PartitionPolicy):
-            raise SettingError(f"Only partitions grow, and this agent has a {type(policy).__name__}.")
+        policy = partition_policy(agent.policy, "a growth")
         arms = self.snapshots[-1].policy.partition.arms if self.snapshots else 0
         if policy.partition.arms != arms:
             kept = PartitionPolicy(policy.states, policy.actions, policy.partition.copy())

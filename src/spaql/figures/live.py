@@ -8,12 +8,11 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
-from spaql.agents import Agent, Controller
+from spaql.agents import Agent, Design
+from spaql.controllers import controller_of
 from spaql.errors import SettingError
 from spaql.figures.card import policy_card
-from spaql.interpret import rule_tree
 from spaql.languages import in_html
-from spaql.policy import FeatureController
 
 _HERE = "127.0.0.1"
 _SHARE = 5
@@ -111,9 +110,9 @@ class LivePage:
         policy = agent.policy
         if policy.time_variant:
             return _note("It has another policy at every time step, which no page shows.")
-        tree = policy if isinstance(policy, FeatureController) else rule_tree(policy)
+        tree = controller_of(policy)
         made = {"algorithm": agent.learner_type.name, "training steps": agent.training_steps}
-        return policy_card(None, Controller(tree, agent.problem, made), episodes=_EPISODES)
+        return policy_card(None, Design(tree, agent.problem, made), episodes=_EPISODES)
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         live = self

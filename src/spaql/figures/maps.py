@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from spaql.errors import SettingError
 from spaql.evaluation.episodes import Playable
 from spaql.figures.axis import Axis, Floats, find_axis
-from spaql.figures.scene import Scene, set_scene
+from spaql.figures.scene import Scene, partition_policy, set_scene
 from spaql.formatting import counted
 from spaql.kernels.partition.greedy import greedy_balls
 from spaql.problems import EnvironmentLike
@@ -101,6 +101,8 @@ class Plane:
     states: Floats
     fixed: str
     """A description of how the other observations are fixed."""
+    placed: frozenset[int] = frozenset()
+    """The numbers on an axis, or fixed."""
 
     def grid(self, state: Floats, n: int) -> Floats:
         """Return the observations at the centres of n × n places, row by row from the lowest y."""
@@ -126,19 +128,21 @@ def compute_map(
     x_limits: tuple[float, float] | None = None,
     y_limits: tuple[float, float] | None = None,
     step: int | None = None,
+    episode: int | None = None,
     episodes: int = 20,
     seed: int = 0,
     resolution: int = 240,
 ) -> MapRecord:
-    """Return a map of a policy over two of its observations.
+    """Return a map of a policy over two of its observations, or features.
 
     Observations that are neither on an axis nor in `at` are averaged over states that the policy visits: of
-    discrete actions the most frequent one is shown, and its share.
+    discrete actions the most frequent one is shown, and its share. So is the memory of a controller, and with
+    it the features, unless these are placed themselves.
 
     Parameters
     ----------
     agent
-        An agent, a policy or a rule tree.
+        An agent, a policy or a controller.
     x, y
         Observations, by name (its unit may be left out) or number; where `cos(angle)` and `sin(angle)` are
         observed, also `angle`; or any `Axis`.
@@ -155,7 +159,10 @@ def compute_map(
     x_limits, y_limits
         Ends of the axes; those of the visited states by default, and a whole turn for an angle.
     step
-        The time step, of a policy that depends on it (AQL).
+        The time step, of a policy that depends on it (AQL), or of an episode.
+    episode
+        The seed of an episode: show the policy at its sample `step`, with the memory of then, instead of an
+        average.
     episodes, seed
         Of the episodes, which are played with deterministic actions.
     resolution
@@ -169,7 +176,7 @@ def compute_map(
     >>> record.x.label, record.y.label, len(record.values), record.label
     ('angle [rad]', 'speed [rad/s]', 4, 'torque [Nm]')
     """
-    scene = set_scene(agent, env, step=step, episodes=episodes, seed=seed)
+    scene = set_scene(agent, env, step=step, episodes=episodes, seed=seed, episode=episode)
     plane = lay_out(scene, (x, y), (x_limits, y_limits), at or {})
     return chart(scene, plane, shows, action, resolution)
 
@@ -185,7 +192,7 @@ def lay_out(
     """Return the axes and the states of a map; without averaging there is one state, the median."""
     names, visited = scene.observations, scene.visited
     x, y = (
-        find_axis(wanted, names, scene.observation_space, visited, ends)
+        find_axis(wanted, names, scene.axis_space, visited, ends)
         for wanted, ends in zip(axes, limits, strict=True)
     )
     laid = [set(axis.put(np.zeros(1))) for axis in (x, y)]
@@ -194,14 +201,17 @@ def lay_out(
     fixed = {find_observation(name, names): float(value) for name, value in at.items()}
     if both := [names[j] for j in fixed if j in laid[0] | laid[1]]:
         raise SettingError(f"{both[0]} is on an axis and cannot be fixed as well: leave out one of the two.")
-    free = [j for j in range(len(names)) if j not in laid[0] | laid[1] | set(fixed)]
+    placed = laid[0] | laid[1] | fixed.keys()
+    free = scene.free(placed)
     if free and visited is None:
         raise SettingError(
             f"{names[free[0]]} is neither on an axis nor fixed: give it in at, or an environment to play "
             "episodes in."
         )
-    states = np.zeros((1, len(names)))
-    if free and visited is not None:
+    states = scene.blank
+    if scene.moment is not None and visited is not None:
+        states = visited[scene.moment : scene.moment + 1].copy()
+    elif (free or scene.policy.remembers) and visited is not None:
         states = visited[np.unique(np.linspace(0, len(visited) - 1, _AVERAGED).astype(np.int64))]
         if not averaged:
             states = np.median(visited, axis=0, keepdims=True)
@@ -210,13 +220,15 @@ def lay_out(
     for j, value in fixed.items():
         states[:, j] = value
     parts = [_fixed(names[j], value) for j, value in fixed.items()]
-    if free:
-        others = ", ".join(split_unit(names[j])[0] for j in free)
+    if scene.moment is not None:
+        parts.append(f"all else as at sample {scene.moment} of the episode")
+    elif len(states) > 1:
+        others = ", ".join([*(split_unit(names[j])[0] for j in free), *["memory"] * scene.policy.remembers])
         parts.append(
             f"{others} averaged over {counted(len(states), 'state')} of "
             f"{counted(len(scene.played), 'episode')}"
         )
-    return Plane(x, y, states[: len(states) if free else 1], "; ".join(parts))
+    return Plane(x, y, states, "; ".join(parts), frozenset(placed))
 
 
 def _fixed(name: str, value: float) -> str:
@@ -251,7 +263,7 @@ def chart(scene: Scene, plane: Plane, shows: str, action: int, resolution: int) 
     else:
         if not 0 <= action < len(scene.actions):
             raise SettingError(f"An action has {len(scene.actions)} numbers, counted from 0.")
-        values = _mean(plane, resolution, lambda rows: scene.act(rows)[:, action])
+        values = _mean(plane, resolution, lambda rows: scene.act(rows, plane.placed)[:, action])
         low, high = (float(end.ravel()[action]) for end in (scene.action_space.low, scene.action_space.high))
         label = scene.actions[action]
     return MapRecord(
@@ -289,12 +301,12 @@ def _mean(plane: Plane, n: int, function: Callable[[Floats], Floats]) -> Floats:
 def _most_frequent(scene: Scene, plane: Plane, n: int) -> tuple[Floats, Floats]:
     counts = np.zeros((n * n, len(scene.actions)))
     for state in plane.states:
-        counts[np.arange(n * n), scene.act(plane.grid(state, n)).astype(np.int64)] += 1
+        counts[np.arange(n * n), scene.act(plane.grid(state, n), plane.placed).ravel().astype(np.int64)] += 1
     return counts.argmax(axis=1).astype(np.float64), counts.max(axis=1) / len(plane.states)
 
 
 def _ball_numbers(scene: Scene, shows: str) -> Callable[[Floats], Floats]:
-    policy = scene.partition_policy("a value and visits")
+    policy = partition_policy(scene.policy, "a value and visits")
     balls = policy.partition.balls
     known = (balls.q if shows == "value" else balls.visits).astype(np.float64)
     return lambda rows: known[greedy_balls(balls, scene.step, policy.states.state_map, rows)]
@@ -302,6 +314,6 @@ def _ball_numbers(scene: Scene, shows: str) -> Callable[[Floats], Floats]:
 
 def _is_at_the_clip(scene: Scene) -> bool:
     """Return whether every Q is at least the horizon, so that V = min(H, max Q) is H in every state."""
-    balls = scene.partition_policy("a value").partition.balls
+    balls = partition_policy(scene.policy, "a value").partition.balls
     known = balls.q[: balls.counts[0]]
     return scene.horizon is not None and bool(known.min() >= scene.horizon * (1.0 - _ROUNDING))

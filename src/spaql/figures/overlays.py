@@ -12,7 +12,7 @@ from spaql.errors import SettingError
 from spaql.evaluation.episodes import Playable
 from spaql.figures.axis import Axis, Floats
 from spaql.figures.maps import MapRecord, Outline, Piece, Plane, Trail, chart, lay_out
-from spaql.figures.scene import Scene, set_scene
+from spaql.figures.scene import Scene, partition_policy, set_scene
 from spaql.formatting import counted
 from spaql.problems import EnvironmentLike
 
@@ -49,7 +49,7 @@ def compute_balls(
 
 def outlines(scene: Scene, plane: Plane) -> tuple[Outline, ...]:
     """Return the outlines of the balls that a plane cuts, each once."""
-    policy, i, j = scene.partition_policy("balls"), plane.x.index, plane.y.index
+    policy, i, j = partition_policy(scene.policy, "balls"), plane.x.index, plane.y.index
     if i is None or j is None:
         raise SettingError("Balls are rectangles over two observations: give those as axes, not an angle.")
     leaves = policy.partition.leaves(scene.step)
@@ -78,6 +78,7 @@ def compute_phase(
     x_limits: tuple[float, float] | None = None,
     y_limits: tuple[float, float] | None = None,
     step: int | None = None,
+    episode: int | None = None,
     episodes: int = 8,
     seed: int = 0,
     resolution: int = 240,
@@ -86,12 +87,15 @@ def compute_phase(
 
     The parameters are those of `compute_map`; every episode that is played is shown.
     """
-    scene = set_scene(agent, env, step=step, episodes=episodes, seed=seed)
+    scene = set_scene(agent, env, step=step, episodes=episodes, seed=seed, episode=episode)
     if not scene.played:
         raise SettingError("A phase portrait shows episodes: give an environment, and one episode at least.")
     plane = lay_out(scene, (x, y), (x_limits, y_limits), at or {})
     record = chart(scene, plane, "action", action, resolution)
-    trails = tuple(Trail(_pieces(one.observations, plane), one.total, one.terminated) for one in scene.played)
+    trails = tuple(
+        Trail(_pieces(states, plane), played.total, played.terminated)
+        for states, played in zip(scene.states, scene.played, strict=True)
+    )
     shown = counted(len(trails), "episode")
     note = f"{shown}, each from its ring to its dot, or to a cross where it was terminated."
     title = f"{scene.title}: where the policy goes"

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.agents import PlanTree
+from spaql.controllers import RandomPolicy
 from spaql.errors import SettingError
 from spaql.figures.axis import Axis
 from spaql.figures.drawing import register
@@ -18,7 +19,6 @@ from spaql.figures.maps import AxisRange, axis_range, lay_out
 from spaql.figures.scene import set_scene
 from spaql.figures.style import new_figure
 from spaql.formatting import counted
-from spaql.policy import RandomPolicy
 from spaql.simulate import record
 
 if TYPE_CHECKING:
@@ -88,7 +88,8 @@ def compute_plant(
     error = np.sqrt(np.mean(((predicted - after) / before.std(axis=0)) ** 2, axis=1))
     scene = set_scene(agent, None, step=None, episodes=half, seed=seed)
     plane = lay_out(scene, (x, y), (x_limits, y_limits), at or {}, averaged=False)
-    grid = model.find(plane.grid(plane.states[0], resolution)).reshape(resolution, resolution)
+    states = plane.grid(plane.states[0], resolution)[:, : problem.states.dims]
+    grid = model.find(states).reshape(resolution, resolution)
     some = np.unique(np.linspace(0, len(before) - 1, _POINTS).astype(np.int64))
     fixed = f", at {plane.fixed}" if plane.fixed else ""
     return PlantRecord(

@@ -8,17 +8,23 @@ const data = JSON.parse($("play-data").textContent);
 const number = (x) => (typeof x === "string" ? Number(x.replace("inf", "Infinity")) : x);
 const numbers = (x) => (Array.isArray(x) ? x.map(numbers) : number(x));
 
-/** A rule tree of the JSON format, with its numbers as numbers. */
-function read(tree) {
-  const made = structuredClone(tree);
-  made.nodes.threshold = numbers(made.nodes.threshold);
-  for (const part of Object.keys(made.leaves)) if (part !== "kind") made.leaves[part] = numbers(made.leaves[part]);
-  return made;
+const inputs = data.inputs.map((one) => one.name);
+const dims = inputs.length;
+
+/** The rules and laws of a file in JSON, with its numbers as numbers. */
+function read({controller, arrays}) {
+  const {feature, left, right, leaf, threshold} = structuredClone(arrays), offset = numbers(arrays["laws.offset"]);
+  return {
+    actions: controller.actions,
+    nodes: {feature, left, right, leaf, threshold: numbers(threshold)},
+    laws: {offset, gain: numbers(arrays["laws.gain"] ?? offset.map((row) => row.map(() => inputs.map(() => 0))))},
+    combinations: numbers(arrays.combinations ?? []),
+    locked: arrays["locks.row"],
+  };
 }
 
-const original = read(data.file.tree);
-let tree = read(data.file.tree);
-const dims = tree.observations.length;
+const original = read(data.file);
+let tree = read(data.file);
 const listed = data.actionSpace.kind === "discrete";
 const first = listed ? data.actionSpace.start : 0;
 const single = !listed && data.actionSpace.dtype === "float32";
@@ -55,27 +61,27 @@ function find(seen, its = tree) {
   return at;
 }
 
-/** What a leaf does: the number of an action of a list in an array, or the numbers of an action. */
-function leafAction(row, seen, its = tree) {
-  const leaves = its.leaves;
-  if (leaves.kind === "choices") return [leaves.number[row]];
-  if (leaves.kind === "switching laws") {
-    let best = 0, most = -Infinity;
-    for (let k = 0; k < leaves.offset[row].length; k++) {
-      const score = affine(leaves.offset[row][k], leaves.gain[row][k], seen);
-      if (score > most) { most = score; best = k; }
-    }
+/** What a law does: the number of an action of a list in an array, or the numbers of an action. */
+function lawAction(row, seen, its = tree) {
+  const sums = its.laws.offset[row].map((offset, k) => affine(offset, its.laws.gain[row][k], seen));
+  if (listed) {
+    let best = 0, most = -1e300;
+    sums.forEach((score, k) => { if (score > most) { most = score; best = k; } });
     return [first + best];
   }
-  const raw = leaves.kind === "constants" ? leaves.value[row] : leaves.offset[row].map((offset, k) => {
-    let u = affine(offset, leaves.gain[row][k], seen);
-    if (u < leaves.low[k]) u = leaves.low[k];
-    return u > leaves.high[k] ? leaves.high[k] : u;
+  return sums.map((sum, k) => {
+    let u = sum;
+    if (u < lowest[k]) u = lowest[k];
+    if (u > highest[k]) u = highest[k];
+    if (Number.isNaN(u)) u = data.file.safe_action[k];
+    return single ? Math.fround(u) : u;
   });
-  return raw.map((u, k) => { const v = Number.isNaN(u) ? its.safe_action[k] : u; return single ? Math.fround(v) : v; });
 }
 
-/** The class of a controller with memory, as it is exported; null for one without. Its tree reads features. */
+/** Whether a law is the same for all inputs. */
+const constant = (row, its = tree) => its.laws.gain[row].every((gains) => gains.every((gain) => gain === 0));
+
+/** The class of a controller with features or memory, as it is exported; null for any other. */
 const Controller = /*CONTROLLER*/null;
 /** The nodes of the program of that class are places in this order. */
 const order = [0];
@@ -86,11 +92,10 @@ const adjustable = Controller === null ? [] : Object.keys(new Controller()).filt
   const [i, k, j] = name.match(/\d+/g).map(Number), {node, leaf} = places[order[i]], row = tree.nodes.leaf[node], compared = tree.nodes.feature[node];
   if (!leaf && j === 0) return [name, (its) => its.nodes.threshold[node]];
   if (!leaf) return [name, (its) => (compared < dims ? Number(compared === j - 1) : its.combinations[compared - dims][j - 1])];
-  if (tree.leaves.kind === "constants") return [name, (its) => its.leaves.value[row][k]];
-  return [name, (its) => (j === 0 ? its.leaves.offset[row][k] : its.leaves.gain[row][k][j - 1])];
+  return [name, (its) => (j === 0 ? its.laws.offset[row][k] : its.laws.gain[row][k][j - 1])];
 });
 
-/** What a controller remembers before the first sample; null for one without memory. */
+/** What that class remembers before the first sample; null without one. */
 function fresh(its = tree) {
   if (Controller === null) return null;
   const memory = new Controller();
@@ -103,9 +108,9 @@ const copied = (memory) => memory && Object.assign(Object.create(Controller.prot
 function decide(seen, memory, its = tree) {
   if (memory === null) {
     const at = find(seen, its);
-    return {at, action: leafAction(its.nodes.leaf[places[at].node], seen, its), given: seen};
+    return {at, action: lawAction(its.nodes.leaf[places[at].node], seen, its), given: seen};
   }
-  const made = memory.act(seen), wide = lowest.length, action = made.slice(0, wide);
+  const made = memory.act(seen), wide = listed ? 1 : lowest.length, action = made.slice(0, wide);
   return {at: order[memory.leaf], action: single ? action.map(Math.fround) : action, given: made.slice(wide)};
 }
 
@@ -651,15 +656,13 @@ function sumText(weights, names, offset = 0) {
   }).join("");
 }
 
-function numberName(j) { return j < dims ? plain(tree.observations[j]) : sumText(tree.combinations[j - dims], tree.observations); }
+function numberName(j) { return j < dims ? plain(inputs[j]) : sumText(tree.combinations[j - dims], inputs); }
 
-function leafText(row) {
-  const leaves = tree.leaves;
-  if (leaves.kind === "choices") return tree.actions[leaves.number[row] - first];
-  if (leaves.kind === "constants") return leaves.value[row].map((u, k) => `${plain(tree.actions[k])} = ${short(u)}`).join(", ");
-  if (leaves.kind === "laws") return leaves.offset[row].map((c, k) => `${plain(tree.actions[k])} = ${sumText(leaves.gain[row][k], tree.observations, c)}`).join("; ");
-  const taken = leaves.offset[row].map((c, k) => [c, k]).filter(([c]) => c > -Infinity).map(([, k]) => k);
-  const score = (k) => sumText(leaves.gain[row][k], tree.observations, leaves.offset[row][k]);
+function lawText(row) {
+  const {offset, gain} = tree.laws, score = (k) => sumText(gain[row][k], inputs, offset[row][k]);
+  if (!listed) return offset[row].map((_, k) => `${plain(tree.actions[k])} = ${score(k)}`).join(constant(row) ? ", " : "; ");
+  if (constant(row)) return actionText(lawAction(row, []));
+  const taken = offset[row].map((c, k) => [c, k]).filter(([c]) => c > -Infinity).map(([, k]) => k);
   if (taken.length === 1) return tree.actions[taken[0]];
   if (taken.length === 2) return `${tree.actions[taken[1]]} if ${score(taken[1])} > ${score(taken[0])}, else ${tree.actions[taken[0]]}`;
   return `highest of ${taken.map((k) => `${tree.actions[k]}: ${score(k)}`).join("; ")}`;
@@ -691,7 +694,7 @@ function labelTree() {
   places.forEach((place, at) => {
     const mark = place.parent < 0 ? "" : `<b class="way">${place.lower ? "yes" : "no"}</b>`;
     buttons[at].innerHTML = mark + (place.leaf
-      ? `<i style="background:${colour(place.leaf - 1)}">${place.leaf}</i><span>${escaped(leafText(tree.nodes.leaf[place.node]))}</span>`
+      ? `<i style="background:${colour(place.leaf - 1)}">${place.leaf}</i><span>${escaped(lawText(tree.nodes.leaf[place.node]))}</span>`
       : `<span>${escaped(ruleText(place))}?</span>`);
   });
 }
@@ -713,21 +716,21 @@ function markTree() {
 
 /** The features at the moment, and what each adds to an action by the law of the leaf. */
 function drawFeatures() {
-  if (!data.file.memory) return;
-  const {at, action, given} = present(), {leaves} = tree, laws = leaves.kind === "laws", velocity = data.file.memory.form === "velocity";
-  const row = tree.nodes.leaf[places[at].node], offset = laws ? leaves.offset[row] : leaves.value[row];
-  const term = (place, k, values, j) => (laws ? leaves.gain[tree.nodes.leaf[places[place].node]][k][j] * values[j] : 0);
+  if (Controller === null || listed) return;
+  const {at, action, given} = present(), velocity = data.file.controller.memory?.form === "velocity";
+  const offset = tree.laws.offset[tree.nodes.leaf[places[at].node]];
+  const term = (place, k, values, j) => tree.laws.gain[tree.nodes.leaf[places[place].node]][k][j] * values[j];
   const most = tree.actions.map((_, k) => view.path.given.reduce((found, values, t) =>
     Math.max(found, ...values.map((_, j) => Math.abs(term(view.path.places[t], k, values, j)))), 1e-12));
   const bar = (x, k) => `<td class="term"><i class="${x < 0 ? "minus" : ""}" style="width:${Math.min(50, 50 * Math.abs(x) / most[k])}%"></i><span>${x === 0 ? "" : short(x)}</span></td>`;
-  const lines = tree.observations.map((name, j) => `<tr title="${escaped(data.features[j].formula)}"><th>${escaped(plain(name))}${data.features[j].remembers ? "<sup>m</sup>" : ""}</th>`
+  const lines = data.inputs.map(({name, formula, remembers}, j) => `<tr title="${escaped(formula)}"><th>${escaped(plain(name))}${remembers ? "<sup>m</sup>" : ""}</th>`
     + `<td>${short(given[j])} <small>${escaped(unit(name))}</small></td>${action.map((_, k) => bar(term(at, k, given, j), k)).join("")}</tr>`);
   if (offset.some((x) => x !== 0)) lines.push(`<tr><th>constant</th><td></td>${offset.map(bar).join("")}</tr>`);
   const total = action.map((_, k) => given.reduce((sum, _, j) => sum + term(at, k, given, j), offset[k]));
   lines.push(`<tr class="total"><th>${velocity ? "change" : "sum"}</th><td></td>${total.map((x) => `<td>${short(x)}</td>`).join("")}</tr>`);
   lines.push(`<tr class="total"><th>given</th><td></td>${action.map((x, k) => `<td>${short(x)}${!velocity && Math.abs(x - total[k]) > 1e-6 * (1 + Math.abs(x)) ? " <small>limited</small>" : ""}</td>`).join("")}</tr>`);
   $("features").innerHTML = `<table><thead><tr><th>feature</th><th>value</th>${tree.actions.map((name) => `<th>adds to ${escaped(plain(name))}</th>`).join("")}</tr></thead><tbody>${lines.join("")}</tbody></table>`
-    + (data.features.some((one) => one.remembers) ? '<p class="soft"><sup>m</sup> remembers. Point at a feature for its formula.</p>' : "");
+    + (data.inputs.some((one) => one.remembers) ? '<p class="soft"><sup>m</sup> remembers. Point at a feature for its formula.</p>' : "");
 }
 
 // ---- editing ----------------------------------------------------------------------------------------------
@@ -735,7 +738,7 @@ function drawFeatures() {
 /** The numbers that can be changed at a place: a label, where each is, and its range. */
 function editable(at) {
   const place = places[at], node = place.node, found = [];
-  const locked = tree.locks.row.length && (!place.leaf || tree.locks.row.includes(tree.nodes.leaf[node]));
+  const locked = tree.locked.length && (!place.leaf || tree.locked.includes(tree.nodes.leaf[node]));
   if (locked) return null;
   const add = (label, holder, start, key, reach, low, high) => found.push({label, holder, start, key, low: low ?? start[key] - reach, high: high ?? start[key] + reach});
   if (!place.leaf) {
@@ -745,23 +748,23 @@ function editable(at) {
       .map((s) => (j < dims ? s[j] : affine(0, original.combinations[j - dims], s)));
     if (seen.length) reach = Math.max(...seen.map((x) => Math.abs(x - at0)), 1e-6);
     add("threshold", tree.nodes.threshold, original.nodes.threshold, node, reach);
-    if (j >= dims) tree.combinations[j - dims].forEach((w, k) => { if (original.combinations[j - dims][k] !== 0) add(`weight of ${plain(tree.observations[k])}`, tree.combinations[j - dims], original.combinations[j - dims], k, 2 * Math.abs(original.combinations[j - dims][k])); });
+    if (j >= dims) tree.combinations[j - dims].forEach((w, k) => { if (original.combinations[j - dims][k] !== 0) add(`weight of ${plain(inputs[k])}`, tree.combinations[j - dims], original.combinations[j - dims], k, 2 * Math.abs(original.combinations[j - dims][k])); });
     return found;
   }
-  const row = tree.nodes.leaf[node], leaves = tree.leaves, from = original.leaves;
-  if (leaves.kind === "choices") return [{label: "action", holder: leaves.number, start: from.number, key: row, names: tree.actions}];
-  const span = (k) => highest[k] - lowest[k];
-  if (leaves.kind === "constants") {
-    leaves.value[row].forEach((_, k) => add(tree.actions[k], leaves.value[row], from.value[row], k, 0, lowest[k], highest[k]));
+  const row = tree.nodes.leaf[node], {offset, gain} = tree.laws, from = original.laws;
+  const fixed = constant(row, original), span = (k) => highest[k] - lowest[k];
+  if (listed && fixed) return Controller === null ? [{label: "action", names: tree.actions, row}] : [];
+  if (fixed && data.file.controller.memory?.form !== "velocity") {
+    offset[row].forEach((_, k) => add(tree.actions[k], offset[row], from.offset[row], k, 0, lowest[k], highest[k]));
     return found;
   }
-  leaves.offset[row].forEach((c, k) => {
+  offset[row].forEach((c, k) => {
     if (c === -Infinity) return;
     const gains = from.gain[row][k], largest = Math.max(...gains.map(Math.abs), Math.abs(from.offset[row][k]));
     if (listed && largest === 0) return; // the score that all others are compared with
-    const name = leaves.offset[row].length > 1 || listed ? `${plain(tree.actions[k])}: ` : "";
-    add(`${name}offset`, leaves.offset[row], from.offset[row], k, 2 * Math.abs(from.offset[row][k]) || (listed ? largest : span(k) / 2));
-    gains.forEach((g, j) => { if (g !== 0) add(`${name}gain of ${plain(tree.observations[j])}`, leaves.gain[row][k], gains, j, 2 * Math.abs(g)); });
+    const name = offset[row].length > 1 || listed ? `${plain(tree.actions[k])}: ` : "";
+    add(`${name}offset`, offset[row], from.offset[row], k, 2 * Math.abs(from.offset[row][k]) || (listed ? largest : span(k) / 2));
+    gains.forEach((g, j) => { if (g !== 0) add(`${name}gain of ${plain(inputs[j])}`, gain[row][k], gains, j, 2 * Math.abs(g)); });
   });
   return found;
 }
@@ -789,15 +792,19 @@ function choose(at) {
     if (one.names) {
       rowBox.innerHTML = `<label for="${id}">${escaped(one.label)}</label><select id="${id}"></select>`;
       one.names.forEach((name, a) => rowBox.lastChild.add(new Option(name, first + a)));
-      rowBox.lastChild.value = one.holder[one.key];
-      rowBox.lastChild.addEventListener("change", (event) => { one.holder[one.key] = Number(event.target.value); changed(); });
+      rowBox.lastChild.value = lawAction(one.row, [])[0];
+      rowBox.lastChild.addEventListener("change", (event) => {
+        const chosen = Number(event.target.value) - first;
+        tree.laws.offset[one.row] = one.names.map((_, k) => (k === chosen ? 0 : -Infinity));
+        changed();
+      });
     } else fillSlider(rowBox, id, one.label, one.low, one.high, () => one.holder[one.key], (x) => { one.holder[one.key] = x; changed(); });
     box.append(rowBox);
   }
   markTree();
 }
 
-const edited = () => JSON.stringify([tree.nodes, tree.leaves, tree.combinations]) !== JSON.stringify([original.nodes, original.leaves, original.combinations]);
+const edited = () => JSON.stringify([tree.nodes, tree.laws, tree.combinations]) !== JSON.stringify([original.nodes, original.laws, original.combinations]);
 const mean = (paths) => paths.reduce((sum, one) => sum + one.total, 0) / paths.length;
 
 function drawReturns() {
@@ -820,11 +827,12 @@ function drawReturns() {
 
 /** The edited controller as the JSON that `spaql edit --tree` takes. */
 function saved() {
-  const made = structuredClone(tree), text = (x) => (Array.isArray(x) ? x.map(text) : Number.isFinite(x) ? x : x > 0 ? "inf" : "-inf");
-  made.nodes.threshold = text(made.nodes.threshold);
-  for (const part of Object.keys(made.leaves)) if (part !== "kind") made.leaves[part] = text(made.leaves[part]);
-  made.smallest = made.smallest && !edited();
-  return JSON.stringify({...data.file, tree: made}, null, 1);
+  const text = (x) => (Array.isArray(x) ? x.map(text) : Number.isFinite(x) ? x : x > 0 ? "inf" : "-inf");
+  const arrays = {...data.file.arrays, threshold: text(tree.nodes.threshold), "laws.offset": text(tree.laws.offset)};
+  if ("laws.gain" in arrays) arrays["laws.gain"] = text(tree.laws.gain);
+  if ("combinations" in arrays) arrays.combinations = text(tree.combinations);
+  const controller = {...data.file.controller, smallest: data.file.controller.smallest && !edited()};
+  return JSON.stringify({...data.file, controller, arrays}, null, 1);
 }
 
 // ---- what changes what ------------------------------------------------------------------------------------
@@ -952,8 +960,8 @@ function begin() {
   $("go").addEventListener("click", toggle);
   $("time").addEventListener("input", () => { stop(); view.t = Number($("time").value); later(moment); });
   $("reset").addEventListener("click", () => {
-    const again = read(data.file.tree);
-    tree.nodes = again.nodes; tree.leaves = again.leaves; tree.combinations = again.combinations;
+    const again = read(data.file);
+    tree.nodes = again.nodes; tree.laws = again.laws; tree.combinations = again.combinations;
     update(); choose(view.chosen);
   });
   $("save").addEventListener("click", () => {
@@ -967,7 +975,7 @@ function begin() {
   if (view.plan) view.t = view.plan.steps[0] + 2; // there is more to see than at the start
   measureReaches();
   if (data.plan) buildPlan();
-  buildTree(); showView(); update(); choose(places.findIndex((place) => !data.file.memory || place.leaf));
+  buildTree(); showView(); update(); choose(places.findIndex((place) => Controller === null || place.leaf));
   const resized = () => { moment(); drawReturns(); };
   new ResizeObserver(() => later(resized)).observe($("play"));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { moment(); drawReturns(); drawLegend(); });

@@ -11,7 +11,10 @@ import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
-from spaql.agents import Agent, Controller
+from spaql.agents import Agent, Design
+from spaql.controllers import Controller
+from spaql.controllers.controller import VELOCITY
+from spaql.controllers.feature_table import formulas
 from spaql.errors import SettingError
 from spaql.evaluation import find_bench
 from spaql.evaluation.step_test import StepPlan, has_step_test, step_plan
@@ -21,9 +24,6 @@ from spaql.export.machine import machine_of
 from spaql.figures.play_plant import PagePlant, equations, learned, nominal, quiet
 from spaql.languages import in_html, in_script
 from spaql.plants import PlantModel
-from spaql.policy import FeatureController, RuleTree
-from spaql.policy.feature_table import formulas
-from spaql.policy.feature_tree import VELOCITY
 from spaql.problems import Problem
 from spaql.problems.disturbances import Functions
 from spaql.program.controller import controller_program
@@ -60,7 +60,7 @@ _SCRIPT, STYLE = (Path(__file__).with_name(name) for name in ("play.js", "play.c
 class Play:
     """The record of an interactive page: a controller, a plant, and the ranges of its state."""
 
-    controller: RuleTree | FeatureController
+    controller: Controller
     plant: PagePlant
     name: str
     horizon: int
@@ -79,7 +79,9 @@ class Play:
         """Return all but the code of the plant as data for JSON."""
         controller = self.controller
         return {
-            **self._file(),
+            "file": controller_data(machine_of(controller, provenance=[f"edited in a page of {self.name}"])),
+            "inputs": _inputs(controller),
+            "remembers": _remembers(controller),
             "observationSpace": describe_space(controller.observation_space),
             "actionSpace": describe_space(controller.action_space),
             "name": self.name,
@@ -95,21 +97,6 @@ class Play:
             "starts": self.plant.starts.tolist(),
             "plan": None if self.plan is None else self._plan(self.plan),
         }
-
-    def _file(self) -> dict[str, Any]:
-        """Return the controller as its file, and the features of one with memory."""
-        controller = self.controller
-        file = controller_data(machine_of(controller, provenance=[f"edited in a page of {self.name}"]))
-        if not isinstance(controller, FeatureController):
-            return {"file": file}
-        lines = formulas(
-            controller.features, controller.observations, controller.actions, controller.sample_time
-        )
-        features = [
-            {"formula": line, "remembers": one.memory() > 0}
-            for line, one in zip(lines, controller.features, strict=True)
-        ]
-        return {"file": file, "features": features, "remembers": _remembers(controller)}
 
     def _plan(self, plan: StepPlan) -> dict[str, Any]:
         """Return the step test as data."""
@@ -137,9 +124,7 @@ class Play:
         }
 
 
-def compute_play(
-    source: Agent | Controller, controller: RuleTree | FeatureController, *, seed: int = 0
-) -> Play:
+def compute_play(source: Agent | Design, controller: Controller, *, seed: int = 0) -> Play:
     """Return the record of an interactive page; raises `SettingError` where there is nothing to play with.
 
     Parameters
@@ -147,7 +132,7 @@ def compute_play(
     source
         The agent or controller, for its problem and the plant that it may have learned.
     controller
-        Its rule tree, or its controller with memory.
+        What to play with: its own (see `spaql.controller_of`).
     seed
         Of the fixed starts.
     """
@@ -174,7 +159,7 @@ def compute_play(
 
 
 def _plant(
-    source: Agent | Controller, controller: RuleTree | FeatureController, seed: int
+    source: Agent | Design, controller: Controller, seed: int
 ) -> tuple[PagePlant, StepPlan | None, Floats, Floats]:
     """Return the plant of a page, the step test of one with set-points, and the ranges of its state."""
     problem, dynamics = source.problem, source.problem.dynamics
@@ -199,16 +184,14 @@ def _plant(
             turns = np.array(plant.angles)
             return plant, plan, np.where(turns, -np.pi, low), np.where(turns, np.pi, high)
     model = getattr(source, "model", None)
-    if isinstance(controller, FeatureController) or not isinstance(model, PlantModel):
+    if controller.remembers or not isinstance(model, PlantModel):
         raise SettingError(f"{refused}, and no plant was learned (PlanTree learns one).")
     plant = learned(model, seed)
     low, high = model.seen
     return plant, None, low, np.where(high > low, high, low + 1.0)
 
 
-def _visited(
-    controller: RuleTree | FeatureController, problem: Problem, functions: Functions, plant: PagePlant
-) -> Floats:
+def _visited(controller: Controller, problem: Problem, functions: Functions, plant: PagePlant) -> Floats:
     """Return states that a controller visits from the fixed starts, one per row."""
     _, step, observe = functions
     states = [tuple(row) for row in plant.starts.tolist()]
@@ -234,7 +217,7 @@ def play_section(play: Play) -> str:
     data = in_script(play.as_data())
     script = _SCRIPT.read_text("utf-8").replace("/*PLANT*/null", play.plant.code)
     notes = [play.plant.note]
-    if isinstance(play.controller, FeatureController):
+    if _has_class(play.controller):
         script = script.replace("/*CONTROLLER*/null", _controller_code(play.controller))
         notes += [_MAPS] * _remembers(play.controller) + [_FIXED]
     notes.append("Edit what you like: nothing leaves this page until you download it.")
@@ -245,24 +228,43 @@ def play_section(play: Play) -> str:
     )
 
 
-def _controller_code(controller: FeatureController) -> str:
-    """Return the class of a controller with memory as it is exported, with numbers that can be changed.
+def _inputs(controller: Controller) -> list[dict[str, Any]]:
+    """Return the names of what rules and laws read, and of features how they are computed."""
+    if not controller.features:
+        return [{"name": name, "formula": "", "remembers": False} for name in controller.inputs]
+    time = controller.sample_time or 1.0
+    lines = formulas(controller.features, controller.observations, controller.components, time)
+    return [
+        {"name": name, "formula": line, "remembers": one.memory() > 0}
+        for name, line, one in zip(controller.inputs, lines, controller.features, strict=True)
+    ]
 
-    Its `act` returns the features after the numbers of the action.
+
+def _has_class(controller: Controller) -> bool:
+    """Return whether the page has the class of the exported code: for features and memory."""
+    return controller.remembers or bool(controller.features)
+
+
+def _controller_code(controller: Controller) -> str:
+    """Return the class of a controller as it is exported, with numbers that can be changed.
+
+    Its `act` returns the inputs of rules and laws after the numbers of the action.
     """
+    if not controller.remembers:  # the page asks the class for the last leaf, which only a memory has
+        controller = replace(controller, sample_time=1.0)
     machine = machine_of(controller)
     program, _ = controller_program(machine.specification(adjustable=True))
-    features = [machine.names.x[column] for column in controller.frame.columns]
+    inputs = [machine.names.x[column] for column in controller.frame.columns]
     program = replace(
         program,
-        outputs=(*program.outputs, *features),
-        numbers=tuple(name for name in program.numbers if name not in features),
+        outputs=(*program.outputs, *inputs),
+        numbers=tuple(name for name in program.numbers if name not in inputs),
     )
     source = replace(JavaScript().source(machine, "controller"), program=program)
     return "\n".join(class_lines(source, "class"))
 
 
-def _remembers(controller: FeatureController) -> bool:
+def _remembers(controller: Controller) -> bool:
     """Return whether an action depends on more than the observation."""
     limits = any(map(math.isfinite, controller.rate_limit)) or any(controller.dead_band)
     held = any(controller.hysteresis) or controller.form == VELOCITY

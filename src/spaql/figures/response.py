@@ -68,7 +68,7 @@ def compute_response(
     Parameters
     ----------
     agent
-        An agent or controller; a policy or rule tree, which needs `env`; or the path of a run folder or file.
+        An agent or design; a policy or controller, which needs `env`; or the path of a run folder or file.
     env
         The problem; the agent's own by default.
     beside

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.agents import PlanTree
+from spaql.controllers import Controller, PartitionPolicy, Policy
+from spaql.controllers.build import tree_number
+from spaql.controllers.resolve import opened, policy_of
 from spaql.errors import SettingError
 from spaql.evaluation.episodes import Evaluable, Playable
 from spaql.figures.names import NAMES
-from spaql.interpret.build import tree_number
-from spaql.policy import FeatureController, PartitionPolicy, Policy, RuleTree
-from spaql.policy.resolve import opened, policy_of
 from spaql.problems import EnvironmentLike, Problem, make_problem
 from spaql.simulate import Episode, record
 from spaql.spaces import action_names, observation_names
@@ -35,27 +37,59 @@ class Scene:
     played: tuple[Episode, ...]
     horizon: int | None = None
     """Of the problem; None without one."""
+    moment: int | None = None
+    """The sample of the only episode at which the policy is shown; None for an average over all."""
+
+    @cached_property
+    def states(self) -> list[NDArray[np.float64]]:
+        """The states of each episode, one a row: the numbers that axes have names for, then the memory."""
+        return [self._states(episode.observations) for episode in self.played]
+
+    def _states(self, observations: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.hstack(self.policy.moments(observations.astype(np.float64)))
+
+    @cached_property
+    def visited(self) -> NDArray[np.float64] | None:
+        """The states of all episodes, one a row; None if none were played."""
+        return np.concatenate(self.states) if self.played else None
 
     @property
-    def visited(self) -> NDArray[np.float64] | None:
-        """The states of the episodes, one per row; None if none were played."""
-        return np.concatenate([one.observations for one in self.played]) if self.played else None
+    def blank(self) -> NDArray[np.float64]:
+        """A state before anything is known of it, as a row."""
+        return self._states(np.zeros((1, self._observed)))
 
-    def partition_policy(self, what: str) -> PartitionPolicy:
-        """Return the policy, if it is that of a partition; `what` is named in the error."""
-        if not isinstance(self.policy, PartitionPolicy):
-            raise SettingError(
-                f"Only the policy of a partition has {what}, and this is a {type(self.policy).__name__}."
-            )
-        return self.policy
+    def free(self, placed: Collection[int]) -> list[int]:
+        """Return the observations that are to be given besides the numbers that are placed."""
+        return [j for j in range(self._observed) if j not in placed]
 
-    def act(self, batch: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the actions for rows of observations: indices of discrete actions, or rows of numbers."""
-        if isinstance(self.policy, FeatureController):
-            raise SettingError(
-                "This controller has memory: its action is no function of the observation, and there is no "
-                "map of it. Draw its tree, which is over features, or its episodes."
-            )
+    @property
+    def _observed(self) -> int:
+        return int(np.prod(self.observation_space.shape or (1,)))
+
+    @property
+    def axis_space(self) -> Box | Discrete:
+        """The range of the numbers that axes have names for: that of features is not known."""
+        more = len(self.observations) - self._observed
+        if not more or isinstance(self.observation_space, Discrete):
+            return self.observation_space
+        free = np.full(more, np.inf)
+        low = np.append(self.observation_space.low, -free)
+        return Box(low, np.append(self.observation_space.high, free), dtype=np.float64)
+
+    def act(self, batch: NDArray[np.float64], placed: Collection[int] = ()) -> NDArray[np.float64]:
+        """Return the actions for rows of states: indices of discrete actions, or rows of numbers.
+
+        The features of a controller are computed from its observations and memory, but for those that were
+        `placed`: on an axis, or fixed.
+        """
+        if isinstance(self.policy, Controller):
+            known, memory = np.split(batch, [len(self.observations)], axis=1)
+            if not self.policy.remembers:
+                memory = self.policy.new_memory(len(batch))
+            x, _, actions = self.policy.arrays.sample(known[:, : self._observed], memory.copy())
+            features = [j for j in placed if j >= self._observed]
+            x[:, features] = known[:, features]
+            return self.policy.arrays.decide(x, memory) if features else actions
         shape = self.observation_space.shape or ()
         steps = np.full(len(batch), self.step, np.int64)
         actions = np.asarray(self.policy.act(batch.reshape(-1, *shape), steps, None))
@@ -65,11 +99,18 @@ class Scene:
 
 
 def set_scene(
-    agent: Playable, env: EnvironmentLike | None, *, step: int | None, episodes: int, seed: int
+    agent: Playable,
+    env: EnvironmentLike | None,
+    *,
+    step: int | None,
+    episodes: int,
+    seed: int,
+    episode: int | None = None,
 ) -> Scene:
     """Return the scene of an agent, policy, tree or file, with deterministic episodes if it has a problem.
 
-    What was fitted to a log has the episodes of the log instead.
+    What was fitted to a log has the episodes of the log instead. With an `episode`, given by its seed, it is
+    the only one, and the policy is shown at its sample `step`.
     """
     source = opened(agent)
     policy, problem = _parts(source, env)
@@ -77,12 +118,16 @@ def set_scene(
         policy.action_space, Box | Discrete
     ):
         raise SettingError("Pictures are of policies with a Box or a list of observations and of actions.")
-    number = tree_number(policy, step) if isinstance(policy, PartitionPolicy) else step or 0
-    seen, done = _names(policy, problem)
+    number = step or 0
+    if isinstance(policy, PartitionPolicy):
+        number = tree_number(policy, step if policy.time_variant or episode is None else None)
+    seeds = range(seed, seed + episodes) if episode is None else range(episode, episode + 1)
+    seen = policy.known or (problem.states.names if problem else ())
+    done = policy.named_actions or (problem.actions.names if problem else ())
     if problem is not None and problem.env is None and problem.log is not None:
         played = source.logged_episodes() if isinstance(source, PlanTree) else []
     else:
-        played = [] if problem is None else record(policy, problem, range(seed, seed + episodes))
+        played = [] if problem is None else record(policy, problem, seeds)
     return Scene(
         "Policy" if problem is None else NAMES.get(problem.name, problem.name),
         policy,
@@ -93,7 +138,17 @@ def set_scene(
         number,
         tuple(played),
         None if problem is None else problem.horizon,
+        None if episode is None else sample_of(played, step or 0),
     )
+
+
+def sample_of(played: Sequence[Episode], step: int) -> int:
+    """Return the number of a sample of an episode; raises if it has none of that number."""
+    if not played:
+        raise SettingError("A moment is one of an episode: give an environment to play it in.")
+    if not 0 <= step < played[0].length:
+        raise SettingError(f"The episode has the samples 0 to {played[0].length - 1}: there is no {step}.")
+    return step
 
 
 def _parts(source: Evaluable | Policy, env: EnvironmentLike | None) -> tuple[Policy, Problem | None]:
@@ -101,9 +156,10 @@ def _parts(source: Evaluable | Policy, env: EnvironmentLike | None) -> tuple[Pol
     return policy_of(source), own if env is None else make_problem(env)
 
 
-def _names(policy: Policy, problem: Problem | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    if isinstance(policy, RuleTree | FeatureController):
-        return policy.observations, policy.actions
-    if isinstance(policy, PartitionPolicy):
-        return policy.states.names, policy.actions.names
-    return (problem.states.names, problem.actions.names) if problem is not None else ((), ())
+def partition_policy(policy: Policy, what: str) -> PartitionPolicy:
+    """Return a policy, if it is that of a partition; `what` only that has is named in the error."""
+    if not isinstance(policy, PartitionPolicy):
+        raise SettingError(
+            f"Only the policy of a partition has {what}, and this is a {type(policy).__name__}."
+        )
+    return policy

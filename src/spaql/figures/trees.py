@@ -1,19 +1,22 @@
-"""A rule tree as a drawing."""
+"""The tree of a controller as a drawing."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spaql.controllers import Controller
+from spaql.controllers.controller import VELOCITY
+from spaql.controllers.text import leaf_text
+from spaql.controllers.wording import number_text, sum_text
 from spaql.errors import SettingError
 from spaql.figures.colours import choice_colours, ink, number_colours
 from spaql.figures.drawing import register
 from spaql.figures.style import GREY, new_figure
 from spaql.formatting import counted
-from spaql.policy import Choices, Constants, RuleTree, SwitchingLaws
-from spaql.policy.text import leaf_text, number_text, sum_text
+from spaql.kernels.controller import HIGH, LOW
 from spaql.spaces import split_unit
 
 if TYPE_CHECKING:
@@ -62,13 +65,13 @@ class TreeRecord:
     nodes: tuple[TreeNode, ...]
 
 
-def compute_tree(tree: RuleTree, *, title: str = "Rule tree", digits: int = 3) -> TreeRecord:
-    """Return the layout of a rule tree; shared parts are drawn wherever they occur.
+def compute_tree(tree: Controller, *, title: str = "Rule tree", digits: int = 3) -> TreeRecord:
+    """Return the layout of a controller's tree; shared parts are drawn wherever they occur.
 
     Parameters
     ----------
     tree
-        A tree of at most 64 leaves.
+        A controller of at most 64 leaves.
     title
         Above it.
     digits
@@ -78,7 +81,7 @@ def compute_tree(tree: RuleTree, *, title: str = "Rule tree", digits: int = 3) -
     --------
     >>> import spaql
     >>> agent = spaql.SPAQLTS("cartpole200", scaling=20, rollouts=20, seed=1)
-    >>> tree = spaql.rule_tree(agent.learn(iterations=10, progress_bar=False))
+    >>> tree = spaql.controller_of(agent.learn(iterations=10, progress_bar=False))
     >>> record = compute_tree(tree)
     >>> len(record.nodes) == 2 * tree.n_leaves - 1
     True
@@ -86,7 +89,7 @@ def compute_tree(tree: RuleTree, *, title: str = "Rule tree", digits: int = 3) -
     if tree.n_leaves > MOST_LEAVES:
         raise SettingError(
             f"This tree has {tree.n_leaves:,} leaves, and a drawing takes {MOST_LEAVES} at most: find a "
-            "smaller one (spaql.evaluation.size_curve), or write all of it with spaql.interpret.dot.",
+            "smaller one (spaql.evaluation.size_curve), or write all of it with spaql.controllers.dot.",
             settings={"leaves": "N"},
         )
     size = f"{counted(tree.n_leaves, 'leaf')}, at most {counted(tree.depth, 'question')}"
@@ -94,7 +97,7 @@ def compute_tree(tree: RuleTree, *, title: str = "Rule tree", digits: int = 3) -
     return TreeRecord(title, note, _nodes(tree, digits))
 
 
-def _nodes(tree: RuleTree, digits: int) -> tuple[TreeNode, ...]:
+def _nodes(tree: Controller, digits: int) -> tuple[TreeNode, ...]:
     """Return the nodes with their rows, parents and upper answers first."""
     found: list[tuple[int, int, int, str]] = []
     waiting = [(0, 0, -1, "")]
@@ -116,19 +119,24 @@ def _nodes(tree: RuleTree, digits: int) -> tuple[TreeNode, ...]:
     )
 
 
-def _text(tree: RuleTree, node: int, digits: int) -> str:
-    j, short = int(tree.feature[node]), [split_unit(name)[0] for name in tree.observations]
+def _text(tree: Controller, node: int, digits: int) -> str:
+    j = int(tree.feature[node])
     if j < 0:
-        row = int(tree.leaf[node])
-        if isinstance(tree.leaves, SwitchingLaws):
-            return _two_lines(leaf_text(replace(tree, observations=tuple(short)), row, digits))
-        return leaf_text(tree, row, digits)
+        return _law(tree, int(tree.leaf[node]), digits)
     if j < tree.dims:
-        name, unit = split_unit(tree.observations[j])
+        name, unit = split_unit(tree.inputs[j])
     else:  # in a sum, the weights have units of their own
+        short = [split_unit(name)[0] for name in tree.inputs]
         name, unit = sum_text(tree.combinations[j - tree.dims], short, digits), ""
     threshold = number_text(float(tree.threshold[node]), digits).replace("-", "−")
     return f"{name}\n< {threshold} {unit}".rstrip()
+
+
+def _law(tree: Controller, row: int, digits: int) -> str:
+    """Return a law as text: one of discrete actions without the units of inputs, in two lines at most."""
+    if tree.constant_action(row) is not None or not tree.discrete:
+        return leaf_text(tree, row, digits)
+    return _two_lines(leaf_text(tree, row, digits, [split_unit(name)[0] for name in tree.inputs]))
 
 
 def _two_lines(law: str) -> str:
@@ -140,25 +148,18 @@ def _two_lines(law: str) -> str:
     return ",\n".join(", ".join(part) for part in (scores[:half], scores[half:]) if part)
 
 
-def _colour(tree: RuleTree, node: int) -> tuple[float, ...]:
-    """Return the colour of a leaf's action, or of its first number; all laws have the same colour.
-
-    A switching law that takes only one action has the colour of that action.
-    """
+def _colour(tree: Controller, node: int) -> tuple[float, ...]:
+    """Return the colour of a leaf's action, or of its first number; laws that vary have the same colour."""
     if tree.feature[node] >= 0:
         return ()
-    row, leaves, space = int(tree.leaf[node]), tree.leaves, tree.action_space
-    number = leaves.constant(row) if isinstance(leaves, SwitchingLaws) else None
-    if isinstance(leaves, Choices):
-        number = int(leaves.number[row])
-    if number is not None:
-        first = int(getattr(space, "start", 0))
-        colour = choice_colours(len(tree.actions))[number - first]
-    elif isinstance(leaves, Constants):
-        low, high = (float(np.ravel(getattr(space, end))[0]) for end in ("low", "high"))
-        colour = number_colours(leaves.value[row, :1], low, high)[0]
-    else:
+    action = tree.constant_action(int(tree.leaf[node]))
+    if action is None or tree.form == VELOCITY:
         colour = np.full(3, 0.9)
+    elif tree.discrete:
+        colour = choice_colours(len(tree.actions))[int(action[0]) - tree.frame.first]
+    else:
+        low, high = tree.frame.limit[[LOW, HIGH], 0].tolist()
+        colour = number_colours(np.array(action[:1]), low, high)[0]
     return tuple(colour.tolist())
 
 

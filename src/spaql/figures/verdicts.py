@@ -60,12 +60,17 @@ def compute_verdict(verdict: Verdict, axes: tuple[int, int] = (0, 1)) -> Verdict
 
     Examples
     --------
-    >>> import numpy as np, spaql
+    >>> import spaql
     >>> plant = spaql.problems.classic.find_dynamics("MountainCar-v0")
-    >>> tree = spaql.RuleTree(
-    ...     *(np.array([1, -1, -1]), np.zeros(3), np.array([1, -1, -1]), np.array([2, -1, -1])),
-    ...     *(np.array([-1, 0, 1]), spaql.policy.Choices(np.array([0, 2]))),
-    ...     plant.observation_space, plant.action_space,
+    >>> tree = spaql.Controller(
+    ...     feature=[1, -1, -1],
+    ...     threshold=[0.0, 0.0, 0.0],
+    ...     left=[1, -1, -1],
+    ...     right=[2, -1, -1],
+    ...     leaf=[-1, 0, 1],
+    ...     laws=[0, 2],
+    ...     observation_space=plant.observation_space,
+    ...     action_space=plant.action_space,
     ... )
     >>> record = compute_verdict(spaql.verify(tree, plant, levels=4))
     >>> record.x_name, len(record.status)

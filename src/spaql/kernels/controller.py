@@ -39,6 +39,7 @@ PRODUCT = 8
 SQUARE = 9
 ANGLE = 10
 ANGLE_ERROR = 11
+SINCE_CHANGE = 12
 """Kinds of features. Observed ones are declared only: terms read the observation itself."""
 
 LARGEST = 1e30
@@ -72,9 +73,9 @@ class Arrays(NamedTuple):
     """Features × (kind, sources in x or in the action, samples ago, slot in the memory)."""
     setting: Floats
     """Features × settings. PARAMETER: of an integral and a derivative the seconds between samples, of a
-    low-pass the share of the new value, of the last action its value before the first sample. BOUND: of an
-    integral its largest magnitude, of a derivative the share of the new value. START: of an integral its
-    value at a reset."""
+    low-pass the share of the new value, of the last action its value before the first sample, of the time
+    since a change the seconds between samples. BOUND: of an integral its largest magnitude, of that time its
+    most, of a derivative the share of the new value. START: of an integral its value at a reset."""
     root: Ints
     """The root of each time step, the last for all later ones."""
     node: Ints
@@ -126,6 +127,14 @@ class ControllerArrays(NamedTuple):
         done = np.empty((n, actions))
         act_rows(self.arrays, self.numbers, memories, x, work, done)
         return x, work[:, :actions], done
+
+    def decide(self, x: Floats, memories: Floats) -> Floats:
+        """Return the actions for observations with their features, one a row, without another sample."""
+        actions = int(self.arrays.shape[ACTIONS])
+        done = np.empty((len(x), actions))
+        work = np.empty((len(x), 2 * actions + x.shape[1]))
+        decide_rows(self.arrays, self.numbers, memories, x, work, done)
+        return done
 
 
 @njit_inlined
@@ -190,6 +199,8 @@ def reset_memory(arrays: Arrays, memory: Floats) -> None:
         slot = arrays.feature[i, SLOT]
         if arrays.feature[i, KIND] == INTEGRAL:
             memory[slot] = arrays.setting[i, START]
+        elif arrays.feature[i, KIND] == SINCE_CHANGE:
+            memory[slot] = arrays.setting[i, BOUND]
         elif arrays.feature[i, KIND] == LAST_ACTION:
             for j in range(arrays.feature[i, SAMPLES]):
                 memory[slot + j] = arrays.setting[i, PARAMETER]
@@ -208,7 +219,7 @@ def compute_features(arrays: Arrays, memory: Floats, x: Floats) -> None:
         kind = arrays.feature[i, KIND]
         slot = arrays.feature[i, SLOT]
         value = 0.0
-        if kind == INTEGRAL:
+        if kind in (INTEGRAL, SINCE_CHANGE):
             value = memory[slot]
         elif kind == LAST_ACTION:
             value = memory[slot + arrays.feature[i, SAMPLES] - 1]
@@ -372,7 +383,7 @@ def update_memory(
         kind = arrays.feature[i, KIND]
         slot = arrays.feature[i, SLOT]
         source = arrays.feature[i, FIRST]
-        here = action[source] if kind == LAST_ACTION else x[source]
+        here = action[source] if kind in (LAST_ACTION, SINCE_CHANGE) else x[source]
         if kind == INTEGRAL:
             if discrete or not waits(arrays, weight, row, work, first + i, here):
                 total = memory[slot] + arrays.setting[i, PARAMETER] * here
@@ -381,6 +392,11 @@ def update_memory(
                 if total > arrays.setting[i, BOUND]:
                     total = arrays.setting[i, BOUND]
                 memory[slot] = total
+        elif kind == SINCE_CHANGE:
+            total = arrays.setting[i, PARAMETER]
+            if action[source] == memory[LAST + source]:
+                total += memory[slot]
+            memory[slot] = min(total, arrays.setting[i, BOUND])
         elif kind == DIFFERENCE:
             memory[slot] = here
         elif kind == DERIVATIVE:
@@ -400,13 +416,10 @@ def update_memory(
 
 
 @njit_inlined
-def act(arrays: Arrays, numbers: Numbers, memory: Floats, x: Floats, work: Floats, action: Floats) -> int:
-    """Take one sample: write features, action and memory, and return the leaf.
-
-    x begins with the observation; `work` has room for two actions and for x.
-    """
-    if arrays.feature.shape[0] > 0:
-        compute_features(arrays, memory, x)
+def decide(
+    arrays: Arrays, numbers: Numbers, memory: Floats, x: Floats, work: Floats, action: Floats
+) -> tuple[int, int]:
+    """Write the action for an observation with its features, and return the leaf and its first law."""
     mirrored = False
     if arrays.shape[SIDE] >= 0:
         mirrored = x[arrays.shape[SIDE]] < 0.0
@@ -421,6 +434,18 @@ def act(arrays: Arrays, numbers: Numbers, memory: Floats, x: Floats, work: Float
         action[0] = highest_score(arrays, numbers, row, x)
     else:
         apply_laws(arrays, numbers, row, x, memory, work, action)
+    return leaf, row
+
+
+@njit_inlined
+def act(arrays: Arrays, numbers: Numbers, memory: Floats, x: Floats, work: Floats, action: Floats) -> int:
+    """Take one sample: write features, action and memory, and return the leaf.
+
+    x begins with the observation; `work` has room for two actions and for x.
+    """
+    if arrays.feature.shape[0] > 0:
+        compute_features(arrays, memory, x)
+    leaf, row = decide(arrays, numbers, memory, x, work, action)
     if arrays.shape[REMEMBERS] > 0:
         update_memory(arrays, numbers.weight, leaf, row, x, work, action, memory)
     return leaf
@@ -433,6 +458,15 @@ def act_rows(
     """Take one sample in each of several episodes, one a row, and write features, wishes and actions."""
     for i in range(x.shape[0]):
         act(arrays, numbers, memories[i], x[i], work[i], actions[i])
+
+
+@njit_in_place
+def decide_rows(
+    arrays: Arrays, numbers: Numbers, memories: Floats, x: Floats, work: Floats, actions: Floats
+) -> None:
+    """Write the actions for observations with their features, one a row; memories stay as they are."""
+    for i in range(x.shape[0]):
+        decide(arrays, numbers, memories[i], x[i], work[i], actions[i])
 
 
 @njit_in_place

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from gymnasium.spaces import Discrete
 
+from spaql.controllers.wording import number_text, rule_lines
 from spaql.formatting import counted
-from spaql.policy.text import number_text, rule_lines
 
 if TYPE_CHECKING:
     from spaql.plants.plant import Floats, Ints, PlantModel

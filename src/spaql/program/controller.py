@@ -137,12 +137,14 @@ class _Writer:
 
     def _without_reading(self) -> Iterator[Statement]:
         names, safe = self._names, self._spec.safe
+        first = self._spec.first
         for k in self._spec.actions:
             action, last, target = names.actions[k], names.last[k], names.target[k]
             if safe is None:
-                yield Assign(action, Name(last))
+                yield Assign(action, plus(Name(last), Number(float(first))) if first else Name(last))
                 continue
-            yield from (Assign(name, Number(safe[k])) for name in (action, last, target))
+            yield Assign(action, Number(safe[k]))
+            yield from (Assign(name, Number(safe[k] - first)) for name in (last, target))
 
     def _limit(self, k: int) -> Iterator[Statement]:
         """Yield the statements that limit an action; what was cut off is then in `cut_...`."""
@@ -188,9 +190,9 @@ class _Writer:
             return
         names = self._names
         yield from self._features.updates()
-        values = names.actions if self._spec.discrete else names.wishes
-        yield from (Assign(name, Name(x)) for name, x in zip(names.last, names.actions, strict=True))
-        yield from (Assign(name, Name(x)) for name, x in zip(names.target, values, strict=True))
+        targets = [Name(name) for name in names.wishes] or self._spec.given
+        yield from (Assign(name, x) for name, x in zip(names.last, self._spec.given, strict=True))
+        yield from (Assign(name, x) for name, x in zip(names.target, targets, strict=True))
         yield SetFlag("started", True)
 
 

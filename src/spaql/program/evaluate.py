@@ -152,10 +152,10 @@ class Interpreter(Evaluator):
                     self.values["leaf"] = number
                 case If(condition, then, otherwise):
                     self._run(then if self.holds(condition) else otherwise)
-                case Call(part, arguments):
+                case Call(part, arguments, names):
                     called = type(self)(self._parts[part], self._parts)
                     outputs = called([self.values[name] for name in arguments])
-                    self.values.update(zip(self._program.outputs, outputs, strict=True))
+                    self.values.update(zip(names, outputs, strict=True))
                 case Walk():
                     self._walk(statement)
                 case Note():

@@ -57,7 +57,7 @@ class Features:
     def _feature(self, i: int) -> Iterator[Statement]:
         place, setting = self._arrays.feature[i], self._arrays.setting[i]
         x, kind, samples = self._names.features[i], self._spec.kinds[i], int(place[kernels.SAMPLES])
-        if kind == kernels.INTEGRAL:
+        if kind in (kernels.INTEGRAL, kernels.SINCE_CHANGE):
             yield Assign(x, Name(self._slot(i)))
             return
         if kind == kernels.LAST_ACTION:
@@ -108,16 +108,27 @@ class Features:
                 yield Assign(self._slot(i, 1), Name(x))
         elif kind == kernels.LOW_PASS:
             yield Assign(self._slot(i), Name(x))
+        elif kind == kernels.SINCE_CHANGE:
+            yield from self._passing(i)
         elif kind in (kernels.LAG, kernels.LAST_ACTION):
             lag, places = kind == kernels.LAG, range(int(place[kernels.SAMPLES]) - 1, 0, -1)
             source = int(place[kernels.FIRST])
-            here = self._value(source) if lag else Name(self._names.actions[source])
+            here = self._value(source) if lag else self._spec.given[source]
             shift = tuple(Assign(self._slot(i, j), Name(self._slot(i, j - 1))) for j in places)
             if shift and lag:
                 yield If(Flag("started"), shift, tuple(Assign(self._slot(i, j), here) for j in places))
             elif shift:
                 yield from shift
             yield Assign(self._slot(i), here)
+
+    def _passing(self, i: int) -> Iterator[Statement]:
+        """Yield the statements that update the time since an action changed."""
+        component = int(self._arrays.feature[i, kernels.FIRST])
+        sample = Number(float(self._arrays.setting[i, kernels.PARAMETER]))
+        slot = self._slot(i)
+        changed = Compare("!=", self._spec.given[component], Name(self._names.last[component]))
+        yield If(changed, (Assign(slot, sample),), (Assign(slot, plus(Name(slot), sample)),))
+        yield from clamped(slot, None, Number(float(self._arrays.setting[i, kernels.BOUND])))
 
     def _integrate(self, i: int) -> Iterator[Statement]:
         """Yield the statements that update an integral, unless it would push a limited action further."""

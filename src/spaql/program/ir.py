@@ -143,10 +143,11 @@ class If:
 
 @dataclass(frozen=True)
 class Call:
-    """Set the outputs by a part of the program, which is a function of its own."""
+    """Set numbers by the outputs of a part of the program, which is a function of its own."""
 
     part: str
     arguments: tuple[str, ...]
+    outputs: tuple[str, ...]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Manual mode and tracking in programs: `spaql.policy.tracking`, written out."""
+"""Manual mode and tracking in programs: `spaql.controllers.tracking`, written out."""
 
 from __future__ import annotations
 

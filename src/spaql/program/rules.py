@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -72,7 +73,7 @@ class Rules:
         self.gains = [
             (i, k)
             for i in spec.integrals
-            for k in spec.actions
+            for k in range(len(spec.names.wishes))
             if any(n + i in dict(self._terms(self._row(leaf) + k)) for leaf in self._leaves)
         ]
         """The integrals that have a gain in some leaf, each with the component of the action."""
@@ -214,9 +215,17 @@ class Rules:
         """Return the statements that lead to a leaf and its laws, and the parts of a large tree."""
         if len(self._arrays.margin):
             return tuple(self._with_hysteresis()), []
-        if self._spec.table and not self._spec.remembers and len(self._leaves) > 1:
+        if self._spec.table and not self._spec.remembers and len(self._leaves) > 1 and self._in_order():
             return tuple(self._walked()), []
         return self._nested(laws=True)
+
+    def _in_order(self) -> bool:
+        """Return whether the terms of all laws are in the order of x, as a table has them.
+
+        Those of features may not be, and an observation may be several features.
+        """
+        laws = (self._terms(self._row(leaf) + k) for leaf in self._leaves for k in range(self._outputs))
+        return all(one[0] < other[0] for terms in laws for one, other in pairwise(terms))
 
     def _with_hysteresis(self) -> Iterator[Statement]:
         yield Note("Hysteresis: the last leaf is kept while its conditions are missed by less than a margin.")
@@ -270,7 +279,7 @@ class Rules:
                 large = left if size[left] >= size[right] else right
                 name = self._fresh(f"part_{len(parts) + 1}")
                 parts.append((name, made[large]))
-                made[large] = (Call(name, (*self._names.x, *self.shared.values())),)
+                made[large] = (Call(name, (*self._names.x, *self.shared.values()), self.outputs()),)
                 size[large] = 1
             size[i] = size[left] + size[right]
             below = size[left] <= size[right]

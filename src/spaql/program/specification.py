@@ -8,6 +8,7 @@ from typing import Protocol
 
 from spaql.kernels import controller as kernels
 from spaql.kernels.controller import ControllerArrays, Floats
+from spaql.program.ir import Expression, Name, Number, minus
 
 
 class MachineNumber(Protocol):
@@ -98,6 +99,12 @@ class Specification:
     def actions(self) -> range:
         """The components of an action."""
         return range(int(self.controller.arrays.shape[kernels.ACTIONS]))
+
+    @property
+    def given(self) -> list[Expression]:
+        """The action of a sample, as it is remembered: of a list, its number from 0 on."""
+        first = Number(float(self.first))
+        return [minus(Name(name), first) if self.first else Name(name) for name in self.names.actions]
 
     @property
     def kinds(self) -> list[int]:

@@ -7,7 +7,7 @@ from contextlib import closing
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.policy import Policy
+from spaql.controllers import Policy
 from spaql.problems import Problem
 from spaql.problems.excursions import joined_excursions
 from spaql.simulate.returns import Evaluation

@@ -12,10 +12,10 @@ import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
+from spaql.controllers import Policy
+from spaql.controllers.arrays import Frame, candidate_arrays
 from spaql.errors import SpaqlError
 from spaql.kernels.controller import LEAF, WIDTH, Arrays, ControllerArrays, Floats, Ints, Numbers
-from spaql.policy import Policy
-from spaql.policy.arrays import Frame, candidate_arrays
 from spaql.problems import Problem
 from spaql.problems.guard import Guard, GuardedEnv
 from spaql.problems.sending import receive, send

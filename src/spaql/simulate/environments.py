@@ -9,9 +9,9 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from spaql.controllers import Policy
+from spaql.controllers.policy import Rng
 from spaql.kernels.plant import Plant
-from spaql.policy import Policy
-from spaql.policy.policy import Rng
 from spaql.problems.guard import GuardedEnv
 from spaql.simulate.episode import Episode, Floats
 

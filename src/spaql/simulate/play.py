@@ -9,11 +9,11 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from spaql.controllers import Policy, RandomPolicy
+from spaql.controllers.policy import Rng
 from spaql.errors import SettingError
 from spaql.kernels.closed_loop import Played
 from spaql.kernels.controller import OBSERVATIONS, ControllerArrays
-from spaql.policy import Policy, RandomPolicy
-from spaql.policy.policy import Rng
 from spaql.problems import Problem
 from spaql.problems.environment import DynamicsEnv
 from spaql.simulate.environments import EnvironmentRows, PlantRows, episodes_of, play_rows

@@ -11,12 +11,12 @@ import numpy as np
 from gymnasium.utils.seeding import np_random
 from numpy.typing import NDArray
 
+from spaql.controllers import PartitionPolicy, Policy
+from spaql.controllers.policy import Rng
 from spaql.errors import BadEnvironmentError, SettingError
 from spaql.kernels.partition.rollout import iterate
 from spaql.kernels.partition.update import Journal, Rules, new_journal
 from spaql.partition import Partition
-from spaql.policy import PartitionPolicy, Policy
-from spaql.policy.policy import Rng
 from spaql.problems import Problem
 from spaql.problems.disturbances import Perturbation
 from spaql.problems.dynamics import Dynamics
@@ -234,7 +234,7 @@ class EpisodeRunner:
 
     def _in_loops(self, policy: Policy) -> bool:
         """Return whether compiled loops evaluate a policy, which count no broken constraints."""
-        return isinstance(policy, PartitionPolicy) and not self._problem.constraints
+        return policy.draws and not self._problem.constraints
 
     def start_states(self, policy: Policy, rng: Rng) -> NDArray[np.float64]:
         """Return the states in which compiled dynamics start the episodes of `evaluate`, one per row."""

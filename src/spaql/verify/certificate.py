@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from spaql import archive
 from spaql.archive import reading
+from spaql.controllers.resolve import Source
 from spaql.errors import ArchiveError, SettingError
 from spaql.kernels.verify.codes import OPERATIONS
-from spaql.policy.resolve import Source
 from spaql.verify.check import KIND, Check, check_certificate, confirmed, grown, load_certificate
 from spaql.verify.check_claim import CLOSED, FIELDS, LASTS, NEVER, REACHES, STAYS, TERMINATES
 from spaql.verify.check_loop import Loop
@@ -148,7 +148,7 @@ def _loop(loop: ClosedLoop) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     tree = arrays.tree._asdict()
     data = {
         "operations": list(OPERATIONS),
-        "tree_kind": int(tree.pop("kind")),
+        "tree_discrete": bool(tree.pop("discrete")),
         "tree_start": int(tree.pop("start")),
     }
     found: dict[str, NDArray[Any]] = {f"tree.{name}": array for name, array in tree.items()}

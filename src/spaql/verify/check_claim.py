@@ -34,7 +34,7 @@ _BOXES = {"boxes.level", "boxes.index", "boxes.time"}
 _CORE = {"core.level", "core.index"}
 _COMMON = {
     *("kind", "claim", "plant", "program", "numbers", "proven"),
-    *("operations", "tree_kind", "tree_start", "image"),
+    *("operations", "tree_discrete", "tree_start", "image"),
 }
 FIELDS: dict[str, tuple[set[str], set[str]]] = {
     NEVER: (_COMMON | {"levels"}, _LOOP | _CELLS | _CORE),

@@ -20,7 +20,6 @@ from spaql.verify.check_tape import MOST_CONDITIONS, Tape, operation, require
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Arrays = Mapping[str, NDArray[Any]]
-_CHOICES, _NUMBERS, _SWITCHING = 0, 1, 2
 _NARROW = 0.3
 _TURN_SLACK = 1e-12
 _EPS = 2.0**-52
@@ -99,7 +98,8 @@ def joined(parts: list[Parts]) -> Parts:
 class Law:
     """What the leaves of a tree compute."""
 
-    kind: int
+    discrete: bool
+    """Whether it is a score for each action of a list."""
     start: int
     """The first action of a list."""
     gain: Floats
@@ -113,13 +113,13 @@ class Law:
         gain, offset, low, high = (
             typed(arrays[f"tree.{name}"], np.float64) for name in ("gain", "offset", "low", "high")
         )
-        kind = number(data, "tree_kind", _CHOICES, _SWITCHING, whole=True)
-        law = cls(kind, number(data, "tree_start", -(2**31), 2**31, whole=True), gain, offset, low, high)
+        discrete = data["tree_discrete"]
+        require(isinstance(discrete, bool), "the actions are neither a list nor numbers")
+        law = cls(discrete, number(data, "tree_start", -(2**31), 2**31, whole=True), gain, offset, low, high)
         require(offset.ndim == 2 and offset.shape[1] > 0, "laws have no numbers")
         require(gain.shape == (*offset.shape, seen), "laws have other observations")
         require(low.shape == high.shape == offset.shape[1:], "laws have other bounds")
-        require(kind != _CHOICES or offset.shape[1] == 1, "an action has several numbers")
-        never = (offset == -math.inf) & (kind == _SWITCHING)
+        never = (offset == -math.inf) & discrete
         known = np.isfinite(gain).all() and np.all(np.isfinite(offset) | never) and np.all(low <= high)
         require(bool(known) and not never.all(axis=1).any(), "a law is not finite")
         return law
@@ -127,7 +127,7 @@ class Law:
     @property
     def wide(self) -> int:
         """How many numbers the plant takes as an action."""
-        return self.offset.shape[1] if self.kind == _NUMBERS else 1
+        return 1 if self.discrete else self.offset.shape[1]
 
 
 class Loop:
@@ -187,7 +187,7 @@ class Loop:
     @property
     def controller(self) -> str:
         """The SHA-256 of all that the controller computes."""
-        sha = hashlib.sha256(repr((self._law.kind, self._law.start)).encode())
+        sha = hashlib.sha256(repr((self._law.discrete, self._law.start)).encode())
         for name, array in sorted(self._tree.items()):
             sha.update(f"{name} {array.dtype} {array.shape}".encode() + array.tobytes())
         return sha.hexdigest()
@@ -291,7 +291,7 @@ class Loop:
             x if known.all() else sets.where(known, x, sets.interval(x.lo * np.nan, x.hi, len(x.g)))
             for x in seen
         ]
-        if laws.kind == _SWITCHING:
+        if laws.discrete:
             scores = {
                 i: self._weighted(float(laws.offset[law, i]), laws.gain[law, i], seen)
                 for i in range(laws.offset.shape[1])
@@ -305,9 +305,6 @@ class Loop:
             return
         actions = []
         for i in range(laws.offset.shape[1]):
-            if laws.kind == _CHOICES:
-                actions.append(sets.constant(float(laws.offset[law, i]), states[0]))
-                continue
             u = self._weighted(float(laws.offset[law, i]), laws.gain[law, i], seen)
             if math.isfinite(laws.low[i]):
                 u = sets.larger(u, sets.constant(float(laws.low[i]), u))

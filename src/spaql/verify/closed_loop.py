@@ -1,4 +1,4 @@
-"""The closed loop of a rule tree and a plant, ready to be followed on sets."""
+"""The closed loop of a controller and a plant, ready to be followed on sets."""
 
 from __future__ import annotations
 
@@ -7,23 +7,27 @@ import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
+from spaql.controllers import Controller
+from spaql.controllers.laws import Laws
 from spaql.errors import SettingError
+from spaql.kernels.controller import HIGH, LOW
 from spaql.kernels.verify.closed_loop import LoopArrays
-from spaql.kernels.verify.codes import CHOICES, NUMBERS, SWITCHING, TreeArrays
-from spaql.policy import RuleTree
-from spaql.policy.leaves import Choices, Constants, Laws, SwitchingLaws
+from spaql.kernels.verify.codes import TreeArrays
 from spaql.problems import Dynamics
 from spaql.problems.tapes import trace_observe, trace_step
-from spaql.program.numbers import Fixed
+from spaql.program.numbers import Fixed, Number
 from spaql.program.tape import Tape
 from spaql.verify.analysis import check_names, periods, same_numbers, state_names
 from spaql.verify.learned import LearnedPlant
+
+if TYPE_CHECKING:
+    from spaql.export.exported_policy import ExportedPolicy
 
 REBOX = 0.3
 Floats = NDArray[np.float64]
@@ -71,47 +75,17 @@ class Plant(Protocol):
         """The function of an observation."""
 
 
-class ExportedTree:
-    """A rule tree as exported code runs it, in the numbers of a machine."""
-
-    def __init__(self, tree: RuleTree, number: str) -> None:
-        from spaql.export.exported_policy import ExportedPolicy
-
-        self._policy = ExportedPolicy(tree, number=number)
-        self.source = tree
-        self._number = self._policy.machine.number
-
-    def act(self, observations: NDArray[Any]) -> NDArray[Any]:
-        """Return the actions for rows of observations."""
-        return np.asarray(self._policy.act(observations, np.zeros(len(observations), np.int64), None))
-
-    @property
-    def tree(self) -> RuleTree:
-        """The rules with actions that are numbers of the machine.
-
-        They are decided for the converted observation, so that thresholds stay as they are.
-        """
-        if not isinstance(self.source.leaves, Constants):
-            return self.source
-        rounded = Constants(self._number.rounded(self.source.leaves.value))
-        return dataclasses.replace(self.source, leaves=rounded)
-
-    @property
-    def error(self) -> Floats:
-        """The most by which the conversion changes each observation, besides rounding to single precision."""
-        if isinstance(self._number, Fixed):
-            return np.asarray(np.ldexp(1.0, -np.array(self._number.observation_bits)))
-        return np.zeros(self.source.dims)
-
-
 @dataclass(frozen=True, eq=False)
 class ClosedLoop:
-    """A rule tree and the tapes of a plant."""
+    """A controller and the tapes of a plant."""
 
     dynamics: Plant
-    tree: RuleTree
-    player: RuleTree | ExportedTree
-    """What computes the actions in an episode: the tree, or exported code."""
+    tree: Controller
+    """The controller, in the numbers of a machine if it is exported."""
+    player: Controller | ExportedPolicy
+    """What computes the actions in an episode: the controller, or exported code."""
+    source: Controller
+    """The controller as it was given."""
     step: Tape
     observe: Tape
     names: tuple[str, ...]
@@ -125,7 +99,7 @@ class ClosedLoop:
     def of(
         cls,
         dynamics: Plant,
-        tree: RuleTree,
+        tree: Controller,
         *,
         noise: Sequence[float] | float = 0.0,
         push: Sequence[float] | float = 0.0,
@@ -166,14 +140,20 @@ class ClosedLoop:
             names += ("waiting action",) if listed else tuple(f"waiting {name}" for name in dynamics.actions)
         check_names(names, observe, tuple(dynamics.observations))
         n, error = len(names), _vector("noise", noise, tree.dims) * _TO_SINGLE
-        player: RuleTree | ExportedTree = tree
+        source = tree
+        player: Controller | ExportedPolicy = tree
         if number is not None:
-            player = ExportedTree(tree, number)
-            tree, error = player.tree, error + player.error * _TO_SINGLE
+            from spaql.export.exported_policy import ExportedPolicy  # loads all targets
+
+            player = ExportedPolicy(source, number=number)
+            kind = player.machine.number
+            tree = in_fixed_point(source, kind)
+            error += conversion_error(kind, source.dims) * _TO_SINGLE
         return cls(
             dynamics,
             tree,
             player,
+            source,
             step,
             observe,
             names,
@@ -185,9 +165,9 @@ class ClosedLoop:
     @property
     def program(self) -> str:
         """The SHA-256 of the controller's program, which exported code has as well."""
-        from spaql.export.hashes import program_digest
+        from spaql.export.hashes import program_digest  # loads all targets
 
-        return program_digest(self.player.source if isinstance(self.player, ExportedTree) else self.tree)
+        return program_digest(self.source)
 
     @property
     def fingerprint(self) -> str:
@@ -276,33 +256,51 @@ class ClosedLoop:
         )
 
 
-def tree_arrays(tree: RuleTree) -> TreeArrays:
-    """Return the arrays of a rule tree with any kind of leaves."""
-    leaves = tree.leaves
-    if isinstance(leaves, Choices):
-        offset, kind = leaves.number.astype(np.float64)[:, np.newaxis], CHOICES
-    elif isinstance(leaves, Constants):
-        offset, kind = leaves.value, NUMBERS
-    else:
-        offset, kind = leaves.offset, SWITCHING if isinstance(leaves, SwitchingLaws) else NUMBERS
-    laws, wide = offset.shape
-    free = np.full(wide, np.inf)
-    gain = leaves.gain if isinstance(leaves, Laws | SwitchingLaws) else np.zeros((laws, wide, tree.dims))
-    low, high = (leaves.low, leaves.high) if isinstance(leaves, Laws) else (-free, free)
+def tree_arrays(controller: Controller) -> TreeArrays:
+    """Return the arrays of a controller without features and memory."""
+    laws = controller.laws
+    offset = laws.offset.copy()
+    if controller.discrete:  # a law that is constant has one action to choose from
+        constant = np.flatnonzero(laws.constant)
+        actions = [controller.constant_action(row)[0] for row in constant.tolist()]  # type: ignore[index]
+        offset[constant] = Laws.of_actions(actions, controller.action_space, controller.dims).offset
+    low, high = controller.frame.limit[[LOW, HIGH]]
     return TreeArrays(
-        feature=tree.feature.astype(np.int64),
-        threshold=np.array(tree.threshold),
-        left=tree.left.astype(np.int64),
-        right=tree.right.astype(np.int64),
-        leaf=tree.leaf.astype(np.int64),
-        sums=np.array(tree.combinations, np.float64),
-        gain=np.array(gain, np.float64),
-        offset=np.array(offset, np.float64),
-        low=np.array(low, np.float64),
-        high=np.array(high, np.float64),
-        kind=kind,
-        start=leaves.start if isinstance(leaves, SwitchingLaws) else 0,
+        feature=controller.feature.astype(np.int64),
+        threshold=np.array(controller.threshold),
+        left=controller.left.astype(np.int64),
+        right=controller.right.astype(np.int64),
+        leaf=controller.leaf.astype(np.int64),
+        sums=np.array(controller.combinations),
+        gain=np.array(laws.gain),
+        offset=offset,
+        low=np.resize(low, offset.shape[1]),
+        high=np.resize(high, offset.shape[1]),
+        discrete=controller.discrete,
+        start=controller.frame.first,
     )
+
+
+def in_fixed_point(controller: Controller, number: Number) -> Controller:
+    """Return a controller whose actions are as code in fixed point gives them, which has constants only.
+
+    Rules are decided for the converted observation, so that thresholds stay as they are. What code rounds to
+    single precision counts as rounded in any case.
+    """
+    if controller.discrete or not isinstance(number, Fixed):
+        return controller
+    actions = number.rounded(np.clip(controller.laws.offset, *controller.frame.limit[[LOW, HIGH]]))
+    shape = controller.action_space.shape
+    space = Box(actions.min(axis=0).reshape(shape), actions.max(axis=0).reshape(shape), dtype=np.float64)
+    laws = Laws.of_actions(actions, space, controller.dims)
+    return dataclasses.replace(controller, laws=laws, action_space=space, start=())
+
+
+def conversion_error(number: Number, observations: int) -> Floats:
+    """Return the most by which code changes each observation, besides rounding to single precision."""
+    if isinstance(number, Fixed):
+        return np.asarray(np.ldexp(1.0, -np.array(number.observation_bits)))
+    return np.zeros(observations)
 
 
 def _vector(what: str, given: Sequence[float] | float, n: int) -> Floats:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.policy.tree_file import tree_to
+from spaql.controllers.file import controller_to
 from spaql.problems import Dynamics
 from spaql.verify.closed_loop import ClosedLoop
 from spaql.verify.verdict import Verdict
@@ -59,13 +59,13 @@ def keep(found: Contradiction, verdict: Verdict, loop: ClosedLoop) -> Path:
 
 
 def _record(found: Contradiction, verdict: Verdict, loop: ClosedLoop) -> dict[str, Any]:
-    tree, arrays = tree_to(loop.tree)
+    controller, arrays = controller_to(loop.tree)
     return {
         "plant": verdict.plant,
         "source": _sources(loop),
         "learned": verdict.learned,
         "fingerprint": verdict.fingerprint,
-        "controller": tree | {name: array.tolist() for name, array in arrays.items()},
+        "controller": controller | {name: array.tolist() for name, array in arrays.items()},
         "statement": {name: getattr(verdict.statement, name) for name in _names(verdict.statement)},
         "disturbed": verdict.disturbed,
         "noise": loop.noise.tolist(),

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spaql.policy.leaves import SwitchingLaws
 from spaql.verify.analysis import same_numbers
 from spaql.verify.closed_loop import ClosedLoop
 
@@ -69,10 +68,13 @@ def find_coordinates(loop: ClosedLoop, states: Floats) -> Coordinates | None:
 
     None if the tree is another one, if the plant has angles that turn, or if there are none.
     """
-    laws, n = loop.tree.leaves, len(loop.names)
-    if not isinstance(laws, SwitchingLaws) or laws.offset.shape != (1, 2) or loop.arrays.period.any():
+    laws, n = loop.tree.laws, len(loop.names)
+    first = loop.tree.frame.first
+    if not loop.tree.discrete or laws.offset.shape != (1, 2) or loop.arrays.period.any():
         return None
     same, weights = same_numbers(loop.observe), laws.gain[0, 1] - laws.gain[0, 0]
+    if not weights.any():
+        return None
     if np.any(same[weights != 0.0] < 0) or loop.step.inputs != n + 1:
         return None
     compared = np.zeros(n)
@@ -80,12 +82,12 @@ def find_coordinates(loop: ClosedLoop, states: Floats) -> Coordinates | None:
 
     middle = states.mean(axis=0)
     moved = [
-        [loop.step([*(middle + sign * _STEP * axis), laws.start + action])[0] for axis in np.eye(n)]
+        [loop.step([*(middle + sign * _STEP * axis), first + action])[0] for axis in np.eye(n)]
         for sign in (1.0, -1.0)
         for action in (0, 1)
     ]
     ahead = (np.array(moved[0]) + moved[1] - moved[2] - moved[3]).T / (4.0 * _STEP)
-    pushed = loop.step([*middle, laws.start + 1])[0] - loop.step([*middle, laws.start])[0]
+    pushed = loop.step([*middle, first + 1])[0] - loop.step([*middle, first])[0]
     size = float(compared @ pushed)
     if not np.all(np.isfinite(ahead)) or abs(size) < 1e-9 * np.linalg.norm(compared) * np.linalg.norm(pushed):
         return None

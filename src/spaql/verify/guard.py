@@ -16,14 +16,14 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
+from spaql.controllers import Controller
 from spaql.errors import ContradictedProofError
 from spaql.formatting import counted
 from spaql.kernels.jit import ENABLED
 from spaql.kernels.plantree.raw_model import predict_all
 from spaql.kernels.verify.codes import CONST
-from spaql.policy import RuleTree
 from spaql.problems import Dynamics
-from spaql.verify.closed_loop import ClosedLoop, ExportedTree, box_of
+from spaql.verify.closed_loop import ClosedLoop, box_of
 from spaql.verify.contradiction import Contradiction, keep
 from spaql.verify.learned import LearnedPlant
 from spaql.verify.prover import reduced
@@ -128,13 +128,15 @@ class _Episodes:
     """Episodes from proven states, in a fixed order."""
 
     def __init__(self, verdict: Verdict, loop: ClosedLoop, noise: Sequence[float] | float) -> None:
+        from spaql.export.exported_policy import ExportedPolicy  # loads all targets
+
         self._verdict = verdict
         self._loop = loop
         self._asked = verdict.statement
         plant = loop.dynamics
         self._plant: _Plant = _Compiled(plant) if isinstance(plant, Dynamics) else _Learned(plant)  # type: ignore[arg-type]
         player = loop.player
-        self._player = ExportedTree(player, "double") if isinstance(player, RuleTree) else player
+        self._player = ExportedPolicy(player) if isinstance(player, Controller) else player
         self._listed = isinstance(loop.tree.action_space, Discrete)
         self._kept = [loop.names.index(name) for name in verdict.names]
         self._noise = np.broadcast_to(np.asarray(noise, np.float64), loop.noise.shape)

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spaql.policy import RuleTree
+from spaql.controllers import Controller
 from spaql.problems import Dynamics
-from spaql.verify.closed_loop import ExportedTree, Plant
+from spaql.verify.closed_loop import Plant
 from spaql.verify.statement import Statement
+
+if TYPE_CHECKING:
+    from spaql.export.exported_policy import ExportedPolicy
 
 _AFTER = 200
 """Steps after the limit in which a state may leave a target where it has to stay."""
@@ -32,7 +35,7 @@ class Counterexample:
 
 
 def played(
-    dynamics: Plant, tree: RuleTree | ExportedTree, start: Sequence[float], *, delayed: bool = False
+    dynamics: Plant, tree: Controller | ExportedPolicy, start: Sequence[float], *, delayed: bool = False
 ) -> Iterator[tuple[tuple[float, ...], bool]]:
     """Yield the states of an episode and whether it has terminated, the start first, for ever.
 
@@ -43,7 +46,7 @@ def played(
 
 
 def played_with_actions(
-    dynamics: Plant, tree: RuleTree | ExportedTree, start: Sequence[float], *, delayed: bool = False
+    dynamics: Plant, tree: Controller | ExportedPolicy, start: Sequence[float], *, delayed: bool = False
 ) -> Iterator[tuple[tuple[float, ...], bool, tuple[float, ...]]]:
     """Yield states and terminations as `played` does, with the action that is applied in each state.
 
@@ -55,7 +58,7 @@ def played_with_actions(
     if isinstance(dynamics, Dynamics):
         _, step, observe = dynamics.compiled_functions
     n, listed = dynamics.state_dims, not isinstance(dynamics.actions, Mapping)
-    first = float(getattr(_space(tree), "start", 0.0))
+    first = float(getattr(tree.action_space, "start", 0.0))
     state, ended = tuple(float(x) for x in start), False
     while True:
         seen = np.array(observe(state[:n]), np.float32)
@@ -74,13 +77,9 @@ def played_with_actions(
         state = (*after, *(given.tolist() if delayed else ()))
 
 
-def _space(tree: RuleTree | ExportedTree) -> Any:
-    return (tree.tree if isinstance(tree, ExportedTree) else tree).action_space
-
-
 def refutes(
     dynamics: Plant,
-    tree: RuleTree | ExportedTree,
+    tree: Controller | ExportedPolicy,
     statement: Statement,
     names: Sequence[str],
     start: Sequence[float],

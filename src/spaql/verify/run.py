@@ -1,4 +1,4 @@
-"""`spaql.verify`: what the closed loop of a rule tree and a plant does, proven, refuted or undecided."""
+"""`spaql.verify`: what the closed loop of a controller and a plant does, proven, refuted or undecided."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
+from spaql.controllers import Controller, controller_of
+from spaql.controllers.resolve import Source, opened, policy_of
 from spaql.errors import SettingError
-from spaql.interpret import rule_tree
 from spaql.plants import PlantModel
-from spaql.policy import FeatureController, RuleTree
-from spaql.policy.resolve import Source, opened, policy_of
 from spaql.problems import Dynamics, EnvironmentLike, Problem, make_problem
 from spaql.values import real_number
-from spaql.verify.closed_loop import ClosedLoop, ExportedTree
+from spaql.verify.closed_loop import ClosedLoop, conversion_error
 from spaql.verify.forward import ForwardSearch
 from spaql.verify.guard import guarded
 from spaql.verify.learned import LearnedPlant
@@ -55,7 +54,7 @@ def verify(
     Parameters
     ----------
     source
-        A rule tree, an agent or controller, or the path of its run folder or file.
+        A controller, an agent or design, or the path of its run folder or file.
     env
         The plant; the agent's own by default.
     statement
@@ -85,7 +84,7 @@ def verify(
 
     Examples
     --------
-    >>> import math, numpy as np, spaql
+    >>> import spaql
     >>> def start(rng):
     ...     return (rng.uniform(-1.0, 1.0),)
     >>> def step(state, action):
@@ -94,11 +93,10 @@ def verify(
     ...     id="example/Lag-v0", start=start, step=step, horizon=50, reference=(0.0,),
     ...     observations={"x": (-1, 1)}, actions={"u": (-1, 1)},
     ... )
-    >>> tree = spaql.RuleTree(
-    ...     *(np.array([-1]), np.array([0.0]), np.array([-1]), np.array([-1]), np.array([0])),
-    ...     spaql.policy.Constants(np.array([[0.0]])), plant.observation_space, plant.action_space,
+    >>> controller = spaql.Controller(
+    ...     laws=[[0.0]], observation_space=plant.observation_space, action_space=plant.action_space
     ... )
-    >>> verdict = verify(tree, plant)
+    >>> verdict = verify(controller, plant)
     >>> verdict.proven, verdict.counterexample
     (1.0, None)
     """
@@ -313,14 +311,15 @@ def closed_loop(
     """
     given = opened(source)
     policy = policy_of(given)
-    if isinstance(policy, FeatureController):
+    tree = controller_of(policy, minimise=policy.draws)
+    if tree.remembers or tree.features:
+        has = "memory" if tree.remembers else "features"
         raise SettingError(
-            "This controller has memory, and a proof does not cover that: it is about a plant and a rule "
+            f"This controller has {has}, and a proof does not cover that: it is about a plant and a rule "
             "tree whose action depends on the observation alone. `spaql stress` plays this controller from "
             "all over the plant's states, which finds failures and proves nothing; a rule tree without "
-            "memory, trained for the same plant, can be proven."
+            f"{has}, trained for the same plant, can be proven."
         )
-    tree = policy if isinstance(policy, RuleTree) else rule_tree(policy)
     if learned:
         return ClosedLoop.of(_learned_plant(given, env, asked), tree, **options)
     return ClosedLoop.of(_equations(given, env), tree, **options)
@@ -330,7 +329,7 @@ def _equations(given: Any, env: EnvironmentLike | None) -> Dynamics:
     if env is None:
         problem = getattr(given, "problem", None)
         if not isinstance(problem, Problem):
-            raise SettingError("A rule tree alone has no plant: give it as env, a Dynamics or its id.")
+            raise SettingError("A controller alone has no plant: give it as env, a Dynamics or its id.")
     elif isinstance(env, Dynamics):
         return env
     else:
@@ -381,8 +380,9 @@ def _disturbances(loop: ClosedLoop, noise: Sequence[float] | float, delayed: boo
     if delayed:
         parts.append("every action a step late")
     if number is not None:
-        assert isinstance(loop.player, ExportedTree)
-        steps = ", ".join(f"{x:.2g}" for x in loop.player.error)
+        assert not isinstance(loop.player, Controller)
+        kind = loop.player.machine.number
+        steps = ", ".join(f"{x:.2g}" for x in conversion_error(kind, loop.source.dims))
         rounds = f" (observations in steps of {steps})" if number == "fixed" else ""
         parts.append(f"the exported controller's numbers, {number}{rounds}")
     return f", with {' and '.join(parts)}" if parts else ""

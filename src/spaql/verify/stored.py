@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from spaql import archive
 from spaql.archive import number, reading, typed
+from spaql.controllers.resolve import Source
 from spaql.errors import ArchiveError, SettingError
-from spaql.policy.resolve import Source
 from spaql.spaces import stored_names
 from spaql.verify.closed_loop import ClosedLoop
 from spaql.verify.replay import Counterexample

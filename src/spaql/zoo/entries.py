@@ -13,11 +13,10 @@ from importlib.resources import files
 from typing import Any
 
 from spaql import archive
-from spaql.agents import Controller, agent_type
-from spaql.agents.controller import controller_from
+from spaql.agents import Design, agent_type
+from spaql.agents.design import design_from
+from spaql.controllers import controller_of
 from spaql.errors import SettingError, nearest
-from spaql.policy import FeatureController, RuleTree
-from spaql.policy.resolve import policy_of
 
 ENTRIES = "entries.json"
 """The file with the figures."""
@@ -111,11 +110,11 @@ def entry(name: str) -> Entry:
 
 
 def content(name: str) -> bytes:
-    """Return the file of a controller, as `Controller.save` wrote it."""
+    """Return the file of a controller, as `Design.save` wrote it."""
     return files("spaql.zoo").joinpath(CONTROLLERS, f"{entry(name).name}.spaql").read_bytes()
 
 
-def load(name: str) -> Controller:
+def load(name: str) -> Design:
     """Return a controller, with the problem that it is for.
 
     Examples
@@ -123,25 +122,20 @@ def load(name: str) -> Controller:
     >>> int(load("cartpole-treesearch").predict([0.0, 0.0, 0.1, 0.0])[0])
     1
     """
-    return controller_from(archive.loads(content(name)))
+    return design_from(archive.loads(content(name)))
 
 
-def train(problem: str, algorithm: str, *, seed: int, total_timesteps: int) -> Controller:
+def train(problem: str, algorithm: str, *, seed: int, total_timesteps: int) -> Design:
     """Return the controller that an algorithm learns with its default settings.
 
     With the arguments that an entry states, it is the controller that is shipped, to the last byte on the
     same kind of machine.
     """
     agent = agent_type(algorithm)(problem, seed=seed).learn(total_timesteps)
-    policy = policy_of(agent)
-    if not isinstance(policy, RuleTree | FeatureController):
-        raise SettingError(
-            f"{algorithm} learns no rule tree: the zoo has rule trees and what is made of them."
-        )
     origin = {
         "algorithm": algorithm,
         "seed": seed,
         "total_timesteps": total_timesteps,
         "interactions": int(agent.history.last()["interactions"]),
     }
-    return Controller(policy, agent.problem, origin)
+    return Design(controller_of(agent, minimise=False), agent.problem, origin)

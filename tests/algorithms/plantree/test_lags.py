@@ -15,8 +15,8 @@ import spaql
 from spaql.algorithms.plantree.encoding import ActionCode
 from spaql.algorithms.plantree.lags import Lags, chosen_lags
 from spaql.algorithms.plantree.replay_memory import Memory
-from spaql.policy import FeatureController, RuleTree
-from spaql.policy.features import LastAction, Observed
+from spaql.controllers import Controller
+from spaql.controllers.features import LastAction, Observed
 from spaql.problems.disturbed_env import DisturbedEnv
 
 
@@ -43,7 +43,7 @@ def test_the_lags_of_a_state_are_the_features_of_a_controller(
         Box(1.0, 3.0, (1,), np.float64),
         Lags(differences, actions),
     )
-    controller = FeatureController.of_laws(
+    controller = Controller.of_laws(
         [Observed("x"), Observed("v"), *lags.features(["x", "v"], ["u"])],
         {"u": {"x": 0.5, "v": 0.3}},
         {"u": 2.0},
@@ -58,7 +58,7 @@ def test_the_lags_of_a_state_are_the_features_of_a_controller(
         seen, memory = rng.normal(size=(length + 1, 2)), controller.new_memory(1)
         samples = [controller.sample(seen[t : t + 1], memory) for t in range(length + 1)]
         episodes.append((seen, np.array([one.action[0] for one in samples[:-1]])))
-        features.append(np.array([one.features[0] for one in samples]))
+        features.append(np.array([one.inputs[0] for one in samples]))
     code = ActionCode(space)
     extended = lags.extend(memory_of(episodes, code), code)
     np.testing.assert_allclose(extended.states, np.concatenate([rows[:-1] for rows in features]), atol=1e-12)
@@ -106,7 +106,7 @@ def test_a_late_pendulum_gets_a_tree_over_its_last_action(tmp_path: Path) -> Non
     assert agent.lags is not None
     assert {"u0 a sample before", "u0 2 samples before"} <= {*agent.lags}
     policy = agent.policy
-    assert isinstance(policy, FeatureController)
+    assert policy.remembers
     assert any(isinstance(one, LastAction) for one in policy.features)
     assert agent._learner.model.dims == 3
     part = new().learn(2800, callback=lambda _, row: row["training_steps"] < 2200)
@@ -127,7 +127,7 @@ def test_lags_are_for_actions_with_a_range() -> None:
 def test_where_nothing_is_late_nothing_is_chosen() -> None:
     agent = spaql.PlanTree("Pendulum-v1", seed=1, effort=0.02, partitions=4, lags="auto").learn(4000)
     assert agent.lags == []
-    assert isinstance(agent.policy, RuleTree)
+    assert not agent.policy.remembers
 
 
 def test_few_episodes_say_nothing() -> None:

@@ -400,7 +400,7 @@ def test_of_two_that_cannot_be_told_apart_the_last_choice_is_the_smaller(spread:
 
     def chosen(*, last: bool) -> int:
         settings = PlanTreeSettings(effort=0.05)
-        return choose(memory, code, settings, [large, small], RNG(0), last=last).rules.n_leaves
+        return choose(memory, code, settings, [large, small], RNG(0), last=last).controller.n_leaves
 
     assert (chosen(last=False), chosen(last=True)) == (2, leaves)
 

@@ -13,7 +13,6 @@ from scipy.linalg import solve_discrete_are
 import spaql
 from spaql.algorithms.plantree.rule_trees import rules_from, rules_to, within_space
 from spaql.cli import main
-from spaql.policy import Laws
 
 QUICK = {"effort": 0.02, "leaves": 8}
 
@@ -68,7 +67,7 @@ def test_a_linear_quadratic_problem_is_solved_within_two_per_cent() -> None:
     gain = np.linalg.solve(Regulator.r + Regulator.b.T @ p @ Regulator.b, Regulator.b.T @ p @ Regulator.a)
     agent = spaql.PlanTree(Regulator(), horizon=50, seed=0, effort=0.2, leaves=8)
     agent.learn(total_timesteps=3000, progress_bar=False)
-    assert isinstance(agent.policy.leaves, Laws)
+    assert agent.policy.laws.gain.any()
     best, ours = returns_of(gain, None).mean(), returns_of(None, agent.policy).mean()
     assert ours >= 1.02 * best  # both are negative
 
@@ -129,7 +128,7 @@ def test_a_controller_is_there_at_any_time_and_saved(tmp_path: Path) -> None:
     agent.save(tmp_path / "a.spaql")
     loaded = spaql.load(tmp_path / "a.spaql")
     assert np.array_equal(agent.predict(observations)[0], loaded.predict(observations)[0])
-    assert str(spaql.rule_tree(loaded, minimise=False)) == str(agent.policy)
+    assert str(spaql.controller_of(loaded, minimise=False)) == str(agent.policy)
 
 
 @pytest.mark.parametrize("env", ["cartpole200", "pendulum"])
@@ -137,7 +136,7 @@ def test_the_rules_of_an_agent_are_written_so_and_come_back_from_arrays(env: str
     agent = spaql.PlanTree(env, seed=0, effort=0.01).learn(total_timesteps=400, progress_bar=False)
     tree, learner = agent.policy, agent._learner
     assert str(within_space(tree)) == str(tree)
-    assert len(tree.leaves) == len(set(tree.leaf[tree.feature < 0].tolist()))
+    assert len(tree.laws) == len(set(tree.leaf[tree.feature < 0].tolist()))
     assert str(rules_from(rules_to(tree), learner.code, agent.problem)) == str(tree)
 
 

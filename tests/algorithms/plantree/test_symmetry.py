@@ -24,12 +24,12 @@ from spaql.algorithms.plantree.replay_memory import Memory
 from spaql.algorithms.plantree.rule_trees import within_space
 from spaql.algorithms.plantree.symmetry import _BLOCK, find_mirror
 from spaql.cli import main
+from spaql.controllers import Controller
+from spaql.controllers.mirrored import folded, leaves_to_read
 from spaql.errors import SettingError
 from spaql.export import ExportedPolicy
 from spaql.kernels.plantree.controllers import ControllerTree
 from spaql.kernels.plantree.rollout import Simulation, play_all
-from spaql.policy import Laws, RuleTree
-from spaql.policy.mirrored import folded, leaves_to_read
 
 QUICK = {"effort": 0.005, "leaves": 8}
 
@@ -246,18 +246,11 @@ def test_a_controller_of_the_half_returns_what_the_whole_one_does() -> None:
     np.testing.assert_allclose(play_all(Half(mirror, 0).simulation(whole), half_tree), returns, rtol=1e-6)
 
 
-def unfolded(rng: np.random.Generator, kind: str) -> tuple[RuleTree, Half, RuleTree]:
+def unfolded(rng: np.random.Generator, kind: str) -> tuple[Controller, Half, Controller]:
     """A random tree of one half, and the same for all observations; two observations may be exchanged."""
     dims = 3
     half = random_tree(rng, dims, int(rng.integers(1, 12)), kind)
     half = dataclasses.replace(half, threshold=np.clip(half.threshold, -1e9, 1e9))
-    if kind == "laws":
-        middle = (half.leaves.high + half.leaves.low) / 2
-        leaves = dataclasses.replace(
-            half.leaves, low=half.leaves.low - middle, high=half.leaves.high - middle
-        )
-        space = Box(leaves.low, leaves.high, dtype=np.float64)
-        half = dataclasses.replace(half, leaves=leaves, action_space=space)
     code = ActionCode(half.action_space)
     swap = kind == "choices" and rng.random() < 0.5
     order, signs = ((0, 2, 1), (-1, 1, 1)) if swap else ((0, 1, 2), (-1, *rng.choice([-1, 1], 2).tolist()))
@@ -270,14 +263,14 @@ def unfolded(rng: np.random.Generator, kind: str) -> tuple[RuleTree, Half, RuleT
     return half, one, one.unfold(half, code)
 
 
-def images(mirror: Mirror, tree: RuleTree, actions: np.ndarray) -> np.ndarray:
+def images(mirror: Mirror, tree: Controller, actions: np.ndarray) -> np.ndarray:
     if isinstance(tree.action_space, Discrete):
         first = int(tree.action_space.start)
         return first + np.array(mirror.action_order)[actions - first]
     return actions * np.array(mirror.action_signs)
 
 
-def points_of(tree: RuleTree, rng: np.random.Generator) -> np.ndarray:
+def points_of(tree: Controller, rng: np.random.Generator) -> np.ndarray:
     """Observations on thresholds and beside them, none with 0 where the halves meet."""
     points = rng.normal(size=(300, tree.dims)) * 10.0 ** rng.integers(-3, 4, (300, tree.dims))
     for j, cuts in enumerate(tree.thresholds):
@@ -403,7 +396,7 @@ def test_a_given_mirror_is_used_counted_and_printed(tmp_path: Path) -> None:
     assert agent.history["mirrored"][-1] == 1
     assert agent.mirror == "sin(angle),speed:torque"
     assert agent.model.steps == 600
-    assert isinstance(agent.policy.leaves, Laws)
+    assert agent.policy.laws.gain.any()
     points = np.random.default_rng(0).uniform([-1, -1, -8], [1, 1, 8], (200, 3))
     turned = points * [1.0, -1.0, -1.0]
     np.testing.assert_array_equal(agent.policy.act(turned), -agent.policy.act(points))

@@ -12,8 +12,8 @@ import spaql
 from spaql.algorithms.plantree import learner
 from spaql.algorithms.plantree.tracking import TrackedCandidates, fit_tracked
 from spaql.cli import main
+from spaql.controllers import Controller, Integral, LastAction
 from spaql.kernels.plantree.tracking import ALIVE, EPISODE, GAINS, NOISE, SHIFT
-from spaql.policy import FeatureController, Integral, LastAction
 from spaql.problems.disturbances import Perturbation
 from spaql.simulate import Candidates
 
@@ -31,7 +31,7 @@ def oven() -> spaql.PlanTree:
 
 def test_an_oven_with_dead_time_gets_integral_action_from_few_steps(oven: spaql.PlanTree) -> None:
     policy = oven.policy
-    assert isinstance(policy, FeatureController)
+    assert policy.remembers
     assert any(isinstance(one, Integral) for one in policy.features) or policy.form == "velocity"
     assert oven.lags == ["heat a sample before", "heat 2 samples before", "heat 3 samples before"]
     assert oven.history.last()["interactions"] == STEPS
@@ -39,7 +39,7 @@ def test_an_oven_with_dead_time_gets_integral_action_from_few_steps(oven: spaql.
     assert spaql.evaluate(oven, episodes=30, seed=5).mean > -40  # about -80 without memory
 
 
-def candidates_of(policy: FeatureController) -> Candidates:
+def candidates_of(policy: Controller) -> Candidates:
     """Return a controller as the only candidate of a search."""
     arrays, numbers = policy.arrays
     return Candidates(arrays, numbers.constant[np.newaxis], numbers.weight[np.newaxis], policy.frame)
@@ -82,7 +82,7 @@ def test_dead_time_is_a_sample_more_or_less(oven: spaql.PlanTree) -> None:
     inner = oven._learner
     tracked = fit_tracked(inner.memory, inner.code, inner.problem, inner.prediction())
     plant = tracked.plant._replace(error=np.zeros_like(tracked.plant.error))
-    policy = FeatureController.of_laws(
+    policy = Controller.of_laws(
         [LastAction("before", "heat")],
         {},
         {"heat": 1.0},
@@ -126,7 +126,7 @@ def test_of_a_large_budget_treesearch_spends_the_rest_on_the_same_structure(
 ) -> None:
     monkeypatch.setattr(learner, "_OWN_STEPS", STEPS)
     agent = new().learn(STEPS + 100_000)
-    assert isinstance(agent.policy, FeatureController)
+    assert agent.policy.remembers
     assert agent.lags is None
     assert len(agent.ladder) == 1
     assert agent.training_steps >= STEPS + 100_000

@@ -1,4 +1,4 @@
-"""Mirrored trees whose cuts use the absolute value of an observation, and their rule trees."""
+"""Mirrored trees whose cuts use the absolute value of an observation, and their controllers."""
 
 from dataclasses import replace
 
@@ -12,13 +12,13 @@ import spaql
 from candidates import candidate_action
 from spaql.algorithms.plantree.mirror import Mirror
 from spaql.algorithms.treesearch.neighbours import changed_neighbour, neighbour
-from spaql.algorithms.treesearch.rule_trees import in_other_units, to_rules
+from spaql.algorithms.treesearch.rule_trees import idle_controller, in_other_units, to_rules
 from spaql.algorithms.treesearch.symmetry import basis_if_symmetric, nearest_in, symmetric_basis
 from spaql.algorithms.treesearch.trees import CandidateTree, find_leaf, one_leaf, random_tree
+from spaql.controllers.arrays import frame_of
+from spaql.controllers.mirrored import folded, leaves_to_read
 from spaql.errors import ArchiveError
 from spaql.kernels.treesearch.candidates import Units
-from spaql.policy.arrays import frame_of
-from spaql.policy.mirrored import folded, leaves_to_read
 from spaql.simulate import EpisodeRunner
 
 MIRROR = Mirror((0, 1, 2), (1, -1, -1), (0,), (-1,))
@@ -64,7 +64,7 @@ def test_a_tree_without_absolute_values_acts_the_same(seed: int, leaves: int) ->
 @given(seed=st.integers(0, 10_000), leaves=st.integers(2, 5))
 def test_its_rule_tree_is_read_as_one_half(seed: int, leaves: int) -> None:
     tree, rng = random_mirrored(seed, leaves), np.random.default_rng(~seed & 0xFFFFFF)
-    rules = to_rules(tree, UNITS, PROBLEM, 6)
+    rules = to_rules(tree, UNITS, idle_controller(PROBLEM), 6)
     fold = folded(rules)
     assert fold is not None
     assert fold.side == 2
@@ -83,7 +83,7 @@ def test_a_cut_by_the_absolute_value_alone_is_a_plain_rule_on_both_sides() -> No
     tree = random_mirrored(0, 2)
     numbers = tree.numbers.copy()
     numbers[0, 0] = [0.5, 0.0, 0.0, 1.0]
-    rules = to_rules(replace(tree, numbers=numbers), UNITS, PROBLEM, 6)
+    rules = to_rules(replace(tree, numbers=numbers), UNITS, idle_controller(PROBLEM), 6)
     assert not len(rules.combinations)
     assert "if speed [rad/s] < 1.5:" in str(rules)
     assert folded(rules) is not None

@@ -7,8 +7,8 @@ import spaql
 from spaql.algorithms.treesearch.block import Block, Usual
 from spaql.algorithms.treesearch.structures import Meaning, Structure
 from spaql.classical import PIDPolicy, operating_point
-from spaql.policy.feature_tree import POSITION, VELOCITY
-from spaql.policy.law_names import law_names
+from spaql.controllers.controller import POSITION, VELOCITY
+from spaql.controllers.law_names import law_names
 from spaql.problems.setpoint_steps import with_setpoint_steps
 
 PID = Structure(POSITION, ("error", "integral", "derivative"))
@@ -72,7 +72,7 @@ def test_a_step_of_the_set_point_does_not_kick_the_derivative(structure: Structu
     derivative = "derivative" if structure is PID else "second change"
     for setpoint in (80.0, 80.0, 90.0, 90.0, 90.0):
         sample = controller.sample(np.array([[75.0, setpoint]]), memory)
-        assert sample.features[0, names.index(derivative)] == 0.0
+        assert sample.inputs[0, names.index(derivative)] == 0.0
 
 
 def test_a_pid_controller_does_not_kick() -> None:

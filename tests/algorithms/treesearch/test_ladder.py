@@ -25,9 +25,9 @@ from spaql.algorithms.treesearch.rungs import Rung, choose
 from spaql.algorithms.treesearch.structures import Meaning, Structure
 from spaql.algorithms.treesearch.trees import split
 from spaql.classical import LQRPolicy, falling_rate, linearise, operating_point
+from spaql.controllers import Controller
+from spaql.controllers.controller import POSITION, VELOCITY
 from spaql.errors import ArchiveError
-from spaql.policy import FeatureController
-from spaql.policy.feature_tree import POSITION, VELOCITY
 from spaql.problems.setpoint_steps import with_setpoint_steps
 from spaql.simulate import EpisodeRunner
 from spaql.simulate.candidates import Candidates, CompiledCandidates, EnvironmentCandidates
@@ -50,7 +50,7 @@ def block_of(env: str, structure: Structure) -> Block:
     return Block.of(meaning, structure, Usual({"error": 20.0}))
 
 
-def return_of(controller: FeatureController, plant: spaql.Dynamics, start: NDArray[np.float64]) -> float:
+def return_of(controller: Controller, plant: spaql.Dynamics, start: NDArray[np.float64]) -> float:
     policy, states = controller.for_episodes(1), start[np.newaxis].copy()
     total = 0.0
     for t in range(40):
@@ -122,7 +122,7 @@ def test_an_interrupted_search_goes_on_to_the_same_bytes(env: str, tmp_path: Pat
 
 def test_the_chosen_controller_has_an_integral_and_rests_at_the_set_point() -> None:
     agent = trained(steps=1_000_000)
-    assert isinstance(agent.policy, FeatureController)
+    assert agent.policy.remembers
     assert "integral" in [one.name for one in agent.policy.features] or agent.policy.form == "velocity"
     chosen = next(row for row in agent.ladder if row["chosen"])
     assert chosen["error at rest"] < 0.3  # the noise of the sensor
@@ -369,7 +369,7 @@ def test_a_swing_up_begins_with_pumping_and_a_regulator(env: str) -> None:
 @pytest.mark.parametrize("env", [SWING_UP, "spaql/Furuta-v0"])
 def test_a_pole_is_swung_up_and_held(env: str) -> None:
     agent = trained(env, steps=1_000_000)
-    assert isinstance(agent.policy, FeatureController)
+    assert agent.policy.remembers
     assert agent.policy.n_leaves == 2
     found = spaql.evaluate(agent, episodes=50, seed=10**6)
     assert found.mean > 205.0  # 250 is the most; without features 148 at 10 million steps

@@ -1,4 +1,4 @@
-"""Candidate trees: their structure, their numbers, and their conversion to rule trees and back."""
+"""Candidate trees: their structure, their numbers, and their conversion to controllers and back."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from candidates import candidate_action
 from spaql import make_problem
-from spaql.algorithms.treesearch.rule_trees import from_rules, to_rules
+from spaql.algorithms.treesearch.rule_trees import from_rules, idle_controller, to_rules
 from spaql.algorithms.treesearch.trees import (
     CandidateTree,
     find_leaf,
@@ -18,11 +18,10 @@ from spaql.algorithms.treesearch.trees import (
     switch_like,
     without_cut,
 )
+from spaql.controllers import Controller, locked
+from spaql.controllers.arrays import action_range, frame_of
 from spaql.errors import ArchiveError
-from spaql.interpret import locked
 from spaql.kernels.treesearch.candidates import Units
-from spaql.policy import RuleTree
-from spaql.policy.arrays import action_range, frame_of
 
 PROBLEMS = {name: make_problem(name) for name in ("CartPole-v1", "Acrobot-v1", "Pendulum-v1")}
 
@@ -60,7 +59,7 @@ def test_kernel_rule_tree_and_definition_act_alike(name, leaves, seed):
     assert tree.n_leaves == leaves
     ends = action_range(problem.actions.space)
     numbers = tree.raw(tree.vector[np.newaxis], units)[0]
-    rules = to_rules(tree, units, problem)
+    rules = to_rules(tree, units, idle_controller(problem))
     states = units.centre + units.scale * rng.normal(size=(50, problem.states.dims))
     frame = frame_of(problem.states.dims, problem.actions.space)
     for x in states:
@@ -79,8 +78,8 @@ def test_a_rule_tree_comes_back_as_the_same_candidate(name, leaves, seed):
     problem, rng = PROBLEMS[name], np.random.default_rng(seed)
     units, base = units_of(problem, rng)
     tree = random_tree(base, leaves, rng.normal(size=(20, problem.states.dims)), rng)
-    rules = to_rules(tree, units, problem)
-    again = to_rules(from_rules(rules, units, base), units, problem)
+    rules = to_rules(tree, units, idle_controller(problem))
+    again = to_rules(from_rules(rules, units, base), units, idle_controller(problem))
     states = units.centre + units.scale * rng.normal(size=(200, problem.states.dims))
     if tree.listed:
         assert (again.act(states) == rules.act(states)).mean() > 0.99  # but for rounding at a boundary
@@ -91,11 +90,11 @@ def test_a_rule_tree_comes_back_as_the_same_candidate(name, leaves, seed):
 def test_locked_leaves_stay_to_the_last_bit_whatever_the_numbers_are():
     problem, rng = PROBLEMS["Pendulum-v1"], np.random.default_rng(3)
     units, base = units_of(problem, rng)
-    rules = to_rules(random_tree(base, 4, rng.normal(size=(20, 3)), rng), units, problem)
+    rules = to_rules(random_tree(base, 4, rng.normal(size=(20, 3)), rng), units, idle_controller(problem))
     rules = locked(rules, 2)
     candidate = from_rules(rules, units, base)
     moved = candidate.with_vector(candidate.vector + rng.normal(size=len(candidate.vector)))
-    found = to_rules(moved, units, problem, digits=2)
+    found = to_rules(moved, units, idle_controller(problem), digits=2)
     states = units.centre + units.scale * rng.normal(size=(4000, 3))
     (lock,) = rules.locks
     numbers = rules.numbers(states)
@@ -106,6 +105,20 @@ def test_locked_leaves_stay_to_the_last_bit_whatever_the_numbers_are():
     assert len(found.locks) == 1
 
 
+def test_a_leaf_with_one_action_may_be_given_others():
+    problem, rng = PROBLEMS["Acrobot-v1"], np.random.default_rng(0)
+    units, base = units_of(problem, rng)
+    rules = Controller(
+        laws=[2],
+        observation_space=problem.states.space,
+        action_space=problem.actions.space,
+    )
+    candidate = from_rules(rules, units, base)
+    assert candidate.allowed.all()
+    assert candidate.free.all()
+    assert to_rules(candidate, units, idle_controller(problem)).constant_action(0) == (2.0,)
+
+
 def test_a_split_acts_as_before_and_removing_the_cut_undoes_it():
     problem, rng = PROBLEMS["Acrobot-v1"], np.random.default_rng(0)
     units, base = units_of(problem, rng)
@@ -114,19 +127,22 @@ def test_a_split_acts_as_before_and_removing_the_cut_undoes_it():
     leaf = find_leaf(tree, state)
     grown = split(tree, leaf, *random_cut(state, rng))
     states = units.centre + units.scale * rng.normal(size=(300, 6))
-    before = to_rules(tree, units, problem).act(states)
+    before = to_rules(tree, units, idle_controller(problem)).act(states)
     assert grown.n_leaves == 4
-    assert (to_rules(grown, units, problem).act(states) == before).all()
+    assert (to_rules(grown, units, idle_controller(problem)).act(states) == before).all()
     for side in range(2):
-        assert (to_rules(without_cut(grown, leaf, side), units, problem).act(states) == before).all()
+        assert (
+            to_rules(without_cut(grown, leaf, side), units, idle_controller(problem)).act(states) == before
+        ).all()
 
 
 def test_numbers_are_rounded_to_digits():
     problem, rng = PROBLEMS["Pendulum-v1"], np.random.default_rng(1)
     units, base = units_of(problem, rng)
-    rules = to_rules(random_tree(base, 2, rng.normal(size=(20, 3)), rng), units, problem, digits=2)
-    assert isinstance(rules, RuleTree)
-    for number in [*rules.leaves.gain.ravel(), *rules.leaves.offset.ravel(), *rules.combinations.ravel()]:
+    rules = to_rules(
+        random_tree(base, 2, rng.normal(size=(20, 3)), rng), units, idle_controller(problem), digits=2
+    )
+    for number in [*rules.laws.gain.ravel(), *rules.laws.offset.ravel(), *rules.combinations.ravel()]:
         assert number == float(f"{number:.2g}")
 
 

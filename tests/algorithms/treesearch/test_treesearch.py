@@ -6,9 +6,8 @@ import pytest
 import spaql
 from spaql.agents import TreeSearch
 from spaql.algorithms.treesearch.evaluator import Evaluator
+from spaql.controllers import Controller, Error, Integral, Laws, controller_of, locked
 from spaql.errors import SettingError, UnsupportedSpaceError
-from spaql.interpret import locked, rule_tree
-from spaql.policy import Laws, RuleTree, SwitchingLaws
 from spaql.simulate import EpisodeRunner, Phase
 from spaql.simulate.candidates import CompiledCandidates
 
@@ -22,9 +21,8 @@ def trained(env="CartPole-v1", steps=STEPS, seed=0, **settings):
 
 def test_it_balances_the_pole_with_few_leaves():
     agent = trained(steps=300_000)
-    tree = agent.policy
-    assert isinstance(tree, RuleTree)
-    assert isinstance(tree.leaves, SwitchingLaws)
+    assert not agent.policy.remembers
+    assert agent.policy.laws.gain.any()
     assert spaql.evaluate(agent, episodes=100, seed=7).mean > 490
 
 
@@ -71,19 +69,14 @@ def test_a_search_from_a_tree_does_not_end_worse():
 
 def test_locked_leaves_are_kept_through_a_search():
     problem = spaql.make_problem("Pendulum-v1")
-    laws = Laws(
-        np.array([[[0.0, -3.0, -1.0]], [[0.1, 0.2, 0.7]]]),
-        np.zeros((2, 1)),
-        np.full(1, -2.0),
-        np.full(1, 2.0),
-    )
-    begun = RuleTree(
+    laws = Laws([[[0.0, -3.0, -1.0]], [[0.1, 0.2, 0.7]]], np.zeros((2, 1)))
+    begun = Controller(
         feature=[0, -1, -1],
         threshold=[0.7, 0.0, 0.0],
         left=[1, -1, -1],
         right=[2, -1, -1],
         leaf=[-1, 1, 0],
-        leaves=laws,
+        laws=laws,
         observation_space=problem.states.space,
         action_space=problem.actions.space,
     )
@@ -100,7 +93,7 @@ def test_locked_leaves_are_kept_through_a_search():
 
 def test_a_table_becomes_a_tree_and_is_improved():
     table = spaql.SPAQLTS("CartPole-v1", seed=0).learn(iterations=5, progress_bar=False)
-    rules = rule_tree(table)
+    rules = controller_of(table)
     agent = TreeSearch("CartPole-v1", seed=0, max_leaves=max(6, rules.n_leaves)).start_from(rules)
     assert (agent.policy.act(np.zeros((1, 4))) == rules.act(np.zeros((1, 4)))).all()
     agent.learn(30_000, progress_bar=False)
@@ -161,20 +154,17 @@ def test_a_plant_that_explodes_is_survived():
 
 def test_a_given_tree_stays_to_the_last_bit_unless_another_is_better():
     """Trees that also reach the highest possible return are equal, not better."""
-    perfect = SwitchingLaws(np.array([[[0.0] * 4, [1.4, 3.7, 7.3, 6.5]]]), np.array([[0.0, -0.37]]), 0)
+    perfect = Laws([[[0.0] * 4, [1.4, 3.7, 7.3, 6.5]]], [[0.0, -0.37]])
     problem = spaql.make_problem("CartPole-v1")
-    alone = {"feature": [-1], "threshold": [0.0], "left": [-1], "right": [-1], "leaf": [0]}
-    given = RuleTree(
-        **{name: np.array(value) for name, value in alone.items()},
-        leaves=perfect,
+    given = Controller(
+        laws=perfect,
         observation_space=problem.states.space,
         action_space=problem.actions.space,
     )
     assert spaql.evaluate(given, problem, episodes=100).mean == 500
     agent = TreeSearch(problem, seed=0).start_from(given).learn(50_000, progress_bar=False)
-    assert isinstance(agent.policy.leaves, SwitchingLaws)
-    np.testing.assert_array_equal(agent.policy.leaves.gain, perfect.gain)
-    np.testing.assert_array_equal(agent.policy.leaves.offset, perfect.offset)
+    np.testing.assert_array_equal(agent.policy.laws.gain, perfect.gain)
+    np.testing.assert_array_equal(agent.policy.laws.offset, perfect.offset)
 
 
 def evaluator_of(agent: TreeSearch) -> Evaluator:
@@ -273,3 +263,58 @@ def test_a_declared_perturbation_is_trained_on_without_set_points() -> None:
         flows[nominal] = float(agent.predict(np.zeros(1, np.float32))[0][0])
     assert flows[True] == pytest.approx(1.0, abs=0.1)  # the demand of the equations
     assert flows[False] == pytest.approx(2.0, abs=0.4)  # the middle of the demands that are declared
+
+
+def test_a_search_begins_at_a_controller_with_memory(tmp_path):
+    """It keeps the features and the limits, improves the law, and goes on where it was saved."""
+    problem = spaql.make_problem("spaql/DCMotor-v0")
+    slow = Controller.of_laws(
+        [Error("error", "set-point", "position"), Integral("integral", "error", limit=10.0)],
+        {"voltage": {"error": 0.05, "integral": 0.02}},
+        observation_space=problem.states.space,
+        action_space=problem.actions.space,
+        observations=problem.states.names,
+        actions=problem.actions.names,
+        sample_time=problem.sample_time,
+        rate_limit=300.0,
+    )
+    agent = TreeSearch(problem, seed=1).start_from(slow).learn(60_000, progress_bar=False)
+    found = agent.policy
+    assert (found.features, found.rate_limit) == (slow.features, (300.0,))
+    before, after = (spaql.evaluate(one, problem, episodes=20).mean for one in (slow, found))
+    assert after > before / 3  # returns are negative
+    agent.save(tmp_path / "a.spaql")
+    again = spaql.load(tmp_path / "a.spaql")
+    assert str(again.policy) == str(found)
+
+
+def test_rules_with_memory_switch_less_where_a_switch_costs():
+    """A heater: what it did before is not observed, and a switch costs as much as 0.3 degrees."""
+
+    def start(rng):
+        return rng.uniform(12, 26), 0.0, 0.0, rng.uniform(-5, 10), rng.uniform(18, 22)
+
+    def step(state, action):
+        warmth, heat, on, outdoor, wanted = state
+        cost = 0.3 if action != on else 0.0
+        heat = heat + 0.3 * (action - heat)
+        warmth = warmth + 0.03 * (outdoor - warmth) + heat
+        return (warmth, heat, float(action), outdoor, wanted), -abs(warmth - wanted) - cost, False
+
+    heater = spaql.Dynamics(
+        id="heater-v0",
+        start=start,
+        step=step,
+        observe=lambda state: (state[0], state[4]),
+        observations={"temperature": (-20, 60), "wanted": (15, 25)},
+        actions=["off", "on"],
+        horizon=200,
+    )
+    plain, remembering = (
+        TreeSearch(heater, seed=0, memory=memory).learn(300_000, progress_bar=False)
+        for memory in (False, True)
+    )
+    assert remembering.policy.remembers
+    assert "last action" in str(remembering.policy)
+    without, with_memory = (spaql.evaluate(one, episodes=200) for one in (plain, remembering))
+    assert with_memory.mean > without.mean

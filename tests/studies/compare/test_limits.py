@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from spaql.controllers import RandomPolicy
 from spaql.evaluation import start_states
 from spaql.kernels.jit import ENABLED
-from spaql.policy import RandomPolicy
 from spaql.problems import Dynamics, Problem, make_problem
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))

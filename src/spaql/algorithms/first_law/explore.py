@@ -9,8 +9,8 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.algorithms.plantree.encoding import ActionCode
-from spaql.policy import Policy
-from spaql.policy.policy import Rng
+from spaql.controllers import Policy
+from spaql.controllers.policy import Rng
 from spaql.problems import Problem
 
 

@@ -1,4 +1,4 @@
-"""First laws: rule trees of one leaf, or of a few, from an affine model of the steps of a memory."""
+"""First laws: controllers of one leaf, or of a few, from an affine model of the steps of a memory."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from spaql.algorithms.first_law.model import AffineModel, motion_of
 from spaql.algorithms.plantree.encoding import ActionCode
 from spaql.algorithms.plantree.exact_sums import weighted_sum
 from spaql.algorithms.plantree.replay_memory import Memory
+from spaql.controllers import Controller, Laws
 from spaql.kernels.affine_model import LEVELS, RANGE, SCORES
-from spaql.policy import Laws, RuleTree, SwitchingLaws
 from spaql.problems import Problem
 
 Floats = NDArray[np.float64]
@@ -43,7 +43,7 @@ _CURVED = 1e-10
 class Offer(NamedTuple):
     """A law to be played."""
 
-    law: RuleTree
+    law: Controller
     kind: int
     rank: int = 0
     """Among laws of the same model, the most promising first."""
@@ -177,30 +177,26 @@ def _best_cut(
     return best
 
 
-def _tree(model: AffineModel, cuts: list[Cut], laws: list[Floats], problem: Problem) -> RuleTree:
-    """Return a rule tree of laws in raw units, with a few digits."""
+def _tree(model: AffineModel, cuts: list[Cut], laws: list[Floats], problem: Problem) -> Controller:
+    """Return a controller of laws in raw units, with a few digits."""
     space = problem.actions.space
     raw = [model.raw(law) for law in laws]
     gains, offsets = np.array([gain for gain, _ in raw]), np.array([offset for _, offset in raw])
-    leaves: Laws | SwitchingLaws
     if isinstance(space, Box):
         code = ActionCode(space)
         gains, offsets = gains * code.half[:, np.newaxis], code.middle + offsets * code.half
-        leaves = Laws(_rounded(gains), _rounded(offsets), code.middle - code.half, code.middle + code.half)
     else:
         if model.kind == LEVELS:
             gains, offsets = _scores_of_levels(gains, offsets, int(space.n))
         gains, offsets = gains - gains[:, :1], offsets - offsets[:, :1]
-        leaves = SwitchingLaws(_rounded(gains), _rounded(offsets), int(space.start))
     feature, threshold, left, leaf = _nodes(cuts, model)
-    assert isinstance(problem.states.space, Box)
-    return RuleTree(
+    return Controller(
         feature=feature,
         threshold=threshold,
         left=left,
         right=np.where(left >= 0, left + 1, -1),
         leaf=leaf,
-        leaves=leaves,
+        laws=Laws(_rounded(gains), _rounded(offsets)),
         observation_space=problem.states.space,
         action_space=space,
         observations=problem.states.names,
@@ -209,7 +205,7 @@ def _tree(model: AffineModel, cuts: list[Cut], laws: list[Floats], problem: Prob
 
 
 def _nodes(cuts: list[Cut], model: AffineModel) -> tuple[NDArray[Any], Floats, NDArray[Any], NDArray[Any]]:
-    """Return the nodes of a rule tree: feature, threshold, left child, leaf."""
+    """Return the nodes of a controller: feature, threshold, left child, leaf."""
     feature, threshold, left, leaf = [-1], [0.0], [-1], [0]
     for count, (row, j, at) in enumerate(cuts, start=1):
         node = leaf.index(row)

@@ -16,7 +16,7 @@ from spaql.algorithms.first_law.laws import Offer, first_laws, first_trees
 from spaql.algorithms.plantree.encoding import ActionCode
 from spaql.algorithms.plantree.exact_sums import mean
 from spaql.algorithms.plantree.replay_memory import LARGEST, Memory
-from spaql.policy import Policy, RuleTree
+from spaql.controllers import Controller, Policy
 from spaql.problems import Dynamics, Problem
 from spaql.problems.disturbances import Perturbation
 from spaql.simulate import Episode, EpisodeRunner, Phase
@@ -60,7 +60,7 @@ class Candidate:
     visited: list[Floats] = field(default_factory=list)
 
     @property
-    def law(self) -> RuleTree:
+    def law(self) -> Controller:
         """The law."""
         return self.offer.law
 
@@ -111,7 +111,7 @@ class FirstLaw:
         self.best: Candidate | None = None
         self._played: list[Candidate] = []
         """All laws that were played."""
-        self.one_leaf: RuleTree | None = None
+        self.one_leaf: Controller | None = None
         """The best law of one leaf."""
         self._rng = rng
         self._code = ActionCode(problem.actions.space)
@@ -121,7 +121,7 @@ class FirstLaw:
         """All steps."""
 
     @property
-    def law(self) -> RuleTree | None:
+    def law(self) -> Controller | None:
         """The best law so far."""
         return self.best.law if self.best else None
 

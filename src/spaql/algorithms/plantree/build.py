@@ -19,11 +19,11 @@ from spaql.algorithms.plantree.polish import LocalSearch
 from spaql.algorithms.plantree.replay_memory import Floats, Memory
 from spaql.algorithms.plantree.rule_trees import from_rules, to_rules
 from spaql.algorithms.plantree.settings import PlanTreeSettings
+from spaql.controllers import Controller
+from spaql.controllers.mirrored import leaves_to_read
 from spaql.kernels.plantree.controllers import ControllerTree
 from spaql.kernels.plantree.rollout import Simulation, play_all
 from spaql.kernels.plantree.value_cells import nearest
-from spaql.policy import RuleTree
-from spaql.policy.mirrored import leaves_to_read
 from spaql.problems import Problem
 
 _STARTS = 400
@@ -46,7 +46,7 @@ _PRICE = 0.01
 class Candidate:
     """A controller that may be chosen, with the starts and returns of the episodes that it has played."""
 
-    rules: RuleTree
+    controller: Controller
     starts: list[Floats] = field(default_factory=list)
     returns: list[float] = field(default_factory=list)
 
@@ -63,7 +63,7 @@ def search(
     steps: int | None = None,
     edge: float = 0.0,
     mirror: Mirror | None = None,
-) -> list[RuleTree]:
+) -> list[Controller]:
     """Return controllers of many sizes distilled from the plan, and those that have played, improved.
 
     Episodes in learned plants last at most `steps`, by default as long as the longest of the memory.
@@ -81,7 +81,7 @@ def search(
     local_search = LocalSearch(simulation, settings.effort, rng)
     first = max(distil(code, *labels, settings.leaves), key=lambda tree: mean(local_search.returns(tree)))
     found = list(local_search.descend(first))
-    found += [local_search.polished(from_rules(one.rules, plan.scale, code)) for one in played]
+    found += [local_search.polished(from_rules(one.controller, plan.scale, code)) for one in played]
     return [to_rules(tree, plan.scale, code, problem) for tree in found]
 
 
@@ -95,7 +95,7 @@ def _search_half(
     played: list[Candidate],
     rng: np.random.Generator,
     mirror: Mirror,
-) -> list[RuleTree]:
+) -> list[Controller]:
     """Return controllers found for one half of the states, unfolded.
 
     Of all halves it is the one for which the first controllers are best.
@@ -109,7 +109,7 @@ def _search_half(
     _, half, local_search, first = max(found, key=lambda one: one[0])
     trees = list(local_search.descend(first, last=1))
     for one in played:
-        trees.append(local_search.polished(from_rules(half_of(one.rules, half.side), plan.scale, code)))
+        trees.append(local_search.polished(from_rules(half_of(one.controller, half.side), plan.scale, code)))
     return [half.unfold(to_rules(tree, plan.scale, code, problem), code) for tree in trees]
 
 
@@ -132,7 +132,7 @@ def choose(
     """
     scale = Scale.of(memory)
     test = _test(memory, scale, code, settings, rng)
-    trees = [from_rules(one.rules, scale, code) for one in candidates]
+    trees = [from_rules(one.controller, scale, code) for one in candidates]
     predicted, by_plant = _predicted(test, trees)
     scores = means(predicted) - moments(by_plant)[1]
     played = np.array([bool(one.returns) for one in candidates])
@@ -156,15 +156,15 @@ def choose(
         standard_error = _standard_error(by_plant, best)
         least -= np.sqrt(standard_error * standard_error + error * error + error[best] * error[best])
     near = [one for one, ok in zip(candidates, scores >= least, strict=True) if ok]
-    return min(near, key=lambda one: leaves_to_read(one.rules))
+    return min(near, key=lambda one: leaves_to_read(one.controller))
 
 
 def keeps_mirror(
     memory: Memory,
     code: ActionCode,
     settings: PlanTreeSettings,
-    mirrored: list[RuleTree],
-    plain: list[RuleTree],
+    mirrored: list[Controller],
+    plain: list[Controller],
     rng: np.random.Generator,
 ) -> bool:
     """Return whether the best controller of a search with a mirror is as good as the best one without.

@@ -12,7 +12,7 @@ from spaql.algorithms.plantree.known_ends import end_condition
 from spaql.algorithms.plantree.replay_memory import Floats, Memory
 from spaql.algorithms.plantree.rule_trees import in_pairs
 from spaql.algorithms.plantree.support import TestPlant
-from spaql.policy import RuleTree
+from spaql.controllers import Controller
 from spaql.problems import Problem
 
 _STARTS = 50
@@ -28,7 +28,7 @@ class Coverage(NamedTuple):
     """Whether the prediction from a visited state is cut at the edge of the data."""
 
 
-def coverage_of(memory: Memory, code: ActionCode, problem: Problem, rules: RuleTree) -> Coverage:
+def coverage_of(memory: Memory, code: ActionCode, problem: Problem, rules: Controller) -> Coverage:
     """Return what a log covers, and episodes of a controller from starts of the log."""
     plant = TestPlant(memory, code, lambda states, *_: np.zeros(len(states)), end_condition(problem))
     starts = memory.states[memory.begins]

@@ -6,18 +6,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
 from spaql.algorithms.plantree.encoding import ActionCode
 from spaql.algorithms.plantree.mirror import Mirror
 from spaql.algorithms.plantree.replay_memory import Floats
 from spaql.algorithms.plantree.rule_trees import in_pairs, rules_to, within_space
-from spaql.interpret.minimise import minimised
+from spaql.controllers import Controller, Laws
+from spaql.controllers.file import NODES
+from spaql.controllers.minimise import minimised
+from spaql.controllers.mirrored import folded
 from spaql.kernels.plantree.rollout import Simulation
-from spaql.policy import Choices, Laws, RuleTree
-from spaql.policy.mirrored import folded
-from spaql.policy.tree_file import NODES
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,13 @@ class Half:
             action_mirror=_signed(mirror.action_order, mirror.action_signs),
         )
 
-    def unfold(self, rules: RuleTree, code: ActionCode) -> RuleTree:
+    def unfold(self, rules: Controller, code: ActionCode) -> Controller:
         """Return the rules of the half for all observations: a cut at 0, below which are their mirror images.
 
         The image of `x < t` under a change of sign is `x > -t`, that is, not `x < u` with u the float after
         -t. At exactly 0 the rules of the half hold as they are.
         """
         mirror = self.mirror
-        assert isinstance(rules.leaves, Choices | Laws)
         inner, column = rules.feature >= 0, np.maximum(rules.feature, 0)
         turned = inner & (np.array(mirror.signs)[column] < 0)
         below = {
@@ -64,7 +63,7 @@ class Half:
             "threshold": np.where(turned, np.nextafter(-rules.threshold, np.inf), rules.threshold),
             "left": np.where(turned, rules.right, rules.left),
             "right": np.where(turned, rules.left, rules.right),
-            "leaf": np.where(inner, -1, rules.leaf + len(rules.leaves)),
+            "leaf": np.where(inner, -1, rules.leaf + len(rules.laws)),
         }
         first = {"feature": self.side, "threshold": 0.0, "left": 1, "right": 1 + len(inner), "leaf": -1}
         nodes: dict[str, Any] = {}
@@ -75,10 +74,10 @@ class Half:
                     np.where(inner, part + shift, -1) for part, shift in ((lower, 1), (upper, 1 + len(inner)))
                 )
             nodes[name] = np.concatenate([[first[name]], lower, upper])
-        return in_pairs(replace(rules, **nodes, leaves=_with_images(rules.leaves, mirror, code)))
+        return in_pairs(replace(rules, **nodes, laws=_with_images(rules.laws, mirror, code)))
 
 
-def half_of(rules: RuleTree, side: int) -> RuleTree:
+def half_of(rules: Controller, side: int) -> Controller:
     """Return the rules of a half, if these are unfolded at this number, and else the rules themselves."""
     if rules.feature[0] != side or rules.threshold[0] != 0.0:
         return rules
@@ -88,7 +87,7 @@ def half_of(rules: RuleTree, side: int) -> RuleTree:
     return in_pairs(replace(rules, **nodes))
 
 
-def with_smallest_half(rules: RuleTree, mirror: Mirror | None, code: ActionCode) -> RuleTree:
+def with_smallest_half(rules: Controller, mirror: Mirror | None, code: ActionCode) -> Controller:
     """Return rules that are their own mirror image with as few leaves for their half as do the same.
 
     Rules that are none, or that of another mirror, are returned as they are.
@@ -98,7 +97,7 @@ def with_smallest_half(rules: RuleTree, mirror: Mirror | None, code: ActionCode)
         return rules
     half = Half(mirror, fold.side)
     given, again = rules_to(rules), rules_to(within_space(half.unfold(fold.half, code)))
-    if any(not np.array_equal(given[name], again[name]) for name in given):
+    if given.keys() != again.keys() or any(not np.array_equal(given[name], again[name]) for name in given):
         return rules
     low = np.where(np.arange(rules.dims) == fold.side, 0.0, -np.inf)
     small = minimised(fold.half, Box(low, np.full(rules.dims, np.inf), dtype=np.float64))
@@ -110,22 +109,14 @@ def _signed(order: tuple[int, ...], signs: tuple[int, ...]) -> NDArray[np.int64]
     return np.array([sign * (1 + j) for j, sign in zip(order, signs, strict=False)], np.int64)
 
 
-def _with_images(leaves: Choices | Laws, mirror: Mirror, code: ActionCode) -> Choices | Laws:
-    """Return a table of leaves, followed by their mirror images."""
+def _with_images(laws: Laws, mirror: Mirror, code: ActionCode) -> Laws:
+    """Return a table of laws, followed by their mirror images."""
     order = list(mirror.action_order)
-    if isinstance(leaves, Choices):
-        assert isinstance(code.space, Discrete)
-        first = int(code.space.start)
-        return Choices(np.concatenate([leaves.number, first + np.array(order)[leaves.number - first]]))
-    signs, middle, half = np.array(mirror.action_signs, np.float64), code.middle, code.half
-    factor = signs * (half / half[order])
-    gain = (
-        factor[:, np.newaxis] * leaves.gain[:, order][:, :, mirror.order] * np.array(mirror.signs, np.float64)
-    )
-    offset = middle + factor * (leaves.offset[:, order] - middle[order])
+    gain = laws.gain[:, order][:, :, mirror.order] * np.array(mirror.signs, np.float64)
+    offset = laws.offset[:, order]
+    if not code.listed:
+        factor = np.array(mirror.action_signs, np.float64) * (code.half / code.half[order])
+        gain = factor[:, np.newaxis] * gain
+        offset = code.middle + factor * (offset - code.middle[order])
     # A sum with 0 turns -0 into 0.
-    return replace(
-        leaves,
-        gain=np.concatenate([leaves.gain, gain + 0.0]),
-        offset=np.concatenate([leaves.offset, offset + 0.0]),
-    )
+    return Laws(np.concatenate([laws.gain, gain + 0.0]), np.concatenate([laws.offset, offset + 0.0]))

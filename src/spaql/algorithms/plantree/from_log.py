@@ -20,11 +20,11 @@ from spaql.algorithms.plantree.rule_trees import to_rules, within_space
 from spaql.algorithms.plantree.settings import PlanTreeSettings
 from spaql.algorithms.plantree.support import ModelEpisodes, TestPlant
 from spaql.algorithms.plantree.symmetry import chosen_mirror
+from spaql.controllers import Controller
 from spaql.errors import SettingError
 from spaql.formatting import counted
 from spaql.kernels.plantree.controllers import grow_choices, grow_laws
 from spaql.kernels.plantree.pwa_model import Ints
-from spaql.policy import RuleTree
 from spaql.problems import Problem
 from spaql.problems.from_log import LoggedProblem
 from spaql.stats import t975
@@ -60,7 +60,7 @@ _RIDGE, _REPEATS = 0.1, 2
 class LogFit:
     """The controller that was chosen, and what the data say about it."""
 
-    rules: RuleTree
+    rules: Controller
     memory: Memory
     predicted: float
     """The mean return in plants that were fitted without the episodes from whose starts it is played."""
@@ -103,16 +103,16 @@ def fit_log(given: LoggedProblem, settings: PlanTreeSettings, seed: int) -> LogF
     logged = _logged_returns(memory, steps)
     plant = TestPlant(memory, code, given.objective.rewards, given.objective.ends)
     starts = _some(memory.states[memory.begins], _STARTS)
-    rolled = [plant.roll(one.rules, starts, steps) for one in candidates]
+    rolled = [plant.roll(one.controller, starts, steps) for one in candidates]
     near = _nearly_best(rolled, edge, logged)
     held_out = _HeldOut(given, memory, code, seed)
-    promises = {i: held_out.promise(candidates[i].rules) for i in near}
+    promises = {i: held_out.promise(candidates[i].controller) for i in near}
     chosen = _most_promising(candidates, promises, settings.tolerance)
     best, (predicted, half), played = candidates[chosen], promises[chosen], rolled[chosen]
     verdict, reasons = _verdict(given, memory, played, predicted, half, np.array(logged))
-    controllers = [best.rules, *(candidates[i].rules for i in _better(rolled, chosen))]
+    controllers = [best.controller, *(candidates[i].controller for i in _better(rolled, chosen))]
     return LogFit(
-        rules=with_smallest_half(within_space(best.rules), mirror, code),
+        rules=with_smallest_half(within_space(best.controller), mirror, code),
         memory=memory,
         predicted=predicted,
         half=half,
@@ -142,7 +142,7 @@ def memory_of(given: LoggedProblem, code: ActionCode) -> Memory:
     return Memory.from_arrays(arrays, given.states.shape[1], code.numbers, listed)
 
 
-def clone_of(memory: Memory, code: ActionCode, problem: Problem, leaves: int) -> RuleTree:
+def clone_of(memory: Memory, code: ActionCode, problem: Problem, leaves: int) -> Controller:
     """Return a small tree fitted to the logged actions: a controller that stays where the data are."""
     scale = Scale.of(memory)
     z = np.ascontiguousarray(scale.z(memory.states))
@@ -176,7 +176,7 @@ def _most_promising(
     best = max(low.values())
     return min(
         (i for i, value in low.items() if value >= best - tolerance * abs(best)),
-        key=lambda i: (candidates[i].rules.n_leaves, -low[i]),
+        key=lambda i: (candidates[i].controller.n_leaves, -low[i]),
     )
 
 
@@ -216,7 +216,7 @@ class _HeldOut:
         """The plants."""
         return [plant for plant, *_ in self._parts]
 
-    def promise(self, rules: RuleTree) -> tuple[float, float]:
+    def promise(self, rules: Controller) -> tuple[float, float]:
         """Return the predicted mean return of a controller, and half the width of its interval.
 
         It is played from the starts of each part, in the plant that was fitted without it, with errors that

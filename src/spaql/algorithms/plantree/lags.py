@@ -16,12 +16,11 @@ from spaql.algorithms.plantree.exact_sums import mean, moments
 from spaql.algorithms.plantree.replay_memory import Floats, Memory
 from spaql.algorithms.treesearch.structures import ago
 from spaql.archive import number
+from spaql.controllers import Controller
+from spaql.controllers.feature_table import feature_names
+from spaql.controllers.features import Difference, Feature, LastAction, Observed
 from spaql.errors import ArchiveError
 from spaql.kernels.plantree.pwa_model import find_all, grow_motion
-from spaql.policy import FeatureController, Laws, RuleTree
-from spaql.policy.feature_table import feature_names
-from spaql.policy.feature_tree import tree_over_features
-from spaql.policy.features import Difference, Feature, LastAction, Observed
 from spaql.problems import Problem
 from spaql.spaces import StandardStates, action_names, observation_names, split_unit
 from spaql.spaces.states import unbounded
@@ -157,23 +156,15 @@ def with_lags(problem: Problem, lags: Lags) -> Problem:
     return replace(problem, states=states)
 
 
-def controller_of(rules: RuleTree, problem: Problem, lags: Lags) -> FeatureController:
+def lagged_controller(rules: Controller, problem: Problem, lags: Lags) -> Controller:
     """Return the rules of a problem with lags as a controller with memory for the problem without."""
-    laws, (seen, done) = rules.leaves, _full_names(problem)
-    assert isinstance(laws, Laws)
-    assert isinstance(problem.states.space, Box)
-    assert isinstance(problem.actions.space, Box)
-    features = [*map(Observed, names_of(problem)[0]), *lags.features(*names_of(problem))]
-    nodes = {name: getattr(rules, name) for name in ("feature", "threshold", "left", "right", "leaf")}
-    space = problem.actions.space
-    return FeatureController(
-        tuple(features),
-        tree_over_features(features, laws.gain, laws.offset, space, seen, done, nodes=nodes),
-        problem.states.space,
-        space,
+    seen, done = names_of(problem)
+    return replace(
+        rules,
+        observation_space=problem.states.space,
+        observations=problem.states.names,
+        features=(*map(Observed, seen), *lags.features(seen, done)),
         sample_time=problem.sample_time or 1.0,
-        observations=seen,
-        actions=done,
     )
 
 

@@ -22,7 +22,7 @@ from spaql.algorithms.plantree.lags import (
     Lags,
     Prediction,
     chosen_lags,
-    controller_of,
+    lagged_controller,
     lags_from,
     names_of,
     with_lags,
@@ -38,11 +38,11 @@ from spaql.algorithms.plantree.tracking import Design, design, fit_tracked, new_
 from spaql.algorithms.treesearch import TreeSearchLearner, TreeSearchSettings
 from spaql.algorithms.treesearch.ladder import Ladder
 from spaql.archive import number
+from spaql.controllers import Controller
+from spaql.controllers.policy import Rng
 from spaql.errors import ArchiveError, BadEnvironmentError, SettingError
 from spaql.kernels.warm_up import for_training, warm_up
 from spaql.plants import PlantModel
-from spaql.policy import FeatureController, RuleTree
-from spaql.policy.policy import Rng
 from spaql.problems import Problem
 from spaql.simulate import Episode, EpisodeRunner, Evaluation
 from spaql.spaces import split_unit
@@ -120,7 +120,7 @@ class PlanTreeLearner(Learner):
         """Index of the candidate or design that plays in this turn."""
         self._player: Candidate | Design | None = None
         """What plays this episode, if it is a controller's turn."""
-        self._rules: RuleTree | FeatureController | None = None
+        self._rules: Controller | None = None
         self._span: tuple[str, int, int] = ("steps", 0, 0)
         """The unit of the budget ("steps" or "episodes"), and where it begins and ends."""
         self._budget_end = 0
@@ -193,7 +193,7 @@ class PlanTreeLearner(Learner):
 
     def _new_successor(self) -> TreeSearchLearner:
         """Return a search that begins at the controller that was made, if there is one."""
-        if self._rules is None or isinstance(self._rules, FeatureController):
+        if self._rules is None or self._rules.remembers:
             successor = TreeSearchLearner(self.problem, TreeSearchSettings(nominal=self.settings.nominal))
             if self._rules is not None:
                 assert successor.ladder is not None
@@ -218,12 +218,10 @@ class PlanTreeLearner(Learner):
         self.memory.begin()
         self._hopeful = self._optimistic_steps <= len(self.memory) / 2 or not self.memory.goal_seen
         self._player = None
-        if self._turn > 0 and self.tracks:
-            self._player = self.designs[self._playing]
+        if self._turn > 0:
+            players = self.designs if self.tracks else self.candidates
+            self._player = players[self._playing]
             self._acting = self._player.controller.for_episodes(1)
-        elif self._turn > 0:
-            self._player = self.candidates[self._playing]
-            self._acting = self._player.rules
 
     def act(self, rng: Rng) -> Any:
         """Return the action of the controller whose turn it is; else explore by look-ahead.
@@ -322,19 +320,18 @@ class PlanTreeLearner(Learner):
     # -- plans and controllers -----------------------------------------------------------------------------
 
     @property
-    def candidate(self) -> RuleTree | FeatureController:
+    def candidate(self) -> Controller:
         """The same as `policy`: no episode is spent on evaluation."""
         return self.policy
 
     @property
-    def policy(self) -> RuleTree | FeatureController:
+    def policy(self) -> Controller:
         """The controller that was made when the budget was spent; the idle one, before the first step."""
         if self._successor is not None:
             return self._successor.policy
-        if self._lags is not None and self._lags.count and isinstance(self._rules, RuleTree):
-            return controller_of(self._rules, self.problem, self._lags)
         if self._rules is not None:
-            return self._rules
+            lags = self._lags
+            return lagged_controller(self._rules, self.problem, lags) if lags and lags.count else self._rules
         if not len(self.memory):
             return within_space(idle_rules(self.code, self.problem))
         raise SettingError(
@@ -343,7 +340,7 @@ class PlanTreeLearner(Learner):
         )
 
     @property
-    def first_law(self) -> RuleTree | None:
+    def first_law(self) -> Controller | None:
         """That of TreeSearch, if it took over."""
         return self._successor.first_law if self._successor is not None else None
 
@@ -352,7 +349,12 @@ class PlanTreeLearner(Learner):
         """The ladder on which the controller was chosen, if it is one with memory."""
         if self._successor is not None:
             return self._successor.ladder if self._successor.given is None else None
-        return self.designs[-1].ladder if isinstance(self._rules, FeatureController) else None
+        return self.designs[-1].ladder if self._is_design else None
+
+    @property
+    def _is_design(self) -> bool:
+        """Whether the controller that was made is one with memory."""
+        return self._rules is not None and self._rules.remembers
 
     @property
     def robust(self) -> bool:
@@ -366,7 +368,7 @@ class PlanTreeLearner(Learner):
         if self._rules is None and self._successor is None:
             self._rules = self._designed() if self.tracks else self._last_choice(self._search(last=True))
 
-    def adopt(self, memory: Memory, rules: RuleTree) -> None:
+    def adopt(self, memory: Memory, rules: Controller) -> None:
         """Take over transitions that were not played here, and the controller that was made from them."""
         self.memory, self.episodes = memory, len(memory.begins)
         self.candidates, self.designs, self._plan, self._warm = [], [], None, np.zeros((2, 0))
@@ -388,7 +390,7 @@ class PlanTreeLearner(Learner):
 
     def coverage(self) -> Coverage:
         """Return the states of the memory, and where the controller goes in the learned plant."""
-        assert isinstance(self._rules, RuleTree)
+        assert self._rules is not None
         return coverage_of(self.memory, self.code, self.problem, self._rules)
 
     def final_plan(self, rng: Rng) -> Plan:
@@ -441,7 +443,7 @@ class PlanTreeLearner(Learner):
         seen, done = names_of(self.problem)
         if self._lags is not None:
             return [one.name for one in self._lags.features(seen, done)]
-        if self._successor is not None or not isinstance(self._rules, FeatureController):
+        if self._successor is not None or not self._is_design:
             return None
         goals = [split_unit(one)[0] for one in self.problem.setpoints.values()]
         found = self.prediction().lags.features([one for one in seen if one not in goals], done)
@@ -512,13 +514,13 @@ class PlanTreeLearner(Learner):
                 self._unmirrored, found = len(self.memory), plain
         return played + [Candidate(rules) for rules in found]
 
-    def _search_with(self, mirror: Mirror | None, played: list[Candidate]) -> list[RuleTree]:
+    def _search_with(self, mirror: Mirror | None, played: list[Candidate]) -> list[Controller]:
         """Return the controllers of a search with a mirror, or without one."""
         rng = np.random.default_rng((self._build_seed, 0))
         memory, plan = self._mirrored(mirror), self._final_plan(rng, mirror)
         return search(memory, plan, self.code, self.settings, self.task, played, rng, mirror=mirror)
 
-    def _designed(self) -> FeatureController:
+    def _designed(self) -> Controller:
         """Design a controller with memory in the plant of the memory as it is now."""
         played = [one for one in self.designs if one.returns]
         tracked = fit_tracked(self.memory, self.code, self.problem, self.prediction())
@@ -527,8 +529,8 @@ class PlanTreeLearner(Learner):
         self.designs = [*played, found]
         return found.controller
 
-    def _last_choice(self, candidates: list[Candidate]) -> RuleTree:
-        chosen = within_space(self._choose(candidates, last=True).rules)
+    def _last_choice(self, candidates: list[Candidate]) -> Controller:
+        chosen = within_space(self._choose(candidates, last=True).controller)
         return with_smallest_half(chosen, self.mirror, self.code)
 
     def _choose(self, candidates: list[Candidate], *, last: bool) -> Candidate:
@@ -547,8 +549,7 @@ class PlanTreeLearner(Learner):
         """Return the turn, the leaves of the last controller, and whether the current plan is mirrored."""
         last = self._rules
         if last is None and self._player is not None:
-            player = self._player
-            last = player.rules if isinstance(player, Candidate) else player.controller
+            last = self._player.controller
         if self._successor is not None:
             last = self.policy
         found: dict[str, float] = {"turn": self._turn, "leaves": last.n_leaves if last is not None else 0}
@@ -574,14 +575,14 @@ class PlanTreeLearner(Learner):
         arrays = {f"memory.{name}": array for name, array in self.memory.arrays().items()}
         arrays["warm"] = self._warm
         for i, one in enumerate(self.candidates):
-            arrays |= {f"candidate.{i}.{name}": array for name, array in rules_to(one.rules).items()}
+            arrays |= {f"candidate.{i}.{name}": array for name, array in rules_to(one.controller).items()}
             arrays[f"candidate.{i}.starts"] = np.array(one.starts).reshape(-1, self.task.states.dims)
-        if isinstance(self._rules, RuleTree):
+        if self._rules is not None and not self._is_design:
             arrays |= {f"rules.{name}": array for name, array in rules_to(self._rules).items()}
         if self._lags is not None:
             data["lags"] = {"differences": list(self._lags.differences), "actions": self._lags.actions}
         if self.tracks:
-            data |= {"designs": [], "designed": isinstance(self._rules, FeatureController)}
+            data |= {"designs": [], "designed": self._is_design}
         for i, made in enumerate(self.designs):
             searched, found = made.search.state()
             data["designs"].append({"search": searched, "returns": made.returns})

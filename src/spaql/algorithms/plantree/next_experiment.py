@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from spaql.algorithms.plantree.exact_sums import mean
 from spaql.algorithms.plantree.replay_memory import Floats
 from spaql.algorithms.plantree.support import TestPlant
+from spaql.controllers import Controller
 from spaql.kernels.plantree.pwa_model import Ints
-from spaql.policy import RuleTree
 
 EDGE, UNSEEN, UNCERTAIN = "edge of the data", "action not logged here", "predictions differ"
 """Why a place is to be visited."""
@@ -54,7 +54,7 @@ class _Steps(NamedTuple):
 def places_to_visit(
     plant: TestPlant,
     others: Sequence[TestPlant],
-    controllers: Sequence[RuleTree],
+    controllers: Sequence[Controller],
     logged: Floats,
     starts: Floats,
     steps: int,
@@ -83,7 +83,7 @@ def places_to_visit(
     return tuple(found[:MOST])
 
 
-def _play(plant: TestPlant, controllers: Sequence[RuleTree], starts: Floats, steps: int) -> _Steps:
+def _play(plant: TestPlant, controllers: Sequence[Controller], starts: Floats, steps: int) -> _Steps:
     """Return all steps of several controllers, one after the other."""
     parts = [
         [getattr(step, name)[step.going] for name in _Steps._fields]

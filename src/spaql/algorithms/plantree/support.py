@@ -15,10 +15,10 @@ from spaql.algorithms.plantree.encoding import ActionCode, Scale
 from spaql.algorithms.plantree.replay_memory import LARGEST, Floats, Memory
 from spaql.algorithms.plantree.rule_trees import from_rules
 from spaql.algorithms.plantree.tried_actions import TriedActions
+from spaql.controllers import Controller
 from spaql.errors import SettingError
 from spaql.kernels.plantree.controllers import controls
 from spaql.kernels.plantree.pwa_model import Ints, Plant, find_all
-from spaql.policy import RuleTree
 
 CLIPPED = 0.05
 """Standard deviations of the states by which a prediction must be cut to count as clipped."""
@@ -116,7 +116,7 @@ class TestPlant:
 
     def roll(
         self,
-        rules: RuleTree,
+        rules: Controller,
         starts: Floats,
         steps: int,
         errors: tuple[Ints, Floats] | None = None,
@@ -148,7 +148,7 @@ class TestPlant:
 
     def steps(
         self,
-        rules: RuleTree,
+        rules: Controller,
         starts: Floats,
         steps: int,
         errors: tuple[Ints, Floats] | None = None,

@@ -16,6 +16,8 @@ from spaql.algorithms.plantree.learned_plant import as_printed, raw_plant
 from spaql.algorithms.plantree.replay_memory import Floats, Memory
 from spaql.algorithms.treesearch import TreeSearchLearner, TreeSearchSettings
 from spaql.algorithms.treesearch.ladder import Ladder
+from spaql.controllers import Controller
+from spaql.controllers.arrays import action_range
 from spaql.kernels.controller import RESET
 from spaql.kernels.plantree.pwa_model import fit_cell
 from spaql.kernels.plantree.raw_model import find_cells
@@ -28,8 +30,6 @@ from spaql.kernels.plantree.tracking import (
     TrackedPlant,
     reward_rows,
 )
-from spaql.policy import FeatureController
-from spaql.policy.arrays import action_range
 from spaql.problems import Dynamics, Problem
 from spaql.problems.disturbances import Perturbation
 from spaql.simulate import CandidateEpisodes, CandidatePlayer, Candidates, EpisodeRunner
@@ -208,7 +208,7 @@ class Design:
         return self.search.ladder
 
     @property
-    def controller(self) -> FeatureController:
+    def controller(self) -> Controller:
         """The controller that was chosen."""
         return self.ladder.controller
 

@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from gymnasium.spaces import Box
 
+from spaql.algorithms.treesearch.rule_trees import rules_and_laws
 from spaql.algorithms.treesearch.structures import CONSTANT, ERROR, NUMBERS, SQUARE, Meaning, Structure
 from spaql.algorithms.treesearch.trees import CandidateTree, one_leaf, split
 from spaql.classical import OperatingPoint
+from spaql.controllers import Controller
+from spaql.controllers.arrays import Frame, action_range, limits_of
+from spaql.controllers.controller import VELOCITY
+from spaql.controllers.feature_table import feature_table, with_sources
+from spaql.controllers.features import Feature, Integral, LastAction, Observed
 from spaql.kernels.controller import RESET
 from spaql.kernels.treesearch.candidates import Bools, Floats, Units
-from spaql.policy import FeatureController
-from spaql.policy.arrays import Frame, action_range, limits_of
-from spaql.policy.feature_table import feature_table
-from spaql.policy.feature_tree import VELOCITY, tree_over_features
-from spaql.policy.features import Feature, Integral, LastAction, Observed
 from spaql.spaces import split_unit
 
 _DIGITS = 4
@@ -158,75 +158,23 @@ class Block:
                 kept.append(kind)
         return self.structure.with_kinds(kept)
 
-    def controller(self, tree: CandidateTree, digits: int = 0) -> FeatureController:
+    def controller(self, tree: CandidateTree, digits: int = 0) -> Controller:
         """Return a candidate as a controller with memory; features that no number uses are left out."""
-        problem = self.meaning.problem
         numbers = tree.raw(tree.vector[np.newaxis], self.units, digits)[0]
-        used = self._used(numbers)
+        used = with_sources({*np.flatnonzero(numbers[:, :, 1:].any(axis=(0, 1)))} or {0}, self.features)
         columns = [0, *(1 + j for j in used)]
-        features = [self.features[j] for j in used]
-        numbers = numbers[:, :, columns]
-        inner = tree.left >= 0
-        nodes, sums = _nodes(tree, numbers)
-        assert isinstance(problem.states.space, Box)
-        assert isinstance(problem.actions.space, Box)
-        laws = tree_over_features(
-            features,
-            numbers[~inner][:, :, 1:],
-            numbers[~inner][:, :, 0],
-            problem.actions.space,
-            self.meaning.observations,
-            self.meaning.actions,
-            self.structure.form,
-            nodes,
-            sums,
-        )
-        return FeatureController(
-            tuple(features),
-            laws,
-            problem.states.space,
-            problem.actions.space,
-            self.meaning.sample_time,
-            self.meaning.observations,
-            self.meaning.actions,
-            self.structure.form,
+        problem = self.meaning.problem
+        return Controller(
+            **rules_and_laws(tree.left, tree.allowed, numbers[:, :, columns]),
+            observation_space=problem.states.space,
+            action_space=problem.actions.space,
+            observations=self.meaning.observations,
+            actions=self.meaning.actions,
+            features=tuple(self.features[j] for j in used),
+            sample_time=self.meaning.sample_time,
+            form=self.structure.form,
             start=tuple(self.frame.limit[RESET].tolist()),
         )
-
-    def _used(self, numbers: Floats) -> list[int]:
-        """Return the features that some number uses, or that those are computed from."""
-        names = [one.name for one in self.features]
-        used = {j for j in range(len(names)) if numbers[:, :, 1 + j].any()} or {0}
-        for j in range(len(names) - 1, -1, -1):
-            if j in used and not isinstance(self.features[j], Observed | LastAction):
-                used |= {names.index(s) for s in _sources(self.features[j]) if s in names[:j]}
-        return sorted(used)
-
-
-def _sources(feature: Feature) -> list[str]:
-    return [getattr(feature, source) for source in feature.sources]
-
-
-def _nodes(tree: CandidateTree, numbers: Floats) -> tuple[dict[str, Floats], Floats]:
-    """Return the nodes of a rule tree, and the sums that it compares."""
-    inner, dims = tree.left >= 0, numbers.shape[2] - 1
-    feature, threshold, sums = np.full(len(inner), -1), np.zeros(len(inner)), list[Floats]()
-    for node in np.flatnonzero(inner):
-        threshold[node], weights = numbers[node, 0, 0], numbers[node, 0, 1:]
-        used = np.flatnonzero(weights)
-        if len(used) == 1 and weights[used[0]] == 1.0:
-            feature[node] = used[0]
-        else:
-            feature[node] = dims + len(sums)
-            sums.append(weights)
-    nodes = {
-        "feature": feature,
-        "threshold": threshold,
-        "left": np.where(inner, tree.left, -1),
-        "right": np.where(inner, tree.left + 1, -1),
-        "leaf": np.where(inner, -1, np.cumsum(~inner) - 1),
-    }
-    return nodes, np.array(sums)
 
 
 def _size(feature: Feature, sizes: Mapping[str, float], meaning: Meaning, span: Floats) -> float:

@@ -9,10 +9,10 @@ import numpy as np
 
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
 from spaql.algorithms.treesearch.trees import CandidateTree, Rng
+from spaql.controllers.arrays import Frame
 from spaql.errors import SettingError
 from spaql.kernels.treesearch.candidates import Floats, Units
 from spaql.kernels.treesearch.scores import WORST, score_candidates
-from spaql.policy.arrays import Frame
 from spaql.problems import Dynamics
 from spaql.problems.disturbances import Perturbation
 from spaql.simulate import CandidateEpisodes, Candidates, EpisodeRunner, Phase

@@ -26,10 +26,10 @@ from spaql.algorithms.treesearch.settings import TreeSearchSettings
 from spaql.algorithms.treesearch.structures import CONSTANT, ENERGY, NEXT, Meaning, Structure
 from spaql.algorithms.treesearch.trees import CandidateTree, Rng, find_leaf, random_cut, split
 from spaql.classical import linearise, operating_point
+from spaql.controllers import Controller
+from spaql.controllers.controller import POSITION
 from spaql.errors import SettingError
 from spaql.kernels.treesearch.candidates import Floats
-from spaql.policy import FeatureController
-from spaql.policy.feature_tree import POSITION
 from spaql.problems import Dynamics
 from spaql.problems.disturbances import Perturbation
 from spaql.problems.perturbed import perturbed
@@ -99,7 +99,7 @@ class Ladder:
         return self.rungs[self.best] if self.rungs else None
 
     @property
-    def controller(self) -> FeatureController:
+    def controller(self) -> Controller:
         """The best controller so far; before the first, an idle one."""
         if not self.rungs:
             block = self.block(Structure(*self.meaning.plain[0]))

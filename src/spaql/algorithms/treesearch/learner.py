@@ -17,7 +17,14 @@ from spaql.algorithms.plantree.replay_memory import Memory
 from spaql.algorithms.treesearch.evaluator import Evaluator
 from spaql.algorithms.treesearch.ladder import Ladder
 from spaql.algorithms.treesearch.ladder_file import ladder_state, restore_ladder
-from spaql.algorithms.treesearch.rule_trees import check_source, from_rules, in_other_units, to_rules
+from spaql.algorithms.treesearch.rule_trees import (
+    check_source,
+    from_rules,
+    idle_controller,
+    in_other_units,
+    over_inputs,
+    to_rules,
+)
 from spaql.algorithms.treesearch.scales import bounded, mean
 from spaql.algorithms.treesearch.search import Search
 from spaql.algorithms.treesearch.settings import TreeSearchSettings
@@ -25,12 +32,13 @@ from spaql.algorithms.treesearch.structures import Meaning
 from spaql.algorithms.treesearch.symmetry import mirror_in, mirror_of
 from spaql.algorithms.treesearch.trees import CandidateTree, one_leaf, random_tree
 from spaql.archive import number
+from spaql.controllers import Controller
+from spaql.controllers.arrays import action_range
+from spaql.controllers.controller import VELOCITY
+from spaql.controllers.file import controller_from, controller_to
+from spaql.controllers.policy import Rng
 from spaql.errors import SettingError, UnsupportedSpaceError
 from spaql.kernels.treesearch.candidates import Floats, Units
-from spaql.policy import FeatureController, RuleTree
-from spaql.policy.arrays import action_range, frame_of
-from spaql.policy.policy import Rng
-from spaql.policy.tree_file import tree_from, tree_to
 from spaql.problems import Problem, perturbed
 from spaql.simulate import EpisodeRunner, Evaluation, Phase
 
@@ -58,44 +66,62 @@ class TreeSearchLearner(Learner):
     def __init__(self, problem: Problem, settings: TreeSearchSettings) -> None:
         super().__init__(problem, settings)
         refuse_lists_and_levels(problem, "TreeSearch")
-        space, dims, ends = problem.actions.space, problem.states.dims, action_range(problem.actions.space)
+        space = problem.actions.space
+        ends = action_range(space)
         listed = isinstance(space, Discrete)
-        rows = int(space.n) if isinstance(space, Discrete) else len(ends.low)
         if not (np.isfinite(ends.low).all() and np.isfinite(ends.high).all()):
             raise UnsupportedSpaceError("TreeSearch needs actions with finite bounds.")
         if listed and settings.movement_price != TreeSearchSettings.movement_price:
             raise SettingError("movement_price is for actions that are numbers, and these are a list.")
-        centre = np.zeros(rows) if listed else (ends.low + ends.high) / 2
-        half = np.ones(rows) if listed else (ends.high - ends.low) / 2
-        units = Units(np.zeros(dims), np.ones(dims), centre, half)
         self.settings = settings
-        evaluator = Evaluator(settings, units, problem.horizon, frame_of(dims, space))
-        if (
-            (plant := problem.dynamics) is not None
-            and plant.perturbation is not None
-            and not settings.nominal
-        ):
-            evaluator.plant = perturbed(plant)
-        self.search = Search(settings, evaluator, one_leaf(rows, dims, listed=listed))
-        meaning = Meaning.of(problem)
+        self._over(idle_controller(problem, memory=settings.memory))
+        meaning = None if settings.memory else Meaning.of(problem)
         self.ladder = Ladder(settings, self.search.evaluator, meaning) if meaning else None
         """The search for a controller over features, where set-points or a pole are declared."""
-        self._law: RuleTree | None = None
+        self._law: Controller | None = None
         """The first law, if the search began at it."""
-        self._first_law: RuleTree | None = None
+        self._first_law: Controller | None = None
         self.explored: Memory | None = None
         """The steps from which a first law was made, after the iteration that made it."""
-        self.given: RuleTree | None = None
+        self.given: Controller | None = None
         """The tree at which the search begins; None for random ones."""
         self.counts = {"search_steps": 0, "own_play_steps": 0}
         self._aim: list[Any] | None = None
         """The unit of the budget, and where it ends."""
         self._spent, self._iterations = 0, 0
 
-    def start_from(self, rules: RuleTree) -> None:
-        """Begin the search at a tree instead of random ones; its locked leaves stay as they are."""
-        check_source(rules, self.problem)
-        self.given = rules
+    def _over(self, like: Controller) -> None:
+        """Prepare a search of rules and laws over the inputs of a controller."""
+        self._like = like
+        actions = like.laws.gain.shape[1]
+        centre = np.zeros(actions)
+        half = np.ones(actions)
+        if not like.discrete:
+            low, high = action_range(like.action_space)
+            half = (high - low) / 2
+            centre = centre if like.form == VELOCITY else (low + high) / 2
+        units = Units(np.zeros(like.dims), np.ones(like.dims), centre, half)
+        frame = like.frame
+        if like.remembers:
+            goals = [goal for _, goal in self.problem.setpoint_places]
+            frame = replace(frame, setpoints=np.array(goals, np.int64))
+        evaluator = Evaluator(self.settings, units, self.problem.horizon, frame)
+        plant = self.problem.dynamics
+        if plant is not None and plant.perturbation is not None and not self.settings.nominal:
+            evaluator.plant = perturbed(plant)
+        self.search = Search(self.settings, evaluator, one_leaf(actions, like.dims, listed=like.discrete))
+
+    def start_from(self, controller: Controller) -> None:
+        """Begin the search at a controller instead of random ones; its locked leaves stay as they are.
+
+        Its features and limits stay, too; hysteresis is left out, of the result as well if nothing better is
+        found: it would not be what was judged.
+        """
+        check_source(controller, self.problem)
+        if any(controller.hysteresis):
+            controller = replace(controller, hysteresis=())
+        self._over(controller)
+        self.given = controller
 
     def aim(self, last_iteration: int | None, last_step: int | None) -> None:
         """Store the budget; an unfinished one is continued.
@@ -161,27 +187,31 @@ class TreeSearchLearner(Learner):
         search, evaluator = self.search, self.search.evaluator
         evaluator.runner, evaluator.steps = runner, 0
         best: CandidateTree | None = None
-        observations = np.empty((0, self.problem.states.dims))
-        if self.given is None:
+        inputs = np.empty((0, self._like.dims))
+        if self.given is None and not self._like.features:
             search.mirror, taken = mirror_of(self.settings.mirror, self.problem, search.budget, rng)
             runner.interactions.add(Phase.SEARCH, taken)
             evaluator.steps += taken
         if search.budget >= _FEW * self.problem.horizon or self.given is not None:
-            best, observations = self._random_trees(rng)
+            best, inputs = self._random_trees(rng)
         if self.given is None:
             room = _LAW * (search.budget - evaluator.steps)
             first = FirstLaw(self.problem, room, runner, Phase.SEARCH, rng, evaluator.plant)
             first.search(self.settings.max_leaves, lambda: self._is_better(best, first, rng))
             evaluator.steps += first.spent
             self._first_law, self.explored = first.one_leaf, first.memory
-            if search.mirror is None:
+            if search.mirror is None and not self._like.features:
                 search.mirror = mirror_in(self.settings.mirror, first.memory, self.problem)
             if first.law is not None and self._is_better(best, first, rng):
-                self._law, observations = first.law, first.visited
+                self._law, inputs = first.law, first.visited
+                if self._like.features:
+                    self._law = over_inputs(first.law, self._like)
+                    law = from_rules(self._law, evaluator.units, search.base)
+                    inputs = self._visited(law, evaluator.starts(rng, _COMPARED))[0]
             elif best is None:
-                observations = self._random_trees(rng)[1]
+                inputs = self._random_trees(rng)[1]
         before = evaluator.units
-        search.measure(observations)
+        search.measure(inputs)
         evaluator.runner = None
         begun_at = "" if self._start is None else "law" if self.given is None else "tree"
         if self._start is not None:
@@ -200,32 +230,32 @@ class TreeSearchLearner(Learner):
         return math.fsum(first.returns.tolist()) / len(first.returns) > nearly
 
     def _random_trees(self, rng: Rng) -> tuple[CandidateTree, Floats]:
-        """Return the best of some random trees, and observations of the better half."""
+        """Return the best of some random trees, and the inputs of the better half."""
         search, evaluator = self.search, self.search.evaluator
         last = evaluator.steps + min(_MEASURED, 1 + search.budget // 50)
         played: list[tuple[float, Floats]] = []
         trees: list[CandidateTree] = []
-        through = np.zeros((1, self.problem.states.dims))
+        through = np.zeros((1, self._like.dims))
         while evaluator.steps < last:
             size = int(rng.integers(1, 5))
             trees.append(random_tree(search.base, min(size, self.settings.max_leaves), through, rng))
             seen, total = self._visited(trees[-1], evaluator.starts(rng, 2))
             played.append((total, seen))
-            observations = np.concatenate([seen for _, seen in played])
-            through = observations - mean(observations) if len(observations) else through
+            inputs = np.concatenate([seen for _, seen in played])
+            through = inputs - mean(inputs) if len(inputs) else through
         totals = [total for total, _ in played]
         search.judgement = replace(search.judgement, mean_return=math.fsum(totals) / len(totals))
         return trees[int(np.argmax(totals))], np.concatenate(_better_half(played))
 
     def _visited(self, tree: CandidateTree, starts: Floats) -> tuple[Floats, float]:
-        """Return observations of a tree, but for those of a plant that explodes, and its mean return."""
+        """Return the inputs of a tree, but for those of a plant that explodes, and its mean return."""
         played = self.search.evaluator.play(
             tree, tree.vector[np.newaxis], starts, Phase.SEARCH, visited=_MEASURED
         )
         return bounded(played.visited), math.fsum(played.returns[0].tolist()) / len(starts)
 
     @property
-    def policy(self) -> RuleTree | FeatureController:
+    def policy(self) -> Controller:
         """The best tree by judgement so far; before the first, the one that was given or an idle one.
 
         Where set-points are declared, the best controller with memory.
@@ -237,27 +267,28 @@ class TreeSearchLearner(Learner):
             return start
         if found is None:
             found = self.search.base
-        return to_rules(found, self.search.evaluator.units, self.problem, self.search.digits)
+        rules = to_rules(found, self.search.evaluator.units, self._like, self.search.digits)
+        return rules if self.given is not None else rules.without_unused_features()
 
     @property
-    def _start(self) -> RuleTree | None:
+    def _start(self) -> Controller | None:
         """The tree at which the search began."""
         return self.given if self.given is not None else self._law
 
-    def _is_as_before(self, found: CandidateTree, start: RuleTree) -> bool:
+    def _is_as_before(self, found: CandidateTree, start: Controller) -> bool:
         """Return whether a tree is still what the search began at: conversions would change a bit of it."""
         before = from_rules(start, self.search.evaluator.units, self.search.base).arrays()
         same = all(np.array_equal(array, before[name]) for name, array in found.arrays().items())
         return same and not self.search.digits
 
     @property
-    def first_law(self) -> RuleTree | None:
+    def first_law(self) -> Controller | None:
         """The best law of one leaf of the model of the first steps, unless it is the policy still."""
         still = self.search.begun_at == "law" and self.policy.n_leaves == 1
         return None if still else self._first_law
 
     @property
-    def candidate(self) -> RuleTree | FeatureController:
+    def candidate(self) -> Controller:
         """The same as `policy`: judgements are part of the search."""
         return self.policy
 
@@ -302,7 +333,7 @@ class TreeSearchLearner(Learner):
         }
         for name, tree in (("given", self.given), ("law", self._law), ("first_law", self._first_law)):
             if tree is not None:
-                content[name], parts = tree_to(tree)
+                content[name], parts = controller_to(tree)
                 arrays |= {f"{name}.{part}": array for part, array in parts.items()}
         return content, arrays
 
@@ -320,9 +351,11 @@ class TreeSearchLearner(Learner):
         )
         self.counts = {name: number(data["counts"], name, 0, whole=True) for name in self.counts}
         self.given, self._law, self._first_law = (
-            None if data[name] is None else tree_from(data[name], part(f"{name}."))
+            None if data[name] is None else controller_from(data[name], part(f"{name}."))
             for name in ("given", "law", "first_law")
         )
+        if self.given is not None:
+            self._over(self.given)
         if self._climbs:
             restore_ladder(self._climbs, data["search"], part("search."))
         else:

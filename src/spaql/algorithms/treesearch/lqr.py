@@ -24,9 +24,9 @@ from spaql.algorithms.treesearch.structures import (
 )
 from spaql.algorithms.treesearch.trees import CandidateTree
 from spaql.classical import LinearPlant, augmented, falling_rate, pole_of, riccati_gains
+from spaql.controllers.controller import POSITION
 from spaql.kernels.treesearch.candidates import Floats
 from spaql.kernels.treesearch.cma import new_distribution
-from spaql.policy.feature_tree import POSITION
 from spaql.spaces import split_unit
 
 _DIGITS = 4

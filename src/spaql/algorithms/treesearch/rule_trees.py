@@ -1,31 +1,66 @@
-"""Conversion of candidate trees to rule trees in raw units, and back."""
+"""Conversion of candidate trees to controllers in raw units, and back."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Discrete
 
+from spaql.algorithms.plantree.rule_trees import in_pairs
 from spaql.algorithms.treesearch.trees import CandidateTree
+from spaql.controllers import (
+    Controller,
+    Difference,
+    Feature,
+    LastAction,
+    Laws,
+    Observed,
+    SinceChange,
+)
+from spaql.controllers.rules import Lock
 from spaql.errors import SettingError
 from spaql.kernels.treesearch.candidates import Bools, Floats, Ints, Units
-from spaql.policy import Constants, Laws, RuleTree, SwitchingLaws
-from spaql.policy.arrays import action_range
-from spaql.policy.leaves import Leaves
-from spaql.policy.tree import Lock
 from spaql.problems import Problem
+from spaql.spaces import action_names, observation_names, split_unit
+
+_LONG = 1000.0
+"""Seconds since a discrete action changed, at most."""
 
 
-def to_rules(tree: CandidateTree, units: Units, problem: Problem, digits: int = 0) -> RuleTree:
-    """Return a candidate as a rule tree with rounded numbers; a cut along one number is a plain rule."""
+def to_rules(tree: CandidateTree, units: Units, like: Controller, digits: int = 0) -> Controller:
+    """Return a candidate as a controller with rounded numbers, and with the features of another."""
     first_child, allowed, both = tree.unfolded(tree.raw(tree.vector[np.newaxis], units, digits))
-    numbers = both[0]
+    parts = rules_and_laws(first_child, allowed, both[0])
+    rules = replace(like, **parts, hysteresis=(), locks=(), smallest=False, within=None)
+    if not tree.locked.any():
+        return rules
+    boxes = [rules.box(leaf) for leaf in range(1, rules.n_leaves + 1)]
+    fixed = set(rules.leaf[tree.locked].tolist())
+    return replace(rules, locks=tuple(Lock(*box) for box in boxes if box[2] in fixed))
+
+
+def rules_and_laws(first_child: Ints, allowed: Bools, numbers: Floats) -> dict[str, Any]:
+    """Return the nodes, sums and laws of a controller; a cut along one number is a plain rule.
+
+    Parameters
+    ----------
+    first_child
+        The left child of each node, which its right one follows; -1 for a leaf.
+    allowed
+        Nodes × rows: which discrete actions a leaf may take.
+    numbers
+        Nodes × rows × (1 + inputs), in raw units: the threshold and weights of a cut in the first row,
+        offsets and gains of laws.
+    """
     inner = first_child >= 0
-    dims = problem.states.dims
-    feature, threshold = np.full(len(inner), -1), np.zeros(len(inner))
-    left, right = np.where(inner, first_child, -1), np.where(inner, first_child + 1, -1)
-    combinations: list[Floats] = []
+    inputs = numbers.shape[2] - 1
+    feature = np.full(len(inner), -1)
+    threshold = np.zeros(len(inner))
+    left = np.where(inner, first_child, -1)
+    right = np.where(inner, first_child + 1, -1)
+    sums: list[Floats] = []
     for node in np.flatnonzero(inner):
         bound, weights = float(numbers[node, 0, 0]), numbers[node, 0, 1:]
         used = np.flatnonzero(weights)
@@ -35,69 +70,47 @@ def to_rules(tree: CandidateTree, units: Units, problem: Problem, digits: int = 
             feature[node], threshold[node] = used[0], np.nextafter(-bound, np.inf)
             left[node], right[node] = right[node], left[node]
         else:
-            feature[node], threshold[node] = dims + len(combinations), bound
-            combinations.append(weights)
-    space = problem.actions.space
-    leaves: Leaves
-    if isinstance(space, Discrete):
-        gain = np.where(allowed[~inner][:, :, np.newaxis], numbers[~inner][:, :, 1:], 0.0)
-        offset = np.where(allowed[~inner], numbers[~inner][:, :, 0], -np.inf)
-        leaves = SwitchingLaws(gain, offset, int(space.start))
-    else:
-        leaves = Laws(
-            numbers[~inner][:, :, 1:], numbers[~inner][:, :, 0], *action_range(problem.actions.space)
-        )
-    assert isinstance(problem.states.space, Box)
-    rules = RuleTree(
-        feature=feature,
-        threshold=threshold,
-        left=left,
-        right=right,
-        leaf=np.where(inner, -1, np.cumsum(~inner) - 1),
-        leaves=leaves,
-        observation_space=problem.states.space,
-        action_space=space,
-        observations=problem.states.names,
-        actions=problem.actions.names,
-        combinations=np.array(combinations),
-    )
-    if not tree.locked.any():
-        return rules
-    boxes = [rules.box(leaf) for leaf in range(1, rules.n_leaves + 1)]
-    fixed = set(rules.leaf[tree.locked & ~inner].tolist())
-    return replace(rules, locks=tuple(Lock(*box) for box in boxes if box[2] in fixed))
+            feature[node], threshold[node] = inputs + len(sums), bound
+            sums.append(weights)
+    law = numbers[~inner]
+    taken = allowed[~inner]
+    return {
+        "feature": feature,
+        "threshold": threshold,
+        "left": left,
+        "right": right,
+        "leaf": np.where(inner, -1, np.cumsum(~inner) - 1),
+        "combinations": np.array(sums),
+        "laws": Laws(
+            np.where(taken[:, :, np.newaxis], law[:, :, 1:], 0.0), np.where(taken, law[:, :, 0], -np.inf)
+        ),
+    }
 
 
-def from_rules(rules: RuleTree, units: Units, base: CandidateTree) -> CandidateTree:
-    """Return a rule tree as a candidate; locked leaves and the cuts that lead to them are not free."""
-    order = [0]
-    left: list[int] = []
-    for node in order:  # which grows
-        if rules.feature[node] < 0:
-            left.append(-1)
-        else:
-            left.append(len(order))
-            order += [int(rules.left[node]), int(rules.right[node])]
-    rows, width = base.numbers.shape[1:]
-    start = int(rules.action_space.start) if isinstance(rules.action_space, Discrete) else 0
-    numbers, free = np.zeros((len(order), rows, width)), np.zeros((len(order), rows, width), bool)
-    allowed, exact = np.ones((len(order), rows), bool), np.zeros((len(order), rows, width))
-    for i, node in enumerate(order):
+def from_rules(rules: Controller, units: Units, base: CandidateTree) -> CandidateTree:
+    """Return a controller as a candidate; locked leaves and the cuts that lead to them are not free."""
+    rules = in_pairs(rules)
+    shape = (rules.n_nodes, *base.numbers.shape[1:])
+    numbers = np.zeros(shape)
+    exact = np.zeros(shape)
+    free = np.zeros(shape, bool)
+    allowed = np.ones(shape[:2], bool)
+    for node in range(rules.n_nodes):
         j = int(rules.feature[node])
         if j >= 0:
-            weights = np.eye(width - 1)[j] if j < width - 1 else rules.combinations[j - width + 1]
-            exact[i, 0] = np.append(rules.threshold[node], weights)
-            numbers[i, 0] = _in_units(float(rules.threshold[node]), weights, units)
-            free[i, 0] = True
-            free[i, 0, 1 + int(np.argmax(np.abs(numbers[i, 0, 1:])))] = False
+            weights = np.eye(rules.dims)[j] if j < rules.dims else rules.combinations[j - rules.dims]
+            exact[node, 0] = np.append(rules.threshold[node], weights)
+            numbers[node, 0] = _in_units(float(rules.threshold[node]), weights, units)
+            free[node, 0] = True
+            free[node, 0, 1 + int(np.argmax(np.abs(numbers[node, 0, 1:])))] = False
             continue
-        gain, offset, allowed[i] = _law(rules.leaves, int(rules.leaf[node]), (rows, width - 1), start)
-        exact[i] = np.concatenate([offset[:, np.newaxis], gain], axis=1)
-        numbers[i], free[i] = _law_in_units(gain, offset, units), allowed[i][:, np.newaxis]
-    locked = np.zeros(len(order), bool)
-    locked[_locked_nodes(rules, order, np.array(left))] = True
+        gain, offset, allowed[node] = _law(rules.laws, int(rules.leaf[node]))
+        exact[node] = np.concatenate([offset[:, np.newaxis], gain], axis=1)
+        numbers[node] = _law_in_units(gain, offset, units)
+        free[node] = allowed[node][:, np.newaxis]
+    locked = _locked_nodes(rules)
     free[locked] = False
-    return CandidateTree(np.array(left), numbers, free, allowed, locked, exact, base.listed)
+    return CandidateTree(rules.left.astype(np.int64), numbers, free, allowed, locked, exact, base.listed)
 
 
 def in_other_units(tree: CandidateTree, before: Units, units: Units) -> CandidateTree:
@@ -123,18 +136,15 @@ def _in_units(bound: float, weights: Floats, units: Units) -> Floats:
     return np.append(bound, scaled) / size
 
 
-def _law(leaves: Leaves, row: int, shape: tuple[int, int], start: int) -> tuple[Floats, Floats, Bools]:
-    """Return the gains, offsets and allowed actions of a leaf, as a law or a switching law."""
-    allowed = np.ones(shape[0], bool)
-    if isinstance(leaves, Laws):
-        return leaves.gain[row], leaves.offset[row], allowed
-    if isinstance(leaves, SwitchingLaws):
-        allowed = leaves.offset[row] > -np.inf
-        return leaves.gain[row], np.where(allowed, leaves.offset[row], 0.0), allowed
-    if isinstance(leaves, Constants):
-        return np.zeros(shape), leaves.value[row], allowed
-    chosen = np.arange(shape[0]) == int(leaves.number[row]) - start
-    return np.zeros(shape), np.where(chosen, 1.0, -1.0), allowed
+def _law(laws: Laws, row: int) -> tuple[Floats, Floats, Bools]:
+    """Return the gains, offsets and allowed actions of a law.
+
+    Where it only takes one action, the search may try all others: they have lower scores.
+    """
+    gain, offset, allowed = laws.gain[row], laws.offset[row], laws.taken[row]
+    if laws.constant[row] and np.count_nonzero(allowed) == 1 < len(allowed):
+        return gain, np.where(allowed, 1.0, -1.0), np.ones_like(allowed)
+    return gain, np.where(allowed, offset, 0.0), allowed
 
 
 def _law_in_units(gain: Floats, offset: Floats, units: Units) -> Floats:
@@ -149,34 +159,80 @@ def _law_in_units(gain: Floats, offset: Floats, units: Units) -> Floats:
     return numbers
 
 
-def _locked_nodes(rules: RuleTree, order: list[int], left: Ints) -> list[int]:
-    """Return the locked leaves, and the cuts that lead to them."""
-    if not rules.locks:
-        return []
-    boxes = {0: (np.full(rules.width, -np.inf), np.full(rules.width, np.inf))}
-    parent: dict[int, int] = {}
-    found: set[int] = set()
-    for i, node in enumerate(order):
-        low, high = boxes[i]
+def _locked_nodes(rules: Controller) -> Bools:
+    """Return which nodes are locked leaves, or cuts that lead to them."""
+    locked = np.zeros(rules.n_nodes, bool)
+    low = np.full((rules.n_nodes, rules.width), -np.inf)
+    high = np.full((rules.n_nodes, rules.width), np.inf)
+    for node in range(rules.n_nodes):
         j = int(rules.feature[node])
-        if j >= 0:
-            cut = float(rules.threshold[node])
-            below, above = high.copy(), low.copy()
-            below[j], above[j] = min(high[j], cut), max(low[j], cut)
-            boxes[int(left[i])], boxes[int(left[i]) + 1] = (low, below), (above, high)
-            parent[int(left[i])] = parent[int(left[i]) + 1] = i
-        elif any(np.all(np.maximum(low, one.low) < np.minimum(high, one.high)) for one in rules.locks):
-            found.add(i)
-            while i:
-                i = parent[i]
-                found.add(i)
-    return sorted(found)
+        if j < 0:
+            locked[node] = any(
+                np.all(np.maximum(low[node], one.low) < np.minimum(high[node], one.high))
+                for one in rules.locks
+            )
+            continue
+        left, right = int(rules.left[node]), int(rules.right[node])
+        low[[left, right]] = low[node]
+        high[[left, right]] = high[node]
+        high[left, j] = min(high[node, j], rules.threshold[node])
+        low[right, j] = max(low[node, j], rules.threshold[node])
+    for node in range(rules.n_nodes - 1, -1, -1):  # children come after their parents
+        if rules.feature[node] >= 0:
+            locked[node] = locked[rules.left[node]] or locked[rules.right[node]]
+    return locked
 
 
-def check_source(rules: RuleTree, problem: Problem) -> None:
-    """Refuse a tree that does not fit a problem."""
-    if rules.dims != problem.states.dims or rules.action_space != problem.actions.space:
+def check_source(rules: Controller, problem: Problem) -> None:
+    """Refuse a controller at which no search of a problem can begin."""
+    if len(rules.observations) != problem.states.dims or rules.action_space != problem.actions.space:
         raise SettingError(
-            f"The tree maps {rules.dims} numbers to {rules.action_space}, and {problem.name} has "
-            f"{problem.states.dims} and {problem.actions.space}."
+            f"The controller maps {len(rules.observations)} numbers to {rules.action_space}, and "
+            f"{problem.name} has {problem.states.dims} and {problem.actions.space}."
         )
+
+
+def idle_controller(problem: Problem, *, memory: bool = False) -> Controller:
+    """Return a controller of one leaf that does nothing.
+
+    With memory it also reads the change of each observation since the last sample, the last action, and the
+    time since a discrete one changed.
+    """
+    space = problem.actions.space
+    observations = observation_names(problem.states.space, problem.states.names)
+    actions = action_names(space, problem.actions.names)
+    features: list[Feature] = []
+    if memory:
+        short = [split_unit(name)[0] for name in observations]
+        features = [*map(Observed, short), *(Difference(f"change of {name}", name) for name in short)]
+        if isinstance(space, Discrete):
+            features += [LastAction("last action", "action"), SinceChange("since change", "action", _LONG)]
+        else:
+            features += [LastAction(f"last {name}", name) for name in (split_unit(a)[0] for a in actions)]
+    inputs = len(features) or len(observations)
+    return Controller(
+        laws=Laws(np.zeros((1, len(actions), inputs)), np.zeros((1, len(actions)))),
+        observation_space=problem.states.space,
+        action_space=space,
+        observations=observations,
+        actions=actions,
+        features=tuple(features),
+        sample_time=(problem.sample_time or 1.0) if memory else None,
+    )
+
+
+def over_inputs(rules: Controller, like: Controller) -> Controller:
+    """Return rules over the first inputs of a controller as rules over all of them."""
+    more = like.dims - rules.dims
+    gain = np.pad(rules.laws.gain, ((0, 0), (0, 0), (0, more)))
+    return replace(
+        like,
+        feature=np.where(rules.feature >= rules.dims, rules.feature + more, rules.feature),
+        threshold=rules.threshold,
+        left=rules.left,
+        right=rules.right,
+        leaf=rules.leaf,
+        combinations=np.pad(rules.combinations, ((0, 0), (0, more))),
+        hysteresis=(),
+        laws=Laws(gain, rules.laws.offset),
+    )

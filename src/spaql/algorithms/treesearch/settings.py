@@ -30,4 +30,9 @@ class TreeSearchSettings(LearnerSettings):
     nominal: bool = setting(
         False, "design for the plant as it is, not for perturbed ones: with set-points, or as it declares"
     )
+    memory: bool = setting(
+        False,
+        "let rules and laws also read the change of each observation, the last action and, of discrete "
+        "actions, the time since it changed",
+    )
     mirror: str = setting("auto", "mirror symmetry to use: auto, off, or by names, as angle,speed:torque")

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from spaql.classical import LinearPlant, has_pole, linearise, pole_of
-from spaql.errors import SettingError
-from spaql.policy.arrays import action_range
-from spaql.policy.feature_tree import POSITION, VELOCITY
-from spaql.policy.features import (
+from spaql.controllers.arrays import action_range
+from spaql.controllers.controller import POSITION, VELOCITY
+from spaql.controllers.features import (
     Angle,
     Difference,
     Error,
@@ -24,6 +23,7 @@ from spaql.policy.features import (
     Product,
     Square,
 )
+from spaql.errors import SettingError
 from spaql.problems import Problem
 from spaql.spaces import action_names, observation_names, split_unit
 

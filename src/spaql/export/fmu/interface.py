@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 from spaql.export.comments import action_numbers
 from spaql.export.language import Source
-from spaql.kernels.controller import HIGH, LOW, RESET
+from spaql.kernels.controller import HIGH, LOW
 from spaql.languages import in_xml
 from spaql.spaces import split_unit
 
@@ -85,14 +85,13 @@ def interface_of(source: Source) -> Interface:
     """Return what the FMU of a controller declares."""
     machine = source.machine
     state = tuple((one.name, one.note) for one in source.program.state)
+    begin = machine.controller.start if machine.remembers else machine.safe or ()
     if machine.discrete:
         notes = (action_numbers(machine),)
-        safe = machine.safe or ()
         return Interface(
-            source.name, source.observations, ("action",), (None,), safe, notes, state, source.sample_time
+            source.name, source.observations, ("action",), (None,), begin, notes, state, source.sample_time
         )
-    low, high, reset = machine.arrays.arrays.limit[[LOW, HIGH, RESET]].tolist()
-    begin = tuple(reset) if machine.safe is None or machine.remembers else machine.safe
+    low, high = machine.arrays.arrays.limit[[LOW, HIGH]].tolist()
     return Interface(
         source.name,
         source.observations,

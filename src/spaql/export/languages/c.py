@@ -78,7 +78,7 @@ class C(Target):
             machine,
             name,
             lambda: timing_of(machine, self.write(machine, "controller")),
-            manual=machine.remembers,
+            manual=machine.tracks,
         )
 
     def files(self, source: Source) -> dict[str, bytes]:
@@ -176,9 +176,9 @@ class CSyntax(LanguageSyntax):
         """Return the line before the statements of a condition."""
         return f"{'} else if' if further else 'if'} ({condition}) {{"
 
-    def called(self, part: str, arguments: Sequence[str]) -> str:
-        """Return the statement that sets the outputs by a part of the program."""
-        given = [*self.plain(arguments), *(f"&{word}" for word in self.outputs)]
+    def called(self, part: str, arguments: Sequence[str], outputs: Sequence[str]) -> str:
+        """Return the statement that sets numbers by the outputs of a part of the program."""
+        given = [*self.plain(arguments), *(f"&{self.name(word)}" for word in outputs)]
         return f"{part}({', '.join(given)});"
 
     def walked(self, statement: Walk) -> Iterator[str]:
@@ -401,12 +401,10 @@ def _driver(source: Source) -> str:
     n, m, _ = source.widths
     width = 1 + n + (2 * (1 + m) if source.track is not None else 0)
     dump = "".join(f"        out[{m + i}] = (double)state.{one.name};\n" for i, one in enumerate(state))
+    reset = f"if (row[0] > 0.0) {{ {name}_reset(&state); }}" if state else ""
     call = f"{name}_act({'&state, ' if state else ''}given, action);"
     if source.track is not None:
-        call = f"""if (row[0] > 0.0) {{
-            {name}_reset(&state);
-        }}
-        if (row[{2 + n + m}] > 0.0) {{
+        call = f"""if (row[{2 + n + m}] > 0.0) {{
             {name}_track(&state, given + {2 + n + m});
         }}
         if (row[{1 + n}] > 0.0) {{
@@ -432,6 +430,7 @@ int main(void)
         for (int j = 1; j < {width}; j++) {{
             given[j - 1] = ({kind})row[j];
         }}
+        {reset}
         {call}
         for (int k = 0; k < {m}; k++) {{
             out[k] = (double)action[k];

@@ -62,9 +62,9 @@ class JavaScriptSyntax(LanguageSyntax):
         """Return the line before the statements of a condition."""
         return f"{'} else if' if further else 'if'} ({condition}) {{"
 
-    def called(self, part: str, arguments: Sequence[str]) -> str:
-        """Return the statement that sets the outputs by a part of the program."""
-        return f"[{', '.join(self.outputs)}] = {part}({', '.join(self.plain(arguments))});"
+    def called(self, part: str, arguments: Sequence[str], outputs: Sequence[str]) -> str:
+        """Return the statement that sets numbers by the outputs of a part of the program."""
+        return f"[{', '.join(self.plain(outputs))}] = {part}({', '.join(self.plain(arguments))});"
 
 
 def _function(head: str, program: Program, source: Source | None = None) -> Iterator[str]:
@@ -78,7 +78,7 @@ def _function(head: str, program: Program, source: Source | None = None) -> Iter
     ]
     yield f"    let {', '.join(syntax.plain(own))};"
     yield from syntax.lines(program.statements, 1)
-    whole = source is not None and source.discrete
+    whole = source is not None and source.discrete and len(program.outputs) == 1
     yield f"    return {syntax.outputs[0] if whole else '[' + ', '.join(syntax.outputs) + ']'};"
     yield "}"
 

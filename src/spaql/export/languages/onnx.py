@@ -87,7 +87,7 @@ class Onnx(Target):
                     "episode_start": samples[:, step, 0] > 0,
                 }
                 action, state = session.run(["action", "next_state"], inputs)
-                played.append(np.hstack([action, state]))
+                played.append(np.hstack([action.reshape(len(samples), -1), state]))
             return np.stack(played, axis=1)
 
         return play

@@ -79,9 +79,9 @@ class PythonSyntax(LanguageSyntax):
         """Return the line before the statements of a condition."""
         return f"{'elif' if further else 'if'} {condition}:"
 
-    def called(self, part: str, arguments: Sequence[str]) -> str:
-        """Return the statement that sets the outputs by a part of the program."""
-        return f"{', '.join(self.outputs)}, = {part}({', '.join(arguments)})"
+    def called(self, part: str, arguments: Sequence[str], outputs: Sequence[str]) -> str:
+        """Return the statement that sets numbers by the outputs of a part of the program."""
+        return f"{', '.join(self.plain(outputs))}, = {part}({', '.join(arguments)})"
 
 
 Making = Callable[[Program, Collection[str]], PythonSyntax]
@@ -129,4 +129,6 @@ def _act(source: Source, syntax: PythonSyntax, receiver: str = "") -> Iterator[s
     yield from (f"    {word} = float(observation[{j}])" for j, word in enumerate(program.inputs))
     yield from syntax.lines(program.statements, 1)
     action = f"({', '.join(syntax.outputs)},)"
-    yield f"    return {syntax.outputs[0] if source.discrete else action}"
+    if source.discrete:
+        action = f"int({syntax.outputs[0]})" if program.state else syntax.outputs[0]
+    yield f"    return {action}"

@@ -79,9 +79,9 @@ class RustSyntax(LanguageSyntax):
         """Return the line before the statements of a condition."""
         return f"{'} else if' if further else 'if'} {condition} {{"
 
-    def called(self, part: str, arguments: Sequence[str]) -> str:
-        """Return the statement that sets the outputs by a part of the program."""
-        return f"[{', '.join(self.outputs)}] = {part}({', '.join(self.plain(arguments))});"
+    def called(self, part: str, arguments: Sequence[str], outputs: Sequence[str]) -> str:
+        """Return the statement that sets numbers by the outputs of a part of the program."""
+        return f"[{', '.join(self.plain(outputs))}] = {part}({', '.join(self.plain(arguments))});"
 
 
 def _body(program: Program, syntax: RustSyntax) -> Iterator[str]:

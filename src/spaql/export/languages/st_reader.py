@@ -118,13 +118,14 @@ def _python(expression: str) -> str:
     text = text.replace("TRUE", "True").replace("FALSE", "False").replace("LREAL#", "")
     text = re.sub(r"\bREAL#([-+.0-9E]+)", lambda m: repr(float(np.float32(m[1]))), text)
     text = text.replace("LREAL_TO_REAL", "single").replace("REAL_TO_LREAL", "float")
+    text = text.replace("LREAL_TO_DINT", "round")
     try:
         tree = ast.parse(text, mode="eval")
     except SyntaxError as error:
         raise SettingError(f"Unknown expression: {expression}") from error
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
-            known = isinstance(node.func, ast.Name) and node.func.id in ("single", "float")
+            known = isinstance(node.func, ast.Name) and node.func.id in ("single", "float", "round")
         else:
             known = isinstance(node, _ALLOWED)
         if not known:

@@ -86,7 +86,7 @@ class StructuredTextSyntax(LanguageSyntax):
         super().__init__(program, inputs if single else ())
         self.output = "DINT" if source.discrete else _TYPES[source.number]
         # A program with memory reads its outputs, as doubles.
-        self.wide = program.outputs if single and program.state else ()
+        self.wide = program.outputs if self.output != "LREAL" and program.state else ()
         self._converted = set(program.outputs) - set(self.wide) if self.output != "LREAL" else set[str]()
 
     def plain(self, names: Sequence[str]) -> list[str]:
@@ -166,8 +166,11 @@ def function_block(source: Source) -> FunctionBlock:
 
     inputs = variables(program.inputs, kind, source.observations)
     body: list[str] = []
-    if track is not None:
+    if program.state:
         inputs.insert(0, Variable("reset", "BOOL", note="TRUE for a sample that begins anew"))
+        body += ["IF reset THEN", *(f"    {one.name} := {syntax.value(one)};" for one in program.state)]
+        body += ["END_IF;"]
+    if track is not None:
         inputs += [Variable("manual", "BOOL", note="TRUE for manual mode; bumpless when it ends")]
         by_hand = (f"given by hand in manual mode: {name}" for name in source.actions)
         inputs += variables(program.manual, kind, by_hand)
@@ -176,15 +179,14 @@ def function_block(source: Source) -> FunctionBlock:
         ]
         applied = (f"applied since the last sample: {name}" for name in source.actions)
         inputs += variables(track.inputs, kind, applied)
-        body += ["IF reset THEN", *(f"    {one.name} := {syntax.value(one)};" for one in program.state)]
-        body += ["END_IF;", "IF track THEN", *syntax.lines(track.statements, 1), "END_IF;"]
+        body += ["IF track THEN", *syntax.lines(track.statements, 1), "END_IF;"]
     outputs = variables(program.outputs, syntax.output, source.actions)
     own = [Variable(s.name, _KINDS[s.kind], syntax.value(s), in_comment(s.note)) for s in program.state]
     own += [Variable(syntax.name(name), "LREAL") for name in [*syntax.wide, *program.numbers]]
     own += [Variable(word, "BOOL") for word in syntax.plain(program.flags)]
     body += syntax.lines(program.statements, 0)
     body += [
-        f"{word} := LREAL_TO_REAL({syntax.name(name)});"
+        f"{word} := LREAL_TO_{syntax.output}({syntax.name(name)});"
         for name, word in zip(program.outputs, syntax.outputs, strict=True)
         if name in syntax.wide
     ]

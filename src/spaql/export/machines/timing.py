@@ -46,7 +46,7 @@ def timing_of(machine: Machine, files: Mapping[str, bytes]) -> bytes:
 
     Without memory it is measured at points of every leaf and boundary, and with memory in one episode.
     """
-    operations = most_operations(*controller_program(machine.specification(manual=machine.remembers)))
+    operations = most_operations(*controller_program(machine.specification(manual=machine.tracks)))
     if machine.remembers:
         part = next(comparisons(machine, POINTS))
         inputs = part.inputs[0]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.kernels.jit import njit_in_place
-from spaql.kernels.verify.codes import CHOICES, NUMBERS, SWITCHING, Floats, Ints, TapeArrays, TreeArrays
+from spaql.kernels.verify.codes import Floats, Ints, TapeArrays, TreeArrays
 from spaql.kernels.verify.forms import (
     HIGH,
     LOW,
@@ -225,20 +225,17 @@ def rebox(m: Floats, state: int, n: int, factor: float) -> None:
 
 @njit_in_place
 def put_law(tree: TreeArrays, m: Floats, law: int, seen: int, action: int, work: int) -> bool:
-    """Write the action of a law, from row `action` on; the scores of a switching law.
+    """Write the action of a law, from row `action` on; of discrete actions the scores.
 
     Returns False if they may not be numbers.
     """
     for i in range(tree.offset.shape[1]):
-        if tree.kind == CHOICES:
-            put_const(m, action + i, tree.offset[law, i])
-            continue
         if tree.offset[law, i] == -math.inf:
             continue
         put_weighted(m, action + i, tree.offset[law, i], tree.gain[law], i, seen, work)
         if not is_bounded(m, action + i):
             return False
-        if tree.kind != SWITCHING:
+        if not tree.discrete:
             put_const(m, work + 4, tree.low[i])
             put_max(m, action + i, action + i, work + 4, work)
             put_const(m, work + 4, tree.high[i])
@@ -251,7 +248,7 @@ def put_law(tree: TreeArrays, m: Floats, law: int, seen: int, action: int, work:
 def cut_to_choice(
     offset: Floats, m: Floats, e: Floats, law: int, choice: int, state: int, n: int, action: int, work: int
 ) -> bool:
-    """Keep of the states those in which a switching law may take an action; returns whether any is."""
+    """Keep of the states those in which a law may take a discrete action; returns whether any is."""
     if offset[law, choice] == -math.inf:
         return False
     forget_cuts(e)
@@ -333,7 +330,7 @@ def move(
 def advance(loop: LoopArrays, mem: Memory, here: Floats, source: int) -> int:
     """Make a step from a set, one of those in `here`; returns the number of parts, or -1 if not known."""
     m, n, tree = mem.m, loop.period.shape[0], loop.tree
-    wide = tree.offset.shape[1] if tree.kind == NUMBERS else 1
+    wide = 1 if tree.discrete else tree.offset.shape[1]
     kept = WORK
     leaf_state = kept + n
     inputs = leaf_state + n  # the state, and the action after it
@@ -370,7 +367,7 @@ def advance(loop: LoopArrays, mem: Memory, here: Floats, source: int) -> int:
         law = mem.leaves[c]
         if not put_law(tree, m, law, seen, laws, 0):
             return -1
-        if tree.kind == SWITCHING:
+        if tree.discrete:
             for j in range(n):
                 copy_row(m, leaf_state + j, inputs + j)
             for choice in range(tree.offset.shape[1]):

@@ -44,7 +44,7 @@ class TapeArrays(NamedTuple):
 
 
 class TreeArrays(NamedTuple):
-    """A rule tree as arrays, with the cuts and laws of every kind of leaf in one form."""
+    """A controller without features and memory as arrays."""
 
     feature: Ints
     """What a node compares: an observation, or after these a weighted sum of them; -1 for a leaf."""
@@ -59,12 +59,9 @@ class TreeArrays(NamedTuple):
     offset: Floats
     """Laws × scores or numbers of an action; -inf for an action that is never taken."""
     low: Floats
-    """Of each number of an action."""
+    """Of each number of an action; infinite for scores."""
     high: Floats
-    kind: int
-    """`CHOICES`, `NUMBERS` or `SWITCHING`."""
+    discrete: bool
+    """Whether laws have a score for each action of a list, of which the highest wins."""
     start: int
     """Number of the first action of a list."""
-
-
-CHOICES, NUMBERS, SWITCHING = range(3)

@@ -13,7 +13,6 @@ from spaql.kernels.verify.codes import (
     ADD,
     ATAN,
     ATAN2,
-    CHOICES,
     CONST,
     COS,
     DIV,
@@ -35,7 +34,6 @@ from spaql.kernels.verify.codes import (
     SQRT,
     SQUARE,
     SUB,
-    SWITCHING,
     TAN,
     TANH,
     UNKNOWN,
@@ -167,14 +165,12 @@ def act_point(tree: TreeArrays, seen: Floats, action: Floats) -> None:
         for k in range(seen.shape[0]):
             if tree.gain[law, i, k] != 0.0:
                 u += tree.gain[law, i, k] * seen[k]
-        if tree.kind == SWITCHING:
+        if tree.discrete:
             if u > score:
                 best, score = i, u
-        elif tree.kind == CHOICES:
-            action[i] = u
         else:
             action[i] = np.float64(np.float32(min(max(u, tree.low[i]), tree.high[i])))
-    if tree.kind == SWITCHING:
+    if tree.discrete:
         action[0] = tree.start + best
 
 

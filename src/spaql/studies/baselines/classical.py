@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spaql.controllers import Policy
+from spaql.controllers.policy import Rng
 from spaql.errors import SettingError
 from spaql.experiments import Run
 from spaql.experiments.curve import LearningCurve
 from spaql.experiments.trainers import Trained
-from spaql.policy import Policy
-from spaql.policy.policy import Rng
 from spaql.problems import Problem, make_problem
 
 Floats = NDArray[np.float64]

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from spaql.agents import History
 from spaql.agents.run_folder import versions
 from spaql.archive import write_atomically
+from spaql.controllers import Policy
+from spaql.controllers.policy import Rng
 from spaql.errors import MissingExtraError, SettingError
 from spaql.evaluation import evaluate
 from spaql.experiments import Run
 from spaql.experiments.curve import LearningCurve
 from spaql.experiments.trainers import Trained
-from spaql.policy import Policy
-from spaql.policy.policy import Rng
 from spaql.problems import Problem, make_problem
 from spaql.studies.baselines.zoo import ZOO
 

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaql.agents import load
+from spaql.controllers import Policy, RandomPolicy
 from spaql.experiments import Run, RunStore
 from spaql.figures.drawing import register
 from spaql.figures.runs import check_finished, fresh_returns
 from spaql.figures.style import COLOURS, GREY, multiples_of_pi, name_of, new_figure, number
-from spaql.policy import Policy, RandomPolicy
 from spaql.problems import Problem, make_problem
 from spaql.simulate import record
 from spaql.studies.paper.study import ALGORITHMS, Size, long_runs

@@ -12,10 +12,10 @@ import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
+from spaql.controllers import RandomPolicy
 from spaql.evaluation import evaluate
 from spaql.experiments.run import Run
 from spaql.experiments.study import grid
-from spaql.policy import RandomPolicy
 from spaql.problems import Problem, make_problem
 from spaql.spaces import StandardActions
 from spaql.stats import mean_ci95

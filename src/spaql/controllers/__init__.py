@@ -1,0 +1,72 @@
+"""Controllers, and other maps from raw observations to raw actions."""
+
+from spaql.controllers.build import controller_of
+from spaql.controllers.controller import Controller
+from spaql.controllers.dot import dot
+from spaql.controllers.edit import edited, locked, moved
+from spaql.controllers.explanation import Candidate, Change, Explanation
+from spaql.controllers.features import (
+    Angle,
+    AngleError,
+    Difference,
+    Error,
+    Feature,
+    FilteredDerivative,
+    Integral,
+    Lag,
+    LastAction,
+    LowPass,
+    Observed,
+    Product,
+    SinceChange,
+    Square,
+)
+from spaql.controllers.laws import Laws
+from spaql.controllers.minimise import minimised
+from spaql.controllers.partition_policy import PartitionPolicy
+from spaql.controllers.policy import Policy
+from spaql.controllers.random_policy import RandomPolicy
+from spaql.controllers.recording import RecordingPolicy
+from spaql.controllers.simplify import shrinking, simplified
+from spaql.controllers.table import LeafTable, table, table_csv, table_latex, table_markdown
+from spaql.controllers.text import text
+
+__all__ = [
+    "Angle",
+    "AngleError",
+    "Candidate",
+    "Change",
+    "Controller",
+    "Difference",
+    "Error",
+    "Explanation",
+    "Feature",
+    "FilteredDerivative",
+    "Integral",
+    "Lag",
+    "LastAction",
+    "Laws",
+    "LeafTable",
+    "LowPass",
+    "Observed",
+    "PartitionPolicy",
+    "Policy",
+    "Product",
+    "RandomPolicy",
+    "RecordingPolicy",
+    "SinceChange",
+    "Square",
+    "controller_of",
+    "dot",
+    "edited",
+    "locked",
+    "minimised",
+    "moved",
+    "shrinking",
+    "simplified",
+    "table",
+    "table_csv",
+    "table_latex",
+    "table_markdown",
+    "text",
+]

@@ -1,0 +1,610 @@
+"""The controller: features, rules, laws and limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+from numpy.typing import NDArray
+
+from spaql.controllers.arrays import Frame, action_range, frame_of, tree_arrays
+from spaql.controllers.explanation import (
+    Explanation,
+    explained,
+    observed,
+)
+from spaql.controllers.feature_table import FeatureTable, feature_names, feature_table, with_sources
+from spaql.controllers.features import Feature, SinceChange
+from spaql.controllers.laws import Laws
+from spaql.controllers.policy import Moments, Policy, Rng
+from spaql.controllers.rules import Rules
+from spaql.controllers.text import text
+from spaql.controllers.wording import sum_text
+from spaql.errors import BadEnvironmentError, SettingError
+from spaql.formatting import counted
+from spaql.kernels.controller import (
+    DEAD_BAND,
+    LARGEST,
+    LOWEST_SCORE,
+    OBSERVED,
+    RATE,
+    RESET,
+    ControllerArrays,
+    Floats,
+)
+from spaql.spaces import (
+    action_names,
+    count_actions,
+    environment_actions,
+    given_names,
+    observation_names,
+    split_unit,
+)
+from spaql.values import real_number
+
+POSITION = "position"
+VELOCITY = "velocity"
+"""The forms of a controller: laws are the action, or its change in a sample."""
+_MOST_MEMORY = 2**14
+
+
+class Sample(NamedTuple):
+    """What a controller computed from a batch of observations: one row each."""
+
+    inputs: Floats
+    wish: Floats
+    """What the laws asked for, before any limit."""
+    action: Floats
+    """Of discrete actions the number, from 0 on."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Controller(Rules, Policy):
+    """A controller that can be read: features, a decision tree over them with laws in its leaves, and limits.
+
+    The inputs of rules and laws are the observations, or else declared features of them. Nodes are rows of
+    parallel arrays, node 0 the root, children after their parents. Node i asks whether
+    `x[feature[i]] < threshold[i]`, in double precision, and goes to `left[i]` if so, else to `right[i]`. The
+    numbers x are the inputs, and after them their weighted sums by `combinations`; a sum that is NaN, because
+    infinite observations cancel in it, is not below any threshold. A node may be the child of several: equal
+    subtrees are stored once in memory, and in a file only equal leaves.
+
+    With a sample time the controller has a memory: of its features, of the last action, which its limits
+    compare, and with hysteresis of the last leaf. Only finite observations are taken then.
+
+    Examples
+    --------
+    A tree with discrete actions:
+
+    >>> tree = Controller(
+    ...     feature=[0, -1, -1],
+    ...     threshold=[0.5, 0.0, 0.0],
+    ...     left=[1, -1, -1],
+    ...     right=[2, -1, -1],
+    ...     leaf=[-1, 0, 1],
+    ...     laws=[0, 1],
+    ...     observation_space=Box(-1.0, 1.0, (1,)),
+    ...     action_space=Discrete(2),
+    ...     observations=("level [m]",),
+    ...     actions=("close", "open"),
+    ... )
+    >>> print(tree)
+    if level [m] < 0.5:
+        close
+    else:
+        open
+    >>> tree.act(np.array([[0.4], [0.5]]))
+    array([0, 1])
+
+    A PI controller:
+
+    >>> from spaql.controllers import Error, Integral
+    >>> controller = Controller.of_laws(
+    ...     [Error("error", "set-point", "level"), Integral("integral", "error", limit=50.0)],
+    ...     {"pump": {"error": 2.0, "integral": 0.5}},
+    ...     observation_space=Box(0.0, 1.0, (2,), np.float64),
+    ...     action_space=Box(0.0, 10.0, (1,), np.float64),
+    ...     observations=("level [m]", "set-point [m]"),
+    ...     actions=("pump [V]",),
+    ...     sample_time=2.0,
+    ... )
+    >>> action, state = controller.predict([0.5, 1.0])
+    >>> action.tolist(), controller.predict([0.5, 1.0], state)[0].tolist()
+    ([1.0], [1.5])
+    >>> print(controller)  # doctest: +NORMALIZE_WHITESPACE
+    error [m] = set-point - level
+    integral [m s] += 2 s * error, from 0, within -50 and 50; waits while it would push a limited
+        action further
+    <BLANKLINE>
+    pump [V] = 2.0 * error [m] + 0.5 * integral [m s]
+    <BLANKLINE>
+    pump [V]: within 0 and 10; from 0 at a reset
+    A sample every 2 s.
+    One leaf: a PI controller, Kp = 2, Ti = 4 s.
+    """
+
+    observation_space: Box | Discrete
+    action_space: Box | Discrete
+    observations: tuple[str, ...] = ()
+    """Names of the components of an observation, with their units."""
+    actions: tuple[str, ...] = ()
+    """Names of the discrete actions, or of the components of an action, with their units."""
+    features: tuple[Feature, ...] = ()
+    """The inputs, in the order in which they are computed; none for the observations themselves."""
+    sample_time: float | None = None
+    """Seconds between samples; None for a controller without memory."""
+    form: str = POSITION
+    """Whether laws are the action, or in "velocity" form its change in a sample."""
+    rate_limit: tuple[float, ...] = ()
+    """The largest change of each component of the action in a second; none by default."""
+    dead_band: tuple[float, ...] = ()
+    """Smaller changes of the action are not made; 0 by default."""
+    start: tuple[float, ...] = ()
+    """What counts as the last action at a reset; by default the action nearest to 0, or the first one."""
+    hysteresis: tuple[float, ...] = ()
+    """For each number that rules compare (inputs, then sums), the margin by which a condition of the last
+    leaf must be missed before it is left; none by default."""
+    smallest: bool = False
+    """Whether it is proven that no tree of fewer leaves has the same actions, of those whose rules compare
+    single inputs, with leaves from the same table."""
+    within: Box | None = None
+    """Bounds within which it agrees with the policy that it was made from; None if everywhere."""
+
+    def __post_init__(self) -> None:
+        set_ = object.__setattr__
+        seen = observation_names(self.observation_space, self.observations)
+        done = action_names(self.action_space, self.actions)
+        set_(self, "features", tuple(self.features))
+        dims = int(np.prod(self.observation_space.shape or (1,)))
+        set_(self, "observations", given_names("observations", seen, dims))
+        set_(self, "actions", given_names("actions", done, count_actions(self.action_space)))
+        feature_names(self.features, self.observations, self.components)  # raises if they are not sound
+        self._set_nodes()
+        if not isinstance(self.laws, Laws):
+            set_(self, "laws", Laws.of_actions(self.laws, self.action_space, self.dims))
+        self._check_limits()
+        self._check_nodes()
+        self.laws.check(self.dims, self.action_space)
+        if self.remembers:
+            assert self.arrays  # raises if the tree is too large
+
+    def _check_limits(self) -> None:
+        """Complete and check what has to do with memory."""
+        set_ = object.__setattr__
+        set_(self, "rate_limit", self._given("rate_limit", (math.inf,) * self.action_size))
+        set_(self, "dead_band", self._given("dead_band", (0.0,) * self.action_size))
+        if isinstance(self.hysteresis, tuple) and not any(self.hysteresis):
+            set_(self, "hysteresis", ())  # of another number of sums, in `dataclasses.replace`
+        set_(self, "hysteresis", self._given("hysteresis", (0.0,) * self.width))
+        if isinstance(self.action_space, Discrete):
+            low = np.array([float(self.action_space.start)])
+            high = low + float(self.action_space.n) - 1.0
+            nearest = (float(self.action_space.start),)
+        else:
+            low, high = action_range(self.action_space)
+            nearest = tuple(np.clip(0.0, low, high).tolist())
+        set_(self, "start", self._given("start", nearest, -math.inf))
+        if self.form not in (POSITION, VELOCITY):
+            raise SettingError(f"form is {self.form!r}, and must be {POSITION!r} or {VELOCITY!r}.")
+        listed = not self.discrete or self.start[0].is_integer()
+        if not listed or not all(a <= x <= b for a, x, b in zip(low, self.start, high, strict=True)):
+            raise SettingError(f"start is {self.start}, and must be an action of {self.action_space}.")
+        if not np.isfinite([*self.dead_band, *self.start, *self.hysteresis]).all():
+            raise SettingError("dead_band, start and hysteresis are finite numbers.")
+        limited = min(self.rate_limit, default=math.inf) < math.inf or any(self.dead_band)
+        if self.discrete and (limited or self.form == VELOCITY):
+            raise SettingError("Discrete actions have no rate limit, dead band or velocity form.")
+        remembered = limited or any(self.hysteresis) or self.form == VELOCITY
+        if self.sample_time is not None:
+            set_(self, "sample_time", real_number("sample_time", self.sample_time, above=0))
+            if not isinstance(self.observation_space, Box):
+                raise SettingError("A controller with memory has a Box of observations.")
+        elif remembered or any(feature.memory() for feature in self.features):
+            raise SettingError("A controller with memory has a sample_time: give its seconds.")
+        if not self.discrete and any(isinstance(feature, SinceChange) for feature in self.features):
+            raise SettingError("SinceChange is of a discrete action: one with a range changes all the time.")
+        if self.memory_size > _MOST_MEMORY:
+            raise SettingError(f"The features remember more than {_MOST_MEMORY} numbers.")
+
+    def _given(self, name: str, default: tuple[float, ...], least: float = 0.0) -> tuple[float, ...]:
+        """Return the numbers of a field, or the default for an empty one."""
+        given = getattr(self, name)
+        found = (given,) if np.ndim(given) == 0 else tuple(given)
+        if not found:
+            return default
+        numbers = tuple(float(x) for x in found)
+        if len(numbers) != len(default) or not all(x >= least for x in numbers):
+            ends = "" if least == -math.inf else f" of at least {least:g}"
+            raise SettingError(f"{name} is {given!r}, and must be {counted(len(default), 'number')}{ends}.")
+        return numbers
+
+    @classmethod
+    def of_laws(
+        cls,
+        features: Sequence[Feature],
+        gains: Mapping[str, Mapping[str, float]],
+        offsets: Mapping[str, float] | None = None,
+        *,
+        observation_space: Box,
+        action_space: Box | Discrete,
+        observations: Sequence[str] = (),
+        actions: Sequence[str] = (),
+        **settings: Any,
+    ) -> Controller:
+        """Return a controller of one leaf, with the gains of inputs for each component of the action.
+
+        Of discrete actions these are the gains of their scores. The settings are further fields of
+        `Controller`.
+        """
+        seen = observation_names(observation_space, observations)
+        done = action_names(action_space, actions)
+        rows = [split_unit(name)[0] for name in done]
+        columns = [one.name for one in features] or [split_unit(name)[0] for name in seen]
+        gain = np.zeros((1, len(rows), len(columns)))
+        offset = np.zeros((1, len(rows)))
+        for name, terms in gains.items():
+            for term, number in terms.items():
+                gain[0, _place(name, rows, "action"), _place(term, columns, "feature")] = number
+        for name, number in (offsets or {}).items():
+            offset[0, _place(name, rows, "action")] = number
+        return cls(
+            laws=Laws(gain, offset),
+            observation_space=observation_space,
+            action_space=action_space,
+            observations=seen,
+            actions=done,
+            features=tuple(features),
+            **settings,
+        )
+
+    @property
+    def discrete(self) -> bool:
+        """Whether actions are numbers of a list."""
+        return isinstance(self.action_space, Discrete)
+
+    @property
+    def remembers(self) -> bool:
+        """Whether it has a memory, and a sample time."""
+        return self.sample_time is not None
+
+    @property
+    def action_size(self) -> int:
+        """How many components an action has."""
+        return 1 if self.discrete else len(self.actions)
+
+    @cached_property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of what rules and laws read, with their units: features, or else the observations."""
+        if not self.features:
+            return self.observations
+        return feature_names(self.features, self.observations, self.components)
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """Names of the components of an action, with their units."""
+        return ("action",) if self.discrete else self.actions
+
+    @property
+    def input_space(self) -> Box | Discrete:
+        """The range of the inputs; features have none."""
+        if not self.features:
+            return self.observation_space
+        return Box(-np.inf, np.inf, (self.dims,), np.float64)
+
+    @cached_property
+    def arrays(self) -> ControllerArrays:
+        """The controller as the closed loop reads it."""
+        return tree_arrays(self, self.frame, copied=self.remembers)
+
+    @cached_property
+    def frame(self) -> Frame:
+        """The controller but for its tree."""
+        plain = frame_of(len(self.observations), self.action_space)
+        if not self.features and not self.remembers:
+            return plain
+        table, memory = self._table
+        column, feature, setting = table.computed(len(self.observations))
+        limit = plain.limit.copy()
+        limit[RATE] = np.array(self.rate_limit) * (self.sample_time or 1.0)
+        limit[DEAD_BAND] = self.dead_band
+        if self.remembers:  # otherwise it is the action where none can be computed
+            limit[RESET] = np.array(self.start) - plain.first
+        return replace(
+            plain,
+            limit=limit,
+            columns=column if self.features else plain.columns,
+            feature=feature,
+            setting=setting,
+            velocity=self.form == VELOCITY,
+            remembers=self.remembers,
+            memory=memory,
+        )
+
+    @cached_property
+    def _table(self) -> tuple[FeatureTable, int]:
+        first = int(self.action_space.start) if isinstance(self.action_space, Discrete) else 0
+        start = [x - first for x in self.start]
+        return feature_table(
+            self.features, self.observations, self.components, self.sample_time or 1.0, start
+        )
+
+    @property
+    def computed_features(self) -> tuple[Feature, ...]:
+        """The features that are no observations themselves."""
+        return tuple(feature for feature in self.features if feature.kind != OBSERVED)
+
+    @property
+    def memory_size(self) -> int:
+        """How many numbers the memory of an episode has."""
+        return self._table[1]
+
+    def new_memory(self, n: int) -> Floats:
+        """Return the memory of n episodes before their first samples, one a row."""
+        return self.arrays.new_memories(n)
+
+    def sample(self, observations: NDArray[Any], memory: Floats) -> Sample:
+        """Take a sample in each of several episodes, and update their memory in place."""
+        batch = np.asarray(observations, np.float64).reshape(len(memory), len(self.observations))
+        lost = ~(np.abs(batch) <= LARGEST) if self.remembers else np.isnan(batch)
+        if lost.any():
+            row = int(np.flatnonzero(lost.any(axis=1))[0])
+            if self.remembers:
+                raise BadEnvironmentError(
+                    f"Observation {row} of the batch is {batch[row]}: this controller takes numbers up to "
+                    f"{LARGEST:g}."
+                )
+            raise BadEnvironmentError(f"Observation {row} of the batch holds NaN: {batch[row]}.")
+        return self.computed(batch, memory)
+
+    def computed(self, batch: Floats, memory: Floats) -> Sample:
+        """Take a sample of observations that are not checked."""
+        x, wish, action = self.arrays.sample(batch, memory)
+        return Sample(x[:, self.frame.columns], wish, action)
+
+    def act(self, observations: Any, steps: NDArray[np.int64] | None = None, rng: Rng | None = None) -> Any:
+        """Return the actions for a batch of observations, in the form of the action space.
+
+        With memory these are the first actions of episodes; for later steps use `for_episodes`, or `predict`.
+        Where infinite observations cancel in a law, the default action is returned.
+        """
+        if self.remembers and steps is not None and np.any(steps):
+            raise SettingError(
+                "This controller has memory, which `act` does not keep: play it with `for_episodes`, or pass "
+                "the state of `predict` on."
+            )
+        batch = np.asarray(observations, np.float64).reshape(-1, len(self.observations))
+        return environment_actions(self.action_space, self.sample(batch, self.new_memory(len(batch))).action)
+
+    def for_episodes(self, n: int) -> Policy:
+        """Return the policy that plays n new episodes, one a row of every batch, each with its memory."""
+        return Playing(self, self.new_memory(n)) if self.features or self.remembers else self
+
+    def predict(
+        self,
+        observation: Any,
+        state: tuple[NDArray[Any], ...] | None = None,
+        episode_start: NDArray[np.bool_] | None = None,
+        deterministic: bool = False,
+        *,
+        rng: Rng | None = None,
+    ) -> tuple[Any, tuple[NDArray[Any], ...] | None]:
+        """Return the action for one observation or a batch of them, and the next state (see `Policy`).
+
+        The state is the memory, one row for each observation.
+        """
+        if not self.remembers:
+            return super().predict(observation, state, episode_start, deterministic, rng=rng)
+        batch, single = self._batch(observation)
+        memory = self._memory(state, len(batch))
+        if episode_start is not None:
+            memory = np.where(np.reshape(episode_start, (-1, 1)), self.new_memory(len(batch)), memory)
+        actions = environment_actions(self.action_space, self.sample(batch, memory).action)
+        return (actions[0] if single else actions), (memory,)
+
+    def _memory(self, state: tuple[NDArray[Any], ...] | None, n: int) -> Floats:
+        """Return the memory of a state of `predict`, or the first one."""
+        fresh = self.new_memory(n)
+        memory = fresh if state is None else np.array(state[0], np.float64)
+        if memory.shape != fresh.shape:
+            raise SettingError(f"The state has the shape {memory.shape}, and must have {fresh.shape}.")
+        return memory
+
+    @property
+    def named_actions(self) -> tuple[str, ...]:
+        """Names of the discrete actions, or of the components of an action."""
+        return self.actions
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """Names of the observations, and of the features that are computed."""
+        computed = {feature.name for feature in self.computed_features}
+        return (*self.observations, *(name for name in self.inputs if split_unit(name)[0] in computed))
+
+    def moments(self, observations: Floats) -> Moments:
+        """Return what it knew at each observation of an episode."""
+        if not self.remembers:
+            x = self.arrays.sample(observations, self.new_memory(len(observations)))[0]
+            return Moments(x, np.empty((len(x), 0)))
+        memory = self.new_memory(1)
+        known = np.empty((len(observations), len(self.known)))
+        memories = np.empty((len(observations), memory.shape[1]))
+        for i in range(len(observations)):
+            memories[i] = memory[0]
+            known[i] = self.arrays.sample(observations[i : i + 1], memory)[0][0]
+        return Moments(known, memories)
+
+    def without_unused_features(self) -> Controller:
+        """Return the controller without the features that no number, lock or other feature uses."""
+        if not self.features:
+            return self
+        compared = self.feature[(self.feature >= 0) & (self.feature < self.dims)]
+        read = self.laws.gain.any(axis=(0, 1)) | self.combinations.any(axis=0)
+        for lock in self.locks:
+            read = read | (np.isfinite(lock.low) | np.isfinite(lock.high))[: self.dims]
+        kept = with_sources({*np.flatnonzero(read), *compared} or {0}, self.features)
+        place = np.zeros(self.width, np.int64)
+        place[kept] = np.arange(len(kept))
+        place[self.dims :] = len(kept) + np.arange(len(self.combinations))
+        numbers = [*kept, *range(self.dims, self.width)]
+        return replace(
+            self,
+            features=tuple(self.features[j] for j in kept),
+            feature=np.where(self.feature >= 0, place[self.feature], -1),
+            combinations=self.combinations[:, kept],
+            laws=Laws(self.laws.gain[:, :, kept], self.laws.offset),
+            hysteresis=tuple(self.hysteresis[j] for j in numbers),
+            locks=tuple(replace(one, low=one.low[numbers], high=one.high[numbers]) for one in self.locks),
+        )
+
+    def inputs_of(self, observation: Any, state: tuple[NDArray[Any], ...] | None = None) -> Floats:
+        """Return the inputs of rules and laws for one observation; the state stays as it is."""
+        inputs: Floats = self.sample(np.asarray(observation)[np.newaxis], self._memory(state, 1)).inputs[0]
+        return inputs
+
+    def explain(self, observation: Any, state: tuple[NDArray[Any], ...] | None = None) -> Explanation:
+        """Explain the action for an observation: the rule that was followed, and what would change it.
+
+        With memory it is explained in terms of the features, for a state of `predict`, or the first sample of
+        an episode.
+        """
+        point, _ = observed(observation, self.observations)
+        return self.explain_inputs(self.inputs_of(point, state) if self.features else point, state)
+
+    def explain_inputs(self, inputs: Any, state: tuple[NDArray[Any], ...] | None = None) -> Explanation:
+        """Explain the action for given inputs of rules and laws (see `explain`)."""
+        return explained(self, inputs, self._memory(state, 1))
+
+    def decide(self, inputs: Floats, memory: Floats | None = None) -> Floats:
+        """Return the actions for rows of inputs with one memory, that of the first sample by default.
+
+        Discrete actions are numbered as the environment does.
+        """
+        memory = self.new_memory(1) if memory is None else memory
+        x = np.zeros((len(inputs), len(self.observations) + len(self.computed_features)))
+        x[:, self.frame.columns] = inputs
+        return self.frame.first + self.arrays.decide(x, np.repeat(memory, len(inputs), axis=0))
+
+    @property
+    def dims(self) -> int:
+        """How many inputs there are."""
+        return len(self.features) or len(self.observations)
+
+    def number_names(self, digits: int | None = None) -> tuple[str, ...]:
+        """Return the names of the numbers that rules compare; a sum is written out, rounded to digits."""
+        sums = (sum_text(row, self.inputs, digits) for row in self.combinations)
+        return (*self.inputs, *sums)
+
+    @property
+    def size(self) -> tuple[int | None, str]:
+        """Its leaves."""
+        return self.n_leaves, "leaf"
+
+    @property
+    def n_numbers(self) -> int:
+        """How many numbers a person has to read to know the tree.
+
+        Those are the threshold of each different rule, the weights of each sum that rules compare, and of
+        each different leaf its constants, or the offsets and gains of its laws. Numbers that are 0 do not
+        count except as thresholds, nor do actions of a list, nor the bounds that all laws share.
+        """
+        inner = self.feature >= 0
+        sums = np.unique(self.feature[inner & (self.feature >= self.dims)]) - self.dims
+        rows = np.unique(self.same_laws[self.leaf[~inner]])
+        if self.discrete:
+            rows = rows[~self.laws.constant[rows]]
+        offset = self.laws.offset[rows]
+        laws = np.count_nonzero(self.laws.gain[rows]) + np.count_nonzero(offset[offset > -np.inf])
+        return int(np.count_nonzero(inner) + np.count_nonzero(self.combinations[sums]) + laws)
+
+    @cached_property
+    def same_laws(self) -> NDArray[np.int64]:
+        """For each law, the first in the table that is equal to it.
+
+        Laws that take one and the same discrete action are equal, whatever its score.
+        """
+        offset = self.laws.offset
+        if self.discrete:
+            chosen = np.arange(offset.shape[1]) == self._highest[:, np.newaxis]
+            constant = self.laws.constant[:, np.newaxis]
+            offset = np.where(constant, np.where(chosen, 0.0, -np.inf), offset)
+        rows = np.concatenate([self.laws.gain, offset[:, :, np.newaxis]], axis=2).reshape(len(self.laws), -1)
+        _, first, where = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+        return np.asarray(first[where.ravel()])
+
+    @cached_property
+    def _highest(self) -> NDArray[np.int64]:
+        """The action with the highest offset in each law, from 0 on."""
+        offset = self.laws.offset
+        return np.asarray(np.where(offset > LOWEST_SCORE, offset, -np.inf).argmax(axis=1))
+
+    def constant_action(self, row: int) -> tuple[float, ...] | None:
+        """Return the action of a law that is constant, None for any other law.
+
+        A discrete one has its number; that of a law in velocity form is its change.
+        """
+        if not self.laws.constant[row]:
+            return None
+        if self.discrete:
+            return (float(self.frame.first + self._highest[row]),)
+        offset = self.laws.offset[row]
+        if self.form == VELOCITY:
+            return tuple(offset.tolist())
+        low, high = action_range(self.action_space)
+        return tuple(np.where(offset < low, low, np.where(offset > high, high, offset)).tolist())
+
+    @property
+    def default_action(self) -> tuple[float, ...]:
+        """The action where none can be computed: the first of a list, or the one nearest to 0."""
+        if isinstance(self.action_space, Discrete):
+            return (float(self.action_space.start),)
+        low, high = action_range(self.action_space)
+        return tuple(np.clip(0.0, low, high).tolist())
+
+    def action_number(self, given: Any) -> int:
+        """Return the number of an action of a list, given by its number or its name."""
+        space = self.action_space
+        assert isinstance(space, Discrete)
+        first, names = int(space.start), list(self.actions)
+        if isinstance(given, str) and given in names:
+            return first + names.index(given)
+        if np.size(given) == 1 and (number := np.ravel(given)[0]) in range(first, first + len(names)):
+            return int(number)
+        known = ", ".join(f"{first + i} ({name})" for i, name in enumerate(names))
+        raise SettingError(f"There is no action {given!r}: there are {known}.")
+
+    def __repr__(self) -> str:
+        size = counted(self.n_leaves, "leaf")
+        if not self.remembers:
+            return f"Controller({size}, depth {self.depth})"
+        over = ", ".join(feature.name for feature in self.features)
+        return f"Controller({size} over {over}, every {self.sample_time:g} s)"
+
+    def __str__(self) -> str:
+        return text(self)
+
+
+class Playing(Policy):
+    """A controller with the memory of the episodes that it plays."""
+
+    def __init__(self, controller: Controller, memory: Floats) -> None:
+        self.observation_space = controller.observation_space
+        self.action_space = controller.action_space
+        self._controller = controller
+        self._memory = memory
+
+    def act(self, observations: NDArray[Any], steps: NDArray[np.int64], rng: Rng | None) -> Any:
+        """Return a batch of raw actions."""
+        sample = self._controller.sample(observations, self._memory)
+        self.read = sample.inputs
+        return environment_actions(self.action_space, sample.action)
+
+
+def _place(name: str, names: Sequence[str], what: str) -> int:
+    if name not in names:
+        raise SettingError(f"There is no {what} {name!r}: there is {', '.join(names)}.")
+    return names.index(name)

@@ -1,0 +1,198 @@
+"""Declared features as arrays for the kernels, as text, and as data of files."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spaql.controllers.features import FEATURES, Feature, LastAction, Observed, SinceChange
+from spaql.errors import SettingError
+from spaql.kernels.controller import (
+    FIRST,
+    KIND,
+    LAST,
+    LAST_ACTION,
+    OBSERVED,
+    PARAMETER,
+    SAMPLES,
+    SECOND,
+    SINCE_CHANGE,
+    SLOT,
+    Floats,
+    Ints,
+)
+from spaql.spaces import given_names, split_unit
+
+
+class FeatureTable(NamedTuple):
+    """Declared features in the order in which they are computed, one a row."""
+
+    places: Ints
+    """As in `Arrays.feature`, but feature j is j, and component j of the observation -1 - j."""
+    numbers: Floats
+    """As `Arrays.setting`."""
+
+    @property
+    def kind(self) -> Ints:
+        """The kind of each feature."""
+        return self.places[:, KIND]
+
+    def computed(self, observations: int) -> tuple[Ints, Ints, Floats]:
+        """Return the place of each feature in x, and the rows and settings of those that are computed.
+
+        An observed feature is the observation itself.
+        """
+        column: list[int] = []
+        rows: list[list[int]] = []
+        for row in self.places.tolist():
+            known = [*column, 0]  # a second source that is not used reads anything
+            if row[KIND] not in (LAST_ACTION, SINCE_CHANGE):
+                row[FIRST : SECOND + 1] = [
+                    known[place] if place >= 0 else -1 - place for place in row[FIRST : SECOND + 1]
+                ]
+            column.append(row[FIRST] if row[KIND] == OBSERVED else observations + len(rows))
+            if row[KIND] != OBSERVED:
+                rows.append(row)
+        places = np.array(rows, np.int64).reshape(-1, self.places.shape[1])
+        return np.array(column, np.int64), places, self.numbers[self.kind != OBSERVED]
+
+
+def feature_table(
+    features: Sequence[Feature],
+    observations: Sequence[str],
+    actions: Sequence[str],
+    sample_time: float,
+    start: Sequence[float],
+) -> tuple[FeatureTable, int]:
+    """Return features as a table, and the length of a memory.
+
+    Parameters
+    ----------
+    features
+        In the order in which they are computed.
+    observations, actions
+        The names of the numbers of an observation and of an action.
+    sample_time
+        Seconds between samples.
+    start
+        What counts as the last action at a reset.
+
+    Examples
+    --------
+    >>> from spaql.controllers.features import Error, Integral
+    >>> declared = [Error("error", "set-point", "level"), Integral("integral", "error", limit=10.0)]
+    >>> table, size = feature_table(declared, ["level [m]", "set-point [m]"], ["pump [V]"], 0.5, [0.0])
+    >>> table.places[:, FIRST].tolist(), size
+    ([-2, 0], 5)
+    """
+    n, used = len(features), LAST + 2 * len(actions)
+    table = FeatureTable(np.zeros((n, 5), np.int64), np.zeros((n, 3)))
+    for i, feature in enumerate(features):
+        found = _sources(feature, features[:i], observations, actions)
+        table.places[i, KIND] = feature.kind
+        table.places[i, FIRST : FIRST + len(found)] = found
+        table.places[i, [SAMPLES, SLOT]] = getattr(feature, "samples", 0), used
+        numbers = feature.numbers(sample_time)
+        if isinstance(feature, LastAction):
+            numbers[PARAMETER] = start[found[0]]
+        for column, number in numbers.items():
+            table.numbers[i, column] = number
+        used += feature.memory()
+    return table, used
+
+
+def feature_names(
+    features: Sequence[Feature], observations: Sequence[str], actions: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the names of features with their units; raises if the declaration is not sound.
+
+    Examples
+    --------
+    >>> from spaql.controllers.features import Difference
+    >>> feature_names([Difference("change", "level")], ["level [m]"], ["pump"])
+    ('change [m]',)
+    """
+    names: list[str] = []
+    for i, feature in enumerate(features):
+        found = _sources(feature, features[:i], observations, actions)
+        if isinstance(feature, LastAction | SinceChange):
+            units = [split_unit(actions[found[0]])[1]]
+        else:
+            units = [split_unit(names[j] if j >= 0 else observations[-1 - j])[1] for j in found]
+        unit = feature.unit or feature.default_unit(*units)
+        names.append(f"{feature.name} [{unit}]" if unit else feature.name)
+    given_names("features", names, len(names))
+    return tuple(names)
+
+
+def formulas(
+    features: Sequence[Feature], observations: Sequence[str], actions: Sequence[str], sample_time: float
+) -> Iterator[str]:
+    """Yield a line for each feature: its name, its unit and how it is computed."""
+    names = feature_names(features, observations, actions)
+    for feature, name in zip(features, names, strict=True):
+        sources = [split_unit(getattr(feature, source))[0] for source in feature.sources]
+        yield f"{name} {feature.formula(sources, sample_time)}"
+
+
+def with_sources(used: Iterable[int], features: Sequence[Feature]) -> list[int]:
+    """Return the places of some features, and of those that they are computed from."""
+    names = [feature.name for feature in features]
+    needed = set(used)
+    for j in range(len(names) - 1, -1, -1):
+        feature = features[j]
+        if j in needed and not isinstance(feature, Observed | LastAction | SinceChange):
+            sources = [getattr(feature, source) for source in feature.sources]
+            needed |= {names.index(name) for name in sources if name in names[:j]}
+    return sorted(needed)
+
+
+def feature_to(feature: Feature) -> dict[str, Any]:
+    """Return a feature as plain data, for files."""
+    kind = next(name for name, made in FEATURES.items() if type(feature) is made)
+    return {"kind": kind, **dataclasses.asdict(feature)}
+
+
+def feature_from(data: Any) -> Feature:
+    """Return the feature of plain data; raises for anything else."""
+    given = dict(data)
+    made = FEATURES.get(given.pop("kind"))
+    if made is None:
+        raise SettingError(f"There is no feature of the kind {data['kind']!r}: it is of a later version.")
+    for field in dataclasses.fields(made):
+        if field.type == "str" and field.name in given and not isinstance(given[field.name], str):
+            raise SettingError(f"{field.name} of a feature is {given[field.name]!r}, and must be a text.")
+    return made(**given)
+
+
+def _sources(
+    feature: Feature, before: Sequence[Feature], observations: Sequence[str], actions: Sequence[str]
+) -> list[int]:
+    """Return where the kernels find what a feature is computed from."""
+    if isinstance(feature, LastAction | SinceChange):
+        return [_find(feature, feature.of, actions, "action")]
+    places = []
+    for field in feature.sources:
+        name = getattr(feature, field)
+        known = [one.name for one in before]
+        if name in known and not isinstance(feature, Observed):
+            places.append(known.index(name))
+        else:
+            places.append(-1 - _find(feature, name, observations, "observation or earlier feature"))
+    clash = feature.name in {split_unit(name)[0] for name in observations}
+    if clash and not (isinstance(feature, Observed) and split_unit(feature.of)[0] == feature.name):
+        raise SettingError(f"The feature {feature.name!r} has the name of an observation: give it another.")
+    return places
+
+
+def _find(feature: Feature, name: str, names: Sequence[str], what: str) -> int:
+    found = [i for i, one in enumerate(names) if name in (one, split_unit(one)[0])]
+    if len(found) != 1:
+        listed = ", ".join(names)
+        raise SettingError(
+            f"The feature {feature.name!r} uses {name!r}, which is no {what}: there is {listed}."
+        )
+    return found[0]

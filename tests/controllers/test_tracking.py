@@ -1,0 +1,121 @@
+"""Manual mode and tracking: the definition, from which exported code does not differ."""
+
+import numpy as np
+import pytest
+from gymnasium.spaces import Box
+
+from feature_controllers import random_controller, two_leaf_pi
+from spaql.controllers import Controller, Error, Integral, LastAction
+from spaql.controllers.tracking import Tracking, tracking_gains
+from spaql.kernels.controller import LAST
+
+NAN = float("nan")
+
+
+def two_loops(gains: dict[str, dict[str, float]], **settings) -> Controller:
+    """Return a controller of two errors and their integrals, for two actions."""
+    features = (
+        Error("hot error", "hot set-point", "hot"),
+        Error("cold error", "cold set-point", "cold"),
+        Integral("hot integral", "hot error", limit=50.0),
+        Integral("cold integral", "cold error", limit=20.0),
+        LastAction("heater before", "heater"),
+    )
+    return Controller.of_laws(
+        features,
+        gains,
+        observation_space=Box(-5.0, 5.0, (4,), np.float64),
+        action_space=Box(-10.0, 10.0, (2,), np.float64),
+        observations=("hot", "cold", "hot set-point", "cold set-point"),
+        actions=("heater", "cooler"),
+        sample_time=0.5,
+        **settings,
+    )
+
+
+COUPLED = {
+    "heater": {"hot error": 2.0, "hot integral": 0.5, "cold integral": -0.2},
+    "cooler": {"cold error": -1.0, "hot integral": 0.1, "cold integral": -0.7},
+}
+
+
+def test_after_a_manual_sample_the_laws_give_the_manual_actions():
+    controller = two_loops(COUPLED)
+    memory = controller.new_memory(1)
+    seen = np.array([[0.3, -0.4, 1.0, 0.5]])
+    wanted = np.array([[4.0, -3.0]])
+    for _ in range(3):
+        controller.sample(seen, memory)
+    assert np.array_equal(Tracking(controller).manual(seen, wanted, memory), wanted)
+    assert controller.sample(seen, memory).action == pytest.approx(wanted, abs=1e-12)
+
+
+def test_after_tracking_the_law_starts_from_the_applied_action():
+    controller = two_loops(COUPLED)
+    memory, seen = controller.new_memory(1), np.array([[0.3, -0.4, 0.3, -0.4]])
+    controller.sample(seen, memory)
+    Tracking(controller).track(np.array([[4.0, -3.0]]), memory)
+    assert controller.sample(seen, memory).action == pytest.approx(np.array([[4.0, -3.0]]), abs=1e-12)
+
+
+def test_tracking_the_action_that_was_given_changes_nothing():
+    for seed in range(6):
+        controller = random_controller(seed)
+        memory, rng = controller.new_memory(5), np.random.default_rng(seed)
+        for _ in range(20):
+            controller.sample(rng.uniform(-2, 2, (5, 4)), memory)
+            before = memory.copy()
+            Tracking(controller).track(memory[:, LAST : LAST + 2].copy(), memory)
+            assert np.array_equal(memory, before)
+
+
+def test_gains_solve_for_the_smallest_relative_changes():
+    gains = tracking_gains(two_loops(COUPLED))[0, [2, 3]]
+    assert np.array([[0.5, -0.2], [0.1, -0.7]]) @ gains == pytest.approx(np.eye(2), abs=1e-12)
+    shared = tracking_gains(two_loops({"heater": {"hot integral": 0.5, "cold integral": 0.5}}))[0, [2, 3]]
+    limits = np.array([50.0, 20.0])
+    assert shared[:, 0] == pytest.approx(limits * np.linalg.pinv([limits * 0.5])[:, 0])
+    assert not shared[:, 1].any()
+
+
+def test_an_action_that_no_integral_is_left_for_is_not_followed():
+    dependent = {"heater": {"hot integral": 0.5}, "cooler": {"hot integral": 0.25}}
+    gains = tracking_gains(two_loops(dependent))[0]
+    assert gains[2].tolist() == [2.0, 0.0]
+    assert not tracking_gains(two_loops(COUPLED, form="velocity")).any()
+
+
+def test_limits_hold_in_manual_mode_but_not_the_dead_band():
+    controller = two_leaf_pi(dead_band=0.5)
+    memory, tracking, seen = controller.new_memory(1), Tracking(controller), np.array([[1.0, 1.0]])
+    given = [tracking.manual(seen, np.array([[x]]), memory)[0, 0] for x in (0.2, 9.0, NAN, -9.0, 1e31)]
+    assert given == pytest.approx([0.2, 1.7, 1.7, 0.2, 0.2])  # at most 1.5 in a sample
+
+
+def test_the_last_action_is_the_one_that_was_given_or_applied():
+    controller = two_loops({"heater": {"heater before": 1.0}})
+    memory, tracking, seen = controller.new_memory(1), Tracking(controller), np.zeros((1, 4))
+    tracking.manual(seen, np.array([[3.0, 0.0]]), memory)
+    assert controller.sample(seen, memory).action[0, 0] == 3.0
+    tracking.track(np.array([[2.0, NAN]]), memory)
+    assert controller.sample(seen, memory).action[0, 0] == 2.0
+
+
+def test_small_changes_add_up_in_velocity_form_while_the_actuator_is_tracked():
+    error = Error("error", "set-point", "level")
+    controller = Controller.of_laws(
+        [error],
+        {"pump": {"error": 0.1}},
+        observation_space=Box(0.0, 2.0, (2,), np.float64),
+        action_space=Box(0.0, 10.0, (1,), np.float64),
+        observations=("level", "set-point"),
+        actions=("pump",),
+        sample_time=1.0,
+        form="velocity",
+        dead_band=0.25,
+    )
+    memory, given = controller.new_memory(1), []
+    for _ in range(4):
+        given.append(controller.sample(np.array([[0.0, 1.0]]), memory).action[0, 0])
+        Tracking(controller).track(np.array([[given[-1]]]), memory)
+    assert given == pytest.approx([0.0, 0.0, 0.3, 0.3])
