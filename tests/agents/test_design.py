@@ -7,7 +7,7 @@ import pytest
 
 import spaql
 from spaql import archive
-from spaql.controllers import Laws, edited, locked
+from spaql.controllers import Controller, Error, Laws, edited, locked
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +87,26 @@ def test_the_wrong_reader_says_which_is_right(
 def test_a_tree_for_another_problem_is_refused(design: spaql.Design) -> None:
     with pytest.raises(spaql.SettingError, match="other observations"):
         spaql.Design(design.controller, spaql.make_problem("pendulum"))
+
+
+def test_a_controller_that_samples_at_another_rate_is_refused() -> None:
+    oven = spaql.make_problem("spaql/Oven-v0")  # a step every 5 s
+    slow = Controller.of_laws(
+        [Error("error", "set-point", "temperature")],
+        {"heat": {"error": 0.1}},
+        observation_space=oven.states.space,
+        action_space=oven.actions.space,
+        observations=oven.states.names,
+        actions=oven.actions.names,
+        sample_time=50.0,
+    )
+    for use in (
+        lambda: spaql.Design(slow, oven),
+        lambda: spaql.evaluate(slow, "spaql/Oven-v0", episodes=2),
+        lambda: spaql.TreeSearch(oven, seed=0).start_from(slow),
+    ):
+        with pytest.raises(spaql.SettingError, match=r"every 50 s, and .* every 5 s"):
+            use()
 
 
 def test_arrays_that_are_no_tree_are_refused(design: spaql.Design, tmp_path: Path) -> None:

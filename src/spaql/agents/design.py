@@ -15,6 +15,7 @@ from spaql.controllers import Controller
 from spaql.controllers.file import controller_from, controller_to
 from spaql.errors import ArchiveError, SettingError
 from spaql.problems import Problem
+from spaql.simulate.sampling import check_sample_time
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +41,7 @@ class Design:
         spaces = (self.problem.states.space, self.problem.actions.space)
         if spaces != (self.controller.observation_space, self.controller.action_space):
             raise SettingError("The controller has other observations or actions than the problem.")
+        check_sample_time(self.controller, self.problem)
 
     @property
     def policy(self) -> Controller:

@@ -31,6 +31,8 @@ class Policy(ABC):
     action_space: Space[Any]
     time_variant: bool = False
     """Whether the action depends on the time step."""
+    sample_time: float | None = None
+    """Seconds between samples, of a controller with memory."""
     read: NDArray[np.float64] | None = None
     """What rules and laws read in the last sample, if it plays episodes and that is not the observation."""
     draws: bool = False

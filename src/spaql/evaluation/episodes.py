@@ -16,6 +16,7 @@ from spaql.errors import SettingError
 from spaql.problems import EnvironmentLike, Problem, make_problem
 from spaql.simulate import Evaluation, fresh_episodes
 from spaql.simulate.batches import fresh_states
+from spaql.simulate.sampling import check_sample_time
 from spaql.values import whole_number
 
 _EQUAL = 1e-6
@@ -48,6 +49,7 @@ def policy_and_problem(agent: Playable, env: EnvironmentLike | None) -> tuple[Po
         return policy, source.problem
     problem = make_problem(env)
     _check_spaces(policy, problem)
+    check_sample_time(policy, problem)
     return policy, problem
 
 

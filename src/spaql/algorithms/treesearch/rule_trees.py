@@ -23,6 +23,7 @@ from spaql.controllers.rules import Lock
 from spaql.errors import SettingError
 from spaql.kernels.treesearch.candidates import Bools, Floats, Ints, Units
 from spaql.problems import Problem
+from spaql.simulate.sampling import check_sample_time
 from spaql.spaces import action_names, observation_names, split_unit
 
 _LONG = 1000.0
@@ -190,6 +191,7 @@ def check_source(rules: Controller, problem: Problem) -> None:
             f"The controller maps {len(rules.observations)} numbers to {rules.action_space}, and "
             f"{problem.name} has {problem.states.dims} and {problem.actions.space}."
         )
+    check_sample_time(rules, problem)
 
 
 def idle_controller(problem: Problem, *, memory: bool = False) -> Controller:
