@@ -45,7 +45,8 @@ def improve(
     """Improve the policy in RUN on its simulator by TreeSearch, and save the result as a run of its own.
 
     The search begins with the rules of the policy, and keeps them if it finds nothing better. Rules with more
-    than 64 leaves are simplified first. Locked leaves stay as they are. The policy and the result are then
+    than 64 leaves are simplified first. Locked leaves,
+    features and limits stay as they are; hysteresis is left out. The policy and the result are then
     evaluated from the same fresh starts. Where the plant declares a perturbation, both the search and the
     evaluation are on perturbed plants.
 

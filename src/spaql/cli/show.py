@@ -31,7 +31,7 @@ FORMS = ("rules", "csv", "markdown", "latex", "dot")
     "--at",
     metavar="X,Y,...",
     callback=numbers_or_names,
-    help="instead explain what is done for this observation; for features by name, as error=2,integral=40",
+    help="instead explain what is done for this observation; for features by name, as error=0.2,speed=1",
 )
 @click.option("--as", "form", type=Choice(FORMS), default="rules", show_default=True, help="what to print")
 @click.option(
@@ -62,7 +62,7 @@ def show(
     Examples:
       spaql show runs/cartpole --digits 3
       spaql show runs/cartpole --at 0,0.1,0.05,-0.2
-      spaql show runs/oven --at error=2,integral=40
+      spaql show motor.spaql --at error=0.2,speed=1
       spaql show runs/oven --episode 0 --step 60
       spaql show runs/cartpole --html page.html
       spaql show runs/cartpole --as csv > table.csv

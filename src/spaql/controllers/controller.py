@@ -13,11 +13,7 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from spaql.controllers.arrays import Frame, action_range, frame_of, tree_arrays
-from spaql.controllers.explanation import (
-    Explanation,
-    explained,
-    observed,
-)
+from spaql.controllers.explanation import Explanation, explained, observed
 from spaql.controllers.feature_table import FeatureTable, feature_names, feature_table, with_sources
 from spaql.controllers.features import Feature, SinceChange
 from spaql.controllers.laws import Laws
@@ -30,7 +26,6 @@ from spaql.formatting import counted
 from spaql.kernels.controller import (
     DEAD_BAND,
     LARGEST,
-    LOWEST_SCORE,
     OBSERVED,
     RATE,
     RESET,
@@ -184,11 +179,9 @@ class Controller(Rules, Policy):
         if isinstance(self.action_space, Discrete):
             low = np.array([float(self.action_space.start)])
             high = low + float(self.action_space.n) - 1.0
-            nearest = (float(self.action_space.start),)
         else:
             low, high = action_range(self.action_space)
-            nearest = tuple(np.clip(0.0, low, high).tolist())
-        set_(self, "start", self._given("start", nearest, -math.inf))
+        set_(self, "start", self._given("start", self.default_action, -math.inf))
         if self.form not in (POSITION, VELOCITY):
             raise SettingError(f"form is {self.form!r}, and must be {POSITION!r} or {VELOCITY!r}.")
         listed = not self.discrete or self.start[0].is_integer()
@@ -523,24 +516,8 @@ class Controller(Rules, Policy):
 
     @cached_property
     def same_laws(self) -> NDArray[np.int64]:
-        """For each law, the first in the table that is equal to it.
-
-        Laws that take one and the same discrete action are equal, whatever its score.
-        """
-        offset = self.laws.offset
-        if self.discrete:
-            chosen = np.arange(offset.shape[1]) == self._highest[:, np.newaxis]
-            constant = self.laws.constant[:, np.newaxis]
-            offset = np.where(constant, np.where(chosen, 0.0, -np.inf), offset)
-        rows = np.concatenate([self.laws.gain, offset[:, :, np.newaxis]], axis=2).reshape(len(self.laws), -1)
-        _, first, where = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-        return np.asarray(first[where.ravel()])
-
-    @cached_property
-    def _highest(self) -> NDArray[np.int64]:
-        """The action with the highest offset in each law, from 0 on."""
-        offset = self.laws.offset
-        return np.asarray(np.where(offset > LOWEST_SCORE, offset, -np.inf).argmax(axis=1))
+        """For each law, the first in the table that is equal to it (see `Laws.first_equal`)."""
+        return self.laws.first_equal(discrete=self.discrete)
 
     def constant_action(self, row: int) -> tuple[float, ...] | None:
         """Return the action of a law that is constant, None for any other law.
@@ -550,7 +527,7 @@ class Controller(Rules, Policy):
         if not self.laws.constant[row]:
             return None
         if self.discrete:
-            return (float(self.frame.first + self._highest[row]),)
+            return (float(self.frame.first + self.laws.highest[row]),)
         offset = self.laws.offset[row]
         if self.form == VELOCITY:
             return tuple(offset.tolist())

@@ -367,4 +367,4 @@ def _only(tree: Controller) -> int:
 
 def _last(tree: Controller, laws: Laws) -> tuple[Laws, int]:
     """Return a table, and the first row that is equal to its last one."""
-    return laws, int(dataclasses.replace(tree, laws=laws).same_laws[-1])
+    return laws, int(laws.first_equal(discrete=tree.discrete)[-1])

@@ -11,6 +11,7 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import ArrayLike, NDArray
 
 from spaql.errors import SettingError
+from spaql.kernels.controller import LOWEST_SCORE
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -101,6 +102,24 @@ class Laws:
     def taken(self) -> NDArray[np.bool_]:
         """Which discrete actions each law may take; all components of an action with a range."""
         return np.asarray(self.offset > -np.inf)
+
+    @cached_property
+    def highest(self) -> Ints:
+        """The discrete action with the highest offset in each law, from 0 on."""
+        return np.asarray(np.where(self.offset > LOWEST_SCORE, self.offset, -np.inf).argmax(axis=1))
+
+    def first_equal(self, *, discrete: bool) -> Ints:
+        """Return, for each law, the first in the table that is equal to it.
+
+        Laws that take one and the same discrete action are equal, whatever its score.
+        """
+        offset = self.offset
+        if discrete:
+            chosen = np.arange(offset.shape[1]) == self.highest[:, np.newaxis]
+            offset = np.where(self.constant[:, np.newaxis], np.where(chosen, 0.0, -np.inf), offset)
+        rows = np.concatenate([self.gain, offset[:, :, np.newaxis]], axis=2).reshape(len(self), -1)
+        _, first, where = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+        return np.asarray(first[where.ravel()])
 
     def with_law(self, gain: Floats, offset: Floats) -> Laws:
         """Return the table with one more law."""

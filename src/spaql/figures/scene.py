@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,6 +16,7 @@ from spaql.controllers.build import tree_number
 from spaql.controllers.resolve import opened, policy_of
 from spaql.errors import SettingError
 from spaql.evaluation.episodes import Evaluable, Playable
+from spaql.evaluation.moment import checked_sample
 from spaql.figures.names import NAMES
 from spaql.problems import EnvironmentLike, Problem, make_problem
 from spaql.simulate import Episode, record
@@ -138,17 +139,8 @@ def set_scene(
         number,
         tuple(played),
         None if problem is None else problem.horizon,
-        None if episode is None else sample_of(played, step or 0),
+        None if episode is None else checked_sample(played, step),
     )
-
-
-def sample_of(played: Sequence[Episode], step: int) -> int:
-    """Return the number of a sample of an episode; raises if it has none of that number."""
-    if not played:
-        raise SettingError("A moment is one of an episode: give an environment to play it in.")
-    if not 0 <= step < played[0].length:
-        raise SettingError(f"The episode has the samples 0 to {played[0].length - 1}: there is no {step}.")
-    return step
 
 
 def _parts(source: Evaluable | Policy, env: EnvironmentLike | None) -> tuple[Policy, Problem | None]:
